@@ -152,9 +152,7 @@ pub struct Output {
 impl Default for Scenario {
     /// The default scenario, `scenarios/default.toml`.
     fn default() -> Self {
-        resolve(None, &[])
-            .expect("scenarios/default.toml is a valid scenario: a test holds it")
-            .scenario
+        resolve(None, &[]).expect("scenarios/default.toml is a valid scenario: a test holds it").scenario
     }
 }
 
@@ -169,13 +167,7 @@ mod tests {
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
         assert_eq!(scenario.network.topology, Topology::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
-        assert_eq!(
-            (scenario.algorithm.eta_x, scenario.algorithm.eta_y),
-            (0.6, 0.06)
-        );
-        assert_eq!(
-            (scenario.stop.error_below, scenario.stop.extra_rounds),
-            (0.01, 200)
-        );
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
     }
 }

@@ -1,4 +1,18 @@
 //! FAB for swarms, in a form that fits a microcontroller.
+//!
+//! 1. **Sans-IO.** Nothing here awaits, allocates, reads a clock or prints. Bytes and ticks come in, bytes
+//!    and events go out; simulator, firmware and tests are thin loops around this crate.
+//! 2. **Bit-exact.** The same scenario gives the same bits on x86, Cortex-M and RISC-V: a fixed order of
+//!    operations ([`linear`]), `libm` only ([`scalar`]), random numbers by name ([`rng`]).
+//! 3. **One place for each equation.** [`problem`] has the local gradients, [`fab`] the updates of
+//!    Algorithm 1, [`graph`] the mixing matrices.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+pub mod fab;
+pub mod graph;
+pub mod linear;
+pub mod problem;
+pub mod rng;
+pub mod scalar;

@@ -56,9 +56,7 @@ pub enum Error {
         remedy: String,
     },
     /// A value of another type.
-    #[error(
-        "{origin}: {path} = {value} has the wrong type\nhelp: give {expected} instead of {got}"
-    )]
+    #[error("{origin}: {path} = {value} has the wrong type\nhelp: give {expected} instead of {got}")]
     WrongType {
         /// Where.
         origin: Origin,

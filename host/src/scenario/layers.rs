@@ -14,18 +14,9 @@ const VERSION: i64 = 1;
 
 /// What each problem changes of the defaults.
 const PROBLEM_DEFAULTS: [(ProblemKind, &str); 3] = [
-    (
-        ProblemKind::HyperTuning,
-        include_str!("../../../scenarios/problems/hyper-tuning.toml"),
-    ),
-    (
-        ProblemKind::HyperCleaning,
-        include_str!("../../../scenarios/problems/hyper-cleaning.toml"),
-    ),
-    (
-        ProblemKind::SensorTrust,
-        include_str!("../../../scenarios/problems/sensor-trust.toml"),
-    ),
+    (ProblemKind::HyperTuning, include_str!("../../../scenarios/problems/hyper-tuning.toml")),
+    (ProblemKind::HyperCleaning, include_str!("../../../scenarios/problems/hyper-cleaning.toml")),
+    (ProblemKind::SensorTrust, include_str!("../../../scenarios/problems/sensor-trust.toml")),
 ];
 
 /// A flag that was given on the command line.
@@ -72,43 +63,29 @@ struct Setting {
 pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     let mut settings = Vec::new();
     if let Some(path) = file {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         settings = read(path, &text)?;
     }
     for flag in flags {
         check(flag.key, &flag.value, &Origin::Flag(flag.key.flag.clone()))?;
-        settings.push(Setting {
-            path: &flag.key.path,
-            value: flag.value.clone(),
-        });
+        settings.push(Setting { path: &flag.key.path, value: flag.value.clone() });
     }
 
     let mut document = template::document().clone();
     for setting in problem_defaults(&settings)?.into_iter().chain(settings) {
         put(&mut document, setting.path, setting.value);
     }
-    let scenario = toml_edit::de::from_document(document.clone()).expect(
-        "checked settings over the template fit the scenario: tests hold every key to its limits",
-    );
+    let scenario = toml_edit::de::from_document(document.clone())
+        .expect("checked settings over the template fit the scenario: tests hold every key to its limits");
     Ok(Resolved { scenario, document })
 }
 
 /// The defaults of the problem that `settings` choose.
 fn problem_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
-    let chosen = settings
-        .iter()
-        .rev()
-        .find(|setting| setting.path == "problem.kind");
-    let word = chosen
-        .and_then(|setting| setting.value.as_str())
-        .unwrap_or_default();
-    match PROBLEM_DEFAULTS
-        .iter()
-        .find(|(kind, _)| kind.word() == word)
-    {
+    let chosen = settings.iter().rev().find(|setting| setting.path == "problem.kind");
+    let word = chosen.and_then(|setting| setting.value.as_str()).unwrap_or_default();
+    match PROBLEM_DEFAULTS.iter().find(|(kind, _)| kind.word() == word) {
         Some((kind, text)) => read(Path::new(&format!("scenarios/problems/{kind}.toml")), text),
         None => Ok(Vec::new()),
     }
@@ -117,9 +94,7 @@ fn problem_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
 /// Reads what a scenario file sets, and checks it.
 fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
     let at = |span: Option<std::ops::Range<usize>>| {
-        let before = text
-            .get(..span.map_or(0, |span| span.start))
-            .unwrap_or(text);
+        let before = text.get(..span.map_or(0, |span| span.start)).unwrap_or(text);
         Origin::File(path.to_owned(), before.matches('\n').count() + 1)
     };
     let document = Document::parse(text).map_err(|error| Error::Syntax {
@@ -168,10 +143,7 @@ fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
             });
         };
         check(known, value, &origin)?;
-        settings.push(Setting {
-            path: &known.path,
-            value: value.clone(),
-        });
+        settings.push(Setting { path: &known.path, value: value.clone() });
         Ok(())
     };
     for (name, item) in document.iter() {
@@ -202,19 +174,12 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
         let got = kind.map_or(value.type_name(), ValueKind::name);
-        return Err(Error::WrongType {
-            origin,
-            path,
-            value: written,
-            expected: key.kind.name(),
-            got,
-        });
+        return Err(Error::WrongType { origin, path, value: written, expected: key.kind.name(), got });
     }
     if let (Some(choices), Some(word)) = (key.choices, value.as_str())
         && !choices.contains(&word)
     {
-        let nearest =
-            nearest(word, choices.iter().copied()).map(|word| format!("; did you mean `{word}`?"));
+        let nearest = nearest(word, choices.iter().copied()).map(|word| format!("; did you mean `{word}`?"));
         let choices = choices.join(", ");
         return Err(Error::NoSuchChoice {
             origin,
@@ -225,12 +190,7 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
         });
     }
     match limits::limit_of(&path) {
-        Some(limit) if !limit.allows(value) => Err(Error::OutOfRange {
-            origin,
-            path,
-            value: written,
-            limit,
-        }),
+        Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),
         _ => Ok(()),
     }
 }
@@ -238,9 +198,7 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
 /// Puts a value where the template has one, keeping the comments around it.
 fn put(document: &mut DocumentMut, path: &str, value: Value) {
     let item = match path.split_once('.') {
-        Some((section, name)) => document
-            .get_mut(section)
-            .and_then(|table| table.get_mut(name)),
+        Some((section, name)) => document.get_mut(section).and_then(|table| table.get_mut(name)),
         None => document.get_mut(path),
     };
     if let Some(old) = item.and_then(Item::as_value_mut) {
@@ -256,17 +214,11 @@ fn put(document: &mut DocumentMut, path: &str, value: Value) {
 fn nearest_key(path: &str) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
     // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
-    let same_name = keys()
-        .iter()
-        .find(|key| key.name() == name)
-        .map(|key| key.path.as_str());
+    let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str());
     let near = || nearest(path, keys().iter().map(|key| key.path.as_str()));
     let near_name = || {
         let name = nearest(name, keys().iter().map(Key::name))?;
-        keys()
-            .iter()
-            .find(|key| key.name() == name)
-            .map(|key| key.path.as_str())
+        keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str())
     };
     match same_name.or_else(near).or_else(near_name) {
         Some(path) => format!("did you mean `{path}`?"),
@@ -293,10 +245,8 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
 
 /// A value as it stands in the file, or what else stands there.
 fn shown(item: &Item) -> String {
-    item.as_value().map_or_else(
-        || format!("({})", item.type_name()),
-        |value| value.to_string().trim().to_owned(),
-    )
+    item.as_value()
+        .map_or_else(|| format!("({})", item.type_name()), |value| value.to_string().trim().to_owned())
 }
 
 #[cfg(test)]
@@ -304,9 +254,7 @@ mod tests {
     use super::*;
 
     fn read_error(text: &str) -> String {
-        let Err(error) = read(Path::new("my.toml"), text) else {
-            panic!("{text} was taken")
-        };
+        let Err(error) = read(Path::new("my.toml"), text) else { panic!("{text} was taken") };
         error.to_string()
     }
 
@@ -314,14 +262,7 @@ mod tests {
     fn what_is_printed_reads_back_as_the_same_scenario() {
         for kind in ProblemKind::WORDS {
             let key = template::key("problem.kind").unwrap();
-            let resolved = resolve(
-                None,
-                &[Flag {
-                    key,
-                    value: Value::from(*kind),
-                }],
-            )
-            .unwrap();
+            let resolved = resolve(None, &[Flag { key, value: Value::from(*kind) }]).unwrap();
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), resolved.to_toml()).unwrap();
             let again = resolve(Some(file.path()), &[]).unwrap();
@@ -333,48 +274,28 @@ mod tests {
     #[test]
     fn flags_lie_over_the_file_and_the_file_over_the_defaults() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(
-            file.path(),
-            "version = 1\n[swarm]\nagents = 20\nrounds = 7\n",
-        )
-        .unwrap();
-        let flag = Flag {
-            key: template::key("swarm.agents").unwrap(),
-            value: Value::from(30),
-        };
+        std::fs::write(file.path(), "version = 1\n[swarm]\nagents = 20\nrounds = 7\n").unwrap();
+        let flag = Flag { key: template::key("swarm.agents").unwrap(), value: Value::from(30) };
         let scenario = resolve(Some(file.path()), &[flag]).unwrap().scenario;
-        assert_eq!(
-            (scenario.swarm.agents, scenario.swarm.rounds, scenario.seed),
-            (30, 7, 1)
-        );
+        assert_eq!((scenario.swarm.agents, scenario.swarm.rounds, scenario.seed), (30, 7, 1));
     }
 
     #[test]
     fn a_problem_brings_its_own_steps_unless_the_user_sets_them() {
         let chosen = |extra: Option<Flag>| {
-            let kind = Flag {
-                key: template::key("problem.kind").unwrap(),
-                value: Value::from("hyper-cleaning"),
-            };
+            let kind =
+                Flag { key: template::key("problem.kind").unwrap(), value: Value::from("hyper-cleaning") };
             let flags: Vec<Flag> = std::iter::once(kind).chain(extra).collect();
             resolve(None, &flags).unwrap().scenario.algorithm.eta_x
         };
         assert_ne!(chosen(None), Scenario::default().algorithm.eta_x);
-        let flag = Flag {
-            key: template::key("algorithm.eta_x").unwrap(),
-            value: Value::from(0.125),
-        };
+        let flag = Flag { key: template::key("algorithm.eta_x").unwrap(), value: Value::from(0.125) };
         assert_eq!(chosen(Some(flag)), 0.125);
     }
 
     #[test]
     fn every_default_keeps_to_its_own_limits() {
-        assert_eq!(
-            read(Path::new("default.toml"), template::DEFAULT)
-                .unwrap()
-                .len(),
-            keys().len()
-        );
+        assert_eq!(read(Path::new("default.toml"), template::DEFAULT).unwrap().len(), keys().len());
     }
 
     #[test]

@@ -24,16 +24,14 @@ pub enum Limit {
 impl Limit {
     /// Whether `value` keeps to it.
     pub(super) fn allows(self, value: &Value) -> bool {
-        let number = value
-            .as_float()
-            .or_else(|| value.as_integer().map(|whole| whole as f64));
+        let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
         let Some(number) = number.filter(|number| number.is_finite()) else {
             return false;
         };
         match self {
-            Self::Whole(least, most) => value
-                .as_integer()
-                .is_some_and(|whole| (least..=most).contains(&whole)),
+            Self::Whole(least, most) => {
+                value.as_integer().is_some_and(|whole| (least..=most).contains(&whole))
+            }
             Self::Positive => number > 0.0,
             Self::NotNegative => number >= 0.0,
             Self::Share => (0.0..=1.0).contains(&number),
@@ -73,12 +71,10 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "policy_evaluation.upper_weight" | "policy_evaluation.lower_weight" => Limit::Positive,
         "policy_evaluation.reward_noise" => Limit::NotNegative,
 
-        "hyper_tuning.features"
-        | "hyper_tuning.train_samples"
-        | "hyper_tuning.validation_samples" => SIZE,
-        "hyper_cleaning.features"
-        | "hyper_cleaning.train_samples"
-        | "hyper_cleaning.validation_samples" => SIZE,
+        "hyper_tuning.features" | "hyper_tuning.train_samples" | "hyper_tuning.validation_samples" => SIZE,
+        "hyper_cleaning.features" | "hyper_cleaning.train_samples" | "hyper_cleaning.validation_samples" => {
+            SIZE
+        }
         "hyper_tuning.classes" | "hyper_cleaning.classes" => Limit::Whole(2, 100_000),
         "hyper_tuning.corruption" | "hyper_cleaning.corruption" => Limit::Share,
         "hyper_tuning.initial_tau" | "hyper_cleaning.regularisation" => Limit::NotNegative,
@@ -89,9 +85,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "sensor_trust.fault_bias" => Limit::Finite,
         "sensor_trust.noise" | "sensor_trust.regularisation" => Limit::NotNegative,
 
-        "algorithm.lambda" | "algorithm.eta_x" | "algorithm.eta_y" | "algorithm.eta_z" => {
-            Limit::Positive
-        }
+        "algorithm.lambda" | "algorithm.eta_x" | "algorithm.eta_y" | "algorithm.eta_z" => Limit::Positive,
         "algorithm.self_weight" => Limit::BelowOne,
 
         "network.edge_probability" => Limit::Share,
@@ -114,11 +108,7 @@ mod tests {
         for key in keys().iter().filter(|key| key.path != "version") {
             match key.kind {
                 ValueKind::Integer => {
-                    assert!(
-                        matches!(limit_of(&key.path), Some(Limit::Whole(..))),
-                        "{}",
-                        key.path
-                    );
+                    assert!(matches!(limit_of(&key.path), Some(Limit::Whole(..))), "{}", key.path);
                 }
                 ValueKind::Float => assert!(limit_of(&key.path).is_some(), "{}", key.path),
                 ValueKind::Boolean | ValueKind::Text => {
@@ -130,12 +120,7 @@ mod tests {
 
     #[test]
     fn not_a_number_and_infinity_are_refused() {
-        for limit in [
-            Limit::Positive,
-            Limit::NotNegative,
-            Limit::Share,
-            Limit::Finite,
-        ] {
+        for limit in [Limit::Positive, Limit::NotNegative, Limit::Share, Limit::Finite] {
             assert!(!limit.allows(&Value::from(f64::NAN)));
             assert!(!limit.allows(&Value::from(f64::INFINITY)));
         }

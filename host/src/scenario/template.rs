@@ -68,16 +68,11 @@ impl Key {
             Some(section) => format!("{section}.{}", name.get()),
             None => name.get().to_owned(),
         };
-        let comment = name
-            .leaf_decor()
-            .prefix()
-            .and_then(|prefix| prefix.as_str())
-            .unwrap_or_default();
+        let comment = name.leaf_decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
         Self {
             flag: flag_of(section, name.get()),
             comment: last_paragraph(comment),
-            kind: ValueKind::of(value)
-                .expect("the template holds numbers, booleans and strings only"),
+            kind: ValueKind::of(value).expect("the template holds numbers, booleans and strings only"),
             choices: choices::words_of(&path),
             default: value.to_string().trim().to_owned(),
             path,
@@ -91,9 +86,7 @@ impl Key {
 
     /// The key's name inside its section.
     pub fn name(&self) -> &str {
-        self.path
-            .split_once('.')
-            .map_or(self.path.as_str(), |(_, name)| name)
+        self.path.split_once('.').map_or(self.path.as_str(), |(_, name)| name)
     }
 }
 
@@ -130,11 +123,8 @@ pub(super) fn key(path: &str) -> Option<&'static Key> {
 
 /// The default scenario as a document that keeps its comments.
 pub(super) fn document() -> &'static DocumentMut {
-    static DOCUMENT: LazyLock<DocumentMut> = LazyLock::new(|| {
-        DEFAULT
-            .parse()
-            .expect("scenarios/default.toml is valid TOML: a test holds it")
-    });
+    static DOCUMENT: LazyLock<DocumentMut> =
+        LazyLock::new(|| DEFAULT.parse().expect("scenarios/default.toml is valid TOML: a test holds it"));
     &DOCUMENT
 }
 
@@ -153,10 +143,7 @@ fn flag_of(section: Option<&str>, name: &str) -> String {
 /// The comment lines right above a key, without a file header that stands before them.
 fn last_paragraph(comment: &str) -> String {
     let paragraph = comment.trim_end().rsplit("\n\n").next().unwrap_or_default();
-    let lines: Vec<&str> = paragraph
-        .lines()
-        .map(|line| line.trim_start_matches('#').trim())
-        .collect();
+    let lines: Vec<&str> = paragraph.lines().map(|line| line.trim_start_matches('#').trim()).collect();
     lines.join(" ").trim().to_owned()
 }
 
@@ -169,12 +156,7 @@ mod tests {
     #[test]
     fn every_key_has_a_comment() {
         for key in keys() {
-            assert!(
-                key.comment.ends_with('.'),
-                "{} has no comment above it: {:?}",
-                key.path,
-                key.comment
-            );
+            assert!(key.comment.ends_with('.'), "{} has no comment above it: {:?}", key.path, key.comment);
         }
         assert!(keys().len() > 40);
     }
@@ -193,11 +175,7 @@ mod tests {
     fn comments_name_every_choice() {
         for key in keys() {
             for word in key.choices.unwrap_or_default() {
-                assert!(
-                    key.comment.contains(word),
-                    "the comment of {} does not name {word}",
-                    key.path
-                );
+                assert!(key.comment.contains(word), "the comment of {} does not name {word}", key.path);
             }
         }
     }

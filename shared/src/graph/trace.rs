@@ -1,0 +1,86 @@
+//! Graphs that were recorded.
+
+use super::Schedule;
+
+/// Recorded graphs as bit masks: bit j of row i says that i hears j.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace<'a> {
+    agents: usize,
+    words_per_row: usize,
+    rows: &'a [u64],
+}
+
+impl<'a> Trace<'a> {
+    /// Words of one agent's row.
+    #[must_use]
+    pub const fn words_per_row(agents: usize) -> usize {
+        agents.div_ceil(64)
+    }
+
+    /// Reads `rows` as one round after the other, one row an agent, lowest bits first. `None` where they
+    /// are no whole number of rounds.
+    #[must_use]
+    pub fn new(agents: usize, rows: &'a [u64]) -> Option<Self> {
+        let words_per_row = Self::words_per_row(agents);
+        let per_round = words_per_row.checked_mul(agents)?;
+        let whole = per_round > 0 && !rows.is_empty() && rows.len().is_multiple_of(per_round);
+        whole.then_some(Self { agents, words_per_row, rows })
+    }
+
+    /// How many rounds were recorded. Later rounds repeat them.
+    #[must_use]
+    pub const fn rounds(&self) -> usize {
+        self.rows.len() / (self.words_per_row * self.agents)
+    }
+}
+
+impl Schedule for Trace<'_> {
+    fn agents(&self) -> usize {
+        self.agents
+    }
+
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        let row = (round as usize % self.rounds()) * self.agents + agent;
+        let words = self.rows.iter().skip(row * self.words_per_row).take(self.words_per_row);
+        for (index, &word) in words.enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                let sender = index * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if sender != agent && sender < self.agents {
+                    visit(sender);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn masks_become_senders_and_repeat() {
+        // Two rounds of three agents, self bits set.
+        let rows = [0b011, 0b110, 0b101, 0b111, 0b010, 0b100];
+        let trace = Trace::new(3, &rows).unwrap();
+        let row = |agent, round| {
+            let mut senders = Vec::new();
+            trace.heard_by(agent, round, |sender| senders.push(sender));
+            senders
+        };
+        assert_eq!(row(0, 0), [1]);
+        assert_eq!(row(0, 1), [1, 2]);
+        assert_eq!(row(2, 2), [0]);
+        assert_eq!(trace.rounds(), 2);
+    }
+
+    #[test]
+    fn half_a_round_is_refused() {
+        assert!(Trace::new(3, &[0, 0]).is_none());
+        assert!(Trace::new(3, &[]).is_none());
+        assert!(Trace::new(0, &[1]).is_none());
+    }
+}

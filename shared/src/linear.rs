@@ -1,0 +1,135 @@
+//! Linear algebra on slices, in a fixed order of operations.
+//!
+//! Slices rather than static matrices, so that an agent with sizes in its type and a simulator with
+//! sizes from a file run the very same code. Matrices are column-major. Every kernel fixes the order
+//! in which it adds, never fuses a multiplication with an addition, and touches neighbouring elements
+//! together, so that a compiler may use vector registers without changing a bit.
+
+use crate::scalar::Scalar;
+
+/// How many rows a kernel carries in registers at a time.
+const LANES: usize = 4;
+
+/// `y += a·x`, over the shorter of both.
+#[inline]
+pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y += a * x;
+    }
+}
+
+/// `out = a·x`, over the shorter of both.
+#[inline]
+pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = a * x;
+    }
+}
+
+/// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
+#[inline]
+#[must_use]
+pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
+    let mut lanes = [S::ZERO; LANES];
+    let x_blocks = x.chunks_exact(LANES);
+    let y_blocks = y.chunks_exact(LANES);
+    let x_rest = x_blocks.remainder();
+    let y_rest = y_blocks.remainder();
+    for (x, y) in x_blocks.zip(y_blocks) {
+        for lane in 0..LANES {
+            lanes[lane] += x[lane] * y[lane];
+        }
+    }
+    let mut sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    for (&x, &y) in x_rest.iter().zip(y_rest) {
+        sum += x * y;
+    }
+    sum
+}
+
+/// `out = M·x` for a column-major `M` with `out.len()` rows and `x.len()` columns.
+#[inline]
+pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
+    let rows = out.len();
+    let mut row = 0;
+    let mut blocks = out.chunks_exact_mut(LANES);
+    for block in &mut blocks {
+        let mut sums = [S::ZERO; LANES];
+        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
+            let column = &column[row..row + LANES];
+            for lane in 0..LANES {
+                sums[lane] += column[lane] * x;
+            }
+        }
+        block.copy_from_slice(&sums);
+        row += LANES;
+    }
+    for out in blocks.into_remainder() {
+        let mut sum = S::ZERO;
+        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
+            sum += column[row] * x;
+        }
+        *out = sum;
+        row += 1;
+    }
+}
+
+/// `out = Mᵀ·x` for a column-major `M` with `x.len()` rows and `out.len()` columns.
+#[inline]
+pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
+    for (column, out) in matrix.chunks_exact(x.len().max(1)).zip(out) {
+        *out = dot(column, x);
+    }
+}
+
+/// `‖x‖²`.
+#[inline]
+#[must_use]
+pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
+    dot(x, x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // 3 rows, 2 columns, column-major, so that the remainder path is taken; 5×2 takes both.
+    #[test]
+    fn products_match_a_hand_calculation() {
+        let matrix = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let mut out = [0.0; 3];
+        mat_vec(&matrix, &[10.0, 1.0], &mut out);
+        assert_eq!(out, [14.0, 25.0, 36.0]);
+        let mut out = [0.0; 2];
+        mat_transposed_vec(&matrix, &[1.0, 10.0, 100.0], &mut out);
+        assert_eq!(out, [321.0, 654.0]);
+    }
+
+    #[test]
+    fn blocks_and_remainder_agree_with_the_plain_sum() {
+        let rows = 7;
+        let matrix: [f64; 21] = core::array::from_fn(|i| i as f64 - 9.5);
+        let x = [1.0, -2.0, 0.5];
+        let mut out = [0.0; 7];
+        mat_vec(&matrix, &x, &mut out);
+        for (row, out) in out.iter().enumerate() {
+            let plain: f64 = (0..3).map(|c| matrix[c * rows + row] * x[c]).sum();
+            assert_eq!(*out, plain);
+        }
+    }
+
+    #[test]
+    fn dot_covers_every_element() {
+        for len in 0..10 {
+            let ones = [1.0f32; 10];
+            assert_eq!(dot(&ones[..len], &ones[..len]), len as f32);
+        }
+    }
+
+    #[test]
+    fn empty_slices_are_harmless() {
+        mat_vec::<f32>(&[], &[], &mut []);
+        mat_transposed_vec::<f32>(&[], &[], &mut [0.0]);
+        assert_eq!(dot::<f32>(&[], &[]), 0.0);
+    }
+}

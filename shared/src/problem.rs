@@ -1,0 +1,254 @@
+//! Bilevel problems as first-order oracles.
+//!
+//! An agent's share of a bilevel problem is an upper function `f_i(x, y)` and a lower function
+//! `g_i(x, y)`:
+//!
+//! $$\min_x \tfrac1n \sum_i f_i(x, y^*(x)) \quad\text{s.t.}\quad y^*(x) = \arg\min_y \tfrac1n \sum_i g_i(x, y)$$
+//!
+//! FAB needs only their gradients. It works on the penalty function (the paper's `L_i`)
+//!
+//! $$L_i(x, y, z) = f_i(x, y) + \lambda\,(g_i(x, y) - g_i(x, z))$$
+//!
+//! descending in x and y and ascending in z; [`Problem::penalty_gradient`] is the paper's eq.
+//! (localgrad).
+//!
+//! | paper | here |
+//! |---|---|
+//! | `x`, `y`, `z` | parts of one packed vector `v = [x \| y \| z]`, laid out by [`Shape`] |
+//! | `d_i` | the packed gradient, z's part already signed so that every part is subtracted |
+//! | `λ` | [`Penalty::lambda`] |
+
+mod hyper_cleaning;
+mod hyper_tuning;
+mod policy_evaluation;
+mod sensor_trust;
+mod softmax;
+
+pub use hyper_cleaning::HyperCleaning;
+pub use hyper_tuning::HyperTuning;
+pub use policy_evaluation::PolicyEvaluation;
+pub use sensor_trust::{Readings, SensorTrust};
+pub use softmax::{Classes, Samples};
+
+use crate::scalar::Scalar;
+use core::ops::Range;
+
+/// The sizes of one agent's decision, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Words of the upper variable x.
+    pub x: usize,
+    /// Words of the lower variable y, and of its twin z.
+    pub y: usize,
+    /// Whether x belongs to this agent alone and never travels.
+    pub x_is_local: bool,
+}
+
+impl Shape {
+    /// Words of the packed decision `[x | y | z]`.
+    #[must_use]
+    pub const fn words(&self) -> usize {
+        self.x + 2 * self.y
+    }
+
+    /// The part of the packed decision that neighbours exchange.
+    #[must_use]
+    pub const fn exchanged(&self) -> Range<usize> {
+        if self.x_is_local { self.x..self.words() } else { 0..self.words() }
+    }
+
+    /// Splits a packed vector into its x, y and z parts.
+    ///
+    /// # Panics
+    /// Where `packed` is shorter than [`Shape::words`].
+    #[must_use]
+    pub fn split<'v, S>(&self, packed: &'v [S]) -> (&'v [S], &'v [S], &'v [S]) {
+        let (x, yz) = packed.split_at(self.x);
+        let (y, z) = yz.split_at(self.y);
+        (x, y, z)
+    }
+
+    /// Splits a packed vector into its x, y and z parts, for writing.
+    ///
+    /// # Panics
+    /// Where `packed` is shorter than [`Shape::words`].
+    #[must_use]
+    pub fn split_mut<'v, S>(&self, packed: &'v mut [S]) -> (&'v mut [S], &'v mut [S], &'v mut [S]) {
+        let (x, yz) = packed.split_at_mut(self.x);
+        let (y, z) = yz.split_at_mut(self.y);
+        (x, y, z)
+    }
+}
+
+/// Whose gradient, and in which round: names the noise that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The agent that takes the gradient.
+    pub agent: u32,
+    /// The round it is taken in.
+    pub round: u32,
+}
+
+/// How strongly the lower level binds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Penalty<S> {
+    /// The penalty parameter λ.
+    pub lambda: S,
+    /// Divides every gradient by λ. The paper's step sizes only make sense with it.
+    pub normalise: bool,
+}
+
+impl<S: Scalar> Penalty<S> {
+    /// What every gradient is multiplied by: `1/λ` or 1.
+    #[must_use]
+    pub fn scale(&self) -> S {
+        if self.normalise { S::ONE / self.lambda } else { S::ONE }
+    }
+}
+
+/// Why a problem's data do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// A matrix or list has not as many entries as its sizes ask for.
+    Length,
+    /// A label or sensor number is not below the count of classes or sensors.
+    Index,
+    /// There is nothing to learn from: no state, class, sample or sensor.
+    Empty,
+}
+
+impl core::fmt::Display for Mismatch {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::Length => "a matrix or list of the problem has the wrong length",
+            Self::Index => "a label or sensor number is out of range",
+            Self::Empty => "the problem has no state, class, sample or sensor",
+        })
+    }
+}
+
+impl core::error::Error for Mismatch {}
+
+/// One agent's share of a bilevel problem.
+///
+/// Problems are plain data; [`Problem::check`] says whether they fit together, and the other methods
+/// may panic where they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] tell.
+pub trait Problem<S: Scalar> {
+    /// Sizes of the decision.
+    fn shape(&self) -> Shape;
+
+    /// Whether the data fit together.
+    ///
+    /// # Errors
+    /// The first [`Mismatch`] found.
+    fn check(&self) -> Result<(), Mismatch>;
+
+    /// Words of working memory that a gradient needs.
+    fn scratch_words(&self) -> usize;
+
+    /// `f_i(x, y)`.
+    fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S;
+
+    /// `g_i(x, y)` without noise.
+    fn lower_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S;
+
+    /// `∇f_i(x, y)` into `dx`, `dy`.
+    fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
+
+    /// `∇g_i(x, y)` into `dx`, `dy`.
+    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
+
+    /// Brings x back into the set it must stay in.
+    fn project(&self, _x: &mut [S]) {}
+
+    /// The packed local gradient `d_i`, eq. (localgrad), times [`Penalty::scale`]:
+    ///
+    /// $$d_x = \nabla_x f(x,y) + \lambda(\nabla_x g(x,y) - \nabla_x g(x,z)),\quad
+    ///   d_y = \nabla_y f(x,y) + \lambda\nabla_y g(x,y),\quad d_z = \lambda\nabla_y g(x,z)$$
+    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
+        let shape = self.shape();
+        let scale = penalty.scale();
+        let bound = scale * penalty.lambda;
+        let (x, y, z) = shape.split(v);
+        let (dx, dy, dz) = shape.split_mut(d);
+        let (gx, scratch) = scratch.split_at_mut(shape.x);
+        let (gy, scratch) = scratch.split_at_mut(shape.y);
+
+        self.upper_gradient(x, y, dx, dy, scratch);
+        self.lower_gradient(at, x, y, gx, gy, scratch);
+        for (d, &g) in dx.iter_mut().zip(&*gx).chain(dy.iter_mut().zip(&*gy)) {
+            *d = scale * *d + bound * g;
+        }
+        self.lower_gradient(at, x, z, gx, dz, scratch);
+        for (d, &g) in dx.iter_mut().zip(&*gx) {
+            *d -= bound * g;
+        }
+        for d in dz {
+            *d *= bound;
+        }
+    }
+}
+
+/// Words of working memory for the default [`Problem::penalty_gradient`] around `own` words of the
+/// oracles themselves.
+const fn penalty_scratch(shape: Shape, own: usize) -> usize {
+    shape.x + shape.y + own
+}
+
+/// Any of the problems that fit a microcontroller, chosen at run time.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyProblem<'a, S> {
+    /// Value of a policy from shared features and private rewards.
+    PolicyEvaluation(PolicyEvaluation<'a, S>),
+    /// Regulariser of a classifier.
+    HyperTuning(HyperTuning<'a, S>),
+    /// Weights of training samples with corrupted labels.
+    HyperCleaning(HyperCleaning<'a, S>),
+    /// Trust in the sensors of a flying swarm.
+    SensorTrust(SensorTrust<'a, S>),
+}
+
+macro_rules! each_problem {
+    ($self:ident, $problem:ident => $call:expr) => {
+        match $self {
+            AnyProblem::PolicyEvaluation($problem) => $call,
+            AnyProblem::HyperTuning($problem) => $call,
+            AnyProblem::HyperCleaning($problem) => $call,
+            AnyProblem::SensorTrust($problem) => $call,
+        }
+    };
+}
+
+impl<S: Scalar> Problem<S> for AnyProblem<'_, S> {
+    fn shape(&self) -> Shape {
+        each_problem!(self, problem => problem.shape())
+    }
+    fn check(&self) -> Result<(), Mismatch> {
+        each_problem!(self, problem => Problem::<S>::check(problem))
+    }
+    fn scratch_words(&self) -> usize {
+        each_problem!(self, problem => problem.scratch_words())
+    }
+    fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
+        each_problem!(self, problem => problem.upper_value(x, y, scratch))
+    }
+    fn lower_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
+        each_problem!(self, problem => problem.lower_value(x, y, scratch))
+    }
+    fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
+        each_problem!(self, problem => problem.upper_gradient(x, y, dx, dy, scratch))
+    }
+    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
+        each_problem!(self, problem => problem.lower_gradient(at, x, y, dx, dy, scratch))
+    }
+    fn project(&self, x: &mut [S]) {
+        each_problem!(self, problem => problem.project(x))
+    }
+    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
+        each_problem!(self, problem => problem.penalty_gradient(penalty, at, v, d, scratch))
+    }
+}
+
+#[cfg(test)]
+mod testing;
