@@ -12,8 +12,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use super::Error;
 use super::folder::{Part, PartPath, RunFolder};
-use super::{Error, Metrics};
+use crate::swarm::Metrics;
 
 /// The columns after `round`, in the order of the files.
 const COLUMNS: [(&str, fn(&Metrics) -> f64); 6] = [
