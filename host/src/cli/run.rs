@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print the scenario, with the file and the flags put in, and do not run it"),
         )
-        .args(flags().map(|key| argument(key)))
+        .args(flags().map(argument))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

@@ -16,8 +16,11 @@ use super::Error;
 use super::folder::{Part, PartPath, RunFolder};
 use crate::swarm::Metrics;
 
+/// A column's name and where its values come from.
+type Column = (&'static str, fn(&Metrics) -> f64);
+
 /// The columns after `round`, in the order of the files.
-const COLUMNS: [(&str, fn(&Metrics) -> f64); 6] = [
+const COLUMNS: [Column; 6] = [
     ("error", |metrics| metrics.error),
     ("consensus_error", |metrics| metrics.consensus_error),
     ("tracking_defect", |metrics| metrics.tracking_defect),
