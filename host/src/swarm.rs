@@ -1,5 +1,7 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
+use crate::task::Score;
+
 mod links;
 mod measure;
 mod plain;
@@ -21,8 +23,8 @@ pub trait Swarm {
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
-    /// Numbers that only the problem knows, for the summary.
-    fn task(&self) -> Vec<(String, f64)>;
+    /// How well the swarm does in its task's own terms.
+    fn scores(&self) -> Vec<Score>;
 }
 
 /// Frames that the swarm sent, and what became of those that never counted.

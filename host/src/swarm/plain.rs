@@ -3,7 +3,7 @@
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
 use super::{Diverged, FrameCounts, Swarm};
-use crate::task::Task;
+use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, descend, mix, track};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
@@ -278,7 +278,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         FrameCounts { sent: self.links_used, ..FrameCounts::default() }
     }
 
-    fn task(&self) -> Vec<(String, f64)> {
+    fn scores(&self) -> Vec<Score> {
         self.task.scores(&self.v)
     }
 }
