@@ -5,12 +5,11 @@
 //! only itself, and after any garbage the next frame is read again.
 
 use cobs::CobsEncoder;
-use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
+use crc::{CRC_32_ISO_HDLC, Crc};
 
 use super::Error;
 
-/// Without a table: a kilobyte of flash is worth more than time next to a serial line.
-const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
+static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 const CRC_BYTES: usize = 4;
 

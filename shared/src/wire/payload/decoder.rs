@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::super::Error;
-use super::quantise::{EXPONENTS, shown};
+use super::quantise::{EXPONENTS, LIMIT, shown};
 use super::{BLOCK, BYTE, FULL, HALF, Width};
 
 /// What this agent last took of the sender's σ (its ρ for that sender).
@@ -132,32 +132,29 @@ impl<const WORDS: usize> Decoder<WORDS> {
         }
         if let Some(key) = self.key.get_mut(..v.len()) {
             key.copy_from_slice(v);
-            self.key_round = Some(round);
+            // A key beyond the limit is never referred to, and without it no difference can overflow.
+            let is_usable = v.iter().all(|v| v.abs() < LIMIT);
+            self.key_round = is_usable.then_some(round);
         }
         Ok(())
     }
 
     fn read_byte(&self, v_in: &[u8], key_round: Option<u32>, v: &mut [f32]) -> Result<(), Error> {
-        let key = self
-            .key
-            .get(..v.len())
-            .filter(|_| key_round.is_some() && key_round == self.key_round);
-        let key = key.ok_or(Error::KeyUnknown)?;
+        if key_round.is_none() || key_round != self.key_round || v.len() > WORDS {
+            return Err(Error::KeyUnknown);
+        }
         let (exponents, quantised) = v_in.split_at(v.len().div_ceil(BLOCK));
         if !exponents.iter().all(|&e| EXPONENTS.contains(&(e as i8))) {
             return Err(Error::Malformed);
         }
-        let exponents = exponents.iter().flat_map(|&e| [e as i8; BLOCK]);
-        let words = key
-            .iter()
-            .zip(quantised)
-            .zip(exponents)
-            .map(|((&key, &q), e)| shown(key, q as i8, e));
-        if !words.clone().all(f32::is_finite) {
-            return Err(Error::NotFinite);
-        }
-        for (v, word) in v.iter_mut().zip(words) {
-            *v = word;
+        let blocks = v
+            .chunks_mut(BLOCK)
+            .zip(self.key.chunks(BLOCK))
+            .zip(quantised.chunks(BLOCK));
+        for (((v, key), quantised), &e) in blocks.zip(exponents) {
+            for ((v, &key), &quantised) in v.iter_mut().zip(key).zip(quantised) {
+                *v = shown(key, quantised as i8, e as i8);
+            }
         }
         Ok(())
     }

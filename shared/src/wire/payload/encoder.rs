@@ -151,7 +151,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
             Width::Half => targets.all(|target| target.abs() <= f16::MAX.to_f32_const()),
             Width::Byte => targets
                 .zip(&self.key)
-                .all(|(target, key)| target.abs() < LIMIT && (target - key).abs() < LIMIT),
+                .all(|(target, key)| key.abs() < LIMIT && (target - key).abs() < LIMIT),
         };
         Ok(if is_due || !fits {
             Width::Full

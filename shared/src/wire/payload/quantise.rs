@@ -3,7 +3,7 @@
 /// Range of exponents that travel: 2^e and its inverse are normal, and 127·2^e stays far from overflow.
 pub(super) const EXPONENTS: core::ops::RangeInclusive<i8> = -126..=114;
 
-/// Differences below this fit the largest exponent.
+/// Words and differences below this can be told as a difference: it fits the largest exponent.
 pub(super) const LIMIT: f32 = f32::from_bits((120 + 127) << 23);
 
 /// 2^e, for an e in [`EXPONENTS`] or its negative.
