@@ -92,18 +92,13 @@ pub fn payload(bytes: &[u8]) -> bool {
     for (payload, round) in [(first, first_round), (second, second_round)] {
         let (mut v, mut sigma) = ([0.0; 48], [7; 48]);
         let (v, sigma) = (&mut v[..words], &mut sigma[..words]);
-        let known = Heard {
-            round: heard,
-            sigma: &rho[..words],
-        };
+        let known = Heard { round: heard, sigma: &rho[..words] };
         match decoder.decode(payload, round.into(), known, v, sigma) {
             Ok(told) => {
                 assert!(v.iter().all(|v| v.is_finite()));
                 assert!(told == Sigma::Known || sigma == &rho[..words]);
                 rho[..words].copy_from_slice(sigma);
-                heard = heard
-                    .filter(|_| told == Sigma::Unknown)
-                    .or(Some(round.into()));
+                heard = heard.filter(|_| told == Sigma::Unknown).or(Some(round.into()));
             }
             Err(_) => {
                 assert!(v.iter().all(|&v| v == 0.0) && sigma.iter().all(|&sigma| sigma == 7));

@@ -46,11 +46,7 @@ fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "no seeds for {name}");
     for (path, seed) in &seeds {
-        assert!(
-            target(seed),
-            "{} is refused: write the corpus anew",
-            path.display()
-        );
+        assert!(target(seed), "{} is refused: write the corpus anew", path.display());
     }
     let mut random = Random(0x5EED);
     let mut input = Vec::new();
@@ -69,19 +65,14 @@ fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
 }
 
 fn corpus(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../fuzz/corpus")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(name)
 }
 
 fn seeds(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut seeds: Vec<_> = fs::read_dir(corpus(name))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("seed-"))
-        })
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-")))
         .map(|path| (path.clone(), fs::read(path).unwrap()))
         .collect();
     seeds.sort();
@@ -138,15 +129,8 @@ impl Random {
 #[test]
 #[ignore = "writes the committed corpus"]
 fn write_corpus() {
-    let data = Data {
-        sender: 3,
-        epoch: 1,
-        round: 20,
-    };
-    let members = Members {
-        sender: 3,
-        epoch: 300,
-    };
+    let data = Data { sender: 3, epoch: 1, round: 20 };
+    let members = Members { sender: 3, epoch: 300 };
     let hello = Hello {
         sender: 3,
         boot: 2,
@@ -182,9 +166,7 @@ fn write_corpus() {
         write("fragment", name, &packets);
 
         let mut sealer = Sealer::start(3, &mut Fresh).unwrap();
-        let end = sealer
-            .seal(&Key::new(&targets::KEY), short, &mut line)
-            .unwrap();
+        let end = sealer.seal(&Key::new(&targets::KEY), short, &mut line).unwrap();
         write("seal", name, &line[..end]);
     }
     for (name, first, second) in payloads {
@@ -197,24 +179,21 @@ const WORDS: usize = 18;
 
 /// The payloads of rounds 17 and 20 in each width.
 fn payload_pairs() -> [(&'static str, Vec<u8>, Vec<u8>); 3] {
-    [
-        ("seed-full", Width::Full),
-        ("seed-half", Width::Half),
-        ("seed-byte", Width::Byte),
-    ]
-    .map(|(name, width)| {
-        let mut encoder = Encoder::<WORDS>::new(width, 0);
-        let [first, second] = [17, 20].map(|round| {
-            let v: [f32; WORDS] = std::array::from_fn(|i| i as f32 + round as f32 * 0.1);
-            let sigma = [(round as i32) << 6; WORDS];
-            let mut out = vec![0; 256];
-            let length = encoder.encode(round, &v, &sigma, &mut out).unwrap();
-            encoder.end_round(round, &v, &sigma).unwrap();
-            out.truncate(length);
-            out
-        });
-        (name, first, second)
-    })
+    [("seed-full", Width::Full), ("seed-half", Width::Half), ("seed-byte", Width::Byte)].map(
+        |(name, width)| {
+            let mut encoder = Encoder::<WORDS>::new(width, 0);
+            let [first, second] = [17, 20].map(|round| {
+                let v: [f32; WORDS] = std::array::from_fn(|i| i as f32 + round as f32 * 0.1);
+                let sigma = [(round as i32) << 6; WORDS];
+                let mut out = vec![0; 256];
+                let length = encoder.encode(round, &v, &sigma, &mut out).unwrap();
+                encoder.end_round(round, &v, &sigma).unwrap();
+                out.truncate(length);
+                out
+            });
+            (name, first, second)
+        },
+    )
 }
 
 fn write(target: &str, name: &str, bytes: &[u8]) {

@@ -9,11 +9,7 @@ use fabswarm_shared::wire::{fragment, stream};
 const WORDS: usize = 45;
 
 /// The largest numbers of a swarm of 128 after two million rounds.
-const LATE: Data = Data {
-    sender: 127,
-    epoch: 127,
-    round: (1 << 21) - 2,
-};
+const LATE: Data = Data { sender: 127, epoch: 127, round: (1 << 21) - 2 };
 
 struct Stored(Option<u32>);
 
@@ -33,16 +29,12 @@ fn data_frame(width: Width, data: Data) -> Vec<u8> {
     let v = |round: u32| -> [f32; WORDS] {
         std::array::from_fn(|i| (i as f32 - 20.0) * 0.125 + round as f32 * 0.01)
     };
-    let sigma = |round: u32| -> [i32; WORDS] {
-        std::array::from_fn(|i| 64 * (i as i32 - 7) * round as i32)
-    };
+    let sigma = |round: u32| -> [i32; WORDS] { std::array::from_fn(|i| 64 * (i as i32 - 7) * round as i32) };
     let mut encoder = Encoder::<WORDS>::new(width, 0);
     encoder.end_round(data.round - 1, &v(0), &sigma(0)).unwrap();
     let mut out = vec![0; 400];
     let start = data.encode_header(&mut out).unwrap();
-    let payload = encoder
-        .encode(data.round, &v(1), &sigma(1), &mut out[start..])
-        .unwrap();
+    let payload = encoder.encode(data.round, &v(1), &sigma(1), &mut out[start..]).unwrap();
     out.truncate(start + payload);
     out
 }
@@ -68,35 +60,19 @@ fn data_frames_are_as_small_as_promised() {
     });
     assert_eq!(sizes, [(367, 381), (189, 203), (102, 116)]);
     assert!(sizes[0].0 <= 368 && sizes[2].1 <= 120);
-    assert_eq!(
-        fragment::packets(sizes[2].1, 125),
-        Ok(1),
-        "a byte frame is one 802.15.4 packet"
-    );
-    assert_eq!(
-        fragment::packets(sizes[1].1, 250),
-        Ok(1),
-        "a half frame is one ESP-NOW packet"
-    );
+    assert_eq!(fragment::packets(sizes[2].1, 125), Ok(1), "a byte frame is one 802.15.4 packet");
+    assert_eq!(fragment::packets(sizes[1].1, 250), Ok(1), "a half frame is one ESP-NOW packet");
 }
 
 #[test]
 fn a_byte_frame_fits_with_longer_numbers_too() {
-    let data = Data {
-        sender: 127,
-        epoch: 16_383,
-        round: (1 << 28) - 2,
-    };
+    let data = Data { sender: 127, epoch: 16_383, round: (1 << 28) - 2 };
     assert!(sealed(&data_frame(Width::Byte, data), 127, 16_383, 1 << 14).len() <= 120);
 }
 
 /// Every kind of frame in every layer.
 fn examples() -> Vec<Vec<u8>> {
-    let data = Data {
-        sender: 3,
-        epoch: 1,
-        round: 1001,
-    };
+    let data = Data { sender: 3, epoch: 1, round: 1001 };
     let hello = Hello {
         sender: 3,
         boot: 2,
@@ -107,13 +83,9 @@ fn examples() -> Vec<Vec<u8>> {
         y: 20,
         x_is_local: true,
     };
-    let members = Members {
-        sender: 3,
-        epoch: 2,
-    };
-    let mut frames: Vec<_> = [Width::Full, Width::Half, Width::Byte]
-        .map(|width| data_frame(width, data))
-        .into();
+    let members = Members { sender: 3, epoch: 2 };
+    let mut frames: Vec<_> =
+        [Width::Full, Width::Half, Width::Byte].map(|width| data_frame(width, data)).into();
     for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1])] {
         let mut out = vec![0; 64];
         let length = frame.encode(&mut out).unwrap();

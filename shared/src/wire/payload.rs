@@ -115,22 +115,12 @@ mod tests {
     }
 
     impl Listener {
-        const NEW: Self = Self {
-            decoder: Decoder::new(),
-            round: None,
-            rho: [0; WORDS],
-            v: [0.0; WORDS],
-        };
+        const NEW: Self = Self { decoder: Decoder::new(), round: None, rho: [0; WORDS], v: [0.0; WORDS] };
 
         fn hear(&mut self, payload: &[u8], round: u32) -> Result<Sigma, Error> {
             let mut sigma = [0; WORDS];
-            let heard = Heard {
-                round: self.round,
-                sigma: &self.rho,
-            };
-            let told = self
-                .decoder
-                .decode(payload, round, heard, &mut self.v, &mut sigma)?;
+            let heard = Heard { round: self.round, sigma: &self.rho };
+            let told = self.decoder.decode(payload, round, heard, &mut self.v, &mut sigma)?;
             self.rho = sigma;
             if told == Sigma::Known {
                 self.round = Some(round);
@@ -145,17 +135,7 @@ mod tests {
 
     /// A round: rounds skipped, scale of the shares (as bits), their seed, drift of v, heard by the first and the second listener.
     fn rounds() -> impl Strategy<Value = std::vec::Vec<(u32, u32, u32, f32, bool, bool)>> {
-        vec(
-            (
-                1..4_u32,
-                0..31_u32,
-                any::<u32>(),
-                -0.1..0.1_f32,
-                any::<bool>(),
-                any::<bool>(),
-            ),
-            1..120,
-        )
+        vec((1..4_u32, 0..31_u32, any::<u32>(), -0.1..0.1_f32, any::<bool>(), any::<bool>()), 1..120)
     }
 
     extern crate std;
@@ -235,18 +215,13 @@ mod tests {
                 let g = width.granularity(30_000, 8);
                 sigma = sigma.map(|sigma| sigma.wrapping_add(30_000 >> g << g));
                 let mut out = [0; 200];
-                let length = encoder
-                    .encode(round, &[1.0; WORDS], &sigma, &mut out)
-                    .unwrap();
+                let length = encoder.encode(round, &[1.0; WORDS], &sigma, &mut out).unwrap();
                 encoder.end_round(round, &[1.0; WORDS], &sigma).unwrap();
                 sizes[usize::from(out[0])] += 1;
                 // Seven in eight frames are lost.
                 if round % 8 == 1 {
                     let told = listener.hear(&out[..length], round);
-                    assert!(
-                        told == Ok(Sigma::Known) || told == Err(Error::KeyUnknown),
-                        "{round} {told:?}"
-                    );
+                    assert!(told == Ok(Sigma::Known) || told == Err(Error::KeyUnknown), "{round} {told:?}");
                 }
             }
             assert!(sizes[0] <= 500 / width.period() + 2, "{sizes:?}");
@@ -260,18 +235,9 @@ mod tests {
         encoder.end_round(1, &[1.0], &[0]).unwrap();
         assert_eq!(encoder.encode(2, &[1.0], &[0], &mut out), Ok(7));
         assert_eq!(encoder.encode(2, &[1e6], &[0], &mut out), Ok(9));
-        assert_eq!(
-            encoder.encode(2, &[f32::NAN], &[0], &mut out),
-            Err(Error::NotFinite)
-        );
-        assert_eq!(
-            encoder.encode(2, &[1.0, 1.0], &[0, 0], &mut out),
-            Err(Error::WordCount)
-        );
-        assert_eq!(
-            encoder.encode(2, &[1.0], &[0], &mut out[..6]),
-            Err(Error::BufferTooSmall)
-        );
+        assert_eq!(encoder.encode(2, &[f32::NAN], &[0], &mut out), Err(Error::NotFinite));
+        assert_eq!(encoder.encode(2, &[1.0, 1.0], &[0, 0], &mut out), Err(Error::WordCount));
+        assert_eq!(encoder.encode(2, &[1.0], &[0], &mut out[..6]), Err(Error::BufferTooSmall));
         encoder.reset();
         assert_eq!(encoder.encode(2, &[1.0], &[0], &mut out), Ok(9));
     }

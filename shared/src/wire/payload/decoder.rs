@@ -44,10 +44,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
     /// Starts with nothing heard.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            key: [0.0; WORDS],
-            key_round: None,
-        }
+        Self { key: [0.0; WORDS], key_round: None }
     }
 
     /// Forgets what was heard, as a new epoch does.
@@ -96,11 +93,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 let bits = Bits::new(width, window, granularity)?;
                 let (v_in, sigma_in) = body.split_at(2 * words);
                 read_half(v_in, v)?;
-                let sigma_in = sigma_in
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|&word| u32::from(u16::from_le_bytes(word)));
+                let sigma_in = sigma_in.as_chunks().0.iter().map(|&word| u32::from(u16::from_le_bytes(word)));
                 Ok(bits.restore(sigma_in, round, heard, sigma))
             }
             (Width::Byte, &[_, age_window, granularity, ref body @ ..]) => {
@@ -108,12 +101,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 let key_round = round.checked_sub(u32::from(age_window >> 4));
                 let (v_in, sigma_in) = body.split_at(words.div_ceil(BLOCK) + words);
                 self.read_byte(v_in, key_round, v)?;
-                Ok(bits.restore(
-                    sigma_in.iter().map(|&byte| u32::from(byte)),
-                    round,
-                    heard,
-                    sigma,
-                ))
+                Ok(bits.restore(sigma_in.iter().map(|&byte| u32::from(byte)), round, heard, sigma))
             }
             _ => Err(Error::Malformed),
         }
@@ -121,10 +109,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
 
     fn read_full(&mut self, v_in: &[u8], round: u32, v: &mut [f32]) -> Result<(), Error> {
         let v_in = v_in.as_chunks().0;
-        if !v_in
-            .iter()
-            .all(|&word| f32::from_le_bytes(word).is_finite())
-        {
+        if !v_in.iter().all(|&word| f32::from_le_bytes(word).is_finite()) {
             return Err(Error::NotFinite);
         }
         for (v, &word) in v.iter_mut().zip(v_in) {
@@ -147,10 +132,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
         if !exponents.iter().all(|&e| EXPONENTS.contains(&(e as i8))) {
             return Err(Error::Malformed);
         }
-        let blocks = v
-            .chunks_mut(BLOCK)
-            .zip(self.key.chunks(BLOCK))
-            .zip(quantised.chunks(BLOCK));
+        let blocks = v.chunks_mut(BLOCK).zip(self.key.chunks(BLOCK)).zip(quantised.chunks(BLOCK));
         for (((v, key), quantised), &e) in blocks.zip(exponents) {
             for ((v, &key), &quantised) in v.iter_mut().zip(key).zip(quantised) {
                 *v = shown(key, quantised as i8, e as i8);
@@ -162,10 +144,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
 
 fn read_half(v_in: &[u8], v: &mut [f32]) -> Result<(), Error> {
     let v_in = v_in.as_chunks().0;
-    if !v_in
-        .iter()
-        .all(|&word| f16::from_le_bytes(word).is_finite())
-    {
+    if !v_in.iter().all(|&word| f16::from_le_bytes(word).is_finite()) {
         return Err(Error::NotFinite);
     }
     for (v, &word) in v.iter_mut().zip(v_in) {
@@ -184,16 +163,8 @@ struct Bits {
 
 impl Bits {
     fn new(width: Width, window: u8, granularity: u8) -> Result<Self, Error> {
-        let bits = Self {
-            bits: width.sigma_bits(),
-            window: window.into(),
-            granularity: granularity.into(),
-        };
-        if bits.bits + bits.granularity > 32 {
-            Err(Error::Malformed)
-        } else {
-            Ok(bits)
-        }
+        let bits = Self { bits: width.sigma_bits(), window: window.into(), granularity: granularity.into() };
+        if bits.bits + bits.granularity > 32 { Err(Error::Malformed) } else { Ok(bits) }
     }
 
     /// σ = ρ + 2^g · (difference of the bits, as a signed number).

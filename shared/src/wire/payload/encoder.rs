@@ -57,13 +57,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
     /// # Errors
     /// [`Error::WordCount`] when there are more than `WORDS` words or not as many of `sigma` as of `v`,
     /// [`Error::NotFinite`] when v has diverged, [`Error::BufferTooSmall`] when `out` is.
-    pub fn encode(
-        &self,
-        round: u32,
-        v: &[f32],
-        sigma: &[i32],
-        out: &mut [u8],
-    ) -> Result<usize, Error> {
+    pub fn encode(&self, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) -> Result<usize, Error> {
         let width = self.width_of(round, v, sigma)?;
         let length = width.payload_bytes(v.len());
         let out = out.get_mut(..length).ok_or(Error::BufferTooSmall)?;
@@ -99,11 +93,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
                 }
             }
             Width::Byte => {
-                let blocks = self
-                    .residual
-                    .chunks_mut(BLOCK)
-                    .zip(self.key.chunks(BLOCK))
-                    .zip(v.chunks(BLOCK));
+                let blocks = self.residual.chunks_mut(BLOCK).zip(self.key.chunks(BLOCK)).zip(v.chunks(BLOCK));
                 for ((residual, key), v) in blocks {
                     let e = block_exponent(v, residual, key);
                     for ((residual, &key), &v) in residual.iter_mut().zip(key).zip(v) {
@@ -115,8 +105,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
         }
         match self.last {
             Some(last) if round > last.round => {
-                self.motion
-                    .push(Step::between(&self.sigma, sigma), round - last.round);
+                self.motion.push(Step::between(&self.sigma, sigma), round - last.round);
             }
             _ => self.motion = Motion::new(),
         }
@@ -149,22 +138,16 @@ impl<const WORDS: usize> Encoder<WORDS> {
         let fits = match self.width {
             Width::Full => false,
             Width::Half => targets.all(|target| target.abs() <= f16::MAX.to_f32_const()),
-            Width::Byte => targets
-                .zip(&self.key)
-                .all(|(target, key)| key.abs() < LIMIT && (target - key).abs() < LIMIT),
+            Width::Byte => {
+                targets.zip(&self.key).all(|(target, key)| key.abs() < LIMIT && (target - key).abs() < LIMIT)
+            }
         };
-        Ok(if is_due || !fits {
-            Width::Full
-        } else {
-            self.width
-        })
+        Ok(if is_due || !fits { Width::Full } else { self.width })
     }
 
     /// v with what rounding held back before.
     fn targets(&self, v: &[f32]) -> impl Iterator<Item = f32> {
-        v.iter()
-            .zip(&self.residual)
-            .map(|(v, residual)| v + residual)
+        v.iter().zip(&self.residual).map(|(v, residual)| v + residual)
     }
 
     fn encode_half(&self, last: Last, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
@@ -194,13 +177,8 @@ impl<const WORDS: usize> Encoder<WORDS> {
         *header = [BYTE, age << 4 | window.rounds, window.granularity];
         let (exponents, words) = words.split_at_mut(v.len().div_ceil(BLOCK));
         let (v_out, sigma_out) = words.split_at_mut(v.len());
-        let blocks = v
-            .chunks(BLOCK)
-            .zip(self.residual.chunks(BLOCK))
-            .zip(self.key.chunks(BLOCK));
-        for ((((v, residual), key), e_out), v_out) in
-            blocks.zip(exponents).zip(v_out.chunks_mut(BLOCK))
-        {
+        let blocks = v.chunks(BLOCK).zip(self.residual.chunks(BLOCK)).zip(self.key.chunks(BLOCK));
+        for ((((v, residual), key), e_out), v_out) in blocks.zip(exponents).zip(v_out.chunks_mut(BLOCK)) {
             let e = block_exponent(v, residual, key);
             *e_out = e as u8;
             for (((out, &v), residual), key) in v_out.iter_mut().zip(v).zip(residual).zip(key) {
@@ -228,10 +206,6 @@ fn encode_full(v: impl Iterator<Item = f32>, sigma: &[i32], out: &mut [u8]) {
 }
 
 fn block_exponent(v: &[f32], residual: &[f32], key: &[f32]) -> i8 {
-    let differences = v
-        .iter()
-        .zip(residual)
-        .zip(key)
-        .map(|((v, residual), key)| (v + residual - key).abs());
+    let differences = v.iter().zip(residual).zip(key).map(|((v, residual), key)| (v + residual - key).abs());
     exponent(differences.fold(0.0, f32::max))
 }

@@ -15,10 +15,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    const NONE: Self = Self {
-        largest: 0,
-        zeros: 32,
-    };
+    const NONE: Self = Self { largest: 0, zeros: 32 };
 
     pub(super) fn between(before: &[i32], now: &[i32]) -> Self {
         let mut largest = 0;
@@ -28,10 +25,7 @@ impl Step {
             largest = largest.max(share);
             bits |= share;
         }
-        Self {
-            largest,
-            zeros: bits.trailing_zeros() as u8,
-        }
+        Self { largest, zeros: bits.trailing_zeros() as u8 }
     }
 }
 
@@ -54,11 +48,7 @@ pub(super) struct Motion {
 
 impl Motion {
     pub(super) const fn new() -> Self {
-        Self {
-            steps: [Step::NONE; DEPTH],
-            held: 0,
-            newest: 0,
-        }
+        Self { steps: [Step::NONE; DEPTH], held: 0, newest: 0 }
     }
 
     /// Adds the step of a round that came `rounds` after the last one added.
@@ -81,10 +71,7 @@ impl Motion {
         let longest = width.period() - 1;
         let countable = (1_u64 << (bits - 1)) - 1;
         // Where all upper bits travel, finer is as good.
-        let mut window = Window {
-            rounds: 0,
-            granularity: (32 - bits) as u8,
-        };
+        let mut window = Window { rounds: 0, granularity: (32 - bits) as u8 };
         let mut moved = 0;
         let mut granularity = window.granularity;
         let past = (0..self.held).map(|age| self.steps[(self.newest + DEPTH - age) % DEPTH]);
@@ -94,10 +81,7 @@ impl Motion {
             if length > longest || moved >> granularity > countable {
                 break;
             }
-            window = Window {
-                rounds: length as u8,
-                granularity,
-            };
+            window = Window { rounds: length as u8, granularity };
         }
         window
     }
@@ -120,11 +104,7 @@ mod tests {
                     sigma = sigma.wrapping_add(share);
                     motion.push(Step::between(&[before], &[sigma]), 1);
                 }
-                let window = motion.window(
-                    width,
-                    Step::between(&[sigma], &[sigma.wrapping_add(share)]),
-                    1,
-                );
+                let window = motion.window(width, Step::between(&[sigma], &[sigma.wrapping_add(share)]), 1);
                 assert!(
                     u32::from(window.rounds) >= rounds || u32::from(g) + width.sigma_bits() == 32,
                     "{width:?} {largest} {window:?}"
@@ -138,13 +118,7 @@ mod tests {
         let mut motion = Motion::new();
         motion.push(Step::between(&[0], &[4]), 1);
         let step = Step::between(&[4], &[8]);
-        assert_eq!(
-            motion.window(Width::Byte, step, 5),
-            Window {
-                rounds: 6,
-                granularity: 2
-            }
-        );
+        assert_eq!(motion.window(Width::Byte, step, 5), Window { rounds: 6, granularity: 2 });
         assert_eq!(motion.window(Width::Byte, step, 16).rounds, 0);
     }
 }
