@@ -8,6 +8,7 @@
 //! | 3 | the swarm diverged |
 //! | 130 | interrupted |
 
+mod bench;
 mod run;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let matches = command().get_matches_from(with_default_command(arguments.collect()));
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     result.unwrap_or_else(|error| {
@@ -34,6 +36,7 @@ fn command() -> Command {
         .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
         .subcommand_required(true)
         .subcommand(run::command())
+        .subcommand(bench::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario.
