@@ -1,1 +1,2 @@
 //! The host side of fabswarm.
+pub mod data;
