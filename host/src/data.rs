@@ -80,3 +80,78 @@ pub fn model_folder(cache: &Cache, name: &str) -> Result<PathBuf, Error> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let cache = Cache::at("nowhere");
+        let message = load(&cache, "imagenet").unwrap_err().to_string();
+        assert!(
+            message.contains("`imagenet`") && message.contains("fashion-mnist, imdb, cifar10"),
+            "{message}"
+        );
+        assert!(load(&cache, "minilm").is_err(), "a model is no data set");
+        let message = model_folder(&cache, "mnist").unwrap_err().to_string();
+        assert!(message.contains("minilm, mpnet-base") && !message.contains("imdb"), "{message}");
+        let message = model_folder(&cache, "minilm").unwrap_err().to_string();
+        assert!(message.contains("fabswarm data fetch minilm"), "{message}");
+    }
+
+    #[test]
+    #[ignore = "needs `fabswarm data fetch` of every data set"]
+    fn every_data_set_has_its_samples_and_is_normalised() {
+        let cache = Cache::from_environment().unwrap();
+        for (name, classes, train, test) in [
+            ("mnist", 10, 60_000, 10_000),
+            ("fashion-mnist", 10, 60_000, 10_000),
+            ("cifar10", 10, 50_000, 10_000),
+            ("imdb", 2, 25_000, 25_000),
+        ] {
+            let dataset = load(&cache, name).unwrap();
+            assert_eq!(
+                (dataset.classes, dataset.train.inputs.len(), dataset.test.inputs.len()),
+                (classes, train, test)
+            );
+            if name != "mnist" {
+                for class in 0..classes {
+                    let count =
+                        dataset.train.labels.iter().filter(|label| usize::from(**label) == class).count();
+                    assert_eq!(count, train / classes, "{name} {class}");
+                }
+            }
+            let Inputs::Images(images) = &dataset.train.inputs else { continue };
+            let plane = images.shape[1] * images.shape[2];
+            let mut input = vec![0.0; images.words()];
+            let mut sums = vec![(0.0, 0.0); images.shape[0]];
+            for index in 0..images.len() {
+                images.write_input(index, &mut input);
+                for (sum, channel) in sums.iter_mut().zip(input.chunks(plane)) {
+                    sum.0 += channel.iter().map(|word| f64::from(*word)).sum::<f64>();
+                    sum.1 += channel.iter().map(|word| f64::from(*word).powi(2)).sum::<f64>();
+                }
+            }
+            let count = (images.len() * plane) as f64;
+            for (sum, squares) in sums {
+                assert!(
+                    (sum / count).abs() < 1e-4 && (squares / count - 1.0).abs() < 1e-4,
+                    "{name}: {sum} {squares}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "needs `fabswarm data fetch` of every model"]
+    fn every_model_has_its_tensors() {
+        let cache = Cache::from_environment().unwrap();
+        for (name, tensors, parameters) in [("minilm", 103, 22_713_216), ("mpnet-base", 199, 109_486_464)] {
+            let weights = weights::load(&model_folder(&cache, name).unwrap()).unwrap();
+            assert_eq!(weights.iter().count(), tensors);
+            assert_eq!(weights.iter().map(|(_, tensor)| tensor.words.len()).sum::<usize>(), parameters);
+            assert!(weights.iter().all(|(_, tensor)| tensor.words.iter().all(|word| word.is_finite())));
+        }
+    }
+}

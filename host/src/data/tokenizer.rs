@@ -80,11 +80,11 @@ impl Tokenizer {
             let id = names.iter().find_map(|name| pieces.get(*name));
             id.copied().ok_or_else(|| format!("the vocabulary has neither {} nor {}", names[0], names[1]))
         };
-        // BERT's names, then MPNet's; MPNet's vocabulary has [UNK] too, and that is the one its tokenizer uses.
+        // MPNet's vocabulary is BERT's behind names of its own; of BERT's special tokens it uses [UNK] alone.
         let special = Special {
-            begin: special(["[CLS]", "<s>"])?,
-            end: special(["[SEP]", "</s>"])?,
-            pad: special(["[PAD]", "<pad>"])?,
+            begin: special(["<s>", "[CLS]"])?,
+            end: special(["</s>", "[SEP]"])?,
+            pad: special(["<pad>", "[PAD]"])?,
             unknown: special(["[UNK]", "<unk>"])?,
         };
         let longest_piece = pieces.keys().map(|piece| piece.chars().count()).max().unwrap_or(0);
@@ -174,6 +174,16 @@ impl Tokenizer {
 
     /// Drops control characters, sets ideographs apart, and, when the model is uncased, drops accents and case.
     fn clean(&self, text: &str) -> String {
+        if text.is_ascii() {
+            // The same without tables, for nearly all of English.
+            let letters = text.bytes().filter_map(|byte| match byte {
+                b'\t' | b'\n' | b'\r' => Some(b' '),
+                control if control.is_ascii_control() => None,
+                letter if self.is_lowercasing => Some(letter.to_ascii_lowercase()),
+                letter => Some(letter),
+            });
+            return letters.map(char::from).collect();
+        }
         let mut spaced = String::with_capacity(text.len() + 16);
         for letter in text.chars() {
             match letter {
@@ -236,18 +246,23 @@ fn parse_description(bytes: &[u8]) -> Result<(HashMap<String, u32>, bool), Strin
     Ok((pieces, normalizer.lowercase.unwrap_or(true)))
 }
 
-/// One piece a line; whether the model is uncased shows in whether any piece has a capital.
+/// One piece a line; whether the model is uncased shows in whether any piece has a Latin capital.
 fn parse_vocabulary(bytes: &[u8]) -> Result<(HashMap<String, u32>, bool), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let pieces: HashMap<String, u32> =
         text.lines().zip(0..).map(|(line, id)| (line.to_owned(), id)).collect();
     let is_special = |piece: &str| piece.starts_with(['[', '<']) && piece.ends_with([']', '>']);
-    let has_capitals = pieces.keys().any(|piece| !is_special(piece) && piece.contains(char::is_uppercase));
+    let has_capitals = pieces
+        .keys()
+        .any(|piece| !is_special(piece) && piece.contains(|letter: char| letter.is_ascii_uppercase()));
     Ok((pieces, !has_capitals))
 }
 
 fn is_punctuation(letter: char) -> bool {
-    letter.is_ascii_punctuation() || letter.general_category_group() == GeneralCategoryGroup::Punctuation
+    if letter.is_ascii() {
+        return letter.is_ascii_punctuation();
+    }
+    letter.general_category_group() == GeneralCategoryGroup::Punctuation
 }
 
 /// The blocks of Chinese characters, as BERT knows them.

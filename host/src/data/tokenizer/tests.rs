@@ -102,6 +102,13 @@ fn ids_of_whole_vocabularies_are_the_known_ones() {
 
 proptest! {
     #[test]
+    fn the_short_way_of_ascii_is_the_long_one(text in "[\\x00-\\x7f]{0,80}") {
+        let tokenizer = small();
+        // An ideograph takes the long way and is set apart by spaces.
+        prop_assert_eq!(tokenizer.clean(&format!("{text}中")), format!("{} 中 ", tokenizer.clean(&text)));
+    }
+
+    #[test]
     fn any_text_gives_a_sentence_that_fits(text in ".{0,80}", length in 2_usize..40) {
         let tokenizer = small();
         let ids = tokenizer.encode(&text, length);
