@@ -1,0 +1,297 @@
+//! The convergence plot, as SVG and PNG.
+
+mod decades;
+
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontStyle, register_font};
+
+use super::folder::RunFolder;
+use super::{Curve, Error};
+use crate::scenario::{ProblemKind, Scenario};
+use crate::swarm::Metrics;
+use decades::Decades;
+
+/// What stands above the plot.
+#[derive(Clone, Debug)]
+pub struct Caption {
+    /// What was run.
+    pub title: String,
+    /// With which constants.
+    pub subtitle: String,
+    /// What the error measures.
+    pub error: &'static str,
+}
+
+impl Caption {
+    /// The caption of a run of `scenario`.
+    pub fn of(scenario: &Scenario) -> Self {
+        let (swarm, algorithm, network) = (&scenario.swarm, &scenario.algorithm, &scenario.network);
+        let problem = scenario.problem.kind.word().replace('-', " ");
+        Self {
+            title: format!(
+                "{}{}: {} agents, {} topology",
+                problem[..1].to_uppercase(),
+                &problem[1..],
+                swarm.agents,
+                network.topology
+            ),
+            subtitle: format!(
+                "{}, λ = {}, η = ({}, {}, {}), {} weights, {}, seed {}",
+                algorithm.kind.word().to_uppercase(),
+                algorithm.lambda,
+                algorithm.eta_x,
+                algorithm.eta_y,
+                algorithm.eta_z,
+                algorithm.weights,
+                swarm.precision,
+                scenario.seed
+            ),
+            error: match scenario.problem.kind {
+                ProblemKind::PolicyEvaluation => "error: distance to the solution",
+                _ => "error: size of the mean gradient",
+            },
+        }
+    }
+}
+
+const WIDTH: u32 = 960;
+const HEIGHT: u32 = 620;
+/// Where the axes begin.
+const LEFT: u32 = 76;
+const LEGEND_HEIGHT: u32 = 28;
+/// The logarithm of one per cent.
+const ONE_PERCENT: f64 = -2.0;
+/// Pixels of the PNG for one unit of the SVG.
+const PNG_SCALE: u32 = 2;
+/// Each pixel of the PNG is the mean of this many squared: plotters does not smooth thick lines.
+const OVERSAMPLING: u32 = 2;
+
+// Okabe and Ito's colours: told apart by colour-blind readers too.
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const VERMILION: RGBColor = RGBColor(213, 94, 0);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
+const INK: RGBColor = RGBColor(40, 40, 40);
+const FAINT: RGBColor = RGBColor(228, 228, 228);
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Draws `curve` into `convergence.svg` and `convergence.png`.
+pub(super) fn write(
+    folder: &RunFolder,
+    caption: &Caption,
+    one_percent: Option<u64>,
+    curve: &Curve,
+) -> Result<(), Error> {
+    let undrawable = |name: &str| {
+        let path = folder.path().join(name);
+        move |error: Failure| Error::Undrawable { path, reason: error.to_string() }
+    };
+    let figure = Figure { caption, one_percent, curve };
+    let svg = figure.svg().map_err(undrawable("convergence.svg"))?;
+    folder.write("convergence.svg", svg.as_bytes())?;
+    let png = figure.png().map_err(undrawable("convergence.png"))?;
+    folder.write("convergence.png", &png)
+}
+
+struct Figure<'a> {
+    caption: &'a Caption,
+    one_percent: Option<u64>,
+    curve: &'a Curve,
+}
+
+/// Errors and tracking defect stand in panels of their own: they are decades apart.
+#[derive(Clone, Copy, PartialEq)]
+enum Panel {
+    Errors,
+    Tracking,
+}
+
+impl Panel {
+    /// Only the lower panel has numbers and a title below it.
+    const fn space_below(self) -> u32 {
+        match self {
+            Self::Errors => 8,
+            Self::Tracking => 42,
+        }
+    }
+}
+
+/// One curve of a panel.
+struct Line {
+    name: &'static str,
+    colour: RGBColor,
+    value: fn(&Metrics) -> f64,
+}
+
+impl Figure<'_> {
+    fn svg(&self) -> Result<String, Failure> {
+        let mut svg = String::new();
+        self.draw(SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area(), 1)?;
+        Ok(svg)
+    }
+
+    fn png(&self) -> Result<Vec<u8>, Failure> {
+        let scale = PNG_SCALE * OVERSAMPLING;
+        let (width, height) = (WIDTH * scale, HEIGHT * scale);
+        let mut fine = vec![255; (width * height * 3) as usize];
+        self.draw(BitMapBackend::with_buffer(&mut fine, (width, height)).into_drawing_area(), scale)?;
+
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, WIDTH * PNG_SCALE, HEIGHT * PNG_SCALE);
+        encoder.set_color(png::ColorType::Rgb);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&shrink(&fine, width as usize))?;
+        writer.finish()?;
+        Ok(bytes)
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, scale: u32) -> Result<(), Failure>
+    where
+        B::ErrorType: 'static,
+    {
+        register_fonts();
+        let unit = |units: u32| units * scale;
+        area.fill(&WHITE)?;
+        let title = ("sans-serif", unit(19)).into_font().color(&INK);
+        let subtitle = ("sans-serif", unit(13)).into_font().color(&INK.mix(0.75));
+        let left = unit(LEFT) as i32;
+        area.draw_text(&self.caption.title, &title, (left, unit(16) as i32))?;
+        area.draw_text(&self.caption.subtitle, &subtitle, (left, unit(42) as i32))?;
+        let (_, panels) = area.split_vertically(unit(66));
+        let (upper, lower) = panels.split_vertically(unit(370));
+        let error = Line { name: self.caption.error, colour: BLUE, value: |row| row.error };
+        let consensus = Line {
+            name: "consensus error: distance between agents",
+            colour: VERMILION,
+            value: |row| row.consensus_error,
+        };
+        let defect = Line {
+            name: "tracking defect: trackers against gradients",
+            colour: GREEN,
+            value: |row| row.tracking_defect,
+        };
+        self.panel(&upper, scale, Panel::Errors, &[error, consensus])?;
+        self.panel(&lower, scale, Panel::Tracking, &[defect])?;
+        area.present()?;
+        Ok(())
+    }
+
+    fn panel<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, Shift>,
+        scale: u32,
+        panel: Panel,
+        lines: &[Line],
+    ) -> Result<(), Failure>
+    where
+        B::ErrorType: 'static,
+    {
+        let unit = |units: u32| units * scale;
+        let label = ("sans-serif", unit(13)).into_font().color(&INK);
+        draw_legend(area, scale, lines, &label)?;
+        let last_round = self.curve.points().last().map_or(1, |last| last.round.max(1)) as f64;
+        let decades = Decades::around(lines.iter().flat_map(|line| self.curve.points().map(line.value)));
+        let (lowest, highest) = decades.ends();
+        let mut chart = ChartBuilder::on(area)
+            .margin_left(unit(14))
+            .margin_right(unit(40))
+            .margin_top(unit(LEGEND_HEIGHT))
+            .set_label_area_size(LabelAreaPosition::Left, unit(LEFT - 14))
+            .set_label_area_size(LabelAreaPosition::Bottom, unit(panel.space_below()))
+            .build_cartesian_2d(0.0..last_round, decades)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.axis_style(INK.stroke_width(scale))
+            .bold_line_style(FAINT.stroke_width(scale))
+            .light_line_style(TRANSPARENT)
+            .label_style(label.clone())
+            .axis_desc_style(label)
+            .y_desc("relative size")
+            .x_labels(8)
+            .y_label_formatter(&|log| decades::power_of_ten(*log));
+        match panel {
+            Panel::Errors => mesh.x_label_formatter(&|_| String::new()).draw()?,
+            Panel::Tracking => {
+                mesh.x_label_formatter(&|round| format!("{round:.0}")).x_desc("round").draw()?
+            }
+        }
+
+        for line in lines {
+            // Zero has no logarithm: the curve pauses there.
+            let points = self.curve.points().map(|row| (row.round as f64, (line.value)(row).log10()));
+            let points =
+                points.filter(|(_, log)| log.is_finite()).map(|(round, log)| (round, log.max(lowest)));
+            chart.draw_series(LineSeries::new(points, line.colour.stroke_width(2 * scale)))?;
+        }
+        if panel == Panel::Errors && (lowest..=highest).contains(&ONE_PERCENT) {
+            let ends = [(0.0, ONE_PERCENT), (last_round, ONE_PERCENT)];
+            chart.draw_series(DashedLineSeries::new(ends, unit(6), unit(4), INK.stroke_width(scale)))?;
+            let small = ("sans-serif", unit(12)).into_font();
+            let beside = small.color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
+            chart.draw_series([EmptyElement::at(ends[1]) + Text::new("1 %", (unit(6) as i32, 0), beside)])?;
+            if let Some(round) = self.one_percent {
+                let above = small.color(&BLUE).pos(Pos::new(HPos::Left, VPos::Bottom));
+                chart.draw_series([EmptyElement::at((round as f64, ONE_PERCENT))
+                    + Circle::new((0, 0), unit(4), BLUE.filled())
+                    + Text::new(format!("round {round}"), (unit(5) as i32, -(unit(6) as i32)), above)])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the names of the curves above a panel, where they hide nothing.
+fn draw_legend<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    scale: u32,
+    lines: &[Line],
+    style: &TextStyle<'_>,
+) -> Result<(), Failure>
+where
+    B::ErrorType: 'static,
+{
+    let unit = |units: u32| (units * scale) as i32;
+    let mut left = unit(LEFT);
+    for line in lines {
+        let middle = unit(LEGEND_HEIGHT) / 2;
+        let stroke = [(left, middle), (left + unit(20), middle)];
+        area.draw(&PathElement::new(stroke, line.colour.stroke_width(2 * scale)))?;
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(line.name, &style, (left + unit(26), middle))?;
+        left += unit(26 + 28) + area.estimate_text_size(line.name, &style)?.0 as i32;
+    }
+    Ok(())
+}
+
+/// Averages squares of pixels into one each.
+fn shrink(fine: &[u8], width: usize) -> Vec<u8> {
+    let side = OVERSAMPLING as usize;
+    let mut coarse = Vec::with_capacity(fine.len() / (side * side));
+    for rows in fine.chunks_exact(width * 3 * side) {
+        for column in 0..width / side {
+            for channel in 0..3 {
+                let at = |row: usize, offset: usize| {
+                    rows[(row * width + column * side + offset) * 3 + channel] as usize
+                };
+                let sum: usize = (0..side).flat_map(|row| (0..side).map(move |offset| at(row, offset))).sum();
+                coarse.push((sum / (side * side)) as u8);
+            }
+        }
+    }
+    coarse
+}
+
+/// Registers the bundled font, so that plots look the same on a machine that has none.
+fn register_fonts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
+        assert!(
+            register_font("sans-serif", FontStyle::Normal, FONT).is_ok(),
+            "the bundled font is a valid font"
+        );
+    });
+}
