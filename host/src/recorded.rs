@@ -10,7 +10,7 @@ mod snapshot;
 
 pub use error::Error;
 pub use file::Recorded;
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, largest_difference};
 
 use crate::scenario::Precision;
 use crate::swarm::{Constants, Mixing, PlainFab, Swarm};
@@ -77,18 +77,4 @@ fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
 
 fn converted<S: Scalar>(values: &[f64]) -> Vec<S> {
     values.iter().map(|&value| S::from_f64(value)).collect()
-}
-
-/// The largest relative difference between two lists of snapshots, over every vector of every agent; `None` where
-/// they are not of the same rounds or the recorded ones hold no states.
-#[must_use]
-pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64> {
-    if ours.len() != theirs.len() {
-        return None;
-    }
-    let mut largest = 0.0f64;
-    for (ours, theirs) in ours.iter().zip(theirs) {
-        largest = largest.max(ours.difference(theirs)?);
-    }
-    Some(largest)
 }

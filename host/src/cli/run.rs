@@ -2,6 +2,7 @@
 
 mod braille;
 mod interrupt;
+mod recorded;
 mod screen;
 
 use std::path::{Path, PathBuf};
@@ -33,12 +34,34 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print the scenario, with the file and the flags put in, and do not run it"),
         )
+        .arg(
+            Arg::new("recorded")
+                .long("recorded")
+                .value_name("FILE")
+                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario")
+                .value_parser(value_parser!(PathBuf))
+                .requires("snapshots")
+                .conflicts_with_all(["scenario", "print-scenario"]),
+        )
+        .arg(
+            Arg::new("snapshots")
+                .long("snapshots")
+                .value_name("OUT")
+                .help("File to write the replayed snapshots to, in the format of the recorded one")
+                .value_parser(value_parser!(PathBuf))
+                .requires("recorded"),
+        )
         .args(flags().map(argument))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
     let flags: Vec<Flag> = flags().filter_map(|key| given(key, matches)).collect();
+    if let (Some(file), Some(out)) =
+        (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
+    {
+        return recorded::run(file, out, &flags, matches);
+    }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());

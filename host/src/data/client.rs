@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::Error;
-use super::catalogue::{Entry, Package};
+use super::catalogue::{Entry, File, Package};
 
 /// A package client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,12 +167,11 @@ pub(super) fn download(
 }
 
 fn list_files(entry: &Entry) -> String {
-    let lines: Vec<String> = entry
-        .files
-        .iter()
-        .map(|file| format!("  {}  {} bytes  sha256 {}", file.name, file.bytes, file.sha256))
-        .collect();
-    lines.join("\n")
+    let line = |file: &File| {
+        let note = if file.name.ends_with(".gz") { " of the content; .gz or not" } else { "" };
+        format!("  {}  {} bytes, sha256 {}{note}", file.name, file.bytes, file.sha256)
+    };
+    entry.files.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn find_archive(folder: &Path, client: Client) -> Option<PathBuf> {

@@ -18,7 +18,10 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
     let mut buffers: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     for (part, samples) in [("train", &dataset.train), ("test", &dataset.test)] {
         let Inputs::Tokens(tokens) = &samples.inputs else {
-            return Err(Error::format(path, "only tokenised texts are saved; tokenise the data set first"));
+            return Err(Error::format(
+                path,
+                "nothing to write: the data set has no tokens, which only texts become",
+            ));
         };
         let ids = narrow(&tokens.ids).ok_or_else(|| Error::format(path, "a token id above 65535"))?;
         let used =
@@ -35,10 +38,11 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
         views.push((name.as_str(), view));
     }
     let notes = HashMap::from([("classes".to_owned(), dataset.classes.to_string())]);
+    let bytes =
+        safetensors::serialize(views, Some(notes)).map_err(|error| Error::format(path, error.to_string()))?;
     // Renamed when whole, so that a full disk leaves no half file behind.
     let unfinished = path.with_extension("partial");
-    safetensors::serialize_to_file(views, Some(notes), &unfinished)
-        .map_err(|error| Error::format(&unfinished, error.to_string()))?;
+    std::fs::write(&unfinished, bytes).map_err(Error::io(&unfinished))?;
     std::fs::rename(&unfinished, path).map_err(Error::io(path))
 }
 

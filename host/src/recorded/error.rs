@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the recorded problem {}: {source}", path.display())]
+    #[error("cannot read the recorded problem {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -17,7 +17,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The answer cannot be written.
-    #[error("cannot write the snapshots to {}: {source}", path.display())]
+    #[error("cannot write the snapshots to {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is no JSON, or a key is missing or of the wrong type.
-    #[error("{} is not a recorded problem: {source}", path.display())]
+    #[error("{} is not a recorded problem", path.display())]
     Parse {
         /// The file.
         path: PathBuf,

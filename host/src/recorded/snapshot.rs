@@ -44,34 +44,34 @@ impl Snapshot {
         Self { k: swarm.round(), x, y, z, tx, ty, tz, xrel_mean: swarm.metrics().error }
     }
 
-    /// The largest difference of any of the six vectors of any agent, relative to that vector over all agents. `None`
-    /// where the other snapshot is of another round, another size, or holds no states.
-    #[must_use]
-    pub fn difference(&self, other: &Self) -> Option<f64> {
-        if self.k != other.k {
-            return None;
-        }
-        let pairs = [
-            (&self.x, &other.x),
-            (&self.y, &other.y),
-            (&self.z, &other.z),
-            (&self.tx, &other.tx),
-            (&self.ty, &other.ty),
-            (&self.tz, &other.tz),
-        ];
-        let mut largest = 0.0f64;
-        for (ours, theirs) in pairs {
-            let lengths = |rows: &Rows| rows.iter().map(Vec::len).collect::<Vec<_>>();
-            if lengths(ours) != lengths(theirs) {
-                return None;
-            }
-            let size = theirs.iter().flatten().fold(0.0f64, |size, value| size.max(value.abs()));
-            let numbers = ours.iter().flatten().zip(theirs.iter().flatten());
-            let gap = numbers.fold(0.0f64, |gap, (ours, theirs)| gap.max((ours - theirs).abs()));
-            largest = largest.max(if gap == 0.0 { 0.0 } else { gap / size });
-        }
-        Some(largest)
+    fn vectors(&self) -> [&Rows; 6] {
+        [&self.x, &self.y, &self.z, &self.tx, &self.ty, &self.tz]
     }
+}
+
+/// The largest difference between two lists of snapshots, relative to the largest value that the same variable takes in
+/// `theirs`: a tracker starts at the size of a gradient, and its last bit stays of that size when it has shrunk. `None`
+/// where the lists are not of the same rounds and sizes.
+#[must_use]
+pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64> {
+    let lengths = |rows: &Rows| rows.iter().map(Vec::len).collect::<Vec<_>>();
+    let is_alike = |(ours, theirs): (&Snapshot, &Snapshot)| {
+        let mut vectors = ours.vectors().into_iter().zip(theirs.vectors());
+        ours.k == theirs.k && vectors.all(|(ours, theirs)| lengths(ours) == lengths(theirs))
+    };
+    if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(is_alike) {
+        return None;
+    }
+    let variable = |index: usize| {
+        let numbers = |list: &'_ [Snapshot]| -> Vec<f64> {
+            list.iter().flat_map(|snapshot| snapshot.vectors()[index].iter().flatten().copied()).collect()
+        };
+        let (ours, theirs) = (numbers(ours), numbers(theirs));
+        let size = theirs.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+        let gap = ours.iter().zip(&theirs).fold(0.0f64, |gap, (ours, theirs)| gap.max((ours - theirs).abs()));
+        if gap == 0.0 { 0.0 } else { gap / size }
+    };
+    Some((0..6).map(variable).fold(0.0, f64::max))
 }
 
 /// The x, y and z parts of packed states.
