@@ -9,6 +9,7 @@
 //! | 130 | interrupted |
 
 mod bench;
+mod data;
 mod run;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
         Some(("bench", matches)) => bench::run(matches),
+        Some(("data", matches)) => data::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     result.unwrap_or_else(|error| {
@@ -37,6 +39,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .subcommand(run::command())
         .subcommand(bench::command())
+        .subcommand(data::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario.

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod cli;
+pub mod data;
 pub mod record;
 pub mod recorded;
 pub mod scenario;
