@@ -12,8 +12,8 @@
 //! | x, one weight per training sample | `[samples]`, never exchanged (hyper-cleaning) |
 //! | x, a regularisation strength | `[n, stride]` of one word, mixed as y and z are (hyper-parameter tuning) |
 
-
 pub mod device;
+pub mod fab;
 
 pub mod layers;
 pub mod mixing;
@@ -21,5 +21,4 @@ pub mod models;
 pub mod parameters;
 
 pub mod program;
-pub mod random;
 pub mod real;

@@ -5,7 +5,6 @@
 
 pub mod cpu;
 
-
 use std::fmt::Debug;
 
 use crate::large::mixing::Mixing;
@@ -15,7 +14,9 @@ use crate::large::real::Real;
 /// Why a device could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no CUDA device: {0}; run with `--device cpu`, or `--device auto` to take CUDA only where it works")]
+    #[error(
+        "no CUDA device: {0}; run with `--device cpu`, or `--device auto` to take CUDA only where it works"
+    )]
     NoCuda(String),
     #[error("CUDA failed while {doing}: {cause}")]
     Cuda { doing: &'static str, cause: String },
@@ -68,6 +69,17 @@ pub struct Schedule<D: Device> {
     pub weights: D::Reals,
     /// Seed (two words) and round, for dropout.
     pub moment: D::Indices,
+}
+
+/// What a tracker follows.
+#[derive(Debug)]
+pub struct Gradient<'a, D: Device> {
+    /// This round's, all but the regulariser's.
+    pub fresh: &'a mut D::Reals,
+    /// The last round's.
+    pub last: &'a D::Reals,
+    /// The decisions, and the strength of ½‖v‖² for each of their vectors.
+    pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
 /// The state of a broadcast ledger between batched agents: what each receiver has not collected yet.
@@ -150,30 +162,29 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// `v ← A v − η t`, with one step a group.
-    fn pull(&self, v: &mut Self::Reals, t: &Self::Reals, packed: Packed, pull: &Self::Mixing, steps: [f64; 2]) -> Result<()>;
+    fn pull(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        pull: &Self::Mixing,
+        steps: [f64; 2],
+    ) -> Result<()>;
 
-    /// `fresh ← fresh + c v` with one c a vector, then `t ← B t + fresh − last`.
-    #[expect(clippy::too_many_arguments, reason = "the tracking equation has this many terms")]
+    /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
     fn track(
         &self,
         t: &mut Self::Reals,
-        fresh: &mut Self::Reals,
-        last: &Self::Reals,
-        v: &Self::Reals,
-        decay: &Self::Reals,
+        gradient: Gradient<'_, Self>,
         packed: Packed,
         push: &Self::Mixing,
     ) -> Result<()>;
 
     /// [`Device::track`] with a broadcast ledger in place of push weights.
-    #[expect(clippy::too_many_arguments, reason = "the tracking equation has this many terms")]
     fn track_by_ledger(
         &self,
         t: &mut Self::Reals,
-        fresh: &mut Self::Reals,
-        last: &Self::Reals,
-        v: &Self::Reals,
-        decay: &Self::Reals,
+        gradient: Gradient<'_, Self>,
         packed: Packed,
         waiting: Waiting<'_, Self>,
     ) -> Result<()>;
@@ -191,10 +202,24 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of `x_stride` words.
-    fn norm_gap(&self, v: &Self::Reals, packed: Packed, gradient: &mut Self::Reals, x_stride: usize, scale: f64) -> Result<()>;
+    fn norm_gap(
+        &self,
+        v: &Self::Reals,
+        packed: Packed,
+        gradient: &mut Self::Reals,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()>;
 
     /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
-    fn decay_from(&self, x: &mut Self::Reals, x_stride: usize, agents: usize, decay: &mut Self::Reals, scale: f64) -> Result<()>;
+    fn decay_from(
+        &self,
+        x: &mut Self::Reals,
+        x_stride: usize,
+        agents: usize,
+        decay: &mut Self::Reals,
+        scale: f64,
+    ) -> Result<()>;
 
     /// Loss of every sample of the pass, `[agents, samples]`.
     fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;

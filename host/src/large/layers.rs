@@ -1,6 +1,8 @@
 //! Layers: each lays its forward operations down, remembers what it saved, and lays its hand-derived backward operations.
 
 pub mod activation;
+#[cfg(test)]
+mod checking;
 pub mod conv2d;
 pub mod dropout;
 pub mod embedding;

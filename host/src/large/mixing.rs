@@ -46,7 +46,10 @@ impl Mixing {
     /// `(sender, weight)` of one receiver.
     pub fn row(&self, receiver: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[receiver] as usize..self.starts[receiver + 1] as usize;
-        self.senders[range.clone()].iter().map(|&sender| sender as usize).zip(self.weights[range].iter().copied())
+        self.senders[range.clone()]
+            .iter()
+            .map(|&sender| sender as usize)
+            .zip(self.weights[range].iter().copied())
     }
 
     pub fn starts(&self) -> &[u32] {
@@ -72,7 +75,11 @@ mod tests {
         let (pull, push) = Mixing::uniform(&heard);
         for agent in 0..4 {
             assert!((pull.row(agent).map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-12);
-            let column: f64 = (0..4).flat_map(|row| push.row(row).collect::<Vec<_>>()).filter(|&(sender, _)| sender == agent).map(|(_, weight)| weight).sum();
+            let column: f64 = (0..4)
+                .flat_map(|row| push.row(row).collect::<Vec<_>>())
+                .filter(|&(sender, _)| sender == agent)
+                .map(|(_, weight)| weight)
+                .sum();
             assert!((column - 1.0).abs() < 1e-12);
         }
     }

@@ -24,8 +24,12 @@ pub enum Model {
 impl Model {
     pub fn input(&self) -> Input {
         match self {
-            Model::SoftmaxRegression { inputs, .. } | Model::Mlp { inputs, .. } => Input::Features { width: *inputs },
-            Model::LeNet { side, channels, .. } | Model::ResNet18 { side, channels, .. } => Input::Features { width: side * side * channels },
+            Model::SoftmaxRegression { inputs, .. } | Model::Mlp { inputs, .. } => {
+                Input::Features { width: *inputs }
+            }
+            Model::LeNet { side, channels, .. } | Model::ResNet18 { side, channels, .. } => {
+                Input::Features { width: side * side * channels }
+            }
             Model::Encoder(encoder) => Input::Tokens { sequence: encoder.sequence },
         }
     }
@@ -40,10 +44,21 @@ impl Model {
         }
     }
 
+    /// The same model with every word kept: what is evaluated.
+    pub fn without_dropout(&self) -> Self {
+        match self {
+            Model::Encoder(encoder) => Model::Encoder(Encoder { dropout: 0.0, ..encoder.clone() }),
+            other => other.clone(),
+        }
+    }
+
     /// The passes of one agent over `samples` samples.
     pub fn program(&self, samples: usize) -> Program {
         match self {
-            Model::SoftmaxRegression { .. } | Model::Mlp { .. } | Model::LeNet { .. } | Model::ResNet18 { .. } => image::program(self, samples),
+            Model::SoftmaxRegression { .. }
+            | Model::Mlp { .. }
+            | Model::LeNet { .. }
+            | Model::ResNet18 { .. } => image::program(self, samples),
             Model::Encoder(encoder) => encoder.program(samples),
         }
     }

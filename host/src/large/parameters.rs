@@ -1,6 +1,8 @@
 //! The packed parameter vector of one agent, with a name for every tensor in it.
 
-use crate::large::{random, real::Real};
+use fabswarm_shared::rng::{Purpose, Stream};
+
+use crate::large::real::Real;
 
 /// Words every tensor starts at a multiple of, so that 16-byte (bf16) and 32-byte (f32) loads stay aligned.
 const TENSOR_ALIGNMENT: usize = 8;
@@ -75,10 +77,8 @@ impl Layout {
             match tensor.start {
                 Start::Constant(value) => words.fill(S::from_f64(value)),
                 Start::Uniform(bound) => {
-                    let stream = random::key([seed, number as u64, 0, 0]);
-                    for (word, counter) in words.iter_mut().zip(0..) {
-                        *word = S::from_f64((2.0 * random::uniform(stream, counter) - 1.0) * bound);
-                    }
+                    let mut stream = Stream::new(seed, number as u32, 0, Purpose::Problem);
+                    words.fill_with(|| S::from_f64((2.0 * stream.uniform_f64() - 1.0) * bound));
                 }
             }
         }
@@ -87,7 +87,10 @@ impl Layout {
 
     /// The packed vector without its padding, tensor after tensor.
     pub fn compact<S: Real>(&self, packed: &[S]) -> Vec<S> {
-        self.tensors.iter().flat_map(|tensor| packed[tensor.offset..tensor.offset + tensor.words()].iter().copied()).collect()
+        self.tensors
+            .iter()
+            .flat_map(|tensor| packed[tensor.offset..tensor.offset + tensor.words()].iter().copied())
+            .collect()
     }
 
     /// The opposite of [`Layout::compact`].
@@ -95,7 +98,8 @@ impl Layout {
         let mut packed = vec![S::ZERO; self.stride()];
         let mut from = 0;
         for tensor in &self.tensors {
-            packed[tensor.offset..tensor.offset + tensor.words()].copy_from_slice(&compact[from..from + tensor.words()]);
+            packed[tensor.offset..tensor.offset + tensor.words()]
+                .copy_from_slice(&compact[from..from + tensor.words()]);
             from += tensor.words();
         }
         packed

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use self::agent::Agent;
-use super::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule, Waiting};
+use super::{Dataset, Device, Gradient, NO_SAMPLE, Packed, Result, Schedule, Waiting};
 use crate::large::mixing::Mixing;
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Program};
@@ -85,7 +85,8 @@ impl<S: Real> Device for Cpu<S> {
         let arena = Arena::new(program);
         let threads = rayon::current_num_threads().min(agents);
         let batch = program.samples * (program.input.width() + 5);
-        ((arena.activation_words() + arena.exact_words()) * threads + batch * agents) as u64 * size_of::<S>() as u64
+        ((arena.activation_words() + arena.exact_words()) * threads + batch * agents) as u64
+            * size_of::<S>() as u64
     }
 
     fn decision_bytes(&self) -> u64 {
@@ -163,9 +164,11 @@ impl<S: Real> Device for Cpu<S> {
             (place, schedule.rows[place])
         };
         if let Some(features) = &data.features {
-            pass.features.par_chunks_mut(width).with_min_len(16).enumerate().for_each(|(position, to)| match sample_of(position).1 {
-                NO_SAMPLE => to.fill(S::ZERO),
-                sample => to.copy_from_slice(&features[sample as usize * width..][..width]),
+            pass.features.par_chunks_mut(width).with_min_len(16).enumerate().for_each(|(position, to)| {
+                match sample_of(position).1 {
+                    NO_SAMPLE => to.fill(S::ZERO),
+                    sample => to.copy_from_slice(&features[sample as usize * width..][..width]),
+                }
             });
         }
         if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
@@ -207,8 +210,11 @@ impl<S: Real> Device for Cpu<S> {
         let mut agents = Vec::with_capacity(packed.groups * packed.agents);
         for (group, pass) in passes.iter_mut().enumerate() {
             let Pass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
-            let (ready, samples, width): (&Ready<S>, _, _) = (ready, ready.program.samples, ready.program.input.width());
-            for (number, (losses, hits)) in losses.chunks_mut(samples).zip(hits.chunks_mut(samples)).enumerate() {
+            let (ready, samples, width): (&Ready<S>, _, _) =
+                (ready, ready.program.samples, ready.program.input.width());
+            for (number, (losses, hits)) in
+                losses.chunks_mut(samples).zip(hits.chunks_mut(samples)).enumerate()
+            {
                 let slice = number * samples..(number + 1) * samples;
                 let wide = slice.start * width..slice.end * width;
                 let model = group * packed.agents + number;
@@ -238,7 +244,14 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn pull(&self, v: &mut Vec<S>, t: &Vec<S>, packed: Packed, pull: &Self::Mixing, steps: [f64; 2]) -> Result<()> {
+    fn pull(
+        &self,
+        v: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        pull: &Self::Mixing,
+        steps: [f64; 2],
+    ) -> Result<()> {
         mixing::pull(v, t, packed, pull, steps.map(S::from_f64));
         Ok(())
     }
@@ -246,14 +259,14 @@ impl<S: Real> Device for Cpu<S> {
     fn track(
         &self,
         t: &mut Vec<S>,
-        fresh: &mut Vec<S>,
-        last: &Vec<S>,
-        v: &Vec<S>,
-        decay: &Vec<S>,
+        gradient: Gradient<'_, Self>,
         packed: Packed,
         push: &Self::Mixing,
     ) -> Result<()> {
-        mixing::decay(fresh, v, decay, packed);
+        let Gradient { fresh, last, regulariser } = gradient;
+        if let Some((v, strengths)) = regulariser {
+            mixing::regularise(fresh, v, strengths, packed);
+        }
         mixing::track(t, fresh, last, packed, push);
         Ok(())
     }
@@ -261,14 +274,14 @@ impl<S: Real> Device for Cpu<S> {
     fn track_by_ledger(
         &self,
         t: &mut Vec<S>,
-        fresh: &mut Vec<S>,
-        last: &Vec<S>,
-        v: &Vec<S>,
-        decay: &Vec<S>,
+        gradient: Gradient<'_, Self>,
         packed: Packed,
         waiting: Waiting<'_, Self>,
     ) -> Result<()> {
-        mixing::decay(fresh, v, decay, packed);
+        let Gradient { fresh, last, regulariser } = gradient;
+        if let Some((v, strengths)) = regulariser {
+            mixing::regularise(fresh, v, strengths, packed);
+        }
         mixing::track_by_ledger(t, fresh, last, packed, waiting);
         Ok(())
     }
@@ -297,15 +310,31 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn norm_gap(&self, v: &Vec<S>, packed: Packed, gradient: &mut Vec<S>, x_stride: usize, scale: f64) -> Result<()> {
-        let squares: Vec<S> = v.par_chunks(packed.stride).map(|v| v.iter().map(|&word| word * word).sum()).collect();
+    fn norm_gap(
+        &self,
+        v: &Vec<S>,
+        packed: Packed,
+        gradient: &mut Vec<S>,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()> {
+        let squares: Vec<S> =
+            v.par_chunks(packed.stride).map(|v| v.iter().map(|&word| word * word).sum()).collect();
         for agent in 0..packed.agents {
-            gradient[agent * x_stride] = S::from_f64(scale) * (squares[agent] - squares[packed.agents + agent]);
+            gradient[agent * x_stride] =
+                S::from_f64(scale) * (squares[agent] - squares[packed.agents + agent]);
         }
         Ok(())
     }
 
-    fn decay_from(&self, x: &mut Vec<S>, x_stride: usize, agents: usize, decay: &mut Vec<S>, scale: f64) -> Result<()> {
+    fn decay_from(
+        &self,
+        x: &mut Vec<S>,
+        x_stride: usize,
+        agents: usize,
+        decay: &mut Vec<S>,
+        scale: f64,
+    ) -> Result<()> {
         for agent in 0..agents {
             let strength = &mut x[agent * x_stride];
             *strength = (*strength).max(S::ZERO);

@@ -28,7 +28,12 @@ impl Layer for Activation {
 
     fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.saved.expect("forward is laid before backward");
-        builder.push(Op::ActivateBackward { saved, d, words: self.rows * self.columns, function: self.function });
+        builder.push(Op::ActivateBackward {
+            saved,
+            d,
+            words: self.rows * self.columns,
+            function: self.function,
+        });
         wants_input.then_some(d)
     }
 }

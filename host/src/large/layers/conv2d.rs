@@ -21,7 +21,15 @@ pub struct Conv2d {
 impl Conv2d {
     /// With a bias and a function after it.
     pub fn new(name: impl Into<String>, geometry: Geometry, filters: usize, function: Function) -> Self {
-        Conv2d { name: name.into(), geometry, filters, function, has_bias: true, weights: Weights::default(), saved: None }
+        Conv2d {
+            name: name.into(),
+            geometry,
+            filters,
+            function,
+            has_bias: true,
+            weights: Weights::default(),
+            saved: None,
+        }
     }
 
     /// Without bias or function: a norm follows.
@@ -48,13 +56,21 @@ impl Conv2d {
 impl Layer for Conv2d {
     fn forward(&mut self, builder: &mut Builder, x: View) -> View {
         let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
-        self.weights = builder.within(&self.name, |builder| Weights::add(builder, patch, filters, self.has_bias));
+        self.weights =
+            builder.within(&self.name, |builder| Weights::add(builder, patch, filters, self.has_bias));
         let patches = self.patches(builder, x);
         let u = builder.buffer(rows * filters);
         multiply(builder, rows, patch, filters, patches, self.weights.matrix, u);
         let out = if self.function == Function::Gelu { builder.buffer(rows * filters) } else { u };
         if self.has_bias || self.function != Function::Identity {
-            builder.push(Op::Activate { x: u, out, bias: self.weights.bias, rows, columns: filters, function: self.function });
+            builder.push(Op::Activate {
+                x: u,
+                out,
+                bias: self.weights.bias,
+                rows,
+                columns: filters,
+                function: self.function,
+            });
         }
         self.saved = Some((x, u));
         out
@@ -72,7 +88,9 @@ impl Layer for Conv2d {
         let patches = self.patches(builder, x);
         weight_gradient(builder, rows, patch, filters, patches, d, self.weights.matrix);
         wants_input.then(|| {
-            let dx = builder.buffer(self.geometry.images * self.geometry.height * self.geometry.width * self.geometry.channels);
+            let dx = builder.buffer(
+                self.geometry.images * self.geometry.height * self.geometry.width * self.geometry.channels,
+            );
             if self.is_plain_product() {
                 input_gradient(builder, rows, patch, filters, d, self.weights.matrix, dx, 0.0);
             } else {

@@ -38,13 +38,27 @@ impl Layer for Embedding {
     /// The input is the batch's tokens, whatever `_x` is.
     fn forward(&mut self, builder: &mut Builder, _x: View) -> View {
         let (tables, width) = (self.tables, self.width);
-        self.words = builder.parameter("word_embeddings.weight", &[tables.vocabulary, width], Start::Uniform(BOUND));
-        self.positions = builder.parameter("position_embeddings.weight", &[tables.positions, width], Start::Uniform(BOUND));
-        self.types = (tables.types > 0)
-            .then(|| builder.parameter("token_type_embeddings.weight", &[tables.types, width], Start::Uniform(BOUND)));
+        self.words =
+            builder.parameter("word_embeddings.weight", &[tables.vocabulary, width], Start::Uniform(BOUND));
+        self.positions = builder.parameter(
+            "position_embeddings.weight",
+            &[tables.positions, width],
+            Start::Uniform(BOUND),
+        );
+        self.types = (tables.types > 0).then(|| {
+            builder.parameter("token_type_embeddings.weight", &[tables.types, width], Start::Uniform(BOUND))
+        });
         let out = builder.buffer(builder.samples() * self.sequence * width);
         let &mut Embedding { words, positions, types, sequence, .. } = self;
-        builder.push(Op::Embed { words, positions, types, out, sequence, width, first_position: tables.first_position });
+        builder.push(Op::Embed {
+            words,
+            positions,
+            types,
+            out,
+            sequence,
+            width,
+            first_position: tables.first_position,
+        });
         out
     }
 
@@ -55,7 +69,15 @@ impl Layer for Embedding {
         if let Some(types) = types {
             builder.push(Op::ClearGradient { offset: types, words: tables.types * width });
         }
-        builder.push(Op::EmbedBackward { d, words, positions, types, sequence, width, first_position: tables.first_position });
+        builder.push(Op::EmbedBackward {
+            d,
+            words,
+            positions,
+            types,
+            sequence,
+            width,
+            first_position: tables.first_position,
+        });
         None
     }
 }

@@ -32,19 +32,41 @@ pub struct Weights {
 }
 
 impl Linear {
-    pub fn new(name: impl Into<String>, rows: usize, inputs: usize, outputs: usize, function: Function) -> Self {
-        Linear { name: name.into(), rows, inputs, outputs, function, weights: Weights::default(), saved: None }
+    pub fn new(
+        name: impl Into<String>,
+        rows: usize,
+        inputs: usize,
+        outputs: usize,
+        function: Function,
+    ) -> Self {
+        Linear {
+            name: name.into(),
+            rows,
+            inputs,
+            outputs,
+            function,
+            weights: Weights::default(),
+            saved: None,
+        }
     }
 }
 
 impl Layer for Linear {
     fn forward(&mut self, builder: &mut Builder, x: View) -> View {
-        self.weights = builder.within(&self.name, |builder| Weights::add(builder, self.inputs, self.outputs, true));
+        self.weights =
+            builder.within(&self.name, |builder| Weights::add(builder, self.inputs, self.outputs, true));
         let u = builder.buffer(self.rows * self.outputs);
         multiply(builder, self.rows, self.inputs, self.outputs, x, self.weights.matrix, u);
         let out = if self.function == Function::Gelu { builder.buffer(self.rows * self.outputs) } else { u };
         let (rows, columns) = (self.rows, self.outputs);
-        builder.push(Op::Activate { x: u, out, bias: self.weights.bias, rows, columns, function: self.function });
+        builder.push(Op::Activate {
+            x: u,
+            out,
+            bias: self.weights.bias,
+            rows,
+            columns,
+            function: self.function,
+        });
         self.saved = Some(Saved { x, function: u });
         out
     }
@@ -53,7 +75,12 @@ impl Layer for Linear {
         let saved = self.saved.expect("forward is laid before backward");
         let (rows, columns) = (self.rows, self.outputs);
         if self.function != Function::Identity {
-            builder.push(Op::ActivateBackward { saved: saved.function, d, words: rows * columns, function: self.function });
+            builder.push(Op::ActivateBackward {
+                saved: saved.function,
+                d,
+                words: rows * columns,
+                function: self.function,
+            });
         }
         if let Some(bias) = self.weights.bias {
             builder.push(Op::BiasGradient { d, bias, rows, columns });
@@ -77,7 +104,15 @@ impl Weights {
 }
 
 /// `out = x W`.
-pub fn multiply(builder: &mut Builder, rows: usize, inputs: usize, outputs: usize, x: View, matrix: usize, out: View) {
+pub fn multiply(
+    builder: &mut Builder,
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    x: View,
+    matrix: usize,
+    out: View,
+) {
     builder.push(Op::Gemm(Gemm {
         m: rows,
         n: outputs,
@@ -93,7 +128,15 @@ pub fn multiply(builder: &mut Builder, rows: usize, inputs: usize, outputs: usiz
 }
 
 /// `dW = xᵀ d`.
-pub fn weight_gradient(builder: &mut Builder, rows: usize, inputs: usize, outputs: usize, x: View, d: View, matrix: usize) {
+pub fn weight_gradient(
+    builder: &mut Builder,
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    x: View,
+    d: View,
+    matrix: usize,
+) {
     builder.push(Op::Gemm(Gemm {
         m: inputs,
         n: outputs,
@@ -110,7 +153,16 @@ pub fn weight_gradient(builder: &mut Builder, rows: usize, inputs: usize, output
 
 /// `dx = d Wᵀ + beta · dx`.
 #[expect(clippy::too_many_arguments, reason = "a matrix product has this many")]
-pub fn input_gradient(builder: &mut Builder, rows: usize, inputs: usize, outputs: usize, d: View, matrix: usize, dx: View, beta: f64) {
+pub fn input_gradient(
+    builder: &mut Builder,
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    d: View,
+    matrix: usize,
+    dx: View,
+    beta: f64,
+) {
     builder.push(Op::Gemm(Gemm {
         m: rows,
         n: inputs,

@@ -18,7 +18,8 @@ impl CrossEntropy {
 
     pub fn forward(&mut self, builder: &mut Builder, x: View) {
         let (samples, classes) = (builder.samples(), builder.classes());
-        self.weights = builder.within(&self.name, |builder| Weights::add(builder, self.inputs, classes, true));
+        self.weights =
+            builder.within(&self.name, |builder| Weights::add(builder, self.inputs, classes, true));
         let logits = builder.buffer(samples * classes);
         multiply(builder, samples, self.inputs, classes, x, self.weights.matrix, logits);
         builder.push(Op::CrossEntropy { logits, bias: self.weights.bias, classes });

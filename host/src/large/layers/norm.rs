@@ -28,7 +28,13 @@ impl Norm {
     }
 
     /// Normalises every group of channels of every image.
-    pub fn group(name: impl Into<String>, images: usize, area: usize, channels: usize, groups: usize) -> Self {
+    pub fn group(
+        name: impl Into<String>,
+        images: usize,
+        area: usize,
+        channels: usize,
+        groups: usize,
+    ) -> Self {
         Norm::new(name.into(), NormShape { rows: images, area, columns: channels, groups, epsilon: 1e-5 })
     }
 
@@ -37,15 +43,32 @@ impl Norm {
     }
 
     /// The norm of `x + residual + bias`, in one operation.
-    pub fn forward_after(&mut self, builder: &mut Builder, x: View, residual: Option<View>, bias: Option<usize>) -> View {
+    pub fn forward_after(
+        &mut self,
+        builder: &mut Builder,
+        x: View,
+        residual: Option<View>,
+        bias: Option<usize>,
+    ) -> View {
         let shape = self.shape;
         builder.within(&self.name, |builder| {
             self.gain = builder.parameter("weight", &[shape.columns], Start::Constant(1.0));
             self.shift = builder.parameter("bias", &[shape.columns], Start::Constant(0.0));
         });
         let words = shape.rows * shape.area * shape.columns;
-        let (out, normal, inverse) = (builder.buffer(words), builder.buffer(words), builder.exact_buffer(shape.rows * shape.groups));
-        builder.push(Op::Norm { x, residual, bias, gain: self.gain, shift: self.shift, out, normal, inverse, shape });
+        let (out, normal, inverse) =
+            (builder.buffer(words), builder.buffer(words), builder.exact_buffer(shape.rows * shape.groups));
+        builder.push(Op::Norm {
+            x,
+            residual,
+            bias,
+            gain: self.gain,
+            shift: self.shift,
+            out,
+            normal,
+            inverse,
+            shape,
+        });
         self.saved = Some(Saved { normal, inverse });
         out
     }

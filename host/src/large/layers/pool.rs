@@ -17,7 +17,10 @@ pub struct Pool {
 impl Pool {
     /// `height` and `width` must be multiples of `size`: a remainder would be ignored by the forward pass.
     pub fn new(images: usize, [height, width, channels]: [usize; 3], size: usize, pooling: Pooling) -> Self {
-        assert!(height % size == 0 && width % size == 0, "{height} x {width} is not made of squares of {size}");
+        assert!(
+            height % size == 0 && width % size == 0,
+            "{height} x {width} is not made of squares of {size}"
+        );
         Pool { images, height, width, channels, size, pooling, saved: None }
     }
 }

@@ -77,13 +77,25 @@ impl Transformer {
 
     /// A product for every sample and head; operands of `width` columns hold heads side by side.
     fn per_head(&self, [m, n, k]: [usize; 3], [a, b, c]: [Operand; 3], alpha: f64) -> Op {
-        Op::Gemm(Gemm { m, n, k, a, b, c, alpha, beta: 0.0, outer: self.shape.samples, inner: self.shape.heads })
+        Op::Gemm(Gemm {
+            m,
+            n,
+            k,
+            a,
+            b,
+            c,
+            alpha,
+            beta: 0.0,
+            outer: self.shape.samples,
+            inner: self.shape.heads,
+        })
     }
 
     /// One of query (0), key (1) and value (2) inside a packed buffer.
     fn part(&self, packed: View, part: usize) -> Operand {
         let row = 3 * self.shape.width;
-        Operand::new(packed.after(part * self.shape.width), row).strides(self.shape.sequence * row, self.shape.head())
+        Operand::new(packed.after(part * self.shape.width), row)
+            .strides(self.shape.sequence * row, self.shape.head())
     }
 
     /// Heads side by side in rows of `width`.
@@ -98,12 +110,25 @@ impl Transformer {
     }
 
     /// Residual, norm and, when it is on, dropout between a product `x` and them.
-    fn join(&mut self, builder: &mut Builder, x: View, residual: View, bias: Option<usize>, second: bool) -> View {
+    fn join(
+        &mut self,
+        builder: &mut Builder,
+        x: View,
+        residual: View,
+        bias: Option<usize>,
+        second: bool,
+    ) -> View {
         let (rows, columns, rate) = (self.shape.rows(), self.shape.width, self.shape.dropout);
         let (x, bias) = if rate > 0.0 {
             self.dropouts[usize::from(second)] = builder.dropout_layer();
             builder.push(Op::Activate { x, out: x, bias, rows, columns, function: Function::Identity });
-            builder.push(Op::Dropout { x, out: x, words: rows * columns, rate, layer: self.dropouts[usize::from(second)] });
+            builder.push(Op::Dropout {
+                x,
+                out: x,
+                words: rows * columns,
+                rate,
+                layer: self.dropouts[usize::from(second)],
+            });
             (x, None)
         } else {
             (x, bias)
@@ -128,31 +153,63 @@ impl Transformer {
 impl Layer for Transformer {
     fn forward(&mut self, builder: &mut Builder, x: View) -> View {
         let Shape { samples, sequence, width, heads, inner, .. } = self.shape;
-        let (rows, head, alpha) = (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
+        let (rows, head, alpha) =
+            (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
         let name = self.name.clone();
         builder.within(&name, |builder| {
-            self.projections = builder.within("attention.self.qkv", |builder| Weights::add(builder, width, 3 * width, true));
+            self.projections =
+                builder.within("attention.self.qkv", |builder| Weights::add(builder, width, 3 * width, true));
             let qkv = builder.buffer(rows * 3 * width);
             multiply(builder, rows, width, 3 * width, x, self.projections.matrix, qkv);
-            builder.push(Op::Activate { x: qkv, out: qkv, bias: self.projections.bias, rows, columns: 3 * width, function: Function::Identity });
+            builder.push(Op::Activate {
+                x: qkv,
+                out: qkv,
+                bias: self.projections.bias,
+                rows,
+                columns: 3 * width,
+                function: Function::Identity,
+            });
             let p = builder.buffer(samples * heads * sequence * sequence);
             let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, part));
-            builder.push(self.per_head([sequence, sequence, head], [q, k.transposed(), self.squares(p)], alpha));
-            builder.push(Op::AttentionSoftmax { scores: p, heads, sequence, distance_bias: self.distance_bias });
+            builder.push(self.per_head(
+                [sequence, sequence, head],
+                [q, k.transposed(), self.squares(p)],
+                alpha,
+            ));
+            builder.push(Op::AttentionSoftmax {
+                scores: p,
+                heads,
+                sequence,
+                distance_bias: self.distance_bias,
+            });
             let attended = builder.buffer(rows * width);
-            builder.push(self.per_head([sequence, head, sequence], [self.squares(p), v, self.heads(attended)], 1.0));
+            builder.push(self.per_head(
+                [sequence, head, sequence],
+                [self.squares(p), v, self.heads(attended)],
+                1.0,
+            ));
 
-            self.output = builder.within("attention.output.dense", |builder| Weights::add(builder, width, width, true));
+            self.output =
+                builder.within("attention.output.dense", |builder| Weights::add(builder, width, width, true));
             let projected = builder.buffer(rows * width);
             multiply(builder, rows, width, width, attended, self.output.matrix, projected);
             let middle = self.join(builder, projected, x, self.output.bias, false);
 
-            self.expand = builder.within("intermediate.dense", |builder| Weights::add(builder, width, inner, true));
+            self.expand =
+                builder.within("intermediate.dense", |builder| Weights::add(builder, width, inner, true));
             let (u, expanded) = (builder.buffer(rows * inner), builder.buffer(rows * inner));
             multiply(builder, rows, width, inner, middle, self.expand.matrix, u);
-            builder.push(Op::Activate { x: u, out: expanded, bias: self.expand.bias, rows, columns: inner, function: Function::Gelu });
+            builder.push(Op::Activate {
+                x: u,
+                out: expanded,
+                bias: self.expand.bias,
+                rows,
+                columns: inner,
+                function: Function::Gelu,
+            });
 
-            self.contract = builder.within("output.dense", |builder| Weights::add(builder, inner, width, true));
+            self.contract =
+                builder.within("output.dense", |builder| Weights::add(builder, inner, width, true));
             let contracted = builder.buffer(rows * width);
             multiply(builder, rows, inner, width, expanded, self.contract.matrix, contracted);
             let out = self.join(builder, contracted, middle, self.contract.bias, true);
@@ -162,9 +219,11 @@ impl Layer for Transformer {
     }
 
     fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
-        let Saved { x, qkv, p, attended, middle, u, expanded } = self.saved.expect("forward is laid before backward");
+        let Saved { x, qkv, p, attended, middle, u, expanded } =
+            self.saved.expect("forward is laid before backward");
         let Shape { sequence, width, heads, inner, .. } = self.shape;
-        let (rows, head, alpha) = (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
+        let (rows, head, alpha) =
+            (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
         let bias = |builder: &mut Builder, d, weights: Weights, columns| {
             if let Some(bias) = weights.bias {
                 builder.push(Op::BiasGradient { d, bias, rows, columns });
@@ -195,8 +254,18 @@ impl Layer for Transformer {
         let [dq, dk, dv] = [0, 1, 2].map(|part| self.part(dqkv, part));
         let (dout, ds) = (self.heads(dattended), self.squares(dscores));
         builder.push(self.per_head([sequence, sequence, head], [dout, v.transposed(), ds], 1.0));
-        builder.push(self.per_head([sequence, head, sequence], [self.squares(p).transposed(), dout, dv], 1.0));
-        builder.push(Op::AttentionSoftmaxBackward { p, d: dscores, heads, sequence, distance_bias: self.distance_bias });
+        builder.push(self.per_head(
+            [sequence, head, sequence],
+            [self.squares(p).transposed(), dout, dv],
+            1.0,
+        ));
+        builder.push(Op::AttentionSoftmaxBackward {
+            p,
+            d: dscores,
+            heads,
+            sequence,
+            distance_bias: self.distance_bias,
+        });
         builder.push(self.per_head([sequence, head, sequence], [ds, k, dq], alpha));
         builder.push(self.per_head([sequence, head, sequence], [ds.transposed(), q, dk], alpha));
         bias(builder, dqkv, self.projections, 3 * width);

@@ -67,12 +67,17 @@ impl Encoder {
             x = dropout.forward(&mut builder, x);
         }
         let distance_bias = self.distance_buckets.map(|buckets| DistanceBias {
-            table: builder.parameter("encoder.relative_attention_bias.weight", &[buckets, self.heads], Start::Constant(0.0)),
+            table: builder.parameter(
+                "encoder.relative_attention_bias.weight",
+                &[buckets, self.heads],
+                Start::Constant(0.0),
+            ),
             buckets,
             furthest: FURTHEST,
         });
-        let mut layers: Vec<Transformer> =
-            (0..self.layers).map(|i| Transformer::new(format!("encoder.layer.{i}"), shape, distance_bias)).collect();
+        let mut layers: Vec<Transformer> = (0..self.layers)
+            .map(|i| Transformer::new(format!("encoder.layer.{i}"), shape, distance_bias))
+            .collect();
         for layer in &mut layers {
             x = layer.forward(&mut builder, x);
         }
@@ -85,7 +90,10 @@ impl Encoder {
 
         builder.begin_backward();
         if let Some(bias) = distance_bias {
-            builder.push(crate::large::program::Op::ClearGradient { offset: bias.table, words: bias.buckets * self.heads });
+            builder.push(crate::large::program::Op::ClearGradient {
+                offset: bias.table,
+                words: bias.buckets * self.heads,
+            });
         }
         let mut d = loss.backward(&mut builder, true);
         let mut back = |layer: &dyn Layer| d = d.and_then(|d| layer.backward(&mut builder, d, true));

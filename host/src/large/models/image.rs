@@ -1,7 +1,9 @@
 //! Models of images, from one linear layer to a residual network.
 
 use super::Model;
-use crate::large::layers::{Activation, Conv2d, CrossEntropy, Layer, Linear, Norm, Pool, Residual, Sequence, classifier};
+use crate::large::layers::{
+    Activation, Conv2d, CrossEntropy, Layer, Linear, Norm, Pool, Residual, Sequence, classifier,
+};
 use crate::large::program::{Builder, Function, Geometry, Pooling, Program};
 
 /// Groups of channels that share statistics; every width of ours is a multiple.
@@ -26,7 +28,8 @@ pub(super) fn program(model: &Model, samples: usize) -> Program {
 /// 5 × 5 convolutions of 6 and 16 filters that keep the size, each halved by pooling, then 120 and 84 units.
 fn lenet(images: usize, side: usize, channels: usize) -> (Sequence, usize) {
     let conv = |name, side, channels, filters| {
-        let geometry = Geometry { images, height: side, width: side, channels, kernel: 5, stride: 1, padding: 2 };
+        let geometry =
+            Geometry { images, height: side, width: side, channels, kernel: 5, stride: 1, padding: 2 };
         Conv2d::new(name, geometry, filters, Function::Relu)
     };
     let (half, quarter) = (side / 2, side / 4);
@@ -52,17 +55,32 @@ fn resnet18(images: usize, side: usize, channels: usize, width: usize) -> (Seque
     for stage in 0..4 {
         for block in 0..2 {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };
-            body = body.then(residual(&format!("stage{stage}.block{block}"), images, side, channels, width << stage, stride));
+            body = body.then(residual(
+                &format!("stage{stage}.block{block}"),
+                images,
+                side,
+                channels,
+                width << stage,
+                stride,
+            ));
             (side, channels) = (side / stride, width << stage);
         }
     }
     (body.then(Pool::new(images, [side, side, channels], side, Pooling::Mean)), channels)
 }
 
-fn residual(name: &str, images: usize, side: usize, channels: usize, width: usize, stride: usize) -> impl Layer + use<> {
+fn residual(
+    name: &str,
+    images: usize,
+    side: usize,
+    channels: usize,
+    width: usize,
+    stride: usize,
+) -> impl Layer + use<> {
     let out = side / stride;
     let conv = |part: &str, side, channels, kernel, stride| {
-        let geometry = Geometry { images, height: side, width: side, channels, kernel, stride, padding: kernel / 2 };
+        let geometry =
+            Geometry { images, height: side, width: side, channels, kernel, stride, padding: kernel / 2 };
         Conv2d::plain(format!("{name}.{part}"), geometry, width)
     };
     let norm = |part: &str| Norm::group(format!("{name}.{part}"), images, out * out, width, GROUPS);

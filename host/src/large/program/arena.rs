@@ -27,8 +27,15 @@ impl Arena {
             let words = buffer.words.next_multiple_of(ALIGNMENT);
             let mut taken: Vec<(usize, usize)> = order[..placed]
                 .iter()
-                .filter(|&&other| program.buffers[other].precision == buffer.precision && overlap(lives[other], lives[id]))
-                .map(|&other| (offsets[other], offsets[other] + program.buffers[other].words.next_multiple_of(ALIGNMENT)))
+                .filter(|&&other| {
+                    program.buffers[other].precision == buffer.precision && overlap(lives[other], lives[id])
+                })
+                .map(|&other| {
+                    (
+                        offsets[other],
+                        offsets[other] + program.buffers[other].words.next_multiple_of(ALIGNMENT),
+                    )
+                })
                 .collect();
             taken.sort_unstable();
             let mut start = 0;

@@ -107,46 +107,167 @@ impl Geometry {
 pub enum Op {
     Gemm(Gemm),
     /// `x += bias` by column when there is one, then `out = function(x)`; in place when `out` is `x`.
-    Activate { x: View, out: View, bias: Option<usize>, rows: usize, columns: usize, function: Function },
+    Activate {
+        x: View,
+        out: View,
+        bias: Option<usize>,
+        rows: usize,
+        columns: usize,
+        function: Function,
+    },
     /// `d *= function'`, from the function's output (ReLU, tanh) or its input (GELU).
-    ActivateBackward { saved: View, d: View, words: usize, function: Function },
+    ActivateBackward {
+        saved: View,
+        d: View,
+        words: usize,
+        function: Function,
+    },
     /// Gradient of a bias: sums of `d` by column.
-    BiasGradient { d: View, bias: usize, rows: usize, columns: usize },
+    BiasGradient {
+        d: View,
+        bias: usize,
+        rows: usize,
+        columns: usize,
+    },
     /// `x += y`.
-    Add { x: View, y: View, words: usize },
+    Add {
+        x: View,
+        y: View,
+        words: usize,
+    },
     /// Sets words of the gradient to zero, for what is added to afterwards.
-    ClearGradient { offset: usize, words: usize },
+    ClearGradient {
+        offset: usize,
+        words: usize,
+    },
     /// Matrix of patches of every image.
-    Patches { x: View, patches: View, geometry: Geometry },
+    Patches {
+        x: View,
+        patches: View,
+        geometry: Geometry,
+    },
     /// The transposed of [`Op::Patches`]: adds every patch back to its image.
-    PatchesBackward { patches: View, dx: View, geometry: Geometry },
+    PatchesBackward {
+        patches: View,
+        dx: View,
+        geometry: Geometry,
+    },
     /// Pooling over disjoint squares of `size`.
-    Pool { x: View, out: View, images: usize, height: usize, width: usize, channels: usize, size: usize, pooling: Pooling },
+    Pool {
+        x: View,
+        out: View,
+        images: usize,
+        height: usize,
+        width: usize,
+        channels: usize,
+        size: usize,
+        pooling: Pooling,
+    },
     /// The first largest element of a square takes the whole gradient.
-    PoolBackward { x: View, d: View, dx: View, images: usize, height: usize, width: usize, channels: usize, size: usize, pooling: Pooling },
+    PoolBackward {
+        x: View,
+        d: View,
+        dx: View,
+        images: usize,
+        height: usize,
+        width: usize,
+        channels: usize,
+        size: usize,
+        pooling: Pooling,
+    },
     /// Normalises each of `rows` × `groups` sets of `area` × `columns / groups` words of `x + residual + bias`, then scales by
     /// column. `rows` of `area` positions each: layer norm has `area` = 1 and one group. Keeps the normalised words and 1/σ.
-    Norm { x: View, residual: Option<View>, bias: Option<usize>, gain: usize, shift: usize, out: View, normal: View, inverse: View, shape: NormShape },
+    Norm {
+        x: View,
+        residual: Option<View>,
+        bias: Option<usize>,
+        gain: usize,
+        shift: usize,
+        out: View,
+        normal: View,
+        inverse: View,
+        shape: NormShape,
+    },
     /// Gradient of a norm's input.
-    NormBackward { d: View, normal: View, inverse: View, gain: usize, dx: View, shape: NormShape },
+    NormBackward {
+        d: View,
+        normal: View,
+        inverse: View,
+        gain: usize,
+        dx: View,
+        shape: NormShape,
+    },
     /// Gradients of gain and shift.
-    NormGradient { d: View, normal: View, gain: usize, shift: usize, shape: NormShape },
+    NormGradient {
+        d: View,
+        normal: View,
+        gain: usize,
+        shift: usize,
+        shape: NormShape,
+    },
     /// Sum of a token's, a position's and (when there are token types) the first type's row.
-    Embed { words: usize, positions: usize, types: Option<usize>, out: View, sequence: usize, width: usize, first_position: usize },
+    Embed {
+        words: usize,
+        positions: usize,
+        types: Option<usize>,
+        out: View,
+        sequence: usize,
+        width: usize,
+        first_position: usize,
+    },
     /// Adds gradients of rows to their tables (cleared before).
-    EmbedBackward { d: View, words: usize, positions: usize, types: Option<usize>, sequence: usize, width: usize, first_position: usize },
+    EmbedBackward {
+        d: View,
+        words: usize,
+        positions: usize,
+        types: Option<usize>,
+        sequence: usize,
+        width: usize,
+        first_position: usize,
+    },
     /// Softmax over the real tokens of each row of attention scores, plus a bias by distance and head when there is one.
-    AttentionSoftmax { scores: View, heads: usize, sequence: usize, distance_bias: Option<DistanceBias> },
+    AttentionSoftmax {
+        scores: View,
+        heads: usize,
+        sequence: usize,
+        distance_bias: Option<DistanceBias>,
+    },
     /// `d ← p (d − Σ p d)`; adds to the gradient of the distance bias (cleared before).
-    AttentionSoftmaxBackward { p: View, d: View, heads: usize, sequence: usize, distance_bias: Option<DistanceBias> },
+    AttentionSoftmaxBackward {
+        p: View,
+        d: View,
+        heads: usize,
+        sequence: usize,
+        distance_bias: Option<DistanceBias>,
+    },
     /// First of every `sequence` rows.
-    FirstRows { x: View, out: View, sequence: usize, columns: usize },
+    FirstRows {
+        x: View,
+        out: View,
+        sequence: usize,
+        columns: usize,
+    },
     /// The transposed of [`Op::FirstRows`]: the other rows get zero.
-    FirstRowsBackward { d: View, dx: View, sequence: usize, columns: usize },
+    FirstRowsBackward {
+        d: View,
+        dx: View,
+        sequence: usize,
+        columns: usize,
+    },
     /// Drops words with probability `rate` and scales the rest; the same mask on the way back.
-    Dropout { x: View, out: View, words: usize, rate: f64, layer: u32 },
+    Dropout {
+        x: View,
+        out: View,
+        words: usize,
+        rate: f64,
+        layer: u32,
+    },
     /// Loss and hit of each sample into the batch; `logits` become the weighted gradient.
-    CrossEntropy { logits: View, bias: Option<usize>, classes: usize },
+    CrossEntropy {
+        logits: View,
+        bias: Option<usize>,
+        classes: usize,
+    },
 }
 
 /// What a norm runs over; see [`Op::Norm`].
@@ -194,7 +315,9 @@ impl Op {
             Op::Patches { x, patches, .. } => vec![x, patches],
             Op::PatchesBackward { patches, dx, .. } => vec![patches, dx],
             Op::PoolBackward { x, d, dx, .. } => vec![x, d, dx],
-            Op::Norm { x, residual, out, normal, inverse, .. } => residual.into_iter().chain([x, out, normal, inverse]).collect(),
+            Op::Norm { x, residual, out, normal, inverse, .. } => {
+                residual.into_iter().chain([x, out, normal, inverse]).collect()
+            }
             Op::NormBackward { d, normal, inverse, dx, .. } => vec![d, normal, inverse, dx],
             Op::NormGradient { d, normal, .. } => vec![d, normal],
             Op::Embed { out, .. } => vec![out],

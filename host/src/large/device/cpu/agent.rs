@@ -87,7 +87,8 @@ impl<'a, S: Real> Others<'a, S> {
             Place::Gradient => panic!("no operation reads the gradient"),
             Place::Buffer(id) => {
                 let buffer = self.buffers[id.0];
-                let space = if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
+                let space =
+                    if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
                 let start = space + self.arena.offset(id);
                 let end = start + buffer.words;
                 let start = start + view.offset;
@@ -114,15 +115,23 @@ impl<S: Real> Agent<'_, S> {
     fn step(&mut self, op: &Op, memory: &mut Memory<'_, S>) {
         match *op {
             Op::Gemm(ref gemm) => matrix::gemm(self, memory, gemm),
-            Op::Activate { .. } | Op::ActivateBackward { .. } | Op::BiasGradient { .. } | Op::Add { .. } | Op::Dropout { .. } => {
+            Op::Activate { .. }
+            | Op::ActivateBackward { .. }
+            | Op::BiasGradient { .. }
+            | Op::Add { .. }
+            | Op::Dropout { .. } => {
                 pointwise::step(self, memory, op);
             }
-            Op::CrossEntropy { logits, bias, classes } => pointwise::cross_entropy(self, memory.one(logits), bias, classes),
+            Op::CrossEntropy { logits, bias, classes } => {
+                pointwise::cross_entropy(self, memory.one(logits), bias, classes)
+            }
             Op::ClearGradient { offset, words } => self.gradient[offset..offset + words].fill(S::ZERO),
             Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
                 images::step(self, memory, op);
             }
-            Op::Norm { .. } | Op::NormBackward { .. } | Op::NormGradient { .. } => norms::step(self, memory, op),
+            Op::Norm { .. } | Op::NormBackward { .. } | Op::NormGradient { .. } => {
+                norms::step(self, memory, op)
+            }
             Op::Embed { .. }
             | Op::EmbedBackward { .. }
             | Op::AttentionSoftmax { .. }

@@ -23,7 +23,10 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
             dx.fill(S::ZERO);
             for_each_tap(geometry, |patch, pixel| {
                 if let Some(pixel) = pixel {
-                    dx[pixel..pixel + channels].iter_mut().zip(&patches[patch..patch + channels]).for_each(|(dx, &d)| *dx += d);
+                    dx[pixel..pixel + channels]
+                        .iter_mut()
+                        .zip(&patches[patch..patch + channels])
+                        .for_each(|(dx, &d)| *dx += d);
                 }
             });
         }
@@ -33,7 +36,9 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
             for_each_square(images, height, width, channels, size, |at, taps| {
                 out[at] = match pooling {
                     Pooling::Max => x[first_largest(x, taps)],
-                    Pooling::Mean => taps.clone().map(|tap| x[tap]).sum::<S>() / S::from_f64((size * size) as f64),
+                    Pooling::Mean => {
+                        taps.clone().map(|tap| x[tap]).sum::<S>() / S::from_f64((size * size) as f64)
+                    }
                 };
             });
         }
@@ -82,7 +87,8 @@ fn for_each_square(
     let (out_height, out_width) = (height / size, width / size);
     for at in 0..images * out_height * out_width * channels {
         let (channel, place) = (at % channels, at / channels);
-        let (out_x, out_y, image) = (place % out_width, place / out_width % out_height, place / out_width / out_height);
+        let (out_x, out_y, image) =
+            (place % out_width, place / out_width % out_height, place / out_width / out_height);
         let start = ((image * height + out_y * size) * width + out_x * size) * channels + channel;
         visit(at, Taps { start, row: width * channels, channels, size, next: 0 });
     }
@@ -104,7 +110,8 @@ impl Iterator for Taps {
     fn next(&mut self) -> Option<usize> {
         let tap = self.next;
         self.next += 1;
-        (tap < self.size * self.size).then(|| self.start + tap / self.size * self.row + tap % self.size * self.channels)
+        (tap < self.size * self.size)
+            .then(|| self.start + tap / self.size * self.row + tap % self.size * self.channels)
     }
 }
 

@@ -32,7 +32,8 @@ fn strides(operand: &Operand) -> (usize, usize) {
 #[expect(unsafe_code, reason = "the gemm crate takes pointers; the lengths are checked here")]
 fn product<S: Real>(g: &Gemm, a: &[S], b: &[S], c: &mut [S]) {
     let ((a_row, a_column), (b_row, b_column)) = (strides(&g.a), strides(&g.b));
-    let last = |rows: usize, columns: usize, row: usize, column: usize| (rows - 1) * row + (columns - 1) * column;
+    let last =
+        |rows: usize, columns: usize, row: usize, column: usize| (rows - 1) * row + (columns - 1) * column;
     assert!(g.m > 0 && g.n > 0 && g.k > 0, "an empty product");
     assert!(last(g.m, g.k, a_row, a_column) < a.len(), "the left operand is too short");
     assert!(last(g.k, g.n, b_row, b_column) < b.len(), "the right operand is too short");

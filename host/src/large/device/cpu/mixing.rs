@@ -33,9 +33,10 @@ pub(super) fn track<S: Real>(t: &mut [S], fresh: &[S], last: &[S], packed: Packe
     });
 }
 
-/// `fresh ← fresh + c v`, for vectors whose c is not zero.
-pub(super) fn decay<S: Real>(fresh: &mut [S], v: &[S], decay: &[S], packed: Packed) {
-    fresh.par_chunks_mut(packed.stride).zip(v.par_chunks(packed.stride)).zip(decay).filter(|&(_, &c)| c != S::ZERO).for_each(|((fresh, v), &c)| {
+/// `fresh ← fresh + c v`.
+pub(super) fn regularise<S: Real>(fresh: &mut [S], v: &[S], strengths: &[S], packed: Packed) {
+    let vectors = fresh.par_chunks_mut(packed.stride).zip(v.par_chunks(packed.stride));
+    vectors.zip(strengths).for_each(|((fresh, v), &c)| {
         Arch::new().dispatch(|| fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += c * v));
     });
 }
@@ -58,7 +59,12 @@ fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<(usize, usize, Vec<&mut [
 }
 
 /// `v_i ← seed + Σ_j w_ij v_j`, where `seed(group, word, words, out)` fills `out` for the packed words from `word` on.
-fn mix<S: Real>(v: &mut [S], packed: Packed, rows: &Rows<S>, seed: impl Fn(usize, usize, usize, &mut [S]) + Sync) {
+fn mix<S: Real>(
+    v: &mut [S],
+    packed: Packed,
+    rows: &Rows<S>,
+    seed: impl Fn(usize, usize, usize, &mut [S]) + Sync,
+) {
     stripes(v, packed).into_par_iter().for_each_init(
         || vec![S::ZERO; packed.agents * TILE],
         |old, (group, column, mut stripe)| {
@@ -109,7 +115,13 @@ fn add_neighbours<S: Real>(out: &mut [S], old: &[S], row: &[(usize, S)]) {
 ///
 /// `w_ij` is the σ_j − ρ_ij of two agents that cannot see each other's memory; here both sides are ours, so the difference is
 /// kept itself, which does not drift.
-pub(super) fn track_by_ledger<S: Real>(t: &mut [S], fresh: &[S], last: &[S], packed: Packed, waiting: Waiting<'_, Cpu<S>>) {
+pub(super) fn track_by_ledger<S: Real>(
+    t: &mut [S],
+    fresh: &[S],
+    last: &[S],
+    packed: Packed,
+    waiting: Waiting<'_, Cpu<S>>,
+) {
     let Waiting { mass, heard, keep, audience } = waiting;
     let agents = packed.agents;
     let share = S::from_f64((1.0 - keep) / audience as f64);
@@ -118,32 +130,35 @@ pub(super) fn track_by_ledger<S: Real>(t: &mut [S], fresh: &[S], last: &[S], pac
     // A stripe of trackers belongs to columns of one group; stripes of links run over both groups' columns in turn.
     let mut link_columns = columns(mass, links, packed);
     let trackers = stripes(t, packed);
-    trackers.into_par_iter().zip(link_columns.par_iter_mut()).for_each(|((group, column, mut stripe), links)| {
-        let old: Vec<Vec<S>> = stripe.iter().map(|vector| vector.to_vec()).collect();
-        for (receiver, vector) in stripe.iter_mut().enumerate() {
-            let at = (group * agents + receiver) * packed.stride + column;
-            for (k, word) in vector.iter_mut().enumerate() {
-                *word = kept * old[receiver][k] + fresh[at + k] - last[at + k];
-            }
-            for sender in (0..agents).filter(|&sender| sender != receiver) {
-                let link = &mut links[receiver * agents + sender];
-                let is_heard = heard[receiver * agents + sender] != 0;
-                for (k, mass) in link.iter_mut().enumerate() {
-                    *mass += share * old[sender][k];
-                    if is_heard {
-                        vector[k] += *mass;
-                        *mass = S::ZERO;
+    trackers.into_par_iter().zip(link_columns.par_iter_mut()).for_each(
+        |((group, column, mut stripe), links)| {
+            let old: Vec<Vec<S>> = stripe.iter().map(|vector| vector.to_vec()).collect();
+            for (receiver, vector) in stripe.iter_mut().enumerate() {
+                let at = (group * agents + receiver) * packed.stride + column;
+                for (k, word) in vector.iter_mut().enumerate() {
+                    *word = kept * old[receiver][k] + fresh[at + k] - last[at + k];
+                }
+                for sender in (0..agents).filter(|&sender| sender != receiver) {
+                    let link = &mut links[receiver * agents + sender];
+                    let is_heard = heard[receiver * agents + sender] != 0;
+                    for (k, mass) in link.iter_mut().enumerate() {
+                        *mass += share * old[sender][k];
+                        if is_heard {
+                            vector[k] += *mass;
+                            *mass = S::ZERO;
+                        }
                     }
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 /// Stripes of link mass in the order of [`stripes`] of the trackers: `[group, stripe][link]`.
 fn columns<S>(mass: &mut [S], links: Packed, packed: Packed) -> Vec<Vec<&mut [S]>> {
     let per_group = packed.stride.div_ceil(STRIPE);
-    let mut all: Vec<Vec<&mut [S]>> = (0..packed.groups * per_group).map(|_| Vec::with_capacity(links.agents)).collect();
+    let mut all: Vec<Vec<&mut [S]>> =
+        (0..packed.groups * per_group).map(|_| Vec::with_capacity(links.agents)).collect();
     for link in mass.chunks_mut(links.stride) {
         for (group, vector) in link.chunks_mut(packed.stride).enumerate() {
             for (number, stripe) in vector.chunks_mut(STRIPE).enumerate() {

@@ -18,17 +18,22 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
                 let read = (agent.parameters, agent.features);
                 sum.copy_from_slice(&others.read(x, read)[..sum.len()]);
                 if let Some(residual) = residual {
-                    sum.iter_mut().zip(others.read(residual, read)).for_each(|(word, &residual)| *word += residual);
+                    sum.iter_mut()
+                        .zip(others.read(residual, read))
+                        .for_each(|(word, &residual)| *word += residual);
                 }
                 if let Some(bias) = bias {
-                    sum.chunks_exact_mut(columns).for_each(|row| row.iter_mut().zip(parameter(bias)).for_each(|(word, &bias)| *word += bias));
+                    sum.chunks_exact_mut(columns).for_each(|row| {
+                        row.iter_mut().zip(parameter(bias)).for_each(|(word, &bias)| *word += bias)
+                    });
                 }
             }
             let [out, normal, inverse] = memory.many([out, normal, inverse]);
             for_each_set(shape, |set, words| {
                 let count = S::from_f64(words.count() as f64);
                 let mean = words.iter().map(|at| normal[at]).sum::<S>() / count;
-                let variance = words.iter().map(|at| (normal[at] - mean) * (normal[at] - mean)).sum::<S>() / count;
+                let variance =
+                    words.iter().map(|at| (normal[at] - mean) * (normal[at] - mean)).sum::<S>() / count;
                 inverse[set] = S::ONE / (variance + S::from_f64(shape.epsilon)).sqrt();
                 words.iter().for_each(|at| normal[at] = (normal[at] - mean) * inverse[set]);
             });

@@ -1,8 +1,9 @@
 //! Biases, functions, dropout and the loss.
 
+use fabswarm_shared::rng::{Purpose, Stream};
+
 use super::agent::{Agent, Memory};
 use crate::large::program::{Function, Op};
-use crate::large::random;
 use crate::large::real::Real;
 
 /// # Panics
@@ -49,11 +50,12 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
                 let [x, out] = memory.many([x, out]);
                 out[..words].copy_from_slice(&x[..words]);
             }
-            let [low, high, round, model] = agent.stream.map(u64::from);
-            let key = random::key([low | high << 32, model, round, u64::from(layer)]);
+            let [low, high, round, model] = agent.stream;
+            let seed = u64::from(low) | u64::from(high) << 32;
+            let mut stream = Stream::new(seed.wrapping_add(u64::from(layer)), model, round, Purpose::Dropout);
             let scale = S::from_f64(1.0 / (1.0 - rate));
-            for (word, counter) in memory.one(out)[..words].iter_mut().zip(0..) {
-                *word = if random::uniform(key, counter) < rate { S::ZERO } else { *word * scale };
+            for word in &mut memory.one(out)[..words] {
+                *word = if stream.uniform_f64() < rate { S::ZERO } else { *word * scale };
             }
         }
         _ => panic!("{op:?} is no pointwise operation"),
@@ -85,7 +87,12 @@ fn gelu_slope<S: Real>(x: S) -> S {
 }
 
 /// Losses and hits of every sample; `logits` become `w (softmax − one at the label)`.
-pub(super) fn cross_entropy<S: Real>(agent: &mut Agent<'_, S>, logits: &mut [S], bias: Option<usize>, classes: usize) {
+pub(super) fn cross_entropy<S: Real>(
+    agent: &mut Agent<'_, S>,
+    logits: &mut [S],
+    bias: Option<usize>,
+    classes: usize,
+) {
     let bias = bias.map(|bias| &agent.parameters[bias..bias + classes]);
     for (sample, row) in logits.chunks_exact_mut(classes).take(agent.labels.len()).enumerate() {
         if let Some(bias) = bias {

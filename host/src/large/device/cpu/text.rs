@@ -10,7 +10,8 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
     match *op {
         Op::Embed { words, positions, types, out, sequence, width, first_position } => {
             for (row, out) in memory.one(out).chunks_exact_mut(width).enumerate() {
-                let table = |offset: usize, index: usize| &agent.parameters[offset + index * width..][..width];
+                let table =
+                    |offset: usize, index: usize| &agent.parameters[offset + index * width..][..width];
                 out.copy_from_slice(table(words, agent.tokens[row] as usize));
                 let mut add = |row: &[S]| out.iter_mut().zip(row).for_each(|(out, &word)| *out += word);
                 add(table(positions, first_position + row % sequence));
