@@ -4,6 +4,7 @@
 //! waits for it. [`Device::replay`] lets a device record a round once and repeat it without asking again.
 
 pub mod cpu;
+pub mod cuda;
 
 use std::fmt::Debug;
 
@@ -93,6 +94,8 @@ pub struct Waiting<'a, D: Device> {
     pub keep: f64,
     /// Members that may ever hear an agent.
     pub audience: usize,
+    /// Room for weights among these agents; a device may keep code made for their number there.
+    pub among: &'a D::Mixing,
 }
 
 /// Where and how all agents of a host are computed.
@@ -212,14 +215,7 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
-    fn decay_from(
-        &self,
-        x: &mut Self::Reals,
-        x_stride: usize,
-        agents: usize,
-        decay: &mut Self::Reals,
-        scale: f64,
-    ) -> Result<()>;
+    fn decay_from(&self, x: &mut Self::Reals, x_stride: usize, packed: Packed, decay: &mut Self::Reals, scale: f64) -> Result<()>;
 
     /// Loss of every sample of the pass, `[agents, samples]`.
     fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;

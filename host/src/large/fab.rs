@@ -273,13 +273,13 @@ impl<D: Device> Fab<D> {
             device.pull(v, t, *packed, pull, [config.steps[1], config.steps[2]])?;
             if let Upper::Strength { x, t, .. } = upper {
                 device.pull(x, t, shared_x(config), pull, [config.steps[0]; 2])?;
-                device.decay_from(x, X_STRIDE, config.agents, decay, 2.0 * config.lower_weight())?;
+                device.decay_from(x, X_STRIDE, *packed, decay, 2.0 * config.lower_weight())?;
             }
             gradient(device, config, *packed, data, schedule, passes, v, fresh, upper, parity)?;
             let newest = Gradient { fresh, last, regulariser: Some((v, decay)) };
             match (&config.ledger, waiting) {
                 (Some(ledger), Some((mass, heard))) => {
-                    let waiting = Waiting { mass, heard, keep: ledger.keep, audience: ledger.audience };
+                    let waiting = Waiting { mass, heard, keep: ledger.keep, audience: ledger.audience, among: push };
                     device.track_by_ledger(t, newest, *packed, waiting)?;
                 }
                 _ => device.track(t, newest, *packed, push)?,

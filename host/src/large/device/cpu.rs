@@ -327,18 +327,11 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn decay_from(
-        &self,
-        x: &mut Vec<S>,
-        x_stride: usize,
-        agents: usize,
-        decay: &mut Vec<S>,
-        scale: f64,
-    ) -> Result<()> {
-        for agent in 0..agents {
+    fn decay_from(&self, x: &mut Vec<S>, x_stride: usize, packed: Packed, decay: &mut Vec<S>, scale: f64) -> Result<()> {
+        for agent in 0..packed.agents {
             let strength = &mut x[agent * x_stride];
             *strength = (*strength).max(S::ZERO);
-            for group in decay.chunks_mut(agents) {
+            for group in decay.chunks_mut(packed.agents) {
                 group[agent] = S::from_f64(scale) * *strength;
             }
         }

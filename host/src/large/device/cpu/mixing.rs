@@ -122,7 +122,7 @@ pub(super) fn track_by_ledger<S: Real>(
     packed: Packed,
     waiting: Waiting<'_, Cpu<S>>,
 ) {
-    let Waiting { mass, heard, keep, audience } = waiting;
+    let Waiting { mass, heard, keep, audience, .. } = waiting;
     let agents = packed.agents;
     let share = S::from_f64((1.0 - keep) / audience as f64);
     let kept = S::ONE - S::from_f64(audience as f64) * share;
