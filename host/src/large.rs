@@ -12,6 +12,7 @@
 //! | x, one weight per training sample | `[samples]`, never exchanged (hyper-cleaning) |
 //! | x, a regularisation strength | `[n, stride]` of one word, mixed as y and z are (hyper-parameter tuning) |
 
+pub mod conformance;
 pub mod device;
 pub mod fab;
 
@@ -22,3 +23,4 @@ pub mod parameters;
 
 pub mod program;
 pub mod real;
+pub mod synthetic;

@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, result, sys};
+use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, sys};
 
 use self::kernels::{Arg, Kernels, blocks};
 pub use self::pass::Pass;
