@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cli;
 pub mod data;
+pub mod large;
 pub mod record;
 pub mod recorded;
 pub mod scenario;
