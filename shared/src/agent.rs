@@ -337,6 +337,12 @@ where
         self.peers.as_slice().iter().map(move |peer| (peer.sender, &peer.rho[..words]))
     }
 
+    /// How many others its shares are for.
+    #[must_use]
+    pub const fn audience(&self) -> u32 {
+        self.giving.audience()
+    }
+
     /// What stopped it, if anything did.
     #[must_use]
     pub const fn fault(&self) -> Option<Fault> {

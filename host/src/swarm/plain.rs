@@ -8,6 +8,7 @@ use fabswarm_shared::fab::{Steps, descend, mix, track};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// The constants of Algorithm 1.
@@ -173,6 +174,12 @@ impl<'a, S: Scalar> Round<'a, S> {
 
     /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
     fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
+        // Compiled for the vector registers of this machine; the bits are the same on every other.
+        Arch::new().dispatch(|| self.run_agents(part))
+    }
+
+    #[inline(always)]
+    fn run_agents(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let local = 0..exchanged.start;
