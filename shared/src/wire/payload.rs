@@ -111,8 +111,6 @@ mod tests {
     }
 
     impl Listener {
-        const NEW: Self = Self { decoder: Decoder::new(), rho: [0; WORDS], v: [0.0; WORDS] };
-
         fn hear(&mut self, payload: &[u8], round: u32) -> Result<Told, Error> {
             let mut sigma = [0; WORDS];
             let told = self.decoder.decode(payload, round, &self.rho, &mut self.v, &mut sigma)?;
@@ -121,9 +119,7 @@ mod tests {
         }
 
         fn new() -> Self {
-            let mut decoder = Decoder::new();
-            decoder.begin_epoch();
-            Self { decoder, rho: [0; WORDS], v: [0.0; WORDS] }
+            Self { decoder: Decoder::at_begin_of_epoch(), rho: [0; WORDS], v: [0.0; WORDS] }
         }
     }
 

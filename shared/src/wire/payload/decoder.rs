@@ -62,9 +62,10 @@ impl<const WORDS: usize> Decoder<WORDS> {
         Self { v: [0.0; WORDS], v_round: None, rho: [Held::Unknown; 2] }
     }
 
-    /// Starts an epoch, with ρ = 0.
-    pub fn begin_epoch(&mut self) {
-        *self = Self { rho: [Held::Zero; 2], ..Self::new() };
+    /// Starts with an epoch, with ρ = 0.
+    #[must_use]
+    pub const fn at_begin_of_epoch() -> Self {
+        Self { v: [0.0; WORDS], v_round: None, rho: [Held::Zero; 2] }
     }
 
     /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.

@@ -110,7 +110,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
                 sent.motion.add(round, sigma);
             }
             _ => {
-                let is_whole = self.epoch_round == Some(round);
+                let is_whole = self.sent.is_none() && self.epoch_round.is_some();
                 let (shown, motion) = (Shown::new(round, &seen), Motion::new(round, is_whole, sigma));
                 self.sent = Some(Sent { round, shown, motion });
             }
