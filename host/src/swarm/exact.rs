@@ -166,7 +166,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range])
                 .map_err(|broken| Diverged::at_word(0, agent, &shape, local + broken.word))?;
         }
-        swarm.ruler.start(&swarm.gradient);
+        swarm.ruler.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
         Ok(swarm)
     }

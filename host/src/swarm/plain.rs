@@ -83,7 +83,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
         }
         let mut ruler = Ruler::new(&task);
-        ruler.start(&d);
+        ruler.start(&v, &d);
         Self {
             shape,
             round: 0,
