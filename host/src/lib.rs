@@ -1,5 +1,6 @@
 //! The host side of fabswarm: swarms in this process, what they run through, and what they leave behind.
 
+pub mod air;
 pub mod cli;
 pub mod record;
 pub mod recorded;
