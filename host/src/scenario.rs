@@ -15,11 +15,13 @@ mod choices;
 mod error;
 mod layers;
 mod limits;
+mod outages;
 mod template;
 
-pub use choices::{AlgorithmKind, Precision, ProblemKind, Topology, Weights};
+pub use choices::{AlgorithmKind, Pattern, Precision, ProblemKind, Topology, Weights};
 pub use error::{Error, Origin};
 pub use layers::{Flag, Resolved, resolve};
+pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{Key, ValueKind, keys};
 
 use serde::Deserialize;
@@ -38,6 +40,8 @@ pub struct Scenario {
     pub sensor_trust: SensorTrust,
     pub algorithm: Algorithm,
     pub network: Network,
+    pub motion: Motion,
+    pub faults: Faults,
     pub stop: Stop,
     pub output: Output,
 }
@@ -131,6 +135,44 @@ pub struct Network {
     pub edge_probability: f64,
     pub phase_rounds: u32,
     pub connectivity_window: u32,
+    pub trace: String,
+}
+
+/// How agents fly, and how far their radios reach.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Motion {
+    pub pattern: Pattern,
+    pub area_m: f64,
+    pub height_m: f64,
+    pub speed_m_s: f64,
+    pub spacing_m: f64,
+    pub round_ms: f64,
+    pub power_dbm: f64,
+    pub power_spread_db: f64,
+    pub reference_loss_db: f64,
+    pub path_loss_exponent: f64,
+    pub shadowing_db: f64,
+    pub shadowing_s: f64,
+    pub sensitivity_dbm: f64,
+    pub steepness_db: f64,
+}
+
+/// What goes wrong on the air.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    pub iid_loss: f64,
+    pub burst_loss: f64,
+    pub burst_rounds: f64,
+    pub delay_rounds: u32,
+    pub duplication: f64,
+    pub reordering: f64,
+    pub bit_corruption: f64,
+    pub replay: f64,
+    pub wrong_key: f64,
+    pub silent: Silences,
+    pub crashes: Crashes,
 }
 
 /// When the run has done what it was asked to.

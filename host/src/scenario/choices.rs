@@ -86,6 +86,22 @@ choice! {
         ErdosRenyi = "erdos-renyi",
         /// Everybody hears everybody.
         Complete = "complete",
+        /// Graphs of a file.
+        Recorded = "recorded",
+        /// Agents that fly, as far as their radios reach.
+        Motion = "motion",
+    }
+}
+
+choice! {
+    /// How agents fly.
+    Pattern {
+        /// Each from one random place to the next.
+        RandomWaypoint = "random-waypoint",
+        /// Together, in a grid.
+        Formation = "formation",
+        /// In circles, half of them the other way round.
+        Orbit = "orbit",
     }
 }
 
@@ -97,6 +113,7 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
         "algorithm.weights" => Some(Weights::WORDS),
         "network.topology" => Some(Topology::WORDS),
+        "motion.pattern" => Some(Pattern::WORDS),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use toml_edit::{Document, DocumentMut, Item, Value};
 use super::choices::ProblemKind;
 use super::error::{Error, Origin};
 use super::template::{self, Key, ValueKind, keys};
-use super::{Scenario, limits};
+use super::{Scenario, limits, outages};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
@@ -167,7 +167,7 @@ fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
     Ok(settings)
 }
 
-/// Checks type, choice and range of one value.
+/// Checks type, choice, form and range of one value.
 fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
     let (origin, path) = (origin.clone(), key.path.clone());
     let written = value.to_string().trim().to_owned();
@@ -183,6 +183,11 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
         let nearest = nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         let remedy = format!("choose {}{nearest}", choices.join(", "));
         return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
+    }
+    if let (Some(form), Some(text)) = (outages::form_of(&path), value.as_str())
+        && let Err(reason) = (form.check)(text)
+    {
+        return Err(Error::Malformed { origin, path, value: written, reason, form: form.description });
     }
     match limits::limit_of(&path) {
         Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),
@@ -330,7 +335,11 @@ mod tests {
             ),
             (
                 "version = 1\n[network]\ntopology = \"rign\"",
-                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete; did you mean `ring`?",
+                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
+            ),
+            (
+                "version = 1\n[faults]\nsilent = \"3@200\"",
+                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` names no number of rounds\nhelp: give AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
             ),
             (
                 "version = 2",
