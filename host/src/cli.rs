@@ -8,6 +8,7 @@
 //! | 3 | the swarm diverged |
 //! | 130 | interrupted |
 
+mod bench;
 mod data;
 mod run;
 
@@ -21,6 +22,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let matches = command().get_matches_from(with_default_command(arguments.collect()));
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
         Some(("data", matches)) => data::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
@@ -36,6 +38,7 @@ fn command() -> Command {
         .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
         .subcommand_required(true)
         .subcommand(run::command())
+        .subcommand(bench::command())
         .subcommand(data::command())
 }
 
