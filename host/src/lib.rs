@@ -1,7 +1,7 @@
 //! The host side of fabswarm: swarms in this process, what they run through, and what they leave behind.
 
-pub mod bench;
 pub mod air;
+pub mod bench;
 pub mod cli;
 pub mod data;
 pub mod large;

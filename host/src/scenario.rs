@@ -4,8 +4,8 @@
 //! are made from it. A run's scenario is built in layers, each over the one before it:
 //!
 //! 1. `scenarios/default.toml`;
-//! 2. what the chosen problem changes (`scenarios/problems/<problem>.toml`): steps that suit policy evaluation
-//!    do not suit the others;
+//! 2. what the chosen algorithm and problem change (`scenarios/algorithms/<algorithm>.toml`,
+//!    `scenarios/problems/<problem>.toml`): steps that suit policy evaluation do not suit the others;
 //! 3. the user's file;
 //! 4. the flags of the command line.
 //!
@@ -18,7 +18,9 @@ mod limits;
 mod outages;
 mod template;
 
-pub use choices::{AlgorithmKind, Pattern, Precision, ProblemKind, Topology, Weights};
+pub use choices::{
+    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
+};
 pub use error::{Error, Origin};
 pub use layers::{Flag, Resolved, resolve};
 pub use outages::{Crash, Crashes, Silence, Silences};
@@ -39,6 +41,7 @@ pub struct Scenario {
     pub hyper_cleaning: HyperCleaning,
     pub sensor_trust: SensorTrust,
     pub algorithm: Algorithm,
+    pub frames: Frames,
     pub network: Network,
     pub motion: Motion,
     pub faults: Faults,
@@ -53,6 +56,8 @@ pub struct Swarm {
     pub agents: usize,
     pub rounds: u64,
     pub precision: Precision,
+    pub mode: Mode,
+    pub clock_spread: f64,
 }
 
 /// Which of the problem sections counts.
@@ -123,8 +128,18 @@ pub struct Algorithm {
     pub eta_y: f64,
     pub eta_z: f64,
     pub normalise_by_lambda: bool,
-    pub weights: Weights,
     pub self_weight: f64,
+    pub arithmetic: Arithmetic,
+    pub give_up_after: u32,
+    pub weights: Weights,
+}
+
+/// What agents say.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frames {
+    pub width: Width,
+    pub sealed: bool,
 }
 
 /// Who hears whom.
@@ -175,6 +190,20 @@ pub struct Faults {
     pub crashes: Crashes,
 }
 
+impl Faults {
+    /// Whether nothing ever goes wrong.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
+        let intruder = [self.replay, self.wrong_key];
+        shares == [0.0; 5]
+            && intruder == [0.0; 2]
+            && self.delay_rounds == 0
+            && self.silent.0.is_empty()
+            && self.crashes.0.is_empty()
+    }
+}
+
 /// When the run has done what it was asked to.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -209,7 +238,7 @@ mod tests {
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
         assert_eq!(scenario.network.topology, Topology::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
-        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
     }
 }

@@ -1,17 +1,22 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
+use crate::air::Air;
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
 
+mod agents;
 mod exact;
 mod links;
 mod measure;
 mod plain;
+mod unguarded;
 
+pub use agents::{AgentSetup, AgentSwarm};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::Links;
 pub use measure::{Metrics, Ruler, States};
 pub use plain::{Constants, Mixing, PlainFab};
+pub use unguarded::UnguardedFab;
 
 /// Agents that step together, wherever they run.
 pub trait Swarm {
@@ -28,17 +33,28 @@ pub trait Swarm {
     fn counts(&self) -> FrameCounts;
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
+    /// The air it speaks through, if it speaks.
+    fn air(&self) -> Option<&Air> {
+        None
+    }
 }
 
 /// Frames that the swarm sent, and what became of those that never counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// Frames sent.
+    /// Frames sent; each may be heard by many.
     pub sent: u64,
-    /// Frames that nobody heard.
+    /// Copies that were lost on their way to one who should have heard them.
     pub lost: u64,
-    /// Frames that were heard and refused.
+    /// Copies that were heard and refused.
     pub refused: u64,
+}
+
+impl FrameCounts {
+    fn of(air: &Air) -> Self {
+        let counters = air.counters();
+        Self { sent: counters.frames, lost: counters.lost.total(), refused: counters.refused() }
+    }
 }
 
 /// A state that is no longer finite.

@@ -3,13 +3,13 @@
 mod build;
 mod progress;
 
-pub use build::{BuildError, build};
+pub use build::{BuildError, build, setup};
 pub use progress::Progress;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::record::{self, Recorder, StoppedBecause, Summary};
+use crate::record::{self, AirReport, Recorder, StoppedBecause, Summary};
 use crate::scenario::Scenario;
 use crate::swarm::{Diverged, Swarm};
 
@@ -98,6 +98,7 @@ pub fn run(
         frames_sent: counts.sent,
         frames_lost: counts.lost,
         frames_refused: counts.refused,
+        air: swarm.air().map(AirReport::on),
         task: swarm.scores().into_iter().collect(),
     };
     let is_success = match stopped_because {

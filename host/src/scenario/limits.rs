@@ -67,6 +67,8 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
     Some(match path {
         "seed" => Limit::Whole(0, i64::MAX),
         "swarm.agents" => Limit::Whole(1, 1_000_000),
+        "swarm.clock_spread" => Limit::BelowOne,
+        "algorithm.give_up_after" => Limit::Whole(0, u32::MAX as i64),
         "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
 
         "policy_evaluation.states" | "policy_evaluation.features" => SIZE,

@@ -121,7 +121,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     /// Crashes and restarts that the scenario has for this slot.
     fn crash_and_restart(&mut self) {
-        let crashing: Vec<_> = self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
+        let crashing: Vec<_> =
+            self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
         for (agent, keeps_memory) in crashing {
             let post = &mut self.posts[agent];
             let mut saved = vec![0; SAVED_BYTES + 8 * WORDS * (8 + post.agent.taken().count())];
@@ -219,7 +220,6 @@ const fn cause(error: wire::Error) -> &'static str {
         wire::Error::ForeignKey => "foreign key",
         wire::Error::Tampered => "tampered",
         wire::Error::OldBoot => "old boot",
-        wire::Error::KeyUnknown => "key frame missing",
         wire::Error::UnknownSender => "unknown sender",
         _ => "malformed",
     }
@@ -273,8 +273,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
     }
 
     fn counts(&self) -> FrameCounts {
-        let counters = self.air.counters();
-        FrameCounts { sent: counters.frames, lost: counters.lost.total(), refused: counters.refused() }
+        FrameCounts::of(&self.air)
     }
 
     fn scores(&self) -> Vec<Score> {

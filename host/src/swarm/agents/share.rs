@@ -35,13 +35,28 @@ impl Problem<f32> for Share {
     fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], scratch: &mut [f32]) {
         self.task.problem(self.agent).upper_gradient(x, y, dx, dy, scratch);
     }
-    fn lower_gradient(&self, at: Moment, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], scratch: &mut [f32]) {
+    fn lower_gradient(
+        &self,
+        at: Moment,
+        x: &[f32],
+        y: &[f32],
+        dx: &mut [f32],
+        dy: &mut [f32],
+        scratch: &mut [f32],
+    ) {
         self.task.problem(self.agent).lower_gradient(at, x, y, dx, dy, scratch);
     }
     fn project(&self, x: &mut [f32]) {
         self.task.problem(self.agent).project(x);
     }
-    fn penalty_gradient(&self, penalty: &Penalty<f32>, at: Moment, v: &[f32], d: &mut [f32], scratch: &mut [f32]) {
+    fn penalty_gradient(
+        &self,
+        penalty: &Penalty<f32>,
+        at: Moment,
+        v: &[f32],
+        d: &mut [f32],
+        scratch: &mut [f32],
+    ) {
         self.task.problem(self.agent).penalty_gradient(penalty, at, v, d, scratch);
     }
 }
