@@ -12,6 +12,7 @@
 //! | x, one weight per training sample | `[samples]`, never exchanged (hyper-cleaning) |
 //! | x, a regularisation strength | `[n, stride]` of one word, mixed as y and z are (hyper-parameter tuning) |
 
+pub mod bench;
 pub mod conformance;
 pub mod device;
 pub mod fab;
@@ -21,6 +22,7 @@ pub mod mixing;
 pub mod models;
 pub mod parameters;
 
+pub mod plan;
 pub mod program;
 pub mod real;
 pub mod synthetic;
