@@ -43,11 +43,13 @@ fn check() -> Result<(), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = |at: usize| args.get(at).map_or("", String::as_str);
-    let number = |at: usize, default: usize| args.get(at).and_then(|word| word.parse().ok()).unwrap_or(default);
+    let number =
+        |at: usize, default: usize| args.get(at).and_then(|word| word.parse().ok()).unwrap_or(default);
     match text(0) {
         "check" => check(),
         "mlp" => {
-            let (model, agents, rounds) = (Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, number(2, 10), number(3, 30));
+            let (model, agents, rounds) =
+                (Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, number(2, 10), number(3, 30));
             for chooses in [false, true] {
                 let measured = match text(1) {
                     "cpu" => bench::round(Cpu::<f32>::new(), &model, agents, 64, rounds, chooses)?,
@@ -68,7 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "mixing" => {
             let (agents, words) = (number(1, 10), number(2, 109_489_152));
             let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
-            let share = |rate: f64| format!("{:.2} TB/s ({:.1} % of copy)", rate / 1e12, 100.0 * rate / rates.copy);
+            let share =
+                |rate: f64| format!("{:.2} TB/s ({:.1} % of copy)", rate / 1e12, 100.0 * rate / rates.copy);
             println!(
                 "job=mixing agents={agents} words={words} copy {:.2} TB/s, pull {}, push {}, push with regulariser {}",
                 rates.copy / 1e12,

@@ -75,7 +75,14 @@ fn ring(agents: usize) -> (Mixing, Mixing) {
 ///
 /// # Errors
 /// When the device fails.
-pub fn round<D: Device>(device: D, model: &Model, agents: usize, batch: usize, rounds: usize, chooses: bool) -> Result<Measured> {
+pub fn round<D: Device>(
+    device: D,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    rounds: usize,
+    chooses: bool,
+) -> Result<Measured> {
     let config = config(agents, batch);
     let free = device.free_bytes();
     let samples = agents * 2 * batch;
@@ -85,8 +92,12 @@ pub fn round<D: Device>(device: D, model: &Model, agents: usize, batch: usize, r
     let program = model.program(batch);
     let mut swarm = Fab::new(device, model, config, data, &start)?;
     let draw = Draw {
-        validation: (0..agents).map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect()).collect(),
-        training: (0..agents).map(|agent| (0..batch).map(|i| (agent * 2 * batch + batch + i) as u32).collect()).collect(),
+        validation: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect())
+            .collect(),
+        training: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + batch + i) as u32).collect())
+            .collect(),
     };
     let (pull, push) = ring(agents);
     let exchange = Exchange::Weights { pull: &pull, push: &push };
@@ -118,7 +129,13 @@ pub fn round<D: Device>(device: D, model: &Model, agents: usize, batch: usize, r
 ///
 /// # Errors
 /// When the device fails.
-pub fn gradient<D: Device>(mut device: D, model: &Model, agents: usize, batch: usize, repeats: usize) -> Result<Measured> {
+pub fn gradient<D: Device>(
+    mut device: D,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    repeats: usize,
+) -> Result<Measured> {
     let program = model.program(batch);
     let packed = Packed { groups: 1, agents, stride: program.layout.stride() };
     let data = synthetic::dataset(&device, model, agents * batch)?;
@@ -185,7 +202,8 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
         }
         Ok(reals)
     };
-    let (mut v, mut t, mut fresh, last, strengths) = (filled()?, filled()?, filled()?, filled()?, device.reals(agents)?);
+    let (mut v, mut t, mut fresh, last, strengths) =
+        (filled()?, filled()?, filled()?, filled()?, device.reals(agents)?);
     let rate = |streams: usize, work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         work()?;
         let milliseconds = device.time(|| (0..REPEATS).try_for_each(|_| work()))? / REPEATS as f64;
@@ -195,7 +213,12 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
         copy: rate(2, &mut || device.copy(&last, &mut fresh))?,
         pull: rate(3, &mut || device.pull(&mut v, &t, packed, &pull_weights, [1e-3; 2]))?,
         push: rate(4, &mut || {
-            device.track(&mut t, Gradient { fresh: &mut fresh, last: &last, regulariser: None }, packed, &push_weights)
+            device.track(
+                &mut t,
+                Gradient { fresh: &mut fresh, last: &last, regulariser: None },
+                packed,
+                &push_weights,
+            )
         })?,
         push_with_regulariser: rate(6, &mut || {
             let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };

@@ -28,7 +28,8 @@ impl Plan {
         let packed = config.packed(stride);
         let words = packed.words() as u64;
         let word = size_of::<D::Scalar>() as u64;
-        let mut activations = device.pass_bytes(&model.program(config.validation_batch + config.training_batch), config.agents);
+        let mut activations =
+            device.pass_bytes(&model.program(config.validation_batch + config.training_batch), config.agents);
         if config.is_bilevel() {
             activations += device.pass_bytes(&model.program(config.training_batch), config.agents);
         }
@@ -49,14 +50,22 @@ impl Plan {
     ///
     /// # Errors
     /// When it does not; the message names the largest number of agents that would.
-    pub fn check<D: Device>(&self, device: &D, model: &Model, config: &Config, samples: usize) -> Result<(), DoesNotFit> {
+    pub fn check<D: Device>(
+        &self,
+        device: &D,
+        model: &Model,
+        config: &Config,
+        samples: usize,
+    ) -> Result<(), DoesNotFit> {
         let Some(free) = device.free_bytes() else { return Ok(()) };
         let fits = |plan: &Plan| plan.total() as f64 <= USABLE * free as f64;
         if fits(self) {
             return Ok(());
         }
         let plan_of = |agents: usize| {
-            let ledger = config.ledger.map(|ledger| crate::large::fab::Ledger { audience: ledger.audience.min(agents), ..ledger });
+            let ledger = config
+                .ledger
+                .map(|ledger| crate::large::fab::Ledger { audience: ledger.audience.min(agents), ..ledger });
             Plan::new(device, model, &Config { agents, ledger, ..*config }, samples)
         };
         // Memory grows with the number of agents: the largest that fits lies between none and what was asked for.
