@@ -16,13 +16,12 @@ pub mod bench;
 pub mod conformance;
 pub mod device;
 pub mod fab;
-
 pub mod layers;
 pub mod mixing;
 pub mod models;
 pub mod parameters;
-
 pub mod plan;
 pub mod program;
 pub mod real;
 pub mod synthetic;
+pub mod training;
