@@ -3,8 +3,8 @@
 
     torch_fab.py ENGINE [--device cpu|cuda] [--jobs mlp,bert,mixing] [--turns 5]
 
-ENGINE is the program that times the batched engine and prints `ms=` (`target/release/examples/large`). Each turn runs it
-once and every PyTorch form once, so that a busy machine slows all of them; the table shows medians over turns.
+ENGINE is the `fabswarm` binary, whose `bench large` prints `ms=`. Each turn runs it once and every PyTorch form once, so that
+a busy machine slows all of them; the table shows medians over turns.
 
 The round is hyper-cleaning on an MLP 784-256-10, batch 64, ring of agents, L2 of .002: pull y and z, gather the batch, one
 gradient of y on validation and weighted training samples, one of z on the weighted training samples, step the samples'
@@ -213,10 +213,12 @@ def mixing(agents, words, compiles):
     return lambda: (pull(weights, v, t), push(weights, t, d, last))
 
 
-def engine(program, *arguments):
-    """Milliseconds and the whole line of each number the batched engine prints."""
-    out = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=True).stdout
-    return [(float(re.search(r"ms=([0-9.]+)", line)[1]), line) for line in out.splitlines() if " ms=" in line]
+def engine(program, job, device, precision, agents, rounds):
+    """Milliseconds of the first number the batched engine prints: without choosing new samples, as PyTorch here."""
+    flags = ["--device", device, "--agents", str(agents), "--rounds", str(rounds)] + (["--precision", precision] if device == "cuda" else [])
+    out = subprocess.run([program, "bench", "large", job, *flags], capture_output=True, text=True, check=True).stdout
+    print(out.strip(), flush=True)
+    return float(re.search(r" ms=([0-9.]+)", out)[1])
 
 
 def table(title, ours, theirs):
@@ -245,25 +247,26 @@ def main():
                 forms["batched, CUDA graph"] = captured(mlp_batched(agents, device))
             ours, theirs = [], {name: [] for name in forms}
             for _ in range(given.turns):
-                ours.append(engine(given.engine, "mlp", precision, agents, 60 if device == "cpu" else 400)[0][0])
+                ours.append(engine(given.engine, "mlp", device, precision, agents, 60 if device == "cpu" else 400))
                 for name, work in forms.items():
                     theirs[name].append(milliseconds(device, work, repeats=20 if device == "cpu" or "loop" in name else 200))
             table(f"MLP round, {agents} agents, {precision}", ours, theirs)
     if "bert" in jobs:
         for precision in ["tf32", "bf16"]:
             torch.backends.cuda.matmul.allow_tf32 = True
-            ours = [engine(given.engine, "bert", precision, agents)[0][0]]
+            ours = [engine(given.engine, "bert", device, precision, agents, 10)]
             theirs = {}
             forms = {"batched": lambda: bert_batched(agents, precision, False), "batched, torch.compile": lambda: bert_batched(agents, precision, True)}
             forms["loop over agents"] = lambda: bert_loop(agents, precision)
             for name, make in forms.items():
                 theirs[name] = [milliseconds(device, make(), warm_up=3, repeats=8)]
                 torch.cuda.empty_cache()
-            ours.append(engine(given.engine, "bert", precision, agents)[0][0])
+            ours.append(engine(given.engine, "bert", device, precision, agents, 10))
             table(f"BERT-base gradient pass, {agents} agents, batch {TEXTS}, {SEQUENCE} tokens, {precision}", ours, theirs)
     if "mixing" in jobs:
         words = 109_489_152
-        out = subprocess.run([given.engine, "mixing", str(agents), str(words)], capture_output=True, text=True, check=True).stdout
+        command = [given.engine, "bench", "large", "mixing", "--device", "cuda", "--agents", str(agents), "--words", str(words)]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         print(f"\nMixing {words} words an agent\n{out.strip()}")
         for name, compiles in [("PyTorch", False), ("torch.compile", True)]:
             ms = milliseconds(device, mixing(agents, words, compiles), repeats=10)

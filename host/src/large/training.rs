@@ -257,3 +257,83 @@ impl Trainer<'_> {
         Ok(samples.map(|(&sample, &is_corrupted)| (sigmoid(logits[sample as usize]), is_corrupted)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Cache, SAMPLE};
+    use crate::large::device::cpu::Cpu;
+
+    #[derive(Default)]
+    struct Silent(Vec<Standing>);
+
+    impl Observer for Silent {
+        fn planned(&mut self, _: &Plan, _: &str, _: usize) {}
+        fn round(&mut self, _: u32, _: u32) {}
+        fn standing(&mut self, standing: &Standing) -> Result<(), Error> {
+            self.0.push(*standing);
+            Ok(())
+        }
+    }
+
+    fn settings(method: Method, epochs: u32) -> Settings {
+        let (data, model) = (SAMPLE.to_owned(), "mlp".to_owned());
+        Settings { data, model, width: 12, agents: 3, batch: 8, epochs, method, ..Settings::default() }
+    }
+
+    fn train(settings: &Settings, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {
+        let prepared = Prepared::new(&Cache::at(folder), settings)?;
+        let mut observer = Silent::default();
+        let keeping = Keeping { folder, resumes };
+        let never = AtomicBool::new(false);
+        Ok((run(Cpu::<f32>::new(), &prepared, settings, keeping, &mut observer, &never)?, observer.0))
+    }
+
+    #[test]
+    fn a_resumed_run_ends_in_the_same_bits() {
+        for (method, push, loss) in [
+            (Method::Cleaning, Push::Weights, 0.0),
+            (Method::Cleaning, Push::Ledger, 0.3),
+            (Method::Tuning, Push::Weights, 0.0),
+            (Method::Merged, Push::Weights, 0.0),
+        ] {
+            let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let of = |epochs| Settings { push, loss, step_x: 0.01, ..settings(method, epochs) };
+            let (expected, _) = train(&of(4), whole.path(), false).unwrap();
+            train(&of(1), parts.path(), false).unwrap();
+            let (resumed, _) = train(&of(4), parts.path(), true).unwrap();
+            assert_eq!(resumed.mean, expected.mean, "{method:?}");
+            assert_eq!(resumed.weights, expected.weights, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn training_learns_and_tells_wrong_labels_from_right_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outcome, standings) = train(&settings(Method::Cleaning, 30), folder.path(), false).unwrap();
+        assert!(outcome.standing.test.accuracy > standings[0].test.accuracy, "{standings:?}");
+        let auc = outcome.standing.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
+        assert!(auc > 0.6, "{auc}");
+    }
+
+    #[test]
+    fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |settings: &Settings| train(settings, folder.path(), true).unwrap_err().to_string();
+        assert!(refused(&settings(Method::Cleaning, 1)).contains("no checkpoint to resume from"));
+        train(&settings(Method::Cleaning, 1), folder.path(), false).unwrap();
+        assert!(refused(&Settings { seed: 2, ..settings(Method::Cleaning, 1) }).contains("other settings"));
+        let path = checkpoint::path(folder.path());
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(refused(&settings(Method::Cleaning, 1)).contains("damaged checkpoint"));
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_ends_the_run_and_keeps_the_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let wild = Settings { step_y: 1e9, checkpoint_every: 1, ..settings(Method::Noisy, 9) };
+        let error = train(&wild, folder.path(), false).unwrap_err();
+        assert!(matches!(error, Error::Diverged { .. }), "{error}");
+    }
+}

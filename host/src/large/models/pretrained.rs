@@ -59,7 +59,11 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder
         "bert" => false,
         "mpnet" => true,
         other => {
-            return refuse("model_type", format!("\"{other}\""), "take a folder of a `bert` or `mpnet` model");
+            return refuse(
+                "model_type",
+                format!("\"{other}\""),
+                "take a folder of a `bert` or `mpnet` model",
+            );
         }
     };
     if config.hidden_act != "gelu" {

@@ -32,8 +32,8 @@ impl Prepared {
     pub fn new(cache: &Cache, settings: &Settings) -> Result<Self, Error> {
         settings.check()?;
         let keep = |count: usize| if count == 0 { usize::MAX } else { count };
-        let data = crate::data::load(cache, &settings.data)?
-            .truncated(keep(settings.train_samples), keep(settings.test_samples));
+        let data =
+            load(cache, &settings.data)?.truncated(keep(settings.train_samples), keep(settings.test_samples));
         let (model, folder, data) = choose(cache, settings, data)?;
         let layout = model.program(1).layout;
         let start = match (&model, &folder) {
@@ -164,6 +164,13 @@ impl Prepared {
     }
 }
 
+/// A data set by name, or texts that are tokens already.
+fn load(cache: &Cache, name: &str) -> Result<Data, Error> {
+    let path = Path::new(name);
+    let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
+    Ok(if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? })
+}
+
 /// From channel, height, width to height, width, channel.
 fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
     let area = image.len() / channels.max(1);
@@ -206,6 +213,23 @@ fn choose(cache: &Cache, settings: &Settings, data: Data) -> Result<(Model, Opti
     };
     let mut encoder: Encoder = pretrained::encoder(&folder, settings.sequence, classes)?;
     encoder.dropout = settings.dropout;
+    if let Inputs::Tokens(tokens) = &data.train.inputs {
+        if tokens.length != settings.sequence {
+            let remedy = format!(
+                "the texts of {} were cut to {} tokens; set it to that",
+                settings.data, tokens.length
+            );
+            return Err(Error::Setting { key: "sequence", value: settings.sequence.to_string(), remedy });
+        }
+        let vocabulary = encoder.tables.vocabulary as u32;
+        if let Some(id) = tokens.ids.iter().find(|&&id| id >= vocabulary) {
+            return Err(refuse(format!(
+                "it has {vocabulary} words, but {} has token {id}: it was made for another model",
+                settings.data
+            )));
+        }
+        return Ok((Model::Encoder(encoder), Some(folder), data));
+    }
     let tokenizer = Tokenizer::from_folder(&folder)?;
     tokenizer.check_vocabulary(encoder.tables.vocabulary)?;
     let data = data.tokenise(&tokenizer, settings.sequence);

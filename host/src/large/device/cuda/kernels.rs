@@ -83,16 +83,16 @@ impl Kernels {
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 
-    /// The kernels that mix the state of `agents` agents.
-    pub(super) fn mixing(context: &Arc<CudaContext>, agents: usize) -> Result<Self> {
-        let columns = super::Mixing::columns(agents);
+    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block.
+    pub(super) fn mixing(
+        context: &Arc<CudaContext>,
+        agents: usize,
+        is_dense: bool,
+        columns: usize,
+    ) -> Result<Self> {
         let options =
             vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}"), format!("-DCOLUMNS={columns}")];
-        let names = if agents <= super::DENSE {
-            ["pull_dense", "track_dense"]
-        } else {
-            ["pull_sparse", "track_sparse"]
-        };
+        let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
         Self::compile(
             context,
             format!("{PRELUDE}\n{MIXING}"),
