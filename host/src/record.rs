@@ -1,0 +1,138 @@
+//! The run folder: everything a run leaves behind.
+//!
+//! | file | what |
+//! |---|---|
+//! | `scenario.toml` | the resolved scenario, to run it again |
+//! | `metrics.csv`, `metrics.parquet` | one row of [`Metrics`] every `output.metrics_every` rounds |
+//! | `summary.json` | the [`Summary`] |
+//! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
+//!
+//! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
+//! mistaken for a whole one.
+
+mod curve;
+mod figure;
+mod folder;
+mod summary;
+mod table;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use curve::Curve;
+pub use figure::Caption;
+pub use folder::RunFolder;
+pub use summary::{StoppedBecause, Summary};
+
+use table::{CsvTable, ParquetTable};
+
+/// What is measured of a swarm in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metrics {
+    /// Rounds done.
+    pub round: u64,
+    /// Mean over the agents of the distance to the solution, relative to the solution's size.
+    pub error: f64,
+    /// Root mean square over the agents of the distance to their mean, relative to the mean's size.
+    pub consensus_error: f64,
+    /// How far the trackers' sum is from the gradients' sum, relative to the latter.
+    pub tracking_defect: f64,
+    /// Norm of the mean x.
+    pub x_norm: f64,
+    /// Norm of the mean y.
+    pub y_norm: f64,
+    /// Norm of the mean z.
+    pub z_norm: f64,
+}
+
+/// Why a run folder cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder holds something already.
+    #[error("the output folder {path} is not empty\nhelp: name another one with --out, or empty it", path = path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder cannot be made or used.
+    #[error("cannot use {path} as the output folder: {source}\nhelp: name a folder you may write to with --out", path = path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file in it cannot be written.
+    #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The plot cannot be drawn.
+    #[error("cannot draw {path}: {reason}\nhelp: the metrics are in the same folder", path = path.display())]
+    Undrawable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Writes a run folder while the run goes on.
+#[derive(Debug)]
+pub struct Recorder {
+    folder: RunFolder,
+    csv: CsvTable,
+    parquet: ParquetTable,
+    curve: Curve,
+    last: Option<Metrics>,
+}
+
+impl Recorder {
+    /// Starts to record into `folder`.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn new(folder: RunFolder, scenario_toml: &str) -> Result<Self, Error> {
+        folder.write("scenario.toml", scenario_toml.as_bytes())?;
+        Ok(Self {
+            csv: CsvTable::create(&folder)?,
+            parquet: ParquetTable::create(&folder)?,
+            curve: Curve::default(),
+            last: None,
+            folder,
+        })
+    }
+
+    /// Adds one row.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn record(&mut self, metrics: Metrics) -> Result<(), Error> {
+        self.csv.push(&metrics)?;
+        self.parquet.push(&metrics)?;
+        self.curve.push(metrics);
+        self.last = Some(metrics);
+        Ok(())
+    }
+
+    /// The last row.
+    pub fn last(&self) -> Option<&Metrics> {
+        self.last.as_ref()
+    }
+
+    /// Completes the folder and gives its path and the curve that was drawn.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn finish(self, summary: &Summary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
+        self.csv.finish()?;
+        self.parquet.finish()?;
+        figure::write(&self.folder, caption, summary.rounds_to_one_percent, &self.curve)?;
+        self.folder.write("summary.json", summary.to_json().as_bytes())?;
+        Ok((self.folder.into_path(), self.curve))
+    }
+}

@@ -1,0 +1,173 @@
+//! The scenario: one versioned TOML file that describes a run.
+//!
+//! `scenarios/default.toml` holds every key with its default and is the only list of them: flags, help texts and checks
+//! are made from it. A run's scenario is built in layers, each over the one before it:
+//!
+//! 1. `scenarios/default.toml`;
+//! 2. what the chosen problem changes (`scenarios/problems/<problem>.toml`): steps that suit policy evaluation
+//!    do not suit the others;
+//! 3. the user's file;
+//! 4. the flags of the command line.
+//!
+//! [`resolve`] does all of it and refuses what cannot run, naming where the value came from and what to put there.
+
+mod choices;
+mod error;
+mod layers;
+mod limits;
+mod template;
+
+pub use choices::{AlgorithmKind, Precision, ProblemKind, Topology, Weights};
+pub use error::{Error, Origin};
+pub use layers::{Flag, Resolved, resolve};
+pub use template::{Key, ValueKind, keys};
+
+use serde::Deserialize;
+
+/// A scenario with every value in its type and within its limits.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    pub version: u32,
+    pub seed: u64,
+    pub swarm: Swarm,
+    pub problem: Problem,
+    pub policy_evaluation: PolicyEvaluation,
+    pub hyper_tuning: HyperTuning,
+    pub hyper_cleaning: HyperCleaning,
+    pub sensor_trust: SensorTrust,
+    pub algorithm: Algorithm,
+    pub network: Network,
+    pub stop: Stop,
+    pub output: Output,
+}
+
+/// How many agents, for how long, in which arithmetic.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swarm {
+    pub agents: usize,
+    pub rounds: u64,
+    pub precision: Precision,
+}
+
+/// Which of the problem sections counts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Problem {
+    pub kind: ProblemKind,
+}
+
+/// Sizes and constants of policy evaluation.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyEvaluation {
+    pub states: usize,
+    pub features: usize,
+    pub discount: f64,
+    pub regularisation: f64,
+    pub upper_weight: f64,
+    pub lower_weight: f64,
+    pub reward_noise: f64,
+}
+
+/// Sizes and constants of hyper-parameter tuning.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HyperTuning {
+    pub features: usize,
+    pub classes: usize,
+    pub train_samples: usize,
+    pub validation_samples: usize,
+    pub corruption: f64,
+    pub initial_tau: f64,
+}
+
+/// Sizes and constants of data hyper-cleaning.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HyperCleaning {
+    pub features: usize,
+    pub classes: usize,
+    pub train_samples: usize,
+    pub validation_samples: usize,
+    pub corruption: f64,
+    pub regularisation: f64,
+}
+
+/// Sizes and constants of the sensor-trust task.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SensorTrust {
+    pub sensors: usize,
+    pub readings_per_sensor: usize,
+    pub calibrated_readings: usize,
+    pub basis: usize,
+    pub faulty_share: f64,
+    pub fault_bias: f64,
+    pub noise: f64,
+    pub regularisation: f64,
+}
+
+/// The algorithm and its steps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Algorithm {
+    pub kind: AlgorithmKind,
+    pub lambda: f64,
+    pub eta_x: f64,
+    pub eta_y: f64,
+    pub eta_z: f64,
+    pub normalise_by_lambda: bool,
+    pub weights: Weights,
+    pub self_weight: f64,
+}
+
+/// Who hears whom.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    pub topology: Topology,
+    pub edge_probability: f64,
+    pub phase_rounds: u32,
+    pub connectivity_window: u32,
+}
+
+/// When the run has done what it was asked to.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    pub error_below: f64,
+    pub extra_rounds: u64,
+}
+
+/// What the run leaves behind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub out: String,
+    pub metrics_every: u64,
+}
+
+impl Default for Scenario {
+    /// The default scenario, `scenarios/default.toml`.
+    fn default() -> Self {
+        resolve(None, &[]).expect("scenarios/default.toml is a valid scenario: a test holds it").scenario
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_scenario_is_the_one_of_the_documentation() {
+        let scenario = Scenario::default();
+        assert_eq!(scenario.swarm.agents, 10);
+        assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
+        assert_eq!(scenario.network.topology, Topology::Paper);
+        assert_eq!(scenario.network.edge_probability, 0.3);
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
+    }
+}

@@ -1,0 +1,102 @@
+//! The words a scenario chooses between.
+
+use serde::Deserialize;
+
+/// Defines an enum whose variants are words of the scenario file.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
+        }
+
+        impl $name {
+            /// Every word, in the order of the documentation.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word that stands for it in a scenario file.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.word())
+            }
+        }
+    };
+}
+
+choice! {
+    /// Arithmetic of the agents.
+    Precision {
+        /// Single precision, as on a microcontroller.
+        F32 = "f32",
+        /// Double precision.
+        F64 = "f64",
+    }
+}
+
+choice! {
+    /// What the swarm solves.
+    ProblemKind {
+        /// Value estimation from private rewards.
+        PolicyEvaluation = "policy-evaluation",
+        /// Regulariser of a softmax regression.
+        HyperTuning = "hyper-tuning",
+        /// A weight for each training sample.
+        HyperCleaning = "hyper-cleaning",
+        /// A weight for each sensor.
+        SensorTrust = "sensor-trust",
+    }
+}
+
+choice! {
+    /// How the swarm solves it.
+    AlgorithmKind {
+        /// Push-pull gradient tracking on the penalised problem.
+        Fab = "fab",
+    }
+}
+
+choice! {
+    /// Weights of what an agent hears.
+    Weights {
+        /// One over the degree.
+        Uniform = "uniform",
+        /// A large share for the agent itself.
+        Lazy = "lazy",
+    }
+}
+
+choice! {
+    /// Who hears whom.
+    Topology {
+        /// Random graph, ring and reversed ring in turn.
+        Paper = "paper",
+        /// Directed ring.
+        Ring = "ring",
+        /// Directed ring, the other way round.
+        ReversedRing = "reversed-ring",
+        /// Ring plus random links, drawn anew every round.
+        ErdosRenyi = "erdos-renyi",
+        /// Everybody hears everybody.
+        Complete = "complete",
+    }
+}
+
+/// The words that the key at `path` takes, if it takes words.
+pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
+    match path {
+        "swarm.precision" => Some(Precision::WORDS),
+        "problem.kind" => Some(ProblemKind::WORDS),
+        "algorithm.kind" => Some(AlgorithmKind::WORDS),
+        "algorithm.weights" => Some(Weights::WORDS),
+        "network.topology" => Some(Topology::WORDS),
+        _ => None,
+    }
+}

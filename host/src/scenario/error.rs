@@ -1,0 +1,110 @@
+//! What can be wrong with a scenario.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of a file.
+    File(PathBuf, usize),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Flag(flag) => write!(f, "--{flag}"),
+        }
+    }
+}
+
+/// What is wrong with a scenario, where, and what to put there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the scenario {path}: {source}\nhelp: name a TOML file, or leave it out for the default scenario", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error(
+        "{origin}: {message}\nhelp: `fabswarm run --print-scenario` prints a valid scenario to start from"
+    )]
+    Syntax {
+        /// Where.
+        origin: Origin,
+        /// What the TOML parser says.
+        message: String,
+    },
+    /// A key or section that no scenario has.
+    #[error("{origin}: there is no {what} `{path}`\nhelp: {remedy}")]
+    Unknown {
+        /// Where.
+        origin: Origin,
+        /// `key` or `section`.
+        what: &'static str,
+        /// The name as written.
+        path: String,
+        /// The nearest valid name.
+        remedy: String,
+    },
+    /// A value of another type.
+    #[error("{origin}: {path} = {value} has the wrong type\nhelp: give {expected} instead of {got}")]
+    WrongType {
+        /// Where.
+        origin: Origin,
+        /// The key.
+        path: String,
+        /// The value as written.
+        value: String,
+        /// The type it must have.
+        expected: &'static str,
+        /// The type it has.
+        got: &'static str,
+    },
+    /// A word that is none of the key's choices.
+    #[error("{origin}: {path} = {value} is none of its choices\nhelp: choose {choices}{nearest}")]
+    NoSuchChoice {
+        /// Where.
+        origin: Origin,
+        /// The key.
+        path: String,
+        /// The value as written.
+        value: String,
+        /// The valid words.
+        choices: String,
+        /// `; did you mean …?`, or nothing.
+        nearest: String,
+    },
+    /// A number outside its range.
+    #[error("{origin}: {path} = {value} is out of range\nhelp: give {limit}")]
+    OutOfRange {
+        /// Where.
+        origin: Origin,
+        /// The key.
+        path: String,
+        /// The value as written.
+        value: String,
+        /// The range.
+        limit: super::limits::Limit,
+    },
+    /// A file of another format version, or of none.
+    #[error("{origin}: {found}, and this fabswarm reads version {expected}\nhelp: {remedy}")]
+    Version {
+        /// Where.
+        origin: Origin,
+        /// The version it has.
+        found: String,
+        /// The version it must have.
+        expected: i64,
+        /// What to do.
+        remedy: &'static str,
+    },
+}

@@ -1,0 +1,128 @@
+//! The range of every number of a scenario.
+
+use std::fmt;
+
+use toml_edit::Value;
+
+/// What a number may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// A whole number from the first to the second.
+    Whole(i64, i64),
+    /// A number above 0.
+    Positive,
+    /// A number at or above 0.
+    NotNegative,
+    /// A number from 0 to 1.
+    Share,
+    /// A number from 0 up to but not 1.
+    BelowOne,
+    /// Any finite number.
+    Finite,
+}
+
+impl Limit {
+    /// Whether `value` keeps to it.
+    pub(super) fn allows(self, value: &Value) -> bool {
+        let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+        let Some(number) = number.filter(|number| number.is_finite()) else {
+            return false;
+        };
+        match self {
+            Self::Whole(least, most) => {
+                value.as_integer().is_some_and(|whole| (least..=most).contains(&whole))
+            }
+            Self::Positive => number > 0.0,
+            Self::NotNegative => number >= 0.0,
+            Self::Share => (0.0..=1.0).contains(&number),
+            Self::BelowOne => (0.0..1.0).contains(&number),
+            Self::Finite => true,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(least, i64::MAX) => write!(f, "a whole number of at least {least}"),
+            Self::Whole(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Self::Positive => f.write_str("a number above 0"),
+            Self::NotNegative => f.write_str("a number of at least 0"),
+            Self::Share => f.write_str("a number from 0 to 1"),
+            Self::BelowOne => f.write_str("a number of at least 0 and below 1"),
+            Self::Finite => f.write_str("a finite number"),
+        }
+    }
+}
+
+/// Sizes that a problem's memory grows with; beyond it a typing error is likelier than a wish.
+const SIZE: Limit = Limit::Whole(1, 100_000);
+
+/// The limit of the number at `path`; keys that are no numbers have none.
+pub(super) fn limit_of(path: &str) -> Option<Limit> {
+    Some(match path {
+        "seed" => Limit::Whole(0, i64::MAX),
+        "swarm.agents" => Limit::Whole(1, 1_000_000),
+        "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
+
+        "policy_evaluation.states" | "policy_evaluation.features" => SIZE,
+        "policy_evaluation.discount" => Limit::BelowOne,
+        "policy_evaluation.regularisation" => Limit::NotNegative,
+        "policy_evaluation.upper_weight" | "policy_evaluation.lower_weight" => Limit::Positive,
+        "policy_evaluation.reward_noise" => Limit::NotNegative,
+
+        "hyper_tuning.features" | "hyper_tuning.train_samples" | "hyper_tuning.validation_samples" => SIZE,
+        "hyper_cleaning.features" | "hyper_cleaning.train_samples" | "hyper_cleaning.validation_samples" => {
+            SIZE
+        }
+        "hyper_tuning.classes" | "hyper_cleaning.classes" => Limit::Whole(2, 100_000),
+        "hyper_tuning.corruption" | "hyper_cleaning.corruption" => Limit::Share,
+        "hyper_tuning.initial_tau" | "hyper_cleaning.regularisation" => Limit::NotNegative,
+
+        "sensor_trust.sensors" | "sensor_trust.readings_per_sensor" => SIZE,
+        "sensor_trust.calibrated_readings" | "sensor_trust.basis" => SIZE,
+        "sensor_trust.faulty_share" => Limit::Share,
+        "sensor_trust.fault_bias" => Limit::Finite,
+        "sensor_trust.noise" | "sensor_trust.regularisation" => Limit::NotNegative,
+
+        "algorithm.lambda" | "algorithm.eta_x" | "algorithm.eta_y" | "algorithm.eta_z" => Limit::Positive,
+        "algorithm.self_weight" => Limit::BelowOne,
+
+        "network.edge_probability" => Limit::Share,
+        "network.phase_rounds" | "network.connectivity_window" => Limit::Whole(1, u32::MAX as i64),
+
+        "stop.error_below" => Limit::NotNegative,
+        "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),
+        "output.metrics_every" => Limit::Whole(1, u32::MAX as i64),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::template::{ValueKind, keys};
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_limit_that_fits_its_type() {
+        for key in keys().iter().filter(|key| key.path != "version") {
+            match key.kind {
+                ValueKind::Integer => {
+                    assert!(matches!(limit_of(&key.path), Some(Limit::Whole(..))), "{}", key.path);
+                }
+                ValueKind::Float => assert!(limit_of(&key.path).is_some(), "{}", key.path),
+                ValueKind::Boolean | ValueKind::Text => {
+                    assert_eq!(limit_of(&key.path), None, "{}", key.path)
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn not_a_number_and_infinity_are_refused() {
+        for limit in [Limit::Positive, Limit::NotNegative, Limit::Share, Limit::Finite] {
+            assert!(!limit.allows(&Value::from(f64::NAN)));
+            assert!(!limit.allows(&Value::from(f64::INFINITY)));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A swarm, as a run sees it.
+
+use crate::record::Metrics;
+
+/// Agents that step together, wherever they run.
+pub trait Swarm {
+    /// Takes every agent through one round.
+    ///
+    /// # Errors
+    /// When an agent's state is no longer finite.
+    fn step(&mut self) -> Result<(), Diverged>;
+    /// What the present state is worth.
+    fn metrics(&self) -> Metrics;
+    /// Rounds done so far.
+    fn round(&self) -> u64;
+    /// Frames so far.
+    fn counts(&self) -> FrameCounts;
+    /// Numbers that only the problem knows, for the summary.
+    fn task(&self) -> Vec<(String, f64)>;
+}
+
+/// Frames that the swarm sent, and what became of those that never counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames that nobody heard.
+    pub lost: u64,
+    /// Frames that were heard and refused.
+    pub refused: u64,
+}
+
+/// A state that is no longer finite.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the swarm diverged in round {round}: {variable} of agent {agent} is no longer finite\nhelp: {remedy}"
+)]
+pub struct Diverged {
+    /// The round that broke it.
+    pub round: u64,
+    /// The first agent it broke.
+    pub agent: usize,
+    /// The first variable of that agent.
+    pub variable: &'static str,
+    /// What to lower.
+    pub remedy: String,
+}
