@@ -16,3 +16,4 @@ pub mod linear;
 pub mod problem;
 pub mod rng;
 pub mod scalar;
+pub mod wire;

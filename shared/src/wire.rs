@@ -1,0 +1,20 @@
+//! What agents say to each other, byte by byte.
+//!
+//! ```text
+//!   v, σ ──payload──▶ payload ──frame──▶ frame ──seal──▶ sealed frame ─┬─fragment──▶ packets of a radio
+//!                                                                      └─stream────▶ bytes of a serial line
+//! ```
+//!
+//! Each step stands alone, works on slices the caller owns, and refuses what it cannot take with an [`Error`] before
+//! any state changes. No input makes it panic.
+//!
+//! All numbers are little-endian; header numbers are postcard varints, so a frame of a small swarm is small.
+
+mod error;
+pub mod fragment;
+pub mod frame;
+pub mod seal;
+pub mod stream;
+
+pub use error::Error;
+pub use frame::{Frame, SCHEMA};

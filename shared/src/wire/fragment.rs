@@ -1,0 +1,186 @@
+//! Frames on packet radios: split to the link's packet size, put together again, or lost whole.
+//!
+//! ```text
+//!   frame fits one packet:   1 │ frame
+//!   otherwise, each packet:  count │ index │ sender (2) │ number (2) │ part
+//! ```
+//!
+//! `number` counts the sender's frames. All parts but the last are equally long, so a part's place follows from its
+//! index, and packets may come in any order, twice, and mixed with those of other senders. A frame with a part missing
+//! is never handed on.
+
+mod reassemble;
+
+pub use reassemble::Reassembler;
+
+use super::Error;
+
+/// Smallest packet this works on: a legacy Bluetooth advertisement.
+pub const MIN_MTU: usize = 31;
+
+/// A frame is split into at most this many packets.
+pub const MAX_PARTS: usize = 255;
+
+/// Bytes in front of a frame that fits one packet.
+pub const WHOLE_HEADER: usize = 1;
+
+/// Bytes in front of each part of a frame that does not.
+pub const PART_HEADER: usize = 6;
+
+/// Longest frame that packets of `mtu` bytes can carry.
+///
+/// Evaluated in a `const`, an `mtu` below [`MIN_MTU`] does not compile:
+///
+/// ```compile_fail
+/// const LONGEST: usize = fabswarm_shared::wire::fragment::longest_frame(30);
+/// ```
+///
+/// # Panics
+/// When `mtu` is below [`MIN_MTU`]; call it in a `const`.
+#[must_use]
+pub const fn longest_frame(mtu: usize) -> usize {
+    assert!(mtu >= MIN_MTU, "a link needs packets of at least 31 bytes");
+    MAX_PARTS * (mtu - PART_HEADER)
+}
+
+/// Stops the compiler when frames of up to `frame` bytes do not fit packets of `mtu` bytes.
+///
+/// ```
+/// # use fabswarm_shared::wire::fragment::require_fit;
+/// const _: () = require_fit(382, 31);
+/// ```
+/// ```compile_fail
+/// # use fabswarm_shared::wire::fragment::require_fit;
+/// const _: () = require_fit(6376, 31);
+/// ```
+///
+/// # Panics
+/// When they do not fit; call it in a `const`.
+pub const fn require_fit(frame: usize, mtu: usize) {
+    assert!(
+        frame <= longest_frame(mtu),
+        "the frame needs more than 255 packets of this link"
+    );
+}
+
+/// Number of packets of `mtu` bytes a frame takes.
+///
+/// # Errors
+/// [`Error::MtuTooSmall`] or [`Error::FrameTooLong`] when it cannot be done.
+pub const fn packets(frame: usize, mtu: usize) -> Result<usize, Error> {
+    if mtu < MIN_MTU {
+        return Err(Error::MtuTooSmall);
+    }
+    if frame <= mtu - WHOLE_HEADER {
+        return Ok(1);
+    }
+    let parts = frame.div_ceil(mtu - PART_HEADER);
+    if parts > MAX_PARTS {
+        Err(Error::FrameTooLong)
+    } else {
+        Ok(parts)
+    }
+}
+
+/// Cuts one frame into packets.
+#[derive(Clone, Debug)]
+pub struct Fragmenter<'a> {
+    frame: &'a [u8],
+    mtu: usize,
+    sender: u16,
+    number: u16,
+    count: u8,
+    next: u8,
+}
+
+impl<'a> Fragmenter<'a> {
+    /// Prepares `frame`, the `number`-th of `sender` (wrapping), for packets of at most `mtu` bytes.
+    ///
+    /// # Errors
+    /// [`Error::MtuTooSmall`] or [`Error::FrameTooLong`] when it cannot be done.
+    pub fn new(frame: &'a [u8], sender: u16, number: u16, mtu: usize) -> Result<Self, Error> {
+        let count = u8::try_from(packets(frame.len(), mtu)?).map_err(|_| Error::FrameTooLong)?;
+        Ok(Self {
+            frame,
+            mtu,
+            sender,
+            number,
+            count,
+            next: 0,
+        })
+    }
+
+    /// Writes the next packet to the start of `out`; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`] when `out` cannot hold the packet.
+    pub fn next_packet<'b>(&mut self, out: &'b mut [u8]) -> Result<Option<&'b [u8]>, Error> {
+        if self.next == self.count {
+            return Ok(None);
+        }
+        let [sender_low, sender_high] = self.sender.to_le_bytes();
+        let [number_low, number_high] = self.number.to_le_bytes();
+        let header = [
+            self.count,
+            self.next,
+            sender_low,
+            sender_high,
+            number_low,
+            number_high,
+        ];
+        let header = if self.count == 1 {
+            &header[..WHOLE_HEADER]
+        } else {
+            &header[..]
+        };
+        let room = self.mtu - header.len();
+        let part = self
+            .frame
+            .chunks(room)
+            .nth(usize::from(self.next))
+            .unwrap_or_default();
+        let length = header.len() + part.len();
+        let packet = out.get_mut(..length).ok_or(Error::BufferTooSmall)?;
+        let (front, back) = packet.split_at_mut(header.len());
+        front.copy_from_slice(header);
+        back.copy_from_slice(part);
+        self.next += 1;
+        Ok(Some(packet))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_fits_costs_one_byte() {
+        let mut out = [0; 125];
+        let mut fragmenter = Fragmenter::new(&[7; 124], 3, 4, 125).unwrap();
+        assert_eq!(
+            fragmenter.next_packet(&mut out).unwrap().unwrap().len(),
+            125
+        );
+        assert_eq!(fragmenter.next_packet(&mut out), Ok(None));
+    }
+
+    #[test]
+    fn packet_counts_of_real_links() {
+        // A sealed f32 frame of 45 words each on Bluetooth, 802.15.4, ESP-NOW and LoRa.
+        let counts = [31, 125, 250, 255].map(|mtu| packets(381, mtu).unwrap());
+        assert_eq!(counts, [16, 4, 2, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_refused() {
+        assert_eq!(packets(10, 30), Err(Error::MtuTooSmall));
+        assert_eq!(packets(longest_frame(31), 31), Ok(255));
+        assert_eq!(packets(longest_frame(31) + 1, 31), Err(Error::FrameTooLong));
+        assert!(Fragmenter::new(&[0; 6376], 0, 0, 31).is_err());
+        let mut fragmenter = Fragmenter::new(&[0; 40], 0, 0, 31).unwrap();
+        assert_eq!(
+            fragmenter.next_packet(&mut [0; 30]),
+            Err(Error::BufferTooSmall)
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! Frames: a postcard header, then raw bytes to the end.
+//!
+//! | frame | header | rest |
+//! |---|---|---|
+//! | data | `0`, sender, epoch, round | [payload](super::payload): what this agent broadcasts in this round |
+//! | hello | `1`, sender, boot, epoch, build, schema, x, y, x_is_local | nothing |
+//! | members | `2`, sender, epoch | the member set of the epoch, bit i of byte j is agent 8j+i |
+//!
+//! The rest has no length of its own: links keep frame boundaries, so a prefix would only cost airtime.
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// Number of the frame format; raise it with every change of any byte that travels.
+pub const VERSION: u32 = 1;
+
+/// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
+const LAYOUT: &str = "\
+    data:0,sender:u16,epoch:u32,round:u32,payload;\
+    hello:1,sender:u16,boot:u32,epoch:u32,build:u64,schema:u32,x:u16,y:u16,x_is_local:bool;\
+    members:2,sender:u16,epoch:u32,set;\
+    full:0,v:f32*,sigma:i32*;\
+    half:1,window:u8,granularity:u8,v:f16*,sigma:u16*;\
+    byte:2,age_window:u4u4,granularity:u8,exponent:i8*/16,v:i8*,sigma:u8*;\
+    seal:key:u8,sender:u16,boot:u32,counter:u32,ciphertext,tag:8;\
+    fragment:count:u8,index:u8,sender:u16le,number:u16le,part;\
+    stream:cobs,frame,crc32";
+
+/// Hash of the frame format. Agents that differ in it cannot understand each other.
+pub const SCHEMA: u32 = schema(VERSION, LAYOUT);
+
+/// Longest data header: all numbers at their largest.
+pub const DATA_HEADER_MAX: usize = 1 + 3 + 5 + 5;
+
+/// The header of a broadcast of one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Data {
+    /// Who sends.
+    pub sender: u16,
+    /// The epoch its ledger is in.
+    pub epoch: u32,
+    /// Its round.
+    pub round: u32,
+}
+
+/// Who is there, and what it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Hello {
+    /// Who sends.
+    pub sender: u16,
+    /// How often it started; tells a restart from a long silence.
+    pub boot: u32,
+    /// The epoch its ledger is in.
+    pub epoch: u32,
+    /// Identity of the program it runs.
+    pub build: u64,
+    /// Its [`SCHEMA`].
+    pub schema: u32,
+    /// Words of x.
+    pub x: u16,
+    /// Words of y, and of z.
+    pub y: u16,
+    /// Whether x stays with each agent.
+    pub x_is_local: bool,
+}
+
+/// The header of an announcement of who belongs to an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Members {
+    /// Who sends.
+    pub sender: u16,
+    /// The epoch the set belongs to.
+    pub epoch: u32,
+}
+
+/// One frame, borrowing what follows its header from the bytes it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// A broadcast of one round and its payload.
+    Data(Data, &'a [u8]),
+    /// A greeting.
+    Hello(Hello),
+    /// A member set as little-endian bits.
+    Members(Members, &'a [u8]),
+}
+
+/// What postcard reads and writes; the variant's number is the first byte of the frame.
+#[derive(Serialize, Deserialize)]
+enum Header {
+    Data(Data),
+    Hello(Hello),
+    Members(Members),
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame from exactly these bytes.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for an unknown kind, a header cut short, a hello with bytes left over, or a data or
+    /// members frame with nothing behind its header.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Error> {
+        let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Error::Malformed)?;
+        match header {
+            Header::Data(data) if !rest.is_empty() => Ok(Self::Data(data, rest)),
+            Header::Hello(hello) if rest.is_empty() => Ok(Self::Hello(hello)),
+            Header::Members(members) if !rest.is_empty() => Ok(Self::Members(members, rest)),
+            _ => Err(Error::Malformed),
+        }
+    }
+
+    /// Writes the frame to the start of `out` and returns its length.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`] when it does not fit.
+    pub fn encode(&self, out: &mut [u8]) -> Result<usize, Error> {
+        match *self {
+            Self::Data(data, payload) => append(data.encode_header(out)?, payload, out),
+            Self::Hello(hello) => write(&Header::Hello(hello), out),
+            Self::Members(members, set) => append(write(&Header::Members(members), out)?, set, out),
+        }
+    }
+
+    /// Who says it sent this frame.
+    #[must_use]
+    pub fn sender(&self) -> u16 {
+        match self {
+            Self::Data(data, _) => data.sender,
+            Self::Hello(hello) => hello.sender,
+            Self::Members(members, _) => members.sender,
+        }
+    }
+}
+
+impl Data {
+    /// Writes the header alone and returns its length: the payload is then encoded in place behind it.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`] when it does not fit.
+    pub fn encode_header(self, out: &mut [u8]) -> Result<usize, Error> {
+        write(&Header::Data(self), out)
+    }
+}
+
+fn write(header: &Header, out: &mut [u8]) -> Result<usize, Error> {
+    postcard::to_slice(header, out)
+        .map(|written| written.len())
+        .map_err(|_| Error::BufferTooSmall)
+}
+
+fn append(start: usize, rest: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    let end = start + rest.len();
+    out.get_mut(start..end)
+        .ok_or(Error::BufferTooSmall)?
+        .copy_from_slice(rest);
+    Ok(end)
+}
+
+/// FNV-1a: no security is asked of it, only that a change shows.
+const fn schema(version: u32, layout: &str) -> u32 {
+    let mut hash = 0x811c_9dc5_u32 ^ version;
+    let bytes = layout.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u32).wrapping_mul(0x0100_0193);
+        i += 1;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    extern crate std;
+
+    fn data() -> impl Strategy<Value = Data> {
+        (any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(sender, epoch, round)| Data {
+            sender,
+            epoch,
+            round,
+        })
+    }
+
+    fn hello() -> impl Strategy<Value = Hello> {
+        (data(), any::<(u32, u64, u32, u16, u16, bool)>()).prop_map(
+            |(data, (boot, build, schema, x, y, x_is_local))| Hello {
+                sender: data.sender,
+                boot,
+                epoch: data.epoch,
+                build,
+                schema,
+                x,
+                y,
+                x_is_local,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_comes_back(data in data(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
+            let members = Members { sender: data.sender, epoch: data.epoch };
+            for frame in [Frame::Data(data, &rest), Frame::Hello(hello), Frame::Members(members, &rest)] {
+                let mut out = [0; 400];
+                let length = frame.encode(&mut out).unwrap();
+                prop_assert_eq!(Frame::decode(&out[..length]), Ok(frame));
+                prop_assert!([data.sender, hello.sender].contains(&frame.sender()));
+                for room in 0..length {
+                    prop_assert_eq!(frame.encode(&mut out[..room]), Err(Error::BufferTooSmall));
+                }
+            }
+        }
+
+        #[test]
+        fn the_header_bound_holds(data in data()) {
+            prop_assert!(data.encode_header(&mut [0; DATA_HEADER_MAX]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
+        let hello = Hello {
+            sender: 1,
+            boot: 2,
+            epoch: 3,
+            build: 4,
+            schema: SCHEMA,
+            x: 5,
+            y: 20,
+            x_is_local: false,
+        };
+        let mut out = [0; 64];
+        let length = Frame::Hello(hello).encode(&mut out).unwrap();
+        for end in (0..length).chain([length + 1]) {
+            assert_eq!(Frame::decode(&out[..end]), Err(Error::Malformed), "{end}");
+        }
+        assert_eq!(Frame::decode(&[3, 0, 0, 0, 0]), Err(Error::Malformed));
+        assert_eq!(
+            Frame::decode(&[0, 1, 2, 3]),
+            Err(Error::Malformed),
+            "data without a payload"
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! The receiving side of sealing.
+
+use ccm::AeadInOut;
+use ccm::aead::array::Array;
+use ccm::aead::inout::InOutBuf;
+
+use super::super::Error;
+use super::{Header, Key, TAG};
+
+/// A genuine frame, heard for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened<'a> {
+    /// Who sealed it.
+    pub sender: u16,
+    /// In which of its boots.
+    pub boot: u32,
+    /// What was sealed.
+    pub frame: &'a [u8],
+}
+
+/// What was heard of one sender in its newest boot.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    boot: u32,
+    newest: u32,
+    /// Bit i: the frame `newest - i` was opened. 0 until the first frame.
+    seen: u64,
+}
+
+/// Opens frames of the senders 0 to `MEMBERS` − 1, each frame once.
+///
+/// Frames may overtake each other by up to 63 of the same sender. Nothing here changes unless the tag verified.
+#[derive(Clone, Debug)]
+pub struct Opener<const MEMBERS: usize> {
+    windows: [Window; MEMBERS],
+}
+
+impl<const MEMBERS: usize> Default for Opener<MEMBERS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const MEMBERS: usize> Opener<MEMBERS> {
+    /// Starts with nothing heard.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            windows: [Window {
+                boot: 0,
+                newest: 0,
+                seen: 0,
+            }; MEMBERS],
+        }
+    }
+
+    /// Opens `sealed` into the start of `out`.
+    ///
+    /// The tag is checked before the replay window, so that each refusal is what it says.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::ForeignKey`], [`Error::UnknownSender`], [`Error::Tampered`],
+    /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the swarm's and is
+    /// refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
+    pub fn open<'a>(
+        &mut self,
+        key: &Key,
+        sealed: &[u8],
+        out: &'a mut [u8],
+    ) -> Result<Opened<'a>, Error> {
+        let (header, rest) =
+            postcard::take_from_bytes::<Header>(sealed).map_err(|_| Error::Malformed)?;
+        let associated = sealed
+            .get(..sealed.len() - rest.len())
+            .ok_or(Error::Malformed)?;
+        let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Error::Malformed)?;
+        if header.key_check != key.check {
+            return Err(Error::ForeignKey);
+        }
+        let window = self
+            .windows
+            .get_mut(usize::from(header.sender))
+            .ok_or(Error::UnknownSender)?;
+        let out = out.get_mut(..text.len()).ok_or(Error::BufferTooSmall)?;
+        let buffer = InOutBuf::new(text, out).map_err(|_| Error::BufferTooSmall)?;
+        key.cipher
+            .decrypt_inout_detached(&Array(header.nonce()), associated, buffer, &Array(*tag))
+            .map_err(|_| Error::Tampered)?;
+        *window = window.after(header.boot, header.counter)?;
+        Ok(Opened {
+            sender: header.sender,
+            boot: header.boot,
+            frame: out,
+        })
+    }
+}
+
+impl Window {
+    /// The window with one more frame in it, unless that frame is a repetition.
+    fn after(self, boot: u32, counter: u32) -> Result<Self, Error> {
+        if self.seen == 0 || boot > self.boot {
+            return Ok(Self {
+                boot,
+                newest: counter,
+                seen: 1,
+            });
+        }
+        if boot < self.boot {
+            return Err(Error::OldBoot);
+        }
+        if let Some(ahead) = counter.checked_sub(self.newest).filter(|&ahead| ahead > 0) {
+            let seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+            return Ok(Self {
+                boot,
+                newest: counter,
+                seen,
+            });
+        }
+        match 1_u64.checked_shl(self.newest - counter) {
+            Some(bit) if self.seen & bit == 0 => Ok(Self {
+                seen: self.seen | bit,
+                ..self
+            }),
+            _ => Err(Error::Replayed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::super::{Sealer, Storage, StorageFault};
+    use super::*;
+
+    extern crate std;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    struct Memory(Option<u32>);
+
+    impl Storage for Memory {
+        fn load(&mut self) -> Result<Option<u32>, StorageFault> {
+            Ok(self.0)
+        }
+
+        fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
+            self.0 = Some(boot);
+            Ok(())
+        }
+    }
+
+    fn seal(sealer: &mut Sealer, key: &Key, frame: &[u8]) -> Vec<u8> {
+        let mut out = std::vec![0; frame.len() + super::super::OVERHEAD_MAX];
+        let length = sealer.seal(key, frame, &mut out).unwrap();
+        out.truncate(length);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_order_each_frame_opens_at_most_once(arrivals in vec(0..120u32, 1..300)) {
+            let mut window = Window { boot: 0, newest: 0, seen: 0 };
+            let mut opened = BTreeSet::new();
+            for counter in arrivals {
+                let fresh = !opened.contains(&counter);
+                let in_window = opened.last().is_none_or(|&newest| counter + 64 > newest);
+                match window.after(0, counter) {
+                    Ok(next) => {
+                        prop_assert!(fresh && in_window);
+                        opened.insert(counter);
+                        window = next;
+                    }
+                    Err(error) => {
+                        prop_assert_eq!(error, Error::Replayed);
+                        prop_assert!(!fresh || !in_window);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn no_flipped_bit_opens_or_spoils_the_window(
+            frame in vec(any::<u8>(), 0..100),
+            bit in any::<prop::sample::Index>(),
+        ) {
+            let key = Key::new(&[9; 16]);
+            let mut sealer = Sealer::start(1, &mut Memory(Some(6))).unwrap();
+            let sealed = seal(&mut sealer, &key, &frame);
+            let mut bad = sealed.clone();
+            let bit = bit.index(bad.len() * 8);
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let mut opener = Opener::<2>::new();
+            let mut out = [0; 128];
+            prop_assert!(opener.open(&key, &bad, &mut out).is_err());
+            prop_assert_eq!(opener.open(&key, &sealed, &mut out).unwrap().frame, &frame[..]);
+            prop_assert_eq!(opener.open(&key, &sealed, &mut out), Err(Error::Replayed));
+        }
+
+        #[test]
+        fn another_key_never_opens(ours in any::<[u8; 16]>(), theirs in any::<[u8; 16]>()) {
+            prop_assume!(ours != theirs);
+            let mut sealer = Sealer::start(0, &mut Memory(None)).unwrap();
+            let sealed = seal(&mut sealer, &Key::new(&theirs), b"frame");
+            let refused = Opener::<1>::new().open(&Key::new(&ours), &sealed, &mut [0; 64]).unwrap_err();
+            prop_assert!(matches!(refused, Error::ForeignKey | Error::Tampered));
+        }
+    }
+
+    #[test]
+    fn a_restart_is_taken_and_what_came_before_it_is_not() {
+        let key = Key::new(&[1; 16]);
+        let mut flash = Memory(None);
+        let mut before = Sealer::start(0, &mut flash).unwrap();
+        let held_back = seal(&mut before, &key, b"old");
+        let mut after = Sealer::start(0, &mut flash).unwrap();
+        let mut opener = Opener::<1>::new();
+        let mut out = [0; 64];
+        assert_eq!(
+            opener
+                .open(&key, &seal(&mut before, &key, b"a"), &mut out)
+                .unwrap()
+                .boot,
+            0
+        );
+        assert_eq!(
+            opener
+                .open(&key, &seal(&mut after, &key, b"b"), &mut out)
+                .unwrap()
+                .boot,
+            1
+        );
+        assert_eq!(opener.open(&key, &held_back, &mut out), Err(Error::OldBoot));
+    }
+
+    #[test]
+    fn strangers_and_short_buffers_are_refused() {
+        let key = Key::new(&[1; 16]);
+        let mut sealer = Sealer::start(3, &mut Memory(None)).unwrap();
+        let sealed = seal(&mut sealer, &key, b"frame");
+        let mut out = [0; 64];
+        assert_eq!(
+            Opener::<3>::new().open(&key, &sealed, &mut out),
+            Err(Error::UnknownSender)
+        );
+        assert_eq!(
+            Opener::<4>::new().open(&key, &sealed, &mut out[..4]),
+            Err(Error::BufferTooSmall)
+        );
+        for length in 0..12 {
+            assert_eq!(
+                Opener::<4>::new().open(&key, &sealed[..length], &mut out),
+                Err(Error::Malformed)
+            );
+        }
+    }
+}

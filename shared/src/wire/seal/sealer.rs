@@ -1,0 +1,195 @@
+//! The sending side of sealing.
+
+use ccm::AeadInOut;
+use ccm::aead::array::Array;
+use ccm::aead::inout::InOutBuf;
+
+use super::super::Error;
+use super::{Header, Key};
+
+/// Memory that survives a restart, for one number.
+pub trait Storage {
+    /// The boot stored last, or `None` if this key was never used by this sender.
+    ///
+    /// A storage that cannot tell "never" from "lost" must fail: a boot used twice gives the key away.
+    ///
+    /// # Errors
+    /// [`StorageFault`] when the number cannot be read.
+    fn load(&mut self) -> Result<Option<u32>, StorageFault>;
+
+    /// Stores `boot` and returns once it would survive a power cut.
+    ///
+    /// # Errors
+    /// [`StorageFault`] when the number may not have been stored.
+    fn store(&mut self, boot: u32) -> Result<(), StorageFault>;
+}
+
+/// The storage did not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorageFault;
+
+impl From<StorageFault> for Error {
+    fn from(_: StorageFault) -> Self {
+        Self::Storage
+    }
+}
+
+/// Seals the frames of one sender, each under a number of its own.
+#[derive(Debug)]
+pub struct Sealer {
+    sender: u16,
+    boot: u32,
+    /// `None` once all counters of this boot are used.
+    counter: Option<u32>,
+}
+
+impl Sealer {
+    /// Reserves the counters of the next boot; nothing can be sealed before that is stored.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when storage fails, [`Error::CountersSpent`] when all 2³² boots are used: change the key.
+    pub fn start(sender: u16, storage: &mut impl Storage) -> Result<Self, Error> {
+        let boot = match storage.load()? {
+            None => 0,
+            Some(last) => last.checked_add(1).ok_or(Error::CountersSpent)?,
+        };
+        storage.store(boot)?;
+        Ok(Self {
+            sender,
+            boot,
+            counter: Some(0),
+        })
+    }
+
+    /// The boot this sealer reserved.
+    #[must_use]
+    pub fn boot(&self) -> u32 {
+        self.boot
+    }
+
+    /// Seals `frame` into the start of `out` and returns the length.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`] when `out` is shorter than the frame and at most
+    /// [`OVERHEAD_MAX`](super::OVERHEAD_MAX), [`Error::FrameTooLong`] from 64 KiB on, [`Error::CountersSpent`] after
+    /// 2³² frames: start again.
+    pub fn seal(&mut self, key: &Key, frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+        let counter = self.counter.ok_or(Error::CountersSpent)?;
+        let header = Header {
+            key_check: key.check,
+            sender: self.sender,
+            boot: self.boot,
+            counter,
+        };
+        let start = postcard::to_slice(&header, out)
+            .map_err(|_| Error::BufferTooSmall)?
+            .len();
+        let (associated, rest) = out.split_at_mut(start);
+        let (text, rest) = rest
+            .split_at_mut_checked(frame.len())
+            .ok_or(Error::BufferTooSmall)?;
+        let tag_out = rest.first_chunk_mut().ok_or(Error::BufferTooSmall)?;
+
+        // Used from here on, whatever happens: a number may be wasted but never used twice.
+        self.counter = counter.checked_add(1);
+        let text = InOutBuf::new(frame, text).map_err(|_| Error::BufferTooSmall)?;
+        let tag = key
+            .cipher
+            .encrypt_inout_detached(&Array(header.nonce()), associated, text)
+            .map_err(|_| Error::FrameTooLong)?;
+        *tag_out = tag.0;
+        Ok(start + frame.len() + tag_out.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Opener, TAG};
+    use super::*;
+
+    struct Flash(Option<u32>, bool);
+
+    impl Storage for Flash {
+        fn load(&mut self) -> Result<Option<u32>, StorageFault> {
+            Ok(self.0)
+        }
+
+        fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
+            if self.1 {
+                return Err(StorageFault);
+            }
+            self.0 = Some(boot);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_start_reserves_a_boot_before_sealing() {
+        let mut flash = Flash(None, false);
+        for boot in 0..3 {
+            let sealer = Sealer::start(4, &mut flash).unwrap();
+            assert_eq!((sealer.boot(), flash.0), (boot, Some(boot)));
+        }
+        flash.1 = true;
+        assert_eq!(Sealer::start(4, &mut flash).unwrap_err(), Error::Storage);
+        assert_eq!(
+            Sealer::start(4, &mut Flash(Some(u32::MAX), false)).unwrap_err(),
+            Error::CountersSpent
+        );
+    }
+
+    #[test]
+    fn the_last_counter_is_used_once() {
+        let key = Key::new(&[7; 16]);
+        let mut sealer = Sealer {
+            sender: 1,
+            boot: 0,
+            counter: Some(u32::MAX),
+        };
+        let mut out = [0; 64];
+        assert!(sealer.seal(&key, b"frame", &mut out).is_ok());
+        assert_eq!(
+            sealer.seal(&key, b"frame", &mut out),
+            Err(Error::CountersSpent)
+        );
+    }
+
+    #[test]
+    fn a_small_frame_costs_twelve_bytes_and_short_buffers_are_refused() {
+        let key = Key::new(&[7; 16]);
+        let mut sealer = Sealer::start(1, &mut Flash(None, false)).unwrap();
+        let mut out = [0; 64];
+        let length = sealer.seal(&key, b"frame", &mut out).unwrap();
+        assert_eq!(length, 5 + 4 + TAG);
+        for room in 0..length {
+            assert_eq!(
+                sealer.seal(&key, b"frame", &mut out[..room]),
+                Err(Error::BufferTooSmall)
+            );
+        }
+        let length = sealer.seal(&key, b"frame", &mut out).unwrap();
+        let mut plain = [0; 64];
+        let opened = Opener::<2>::new()
+            .open(&key, &out[..length], &mut plain)
+            .unwrap();
+        assert_eq!((opened.sender, opened.frame), (1, &b"frame"[..]));
+    }
+
+    /// RFC 3610's construction with our parameters, computed with OpenSSL.
+    #[test]
+    fn the_bytes_are_aes_128_ccm() {
+        let key = Key::new(&core::array::from_fn(|i| i as u8));
+        let mut sealer = Sealer {
+            sender: 0x1234,
+            boot: 5,
+            counter: Some(300),
+        };
+        let mut out = [0; 64];
+        let length = sealer.seal(&key, b"fabswarm", &mut out).unwrap();
+        let expected = [
+            60, 180, 36, 5, 172, 2, 50, 105, 191, 179, 20, 48, 208, 246, 206, 54, 84, 41, 72, 126,
+            173, 32,
+        ];
+        assert_eq!(out[..length], expected);
+    }
+}
