@@ -57,6 +57,8 @@ pub struct Telemetry {
     pub refused: u32,
     /// Rounds that ended without all expected frames since the start.
     pub incomplete: u32,
+    /// The most stack its board used since the start, in bytes, where the board can tell.
+    pub deepest_stack_bytes: Option<u32>,
 }
 
 /// One packet, borrowing from the bytes it came in.
@@ -154,6 +156,12 @@ pub fn write_frame_header(out: &mut [u8]) -> Result<(), Malformed> {
     write(&Header::Frame, out).map(|_| ())
 }
 
+/// Whether a packet carries an agent's frame.
+#[must_use]
+pub fn is_frame(packet: &[u8]) -> bool {
+    matches!(Packet::decode(packet), Ok(Packet::Frame(_)))
+}
+
 /// Writes a telemetry packet from numbers that are not bytes yet.
 ///
 /// # Errors
@@ -187,8 +195,15 @@ mod tests {
         schema: 7,
         page: Ok(Identity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
     };
-    const TELEMETRY: Telemetry =
-        Telemetry { agent: 4, round: 900, digest: 1 << 31, taken: 2, refused: 1, incomplete: 0 };
+    const TELEMETRY: Telemetry = Telemetry {
+        agent: 4,
+        round: 900,
+        digest: 1 << 31,
+        taken: 2,
+        refused: 1,
+        incomplete: 0,
+        deepest_stack_bytes: Some(2048),
+    };
 
     #[test]
     fn packets_survive_their_way() {

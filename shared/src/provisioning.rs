@@ -24,6 +24,9 @@ pub const VERSION: u32 = 1;
 /// Bytes of a key that seals the swarm's frames.
 pub const KEY_BYTES: usize = 16;
 
+/// Room for a page on boards whose flash is a file, emulated and native ones; their storage begins behind it.
+pub const PAGE_ROOM: usize = 1 << 20;
+
 const MAGIC: [u8; 4] = *b"FABp";
 const HEADER_BYTES: usize = 20;
 const WORD_BYTES: usize = size_of::<f32>();

@@ -6,7 +6,7 @@ use crate::{
 };
 use core::{future::poll_fn, task::Poll};
 use embassy_sync::waitqueue::AtomicWaker;
-use fabswarm_firmware::link::Link;
+use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER as HEADER};
 
 // SAFETY: address of application note AN386.
 const LAN9118: Registers = unsafe { Registers::new(0x4020_0000) };
@@ -32,8 +32,6 @@ const MAC_CR_PROMISCUOUS: u32 = 1 << 18;
 const MAC_CR_FULL_DUPLEX: u32 = 1 << 20;
 const RX_STATUS_LEVEL: u32 = 1 << 3;
 
-/// To everyone, from nobody, in the EtherType kept for experiments.
-const HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 0, 0x88, 0xB5];
 const CHECKSUM_BYTES: usize = 4;
 
 static RECEIVED: AtomicWaker = AtomicWaker::new();

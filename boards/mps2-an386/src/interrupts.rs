@@ -6,8 +6,6 @@ use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
 #[derive(Clone, Copy)]
 #[repr(u16)]
 pub enum Interrupt {
-    Uart0Receive = 0,
-    Uart0Transmit = 1,
     Timer0 = 8,
     Ethernet = 13,
 }
@@ -35,8 +33,6 @@ const LINES: usize = 32;
 #[unsafe(no_mangle)]
 static __INTERRUPTS: [unsafe extern "C" fn(); LINES] = {
     let mut vectors: [unsafe extern "C" fn(); LINES] = [DefaultHandler; LINES];
-    vectors[Interrupt::Uart0Receive as usize] = crate::uart::on_receive;
-    vectors[Interrupt::Uart0Transmit as usize] = crate::uart::on_transmit;
     vectors[Interrupt::Timer0 as usize] = crate::clock::on_alarm;
     vectors[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
     vectors

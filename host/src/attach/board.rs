@@ -1,6 +1,8 @@
 //! One board: its process, its cable, its flash, and how far it has come.
 
-use super::{Error, Kind, Program, cable::Cable, flash::Flash, log::Log, log::Words, native, process::Process, qemu};
+use super::{
+    Error, Kind, Program, cable::Cable, flash::Flash, log::Log, log::Words, native, process::Process, qemu,
+};
 use fabswarm_shared::{
     packet::{Boot, Packet, Telemetry},
     provisioning::Page,
@@ -106,7 +108,12 @@ impl Board {
     }
 
     /// Starts a killed board again, to join in `round`.
-    pub(super) fn restart(&mut self, program: &Program, round: u32, storage_is_lost: bool) -> Result<(), Error> {
+    pub(super) fn restart(
+        &mut self,
+        program: &Program,
+        round: u32,
+        storage_is_lost: bool,
+    ) -> Result<(), Error> {
         self.kill();
         if storage_is_lost {
             self.flash.erase_storage()?;

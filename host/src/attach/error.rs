@@ -85,7 +85,9 @@ pub enum Error {
         source: provisioning::Error,
     },
     /// A board runs other firmware than the host was built with.
-    #[error("the board of agent {agent} speaks schema {board:#010x}, the host {host:#010x}: build its firmware anew")]
+    #[error(
+        "the board of agent {agent} speaks schema {board:#010x}, the host {host:#010x}: build its firmware anew"
+    )]
     Schema {
         /// The agent.
         agent: u16,
@@ -115,7 +117,9 @@ pub enum Error {
         agent: u16,
     },
     /// The page of an agent is larger than the board's page region.
-    #[error("the data of agent {agent} take more than the {room} bytes of a board's page: give it fewer samples")]
+    #[error(
+        "the data of agent {agent} take more than the {room} bytes of a board's page: give it fewer samples"
+    )]
     PageTooLarge {
         /// The agent.
         agent: u16,

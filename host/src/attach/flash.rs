@@ -22,10 +22,9 @@ impl Flash {
     /// Writes `page` into a new flash file.
     pub(super) fn create(path: PathBuf, page: &Page<'_>) -> Result<Self, Error> {
         let mut bytes = vec![0; PAGE_ROOM];
-        let length = page.write(&mut bytes).map_err(|BufferTooSmall| Error::PageTooLarge {
-            agent: page.agent.id,
-            room: PAGE_ROOM,
-        })?;
+        let length = page
+            .write(&mut bytes)
+            .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;
         bytes.truncate(length);
         Self::holding(path, &bytes)
     }

@@ -17,8 +17,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn of(board: &'static str, image: &Path) -> Result<Self, Error> {
-        let bytes =
-            fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
+        let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
         let refuse = |why: String| Error::Image { board, path: image.to_owned(), why };
         match Table::parse(&bytes) {
             Ok(Some(table)) => Ok(Self { table }),

@@ -13,7 +13,10 @@ const PROGRAM: &str = "qemu-system-arm";
 /// Where QEMU is.
 pub(super) fn program() -> Result<PathBuf, Error> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|file| file.is_file()).ok_or(Error::NoQemu)
+    env::split_paths(&path)
+        .map(|folder| folder.join(PROGRAM))
+        .find(|file| file.is_file())
+        .ok_or(Error::NoQemu)
 }
 
 /// What QEMU must be told to run `image` with this socket as its Ethernet, this flash, and its log in this file.
@@ -21,7 +24,10 @@ pub(super) fn arguments(image: &Path, socket: &Path, flash: &Path, log: &Path) -
     [
         // The machine's PSRAM is a file, so that what the board stores outlives it.
         ["-M", "mps2-an386,memory-backend=flash"].map(str::to_owned),
-        ["-object".into(), format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", flash.display())],
+        [
+            "-object".into(),
+            format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", flash.display()),
+        ],
         ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={}", socket.display())],
         ["-net", "nic,netdev=air,model=lan9118"].map(str::to_owned),
         ["-serial", "null"].map(str::to_owned),

@@ -2,7 +2,8 @@
 
 use super::Error;
 use crate::problem::{
-    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples, SensorTrust,
+    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
+    SensorTrust,
 };
 use serde::{Deserialize, Serialize};
 

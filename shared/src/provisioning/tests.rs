@@ -2,9 +2,7 @@
 
 extern crate std;
 use super::*;
-use crate::problem::{
-    Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust,
-};
+use crate::problem::{Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust};
 use proptest::prelude::*;
 use std::{format, vec, vec::Vec};
 
