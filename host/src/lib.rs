@@ -1,4 +1,9 @@
 //! The host side of fabswarm: swarms in this process, what they run through, and what they leave behind.
+
+pub mod cli;
 pub mod record;
+pub mod recorded;
 pub mod scenario;
 pub mod swarm;
+pub mod task;
+pub mod trial;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `fabswarm` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fabswarm::cli::main(std::env::args_os())
+}

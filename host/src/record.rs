@@ -24,26 +24,8 @@ pub use figure::Caption;
 pub use folder::RunFolder;
 pub use summary::{StoppedBecause, Summary};
 
+use crate::swarm::Metrics;
 use table::{CsvTable, ParquetTable};
-
-/// What is measured of a swarm in one round.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Metrics {
-    /// Rounds done.
-    pub round: u64,
-    /// Mean over the agents of the distance to the solution, relative to the solution's size.
-    pub error: f64,
-    /// Root mean square over the agents of the distance to their mean, relative to the mean's size.
-    pub consensus_error: f64,
-    /// How far the trackers' sum is from the gradients' sum, relative to the latter.
-    pub tracking_defect: f64,
-    /// Norm of the mean x.
-    pub x_norm: f64,
-    /// Norm of the mean y.
-    pub y_norm: f64,
-    /// Norm of the mean z.
-    pub z_norm: f64,
-}
 
 /// Why a run folder cannot be written.
 #[derive(Debug, thiserror::Error)]

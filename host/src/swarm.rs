@@ -1,6 +1,14 @@
-//! A swarm, as a run sees it.
+//! Agents inside this process, and what a run sees of any swarm.
 
-use crate::record::Metrics;
+use crate::task::Score;
+
+mod links;
+mod measure;
+mod plain;
+
+pub use links::Links;
+pub use measure::{Metrics, Ruler, States};
+pub use plain::{Constants, Mixing, PlainFab};
 
 /// Agents that step together, wherever they run.
 pub trait Swarm {
@@ -15,8 +23,8 @@ pub trait Swarm {
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
-    /// Numbers that only the problem knows, for the summary.
-    fn task(&self) -> Vec<(String, f64)>;
+    /// How well the swarm does in its task's own terms.
+    fn scores(&self) -> Vec<Score>;
 }
 
 /// Frames that the swarm sent, and what became of those that never counted.
@@ -44,4 +52,13 @@ pub struct Diverged {
     pub variable: &'static str,
     /// What to lower.
     pub remedy: String,
+}
+
+impl Diverged {
+    /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
+    #[must_use]
+    pub fn new(round: u64, agent: usize, variable: &'static str) -> Self {
+        let remedy = format!("lower eta_{variable}, or eta_x, eta_y and eta_z by the same factor");
+        Self { round, agent, variable, remedy }
+    }
 }

@@ -13,6 +13,7 @@
 mod error;
 pub mod fragment;
 pub mod frame;
+pub mod payload;
 pub mod seal;
 pub mod stream;
 

@@ -1,1 +1,26 @@
-fn main() {}
+//! What a developer of fabswarm runs.
+//!
+//!     cargo xtask test [STEP…]    everything a change must pass, or only the steps named
+
+mod step;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask test [STEP…]";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let result = match arguments.next().as_deref() {
+        Some("test") => test::run(&arguments.collect::<Vec<_>>()),
+        Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
+        None => Err(anyhow::anyhow!("{USAGE}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

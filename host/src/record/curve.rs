@@ -1,6 +1,6 @@
 //! The metrics thinned out to what a plot can show.
 
-use super::Metrics;
+use crate::swarm::Metrics;
 
 /// Evenly spaced metrics of a run of any length, in bounded memory.
 #[derive(Clone, Debug)]

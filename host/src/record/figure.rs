@@ -10,7 +10,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use super::folder::RunFolder;
-use super::{Curve, Error, Metrics};
+use super::{Curve, Error};
+use crate::scenario::{ProblemKind, Scenario};
+use crate::swarm::Metrics;
 use decades::Decades;
 
 /// What stands above the plot.
@@ -20,10 +22,49 @@ pub struct Caption {
     pub title: String,
     /// With which constants.
     pub subtitle: String,
+    /// What the error measures.
+    pub error: &'static str,
+}
+
+impl Caption {
+    /// The caption of a run of `scenario`.
+    pub fn of(scenario: &Scenario) -> Self {
+        let (swarm, algorithm, network) = (&scenario.swarm, &scenario.algorithm, &scenario.network);
+        let problem = scenario.problem.kind.word().replace('-', " ");
+        Self {
+            title: format!(
+                "{}{}: {} agents, {} topology",
+                problem[..1].to_uppercase(),
+                &problem[1..],
+                swarm.agents,
+                network.topology
+            ),
+            subtitle: format!(
+                "{}, λ = {}, η = ({}, {}, {}), {} weights, {}, seed {}",
+                algorithm.kind.word().to_uppercase(),
+                algorithm.lambda,
+                algorithm.eta_x,
+                algorithm.eta_y,
+                algorithm.eta_z,
+                algorithm.weights,
+                swarm.precision,
+                scenario.seed
+            ),
+            error: match scenario.problem.kind {
+                ProblemKind::PolicyEvaluation => "error: distance to the solution",
+                _ => "error: size of the mean gradient",
+            },
+        }
+    }
 }
 
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 620;
+/// Where the axes begin.
+const LEFT: u32 = 76;
+const LEGEND_HEIGHT: u32 = 28;
+/// The logarithm of one per cent.
+const ONE_PERCENT: f64 = -2.0;
 /// Pixels of the PNG for one unit of the SVG.
 const PNG_SCALE: u32 = 2;
 /// Each pixel of the PNG is the mean of this many squared: plotters does not smooth thick lines.
@@ -62,6 +103,23 @@ struct Figure<'a> {
     curve: &'a Curve,
 }
 
+/// Errors and tracking defect stand in panels of their own: they are decades apart.
+#[derive(Clone, Copy, PartialEq)]
+enum Panel {
+    Errors,
+    Tracking,
+}
+
+impl Panel {
+    /// Only the lower panel has numbers and a title below it.
+    const fn space_below(self) -> u32 {
+        match self {
+            Self::Errors => 8,
+            Self::Tracking => 42,
+        }
+    }
+}
+
 /// One curve of a panel.
 struct Line {
     name: &'static str,
@@ -91,7 +149,6 @@ impl Figure<'_> {
         Ok(bytes)
     }
 
-    /// Draws errors in the upper panel and the tracking defect in the lower: they are decades apart.
     fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, scale: u32) -> Result<(), Failure>
     where
         B::ErrorType: 'static,
@@ -101,40 +158,24 @@ impl Figure<'_> {
         area.fill(&WHITE)?;
         let title = ("sans-serif", unit(19)).into_font().color(&INK);
         let subtitle = ("sans-serif", unit(13)).into_font().color(&INK.mix(0.75));
-        let left = unit(76) as i32;
+        let left = unit(LEFT) as i32;
         area.draw_text(&self.caption.title, &title, (left, unit(16) as i32))?;
         area.draw_text(&self.caption.subtitle, &subtitle, (left, unit(42) as i32))?;
         let (_, panels) = area.split_vertically(unit(66));
-        let (upper, lower) = panels.split_vertically(unit(374));
-        self.panel(
-            &upper,
-            scale,
-            "relative to the solution",
-            None,
-            &[
-                Line {
-                    name: "error: mean distance to the solution",
-                    colour: BLUE,
-                    value: |metrics| metrics.error,
-                },
-                Line {
-                    name: "consensus error: distance between agents",
-                    colour: VERMILION,
-                    value: |metrics| metrics.consensus_error,
-                },
-            ],
-        )?;
-        self.panel(
-            &lower,
-            scale,
-            "relative",
-            Some("round"),
-            &[Line {
-                name: "tracking defect: trackers against gradients",
-                colour: GREEN,
-                value: |metrics| metrics.tracking_defect,
-            }],
-        )?;
+        let (upper, lower) = panels.split_vertically(unit(370));
+        let error = Line { name: self.caption.error, colour: BLUE, value: |row| row.error };
+        let consensus = Line {
+            name: "consensus error: distance between agents",
+            colour: VERMILION,
+            value: |row| row.consensus_error,
+        };
+        let defect = Line {
+            name: "tracking defect: trackers against gradients",
+            colour: GREEN,
+            value: |row| row.tracking_defect,
+        };
+        self.panel(&upper, scale, Panel::Errors, &[error, consensus])?;
+        self.panel(&lower, scale, Panel::Tracking, &[defect])?;
         area.present()?;
         Ok(())
     }
@@ -143,93 +184,86 @@ impl Figure<'_> {
         &self,
         area: &DrawingArea<B, Shift>,
         scale: u32,
-        y_title: &str,
-        x_title: Option<&str>,
+        panel: Panel,
         lines: &[Line],
     ) -> Result<(), Failure>
     where
         B::ErrorType: 'static,
     {
         let unit = |units: u32| units * scale;
+        let label = ("sans-serif", unit(13)).into_font().color(&INK);
+        draw_legend(area, scale, lines, &label)?;
         let last_round = self.curve.points().last().map_or(1, |last| last.round.max(1)) as f64;
         let decades = Decades::around(lines.iter().flat_map(|line| self.curve.points().map(line.value)));
         let (lowest, highest) = decades.ends();
         let mut chart = ChartBuilder::on(area)
-            .margin_right(unit(28))
-            .margin_top(unit(6))
-            .set_label_area_size(LabelAreaPosition::Left, unit(76))
-            .set_label_area_size(
-                LabelAreaPosition::Bottom,
-                if x_title.is_some() { unit(50) } else { unit(12) },
-            )
+            .margin_left(unit(14))
+            .margin_right(unit(40))
+            .margin_top(unit(LEGEND_HEIGHT))
+            .set_label_area_size(LabelAreaPosition::Left, unit(LEFT - 14))
+            .set_label_area_size(LabelAreaPosition::Bottom, unit(panel.space_below()))
             .build_cartesian_2d(0.0..last_round, decades)?;
-        let label = ("sans-serif", unit(13)).into_font().color(&INK);
         let mut mesh = chart.configure_mesh();
         mesh.axis_style(INK.stroke_width(scale))
             .bold_line_style(FAINT.stroke_width(scale))
             .light_line_style(TRANSPARENT)
             .label_style(label.clone())
-            .axis_desc_style(label.clone())
-            .y_desc(y_title)
-            .x_labels(if x_title.is_some() { 8 } else { 8 })
-            .y_label_formatter(&|log| decades::power_of_ten(*log))
-            .x_label_formatter(&|round| format!("{round:.0}"));
-        if let Some(x_title) = x_title {
-            mesh.x_desc(x_title);
-        } else {
-            mesh.x_label_formatter(&|_| String::new());
-        }
-        mesh.draw()?;
-
-        if x_title.is_none() && (lowest..=highest).contains(&-2.0) {
-            chart.draw_series(DashedLineSeries::new(
-                [(0.0, -2.0), (last_round, -2.0)],
-                unit(6),
-                unit(4),
-                INK.stroke_width(scale),
-            ))?;
-            let text =
-                ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Bottom));
-            chart.draw_series(std::iter::once(
-                EmptyElement::at((0.0, -2.0)) + Text::new("1 %", (unit(6) as i32, -(unit(3) as i32)), text),
-            ))?;
-            if let Some(round) = self.one_percent {
-                let text =
-                    ("sans-serif", unit(12)).into_font().color(&BLUE).pos(Pos::new(HPos::Left, VPos::Bottom));
-                chart.draw_series(std::iter::once(
-                    EmptyElement::at((round as f64, -2.0))
-                        + Circle::new((0, 0), unit(4), BLUE.filled())
-                        + Text::new(format!("round {round}"), (unit(7) as i32, -(unit(5) as i32)), text),
-                ))?;
+            .axis_desc_style(label)
+            .y_desc("relative size")
+            .x_labels(8)
+            .y_label_formatter(&|log| decades::power_of_ten(*log));
+        match panel {
+            Panel::Errors => mesh.x_label_formatter(&|_| String::new()).draw()?,
+            Panel::Tracking => {
+                mesh.x_label_formatter(&|round| format!("{round:.0}")).x_desc("round").draw()?
             }
         }
+
         for line in lines {
             // Zero has no logarithm: the curve pauses there.
-            let points: Vec<(f64, f64)> = self
-                .curve
-                .points()
-                .map(|metrics| (metrics.round as f64, (line.value)(metrics).log10()))
-                .filter(|(_, log)| log.is_finite())
-                .map(|(round, log)| (round, log.max(lowest)))
-                .collect();
-            let colour = line.colour;
-            chart
-                .draw_series(LineSeries::new(points, colour.stroke_width(2 * scale)))?
-                .label(line.name)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + unit(18) as i32, y)], colour.stroke_width(2 * scale))
-                });
+            let points = self.curve.points().map(|row| (row.round as f64, (line.value)(row).log10()));
+            let points =
+                points.filter(|(_, log)| log.is_finite()).map(|(round, log)| (round, log.max(lowest)));
+            chart.draw_series(LineSeries::new(points, line.colour.stroke_width(2 * scale)))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .legend_area_size(unit(24))
-            .margin(unit(6))
-            .background_style(WHITE.mix(0.85))
-            .label_font(label)
-            .draw()?;
+        if panel == Panel::Errors && (lowest..=highest).contains(&ONE_PERCENT) {
+            let ends = [(0.0, ONE_PERCENT), (last_round, ONE_PERCENT)];
+            chart.draw_series(DashedLineSeries::new(ends, unit(6), unit(4), INK.stroke_width(scale)))?;
+            let small = ("sans-serif", unit(12)).into_font();
+            let beside = small.color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
+            chart.draw_series([EmptyElement::at(ends[1]) + Text::new("1 %", (unit(6) as i32, 0), beside)])?;
+            if let Some(round) = self.one_percent {
+                let above = small.color(&BLUE).pos(Pos::new(HPos::Left, VPos::Bottom));
+                chart.draw_series([EmptyElement::at((round as f64, ONE_PERCENT))
+                    + Circle::new((0, 0), unit(4), BLUE.filled())
+                    + Text::new(format!("round {round}"), (unit(5) as i32, -(unit(6) as i32)), above)])?;
+            }
+        }
         Ok(())
     }
+}
+
+/// Writes the names of the curves above a panel, where they hide nothing.
+fn draw_legend<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    scale: u32,
+    lines: &[Line],
+    style: &TextStyle<'_>,
+) -> Result<(), Failure>
+where
+    B::ErrorType: 'static,
+{
+    let unit = |units: u32| (units * scale) as i32;
+    let mut left = unit(LEFT);
+    for line in lines {
+        let middle = unit(LEGEND_HEIGHT) / 2;
+        let stroke = [(left, middle), (left + unit(20), middle)];
+        area.draw(&PathElement::new(stroke, line.colour.stroke_width(2 * scale)))?;
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(line.name, &style, (left + unit(26), middle))?;
+        left += unit(26 + 28) + area.estimate_text_size(line.name, &style)?.0 as i32;
+    }
+    Ok(())
 }
 
 /// Averages squares of pixels into one each.

@@ -12,11 +12,15 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use super::Error;
 use super::folder::{Part, PartPath, RunFolder};
-use super::{Error, Metrics};
+use crate::swarm::Metrics;
+
+/// A column's name and where its values come from.
+type Column = (&'static str, fn(&Metrics) -> f64);
 
 /// The columns after `round`, in the order of the files.
-const COLUMNS: [(&str, fn(&Metrics) -> f64); 6] = [
+const COLUMNS: [Column; 6] = [
     ("error", |metrics| metrics.error),
     ("consensus_error", |metrics| metrics.consensus_error),
     ("tracking_defect", |metrics| metrics.tracking_defect),

@@ -82,7 +82,7 @@ choice! {
         Ring = "ring",
         /// Directed ring, the other way round.
         ReversedRing = "reversed-ring",
-        /// Ring plus random links, drawn anew every round.
+        /// Random links, drawn anew every round.
         ErdosRenyi = "erdos-renyi",
         /// Everybody hears everybody.
         Complete = "complete",

@@ -70,7 +70,7 @@ pub enum Error {
         got: &'static str,
     },
     /// A word that is none of the key's choices.
-    #[error("{origin}: {path} = {value} is none of its choices\nhelp: choose {choices}{nearest}")]
+    #[error("{origin}: {path} = {value} is none of its choices\nhelp: {remedy}")]
     NoSuchChoice {
         /// Where.
         origin: Origin,
@@ -78,10 +78,8 @@ pub enum Error {
         path: String,
         /// The value as written.
         value: String,
-        /// The valid words.
-        choices: String,
-        /// `; did you mean …?`, or nothing.
-        nearest: String,
+        /// The valid words, and the nearest of them.
+        remedy: String,
     },
     /// A number outside its range.
     #[error("{origin}: {path} = {value} is out of range\nhelp: give {limit}")]

@@ -179,15 +179,10 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
     if let (Some(choices), Some(word)) = (key.choices, value.as_str())
         && !choices.contains(&word)
     {
-        let nearest = nearest(word, choices.iter().copied()).map(|word| format!("; did you mean `{word}`?"));
-        let choices = choices.join(", ");
-        return Err(Error::NoSuchChoice {
-            origin,
-            path,
-            value: written,
-            choices,
-            nearest: nearest.unwrap_or_default(),
-        });
+        let nearest = nearest(word, choices.iter().copied());
+        let nearest = nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        let remedy = format!("choose {}{nearest}", choices.join(", "));
+        return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
     }
     match limits::limit_of(&path) {
         Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),

@@ -57,10 +57,7 @@ pub const fn longest_frame(mtu: usize) -> usize {
 /// # Panics
 /// When they do not fit; call it in a `const`.
 pub const fn require_fit(frame: usize, mtu: usize) {
-    assert!(
-        frame <= longest_frame(mtu),
-        "the frame needs more than 255 packets of this link"
-    );
+    assert!(frame <= longest_frame(mtu), "the frame needs more than 255 packets of this link");
 }
 
 /// Number of packets of `mtu` bytes a frame takes.
@@ -75,11 +72,7 @@ pub const fn packets(frame: usize, mtu: usize) -> Result<usize, Error> {
         return Ok(1);
     }
     let parts = frame.div_ceil(mtu - PART_HEADER);
-    if parts > MAX_PARTS {
-        Err(Error::FrameTooLong)
-    } else {
-        Ok(parts)
-    }
+    if parts > MAX_PARTS { Err(Error::FrameTooLong) } else { Ok(parts) }
 }
 
 /// Cuts one frame into packets.
@@ -100,14 +93,7 @@ impl<'a> Fragmenter<'a> {
     /// [`Error::MtuTooSmall`] or [`Error::FrameTooLong`] when it cannot be done.
     pub fn new(frame: &'a [u8], sender: u16, number: u16, mtu: usize) -> Result<Self, Error> {
         let count = u8::try_from(packets(frame.len(), mtu)?).map_err(|_| Error::FrameTooLong)?;
-        Ok(Self {
-            frame,
-            mtu,
-            sender,
-            number,
-            count,
-            next: 0,
-        })
+        Ok(Self { frame, mtu, sender, number, count, next: 0 })
     }
 
     /// Writes the next packet to the start of `out`; `None` after the last.
@@ -120,25 +106,10 @@ impl<'a> Fragmenter<'a> {
         }
         let [sender_low, sender_high] = self.sender.to_le_bytes();
         let [number_low, number_high] = self.number.to_le_bytes();
-        let header = [
-            self.count,
-            self.next,
-            sender_low,
-            sender_high,
-            number_low,
-            number_high,
-        ];
-        let header = if self.count == 1 {
-            &header[..WHOLE_HEADER]
-        } else {
-            &header[..]
-        };
+        let header = [self.count, self.next, sender_low, sender_high, number_low, number_high];
+        let header = if self.count == 1 { &header[..WHOLE_HEADER] } else { &header[..] };
         let room = self.mtu - header.len();
-        let part = self
-            .frame
-            .chunks(room)
-            .nth(usize::from(self.next))
-            .unwrap_or_default();
+        let part = self.frame.chunks(room).nth(usize::from(self.next)).unwrap_or_default();
         let length = header.len() + part.len();
         let packet = out.get_mut(..length).ok_or(Error::BufferTooSmall)?;
         let (front, back) = packet.split_at_mut(header.len());
@@ -157,10 +128,7 @@ mod tests {
     fn a_frame_that_fits_costs_one_byte() {
         let mut out = [0; 125];
         let mut fragmenter = Fragmenter::new(&[7; 124], 3, 4, 125).unwrap();
-        assert_eq!(
-            fragmenter.next_packet(&mut out).unwrap().unwrap().len(),
-            125
-        );
+        assert_eq!(fragmenter.next_packet(&mut out).unwrap().unwrap().len(), 125);
         assert_eq!(fragmenter.next_packet(&mut out), Ok(None));
     }
 
@@ -178,9 +146,6 @@ mod tests {
         assert_eq!(packets(longest_frame(31) + 1, 31), Err(Error::FrameTooLong));
         assert!(Fragmenter::new(&[0; 6376], 0, 0, 31).is_err());
         let mut fragmenter = Fragmenter::new(&[0; 40], 0, 0, 31).unwrap();
-        assert_eq!(
-            fragmenter.next_packet(&mut [0; 30]),
-            Err(Error::BufferTooSmall)
-        );
+        assert_eq!(fragmenter.next_packet(&mut [0; 30]), Err(Error::BufferTooSmall));
     }
 }

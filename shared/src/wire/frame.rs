@@ -146,16 +146,12 @@ impl Data {
 }
 
 fn write(header: &Header, out: &mut [u8]) -> Result<usize, Error> {
-    postcard::to_slice(header, out)
-        .map(|written| written.len())
-        .map_err(|_| Error::BufferTooSmall)
+    postcard::to_slice(header, out).map(|written| written.len()).map_err(|_| Error::BufferTooSmall)
 }
 
 fn append(start: usize, rest: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let end = start + rest.len();
-    out.get_mut(start..end)
-        .ok_or(Error::BufferTooSmall)?
-        .copy_from_slice(rest);
+    out.get_mut(start..end).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
     Ok(end)
 }
 
@@ -226,26 +222,14 @@ mod tests {
 
     #[test]
     fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
-        let hello = Hello {
-            sender: 1,
-            boot: 2,
-            epoch: 3,
-            build: 4,
-            schema: SCHEMA,
-            x: 5,
-            y: 20,
-            x_is_local: false,
-        };
+        let hello =
+            Hello { sender: 1, boot: 2, epoch: 3, build: 4, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
         let mut out = [0; 64];
         let length = Frame::Hello(hello).encode(&mut out).unwrap();
         for end in (0..length).chain([length + 1]) {
             assert_eq!(Frame::decode(&out[..end]), Err(Error::Malformed), "{end}");
         }
         assert_eq!(Frame::decode(&[3, 0, 0, 0, 0]), Err(Error::Malformed));
-        assert_eq!(
-            Frame::decode(&[0, 1, 2, 3]),
-            Err(Error::Malformed),
-            "data without a payload"
-        );
+        assert_eq!(Frame::decode(&[0, 1, 2, 3]), Err(Error::Malformed), "data without a payload");
     }
 }

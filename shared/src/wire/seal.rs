@@ -55,10 +55,7 @@ impl Key {
         // one, and about the key only whether it is the same.
         let mut block = Array([0xFF; 16]);
         aes.encrypt_block(&mut block);
-        Self {
-            cipher: Cipher::from(aes),
-            check: block[0],
-        }
+        Self { cipher: Cipher::from(aes), check: block[0] }
     }
 }
 

@@ -5,12 +5,11 @@
 //! only itself, and after any garbage the next frame is read again.
 
 use cobs::CobsEncoder;
-use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
+use crc::{CRC_32_ISO_HDLC, Crc};
 
 use super::Error;
 
-/// Without a table: a kilobyte of flash is worth more than time next to a serial line.
-const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
+static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 const CRC_BYTES: usize = 4;
 
@@ -29,9 +28,7 @@ pub fn encode(frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     *first = 0;
     let mut encoder = CobsEncoder::new(body);
     encoder.push(frame).map_err(|_| Error::BufferTooSmall)?;
-    encoder
-        .push(&CRC.checksum(frame).to_le_bytes())
-        .map_err(|_| Error::BufferTooSmall)?;
+    encoder.push(&CRC.checksum(frame).to_le_bytes()).map_err(|_| Error::BufferTooSmall)?;
     let end = encoder.finalize();
     *body.get_mut(end).ok_or(Error::BufferTooSmall)? = 0;
     Ok(end + 2)
@@ -57,11 +54,7 @@ impl<const N: usize> Deframer<N> {
     /// Starts in front of a frame.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            buffer: [0; N],
-            held: 0,
-            overrun: false,
-        }
+        Self { buffer: [0; N], held: 0, overrun: false }
     }
 
     /// Takes bytes from the front of `chunk` up to the end of a frame, which it returns or refuses.
@@ -116,14 +109,8 @@ impl<const N: usize> Deframer<N> {
         let encoded = self.buffer.get_mut(..held).ok_or(Error::Malformed)?;
         let length = cobs::decode_in_place(encoded).map_err(|_| Error::Malformed)?;
         let decoded = encoded.get(..length).ok_or(Error::Malformed)?;
-        let (frame, crc) = decoded
-            .split_last_chunk::<CRC_BYTES>()
-            .ok_or(Error::Malformed)?;
-        if CRC.checksum(frame) == u32::from_le_bytes(*crc) {
-            Ok(frame)
-        } else {
-            Err(Error::Checksum)
-        }
+        let (frame, crc) = decoded.split_last_chunk::<CRC_BYTES>().ok_or(Error::Malformed)?;
+        if CRC.checksum(frame) == u32::from_le_bytes(*crc) { Ok(frame) } else { Err(Error::Checksum) }
     }
 }
 
@@ -202,10 +189,7 @@ mod tests {
         for room in 0..encoded_max(8) {
             let mut out = std::vec![0; room];
             let written = encode(&[1; 8], &mut out);
-            assert!(
-                room >= 15 || written == Err(Error::BufferTooSmall),
-                "{room} {written:?}"
-            );
+            assert!(room >= 15 || written == Err(Error::BufferTooSmall), "{room} {written:?}");
         }
     }
 }

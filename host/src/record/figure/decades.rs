@@ -15,6 +15,9 @@ impl Decades {
     /// Values further below the highest than this are noise of the arithmetic; showing them would flatten the rest.
     const MOST: f64 = 14.0;
 
+    /// Space above and below the values.
+    const ROOM: f64 = 0.15;
+
     /// The axis that shows all positive finite values.
     pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -25,8 +28,8 @@ impl Decades {
         if lowest > highest {
             (lowest, highest) = (-3.0, 0.0);
         }
-        let highest = (highest + 0.05).ceil();
-        let lowest = (lowest - 0.05).floor().max(highest - Self::MOST);
+        let highest = highest + Self::ROOM;
+        let lowest = (lowest - Self::ROOM).max(highest - Self::MOST).min(highest - 1.0);
         Self { lowest, highest }
     }
 
@@ -46,9 +49,9 @@ impl Ranged for Decades {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        let decades = (self.highest - self.lowest) as usize;
-        let every = decades.div_ceil(6).max(1);
-        (0..=decades).rev().step_by(every).map(|above| self.lowest + above as f64).collect()
+        let (first, last) = (self.lowest.ceil() as i32, self.highest.floor() as i32);
+        let every = ((last - first) / 7 + 1) as usize;
+        (first..=last).rev().step_by(every).map(f64::from).collect()
     }
 
     fn range(&self) -> Range<f64> {
@@ -81,10 +84,11 @@ mod tests {
 
     #[test]
     fn the_axis_covers_the_values_and_no_more_than_it_must() {
-        let axis = Decades::around([0.0, f64::NAN, 3e-3, 0.7].into_iter());
-        assert_eq!(axis.ends(), (-3.0, 0.0));
-        assert_eq!(Decades::around([1e-40, 1.0].into_iter()).ends(), (-13.0, 1.0));
-        assert_eq!(Decades::around([0.0].into_iter()).ends(), (-3.0, 0.0));
+        let (lowest, highest) = Decades::around([0.0, f64::NAN, 1e-3, 1.0].into_iter()).ends();
+        assert!((-3.2..-3.0).contains(&lowest) && (0.0..0.2).contains(&highest));
+        let (lowest, highest) = Decades::around([1e-40, 1.0].into_iter()).ends();
+        assert_eq!(highest - lowest, Decades::MOST);
+        assert!(Decades::around([0.0].into_iter()).ends().0.is_finite());
     }
 
     #[test]

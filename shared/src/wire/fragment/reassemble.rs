@@ -73,10 +73,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(SLOTS > 0, "a reassembler needs at least one slot") };
-        Self {
-            slots: [Slot::EMPTY; SLOTS],
-            begun: 0,
-        }
+        Self { slots: [Slot::EMPTY; SLOTS], begun: 0 }
     }
 
     /// Takes one packet and returns the frame it completes, if it does.
@@ -86,23 +83,15 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     pub fn receive<'a>(&'a mut self, packet: &'a [u8]) -> Result<Option<&'a [u8]>, Error> {
         let part = match *packet {
             [1, ref frame @ ..] if !frame.is_empty() => {
-                return if frame.len() <= FRAME {
-                    Ok(Some(frame))
-                } else {
-                    Err(Error::FrameTooLong)
-                };
+                return if frame.len() <= FRAME { Ok(Some(frame)) } else { Err(Error::FrameTooLong) };
             }
-            [count, index, s0, s1, n0, n1, ref bytes @ ..]
-                if index < count && !bytes.is_empty() =>
-            {
-                Part {
-                    count,
-                    index,
-                    sender: u16::from_le_bytes([s0, s1]),
-                    number: u16::from_le_bytes([n0, n1]),
-                    bytes,
-                }
-            }
+            [count, index, s0, s1, n0, n1, ref bytes @ ..] if index < count && !bytes.is_empty() => Part {
+                count,
+                index,
+                sender: u16::from_le_bytes([s0, s1]),
+                number: u16::from_le_bytes([n0, n1]),
+                bytes,
+            },
             _ => return Err(Error::Malformed),
         };
         // A part in front needs at least one byte behind the others.
@@ -171,26 +160,15 @@ impl<const FRAME: usize> Slot<FRAME> {
             return Ok(None);
         }
         let length = part.bytes.len();
-        let (front, last) = if part.is_last() {
-            (self.part, length)
-        } else {
-            (length, self.last)
-        };
+        let (front, last) = if part.is_last() { (self.part, length) } else { (length, self.last) };
         let total = usize::from(self.count - 1) * front + last;
         if total > FRAME {
             return Err(Error::FrameTooLong);
         }
         // The last part's place depends on the others' length: it waits at the end of the buffer, where it cannot be
         // overwritten since the whole frame fits.
-        let start = if part.is_last() {
-            FRAME - length
-        } else {
-            usize::from(part.index) * length
-        };
-        self.buffer
-            .get_mut(start..start + length)
-            .ok_or(Error::FrameTooLong)?
-            .copy_from_slice(part.bytes);
+        let start = if part.is_last() { FRAME - length } else { usize::from(part.index) * length };
+        self.buffer.get_mut(start..start + length).ok_or(Error::FrameTooLong)?.copy_from_slice(part.bytes);
         self.seen[word] |= bit;
         (self.part, self.last) = (front, last);
         self.missing -= 1;
@@ -279,17 +257,10 @@ mod tests {
         let mut reassembler = Reassembler::<100, 2>::new();
         let first = cut(&[1; 60], 1, 0, 31);
         for sender in 1..=3 {
-            assert_eq!(
-                reassembler.receive(&cut(&[1; 60], sender, 0, 31)[0]),
-                Ok(None)
-            );
+            assert_eq!(reassembler.receive(&cut(&[1; 60], sender, 0, 31)[0]), Ok(None));
         }
         assert_eq!(reassembler.receive(&first[1]), Ok(None));
-        assert_eq!(
-            reassembler.receive(&first[2]),
-            Ok(None),
-            "its first part was given up"
-        );
+        assert_eq!(reassembler.receive(&first[2]), Ok(None), "its first part was given up");
     }
 
     #[test]
@@ -307,28 +278,12 @@ mod tests {
     #[test]
     fn long_frames_and_bad_packets_are_refused() {
         let mut reassembler = Reassembler::<50, 2>::new();
-        for packet in cut(&[1; 51], 1, 0, 31)
-            .iter()
-            .chain(&cut(&[1; 51], 1, 0, 60))
-        {
+        for packet in cut(&[1; 51], 1, 0, 31).iter().chain(&cut(&[1; 51], 1, 0, 60)) {
             let taken = reassembler.receive(packet);
-            assert!(
-                matches!(taken, Ok(None) | Err(Error::FrameTooLong)),
-                "{taken:?}"
-            );
+            assert!(matches!(taken, Ok(None) | Err(Error::FrameTooLong)), "{taken:?}");
         }
-        for packet in [
-            &[][..],
-            &[1],
-            &[0; 9],
-            &[2, 2, 0, 0, 0, 0, 1],
-            &[2, 0, 0, 0, 0, 0],
-        ] {
-            assert_eq!(
-                reassembler.receive(packet),
-                Err(Error::Malformed),
-                "{packet:?}"
-            );
+        for packet in [&[][..], &[1], &[0; 9], &[2, 2, 0, 0, 0, 0, 1], &[2, 0, 0, 0, 0, 0]] {
+            assert_eq!(reassembler.receive(packet), Err(Error::Malformed), "{packet:?}");
         }
     }
 }

@@ -45,13 +45,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// Starts with nothing heard.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            windows: [Window {
-                boot: 0,
-                newest: 0,
-                seen: 0,
-            }; MEMBERS],
-        }
+        Self { windows: [Window { boot: 0, newest: 0, seen: 0 }; MEMBERS] }
     }
 
     /// Opens `sealed` into the start of `out`.
@@ -62,36 +56,21 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// [`Error::Malformed`], [`Error::ForeignKey`], [`Error::UnknownSender`], [`Error::Tampered`],
     /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the swarm's and is
     /// refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
-    pub fn open<'a>(
-        &mut self,
-        key: &Key,
-        sealed: &[u8],
-        out: &'a mut [u8],
-    ) -> Result<Opened<'a>, Error> {
-        let (header, rest) =
-            postcard::take_from_bytes::<Header>(sealed).map_err(|_| Error::Malformed)?;
-        let associated = sealed
-            .get(..sealed.len() - rest.len())
-            .ok_or(Error::Malformed)?;
+    pub fn open<'a>(&mut self, key: &Key, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
+        let (header, rest) = postcard::take_from_bytes::<Header>(sealed).map_err(|_| Error::Malformed)?;
+        let associated = sealed.get(..sealed.len() - rest.len()).ok_or(Error::Malformed)?;
         let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Error::Malformed)?;
         if header.key_check != key.check {
             return Err(Error::ForeignKey);
         }
-        let window = self
-            .windows
-            .get_mut(usize::from(header.sender))
-            .ok_or(Error::UnknownSender)?;
+        let window = self.windows.get_mut(usize::from(header.sender)).ok_or(Error::UnknownSender)?;
         let out = out.get_mut(..text.len()).ok_or(Error::BufferTooSmall)?;
         let buffer = InOutBuf::new(text, out).map_err(|_| Error::BufferTooSmall)?;
         key.cipher
             .decrypt_inout_detached(&Array(header.nonce()), associated, buffer, &Array(*tag))
             .map_err(|_| Error::Tampered)?;
         *window = window.after(header.boot, header.counter)?;
-        Ok(Opened {
-            sender: header.sender,
-            boot: header.boot,
-            frame: out,
-        })
+        Ok(Opened { sender: header.sender, boot: header.boot, frame: out })
     }
 }
 
@@ -99,28 +78,17 @@ impl Window {
     /// The window with one more frame in it, unless that frame is a repetition.
     fn after(self, boot: u32, counter: u32) -> Result<Self, Error> {
         if self.seen == 0 || boot > self.boot {
-            return Ok(Self {
-                boot,
-                newest: counter,
-                seen: 1,
-            });
+            return Ok(Self { boot, newest: counter, seen: 1 });
         }
         if boot < self.boot {
             return Err(Error::OldBoot);
         }
         if let Some(ahead) = counter.checked_sub(self.newest).filter(|&ahead| ahead > 0) {
             let seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
-            return Ok(Self {
-                boot,
-                newest: counter,
-                seen,
-            });
+            return Ok(Self { boot, newest: counter, seen });
         }
         match 1_u64.checked_shl(self.newest - counter) {
-            Some(bit) if self.seen & bit == 0 => Ok(Self {
-                seen: self.seen | bit,
-                ..self
-            }),
+            Some(bit) if self.seen & bit == 0 => Ok(Self { seen: self.seen | bit, ..self }),
             _ => Err(Error::Replayed),
         }
     }
@@ -217,20 +185,8 @@ mod tests {
         let mut after = Sealer::start(0, &mut flash).unwrap();
         let mut opener = Opener::<1>::new();
         let mut out = [0; 64];
-        assert_eq!(
-            opener
-                .open(&key, &seal(&mut before, &key, b"a"), &mut out)
-                .unwrap()
-                .boot,
-            0
-        );
-        assert_eq!(
-            opener
-                .open(&key, &seal(&mut after, &key, b"b"), &mut out)
-                .unwrap()
-                .boot,
-            1
-        );
+        assert_eq!(opener.open(&key, &seal(&mut before, &key, b"a"), &mut out).unwrap().boot, 0);
+        assert_eq!(opener.open(&key, &seal(&mut after, &key, b"b"), &mut out).unwrap().boot, 1);
         assert_eq!(opener.open(&key, &held_back, &mut out), Err(Error::OldBoot));
     }
 
@@ -240,19 +196,10 @@ mod tests {
         let mut sealer = Sealer::start(3, &mut Memory(None)).unwrap();
         let sealed = seal(&mut sealer, &key, b"frame");
         let mut out = [0; 64];
-        assert_eq!(
-            Opener::<3>::new().open(&key, &sealed, &mut out),
-            Err(Error::UnknownSender)
-        );
-        assert_eq!(
-            Opener::<4>::new().open(&key, &sealed, &mut out[..4]),
-            Err(Error::BufferTooSmall)
-        );
+        assert_eq!(Opener::<3>::new().open(&key, &sealed, &mut out), Err(Error::UnknownSender));
+        assert_eq!(Opener::<4>::new().open(&key, &sealed, &mut out[..4]), Err(Error::BufferTooSmall));
         for length in 0..12 {
-            assert_eq!(
-                Opener::<4>::new().open(&key, &sealed[..length], &mut out),
-                Err(Error::Malformed)
-            );
+            assert_eq!(Opener::<4>::new().open(&key, &sealed[..length], &mut out), Err(Error::Malformed));
         }
     }
 }

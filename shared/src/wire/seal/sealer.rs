@@ -54,11 +54,7 @@ impl Sealer {
             Some(last) => last.checked_add(1).ok_or(Error::CountersSpent)?,
         };
         storage.store(boot)?;
-        Ok(Self {
-            sender,
-            boot,
-            counter: Some(0),
-        })
+        Ok(Self { sender, boot, counter: Some(0) })
     }
 
     /// The boot this sealer reserved.
@@ -75,19 +71,10 @@ impl Sealer {
     /// 2³² frames: start again.
     pub fn seal(&mut self, key: &Key, frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
         let counter = self.counter.ok_or(Error::CountersSpent)?;
-        let header = Header {
-            key_check: key.check,
-            sender: self.sender,
-            boot: self.boot,
-            counter,
-        };
-        let start = postcard::to_slice(&header, out)
-            .map_err(|_| Error::BufferTooSmall)?
-            .len();
+        let header = Header { key_check: key.check, sender: self.sender, boot: self.boot, counter };
+        let start = postcard::to_slice(&header, out).map_err(|_| Error::BufferTooSmall)?.len();
         let (associated, rest) = out.split_at_mut(start);
-        let (text, rest) = rest
-            .split_at_mut_checked(frame.len())
-            .ok_or(Error::BufferTooSmall)?;
+        let (text, rest) = rest.split_at_mut_checked(frame.len()).ok_or(Error::BufferTooSmall)?;
         let tag_out = rest.first_chunk_mut().ok_or(Error::BufferTooSmall)?;
 
         // Used from here on, whatever happens: a number may be wasted but never used twice.
@@ -132,26 +119,16 @@ mod tests {
         }
         flash.1 = true;
         assert_eq!(Sealer::start(4, &mut flash).unwrap_err(), Error::Storage);
-        assert_eq!(
-            Sealer::start(4, &mut Flash(Some(u32::MAX), false)).unwrap_err(),
-            Error::CountersSpent
-        );
+        assert_eq!(Sealer::start(4, &mut Flash(Some(u32::MAX), false)).unwrap_err(), Error::CountersSpent);
     }
 
     #[test]
     fn the_last_counter_is_used_once() {
         let key = Key::new(&[7; 16]);
-        let mut sealer = Sealer {
-            sender: 1,
-            boot: 0,
-            counter: Some(u32::MAX),
-        };
+        let mut sealer = Sealer { sender: 1, boot: 0, counter: Some(u32::MAX) };
         let mut out = [0; 64];
         assert!(sealer.seal(&key, b"frame", &mut out).is_ok());
-        assert_eq!(
-            sealer.seal(&key, b"frame", &mut out),
-            Err(Error::CountersSpent)
-        );
+        assert_eq!(sealer.seal(&key, b"frame", &mut out), Err(Error::CountersSpent));
     }
 
     #[test]
@@ -162,16 +139,11 @@ mod tests {
         let length = sealer.seal(&key, b"frame", &mut out).unwrap();
         assert_eq!(length, 5 + 4 + TAG);
         for room in 0..length {
-            assert_eq!(
-                sealer.seal(&key, b"frame", &mut out[..room]),
-                Err(Error::BufferTooSmall)
-            );
+            assert_eq!(sealer.seal(&key, b"frame", &mut out[..room]), Err(Error::BufferTooSmall));
         }
         let length = sealer.seal(&key, b"frame", &mut out).unwrap();
         let mut plain = [0; 64];
-        let opened = Opener::<2>::new()
-            .open(&key, &out[..length], &mut plain)
-            .unwrap();
+        let opened = Opener::<2>::new().open(&key, &out[..length], &mut plain).unwrap();
         assert_eq!((opened.sender, opened.frame), (1, &b"frame"[..]));
     }
 
@@ -179,17 +151,11 @@ mod tests {
     #[test]
     fn the_bytes_are_aes_128_ccm() {
         let key = Key::new(&core::array::from_fn(|i| i as u8));
-        let mut sealer = Sealer {
-            sender: 0x1234,
-            boot: 5,
-            counter: Some(300),
-        };
+        let mut sealer = Sealer { sender: 0x1234, boot: 5, counter: Some(300) };
         let mut out = [0; 64];
         let length = sealer.seal(&key, b"fabswarm", &mut out).unwrap();
-        let expected = [
-            60, 180, 36, 5, 172, 2, 50, 105, 191, 179, 20, 48, 208, 246, 206, 54, 84, 41, 72, 126,
-            173, 32,
-        ];
+        let expected =
+            [60, 180, 36, 5, 172, 2, 50, 105, 191, 179, 20, 48, 208, 246, 206, 54, 84, 41, 72, 126, 173, 32];
         assert_eq!(out[..length], expected);
     }
 }

@@ -1,0 +1,110 @@
+//! One function for each parser. It panics when the parser breaks a promise, and tells whether it took the bytes.
+
+use fabswarm_shared::wire::Error;
+use fabswarm_shared::wire::Frame;
+use fabswarm_shared::wire::fragment::Reassembler;
+use fabswarm_shared::wire::payload::{Decoder, Heard, Sigma};
+use fabswarm_shared::wire::seal::{Key, Opener};
+use fabswarm_shared::wire::stream::{self, Deframer};
+
+/// The key of the sealed seeds.
+pub const KEY: [u8; 16] = *b"a key for tests!";
+
+/// A frame that is read is written and read again as the same frame.
+pub fn frame(bytes: &[u8]) -> bool {
+    let Ok(frame) = Frame::decode(bytes) else {
+        return false;
+    };
+    let mut out = [0; 512];
+    if let Ok(length) = frame.encode(&mut out) {
+        assert_eq!(Frame::decode(&out[..length]), Ok(frame));
+    }
+    true
+}
+
+/// Frames come out the same however the stream is cut, and go back in.
+pub fn stream(bytes: &[u8]) -> bool {
+    let cut = bytes.first().map_or(1, |&byte| usize::from(byte) + 1);
+    let mut whole = Deframer::<128>::new();
+    let mut pieces = Deframer::<128>::new();
+    let mut left = bytes;
+    let mut taken = false;
+    let mut chunks = bytes.chunks(cut);
+    let mut chunk = chunks.next().unwrap_or_default();
+    while let Some(frame) = whole.next_frame(&mut left) {
+        let other = loop {
+            if let Some(other) = pieces.next_frame(&mut chunk) {
+                break other;
+            }
+            chunk = chunks.next().expect("the same bytes hold the same frames");
+        };
+        assert_eq!(frame, other);
+        if let Ok(frame) = frame {
+            let mut line = [0; 256];
+            let length = stream::encode(frame, &mut line).expect("a frame that was read fits");
+            let mut again = Deframer::<128>::new();
+            assert_eq!(again.next_frame(&mut &line[..length]), Some(Ok(frame)));
+            taken = true;
+        }
+    }
+    taken
+}
+
+/// Packets, each behind a byte of length, never make a frame beyond the buffer.
+pub fn fragment(mut bytes: &[u8]) -> bool {
+    let mut reassembler = Reassembler::<96, 2>::new();
+    let mut taken = false;
+    while let Some((&length, rest)) = bytes.split_first() {
+        let (packet, rest) = rest.split_at(rest.len().min(length.into()));
+        if let Ok(Some(frame)) = reassembler.receive(packet) {
+            assert!(!frame.is_empty() && frame.len() <= 96);
+            taken = true;
+        }
+        bytes = rest;
+    }
+    taken
+}
+
+/// A sealed frame opens once; what does not open leaves no trace.
+pub fn seal(bytes: &[u8], key: &Key) -> bool {
+    let mut opener = Opener::<8>::new();
+    let mut out = [0xAA; 512];
+    match opener.open(key, bytes, &mut out) {
+        Ok(_) => {
+            assert_eq!(opener.open(key, bytes, &mut out), Err(Error::Replayed));
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// Two payloads of one sender, behind the number of words, their rounds and the length of the first.
+///
+/// Whatever is taken is finite; whatever is refused changes nothing.
+pub fn payload(bytes: &[u8]) -> bool {
+    let &[words, first_round, second_round, length, ref rest @ ..] = bytes else {
+        return false;
+    };
+    let words = usize::from(words % 48);
+    let (first, second) = rest.split_at(rest.len().min(length.into()));
+    let mut decoder = Decoder::<48>::new();
+    let (mut rho, mut heard, mut taken) = ([0; 48], None, true);
+    for (payload, round) in [(first, first_round), (second, second_round)] {
+        let (mut v, mut sigma) = ([0.0; 48], [7; 48]);
+        let (v, sigma) = (&mut v[..words], &mut sigma[..words]);
+        let known = Heard { round: heard, sigma: &rho[..words] };
+        match decoder.decode(payload, round.into(), known, v, sigma) {
+            Ok(told) => {
+                assert!(v.iter().all(|v| v.is_finite()));
+                assert!(told == Sigma::Known || sigma == &rho[..words]);
+                rho[..words].copy_from_slice(sigma);
+                heard = heard.filter(|_| told == Sigma::Unknown).or(Some(round.into()));
+            }
+            Err(_) => {
+                assert!(v.iter().all(|&v| v == 0.0) && sigma.iter().all(|&sigma| sigma == 7));
+                taken = false;
+            }
+        }
+    }
+    taken
+}

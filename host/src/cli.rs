@@ -1,0 +1,77 @@
+//! The command line: one file per sub-command, each parses, calls and prints.
+//!
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | it did what was asked |
+//! | 1 | it ran, and did not get where the scenario wanted it to |
+//! | 2 | the input or the place to write to is no good; nothing was run |
+//! | 3 | the swarm diverged |
+//! | 130 | interrupted |
+
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Command;
+
+/// Parses the command line, does what it says and tells how it went.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let matches = command().get_matches_from(with_default_command(arguments.collect()));
+    let result = match matches.subcommand() {
+        Some(("run", matches)) => run::run(matches),
+        _ => unreachable!("clap asks for one of the sub-commands"),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn command() -> Command {
+    Command::new("fabswarm")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
+        .subcommand_required(true)
+        .subcommand(run::command())
+}
+
+/// A bare `fabswarm`, with or without flags, runs the default scenario.
+fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let first = arguments.get(1).and_then(|argument| argument.to_str());
+    let is_run =
+        first.is_none_or(|first| first.starts_with("--") && !["--help", "--version"].contains(&first));
+    if is_run {
+        arguments.insert(1.min(arguments.len()), "run".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_command_is_a_run() {
+        let with = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(OsString::from).collect();
+            with_default_command(arguments)
+                .into_iter()
+                .map(|argument| argument.into_string().unwrap())
+                .collect()
+        };
+        let expect = |arguments: &[&str], expected: &[&str]| {
+            let got: Vec<String> = with(arguments);
+            assert_eq!(got, expected);
+        };
+        expect(&["fabswarm"], &["fabswarm", "run"]);
+        expect(&["fabswarm", "--seed", "3"], &["fabswarm", "run", "--seed", "3"]);
+        expect(&["fabswarm", "--help"], &["fabswarm", "--help"]);
+        expect(&["fabswarm", "bench"], &["fabswarm", "bench"]);
+    }
+}

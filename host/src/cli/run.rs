@@ -1,0 +1,141 @@
+//! `fabswarm run`: a swarm trial.
+
+mod braille;
+mod interrupt;
+mod recorded;
+mod screen;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use toml_edit::Value;
+
+use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
+use crate::scenario::{self, Flag, Key, Scenario, ValueKind};
+use crate::trial::{self, Outcome, Progress};
+
+/// Keys that belong to a file and not to a command line.
+const FILE_ONLY: [&str; 1] = ["version"];
+
+pub(super) fn command() -> Command {
+    Command::new("run")
+        .about("Run a swarm trial: the default scenario, a scenario file, or either with some keys changed")
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML); flags lie over it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("print-scenario")
+                .long("print-scenario")
+                .action(ArgAction::SetTrue)
+                .help("Print the scenario, with the file and the flags put in, and do not run it"),
+        )
+        .arg(
+            Arg::new("recorded")
+                .long("recorded")
+                .value_name("FILE")
+                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario")
+                .value_parser(value_parser!(PathBuf))
+                .requires("snapshots")
+                .conflicts_with_all(["scenario", "print-scenario"]),
+        )
+        .arg(
+            Arg::new("snapshots")
+                .long("snapshots")
+                .value_name("OUT")
+                .help("File to write the replayed snapshots to, in the format of the recorded one")
+                .value_parser(value_parser!(PathBuf))
+                .requires("recorded"),
+        )
+        .args(flags().map(argument))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let file = matches.get_one::<PathBuf>("scenario");
+    let flags: Vec<Flag> = flags().filter_map(|key| given(key, matches)).collect();
+    if let (Some(file), Some(out)) =
+        (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
+    {
+        return recorded::run(file, out, &flags, matches);
+    }
+    let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
+    if matches.get_flag("print-scenario") {
+        print!("{}", resolved.to_toml());
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    let scenario = &resolved.scenario;
+    let mut swarm = trial::build(scenario)?;
+    let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
+    let interrupted = interrupt::on_ctrl_c()?;
+    let mut progress = Progress::on_stderr(scenario.swarm.rounds);
+    let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+    let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
+    print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
+    Ok(verdict(scenario, &outcome))
+}
+
+/// Says what went other than asked, and the exit code for it.
+fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
+    if outcome.is_success {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(diverged) = &outcome.diverged {
+        eprintln!("error: {diverged}");
+        return ExitCode::from(3);
+    }
+    let summary = &outcome.summary;
+    if summary.stopped_because == StoppedBecause::Interrupted {
+        eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
+        return ExitCode::from(130);
+    }
+    eprintln!(
+        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\n\
+         help: raise swarm.rounds, or see in the plot whether the error still falls",
+        summary.final_relative_error, summary.rounds, scenario.stop.error_below
+    );
+    ExitCode::from(1)
+}
+
+fn folder(scenario: &Scenario) -> Result<RunFolder, crate::record::Error> {
+    match scenario.output.out.as_str() {
+        "" => RunFolder::numbered(Path::new("runs"), scenario.problem.kind.word()),
+        out => RunFolder::at(Path::new(out)),
+    }
+}
+
+fn flags() -> impl Iterator<Item = &'static Key> {
+    scenario::keys().iter().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
+}
+
+/// The flag of a key. Ranges are checked with the file's, so that both give the same message.
+fn argument(key: &'static Key) -> Arg {
+    let argument = Arg::new(key.flag.as_str())
+        .long(key.flag.as_str())
+        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), key.default))
+        .help_heading(key.section().unwrap_or("everything"))
+        .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));
+    match (key.choices, key.kind) {
+        (Some(choices), _) => argument.value_name("WORD").value_parser(PossibleValuesParser::new(choices)),
+        (None, ValueKind::Integer) => argument.value_name("N").value_parser(value_parser!(i64)),
+        (None, ValueKind::Float) => argument.value_name("NUMBER").value_parser(value_parser!(f64)),
+        (None, ValueKind::Boolean) => argument.value_name("BOOL").value_parser(value_parser!(bool)),
+        (None, ValueKind::Text) => argument.value_name("TEXT"),
+    }
+}
+
+/// What the command line sets `key` to, if it does.
+fn given(key: &'static Key, matches: &ArgMatches) -> Option<Flag> {
+    let id = key.flag.as_str();
+    let value = match key.kind {
+        ValueKind::Integer => matches.get_one::<i64>(id).map(|&value| Value::from(value)),
+        ValueKind::Float => matches.get_one::<f64>(id).map(|&value| Value::from(value)),
+        ValueKind::Boolean => matches.get_one::<bool>(id).map(|&value| Value::from(value)),
+        ValueKind::Text => matches.get_one::<String>(id).map(Value::from),
+    };
+    value.map(|value| Flag { key, value })
+}

@@ -1,0 +1,20 @@
+//! Ctrl-C: the first ends the run and keeps what it has, the second ends everything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+/// A flag that Ctrl-C sets.
+pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nCtrl-C: ending this round and writing the run folder; once more to drop everything");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(interrupted)
+}

@@ -1,0 +1,85 @@
+//! The summary that fits one screen.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::braille;
+use crate::record::{Curve, StoppedBecause};
+use crate::scenario::Scenario;
+use crate::trial::Outcome;
+
+const COLUMNS: usize = 64;
+const ROWS: usize = 10;
+
+/// The summary of a run, with a small convergence plot.
+pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, folder: &Path) -> String {
+    let summary = &outcome.summary;
+    let mut text = plot(curve);
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<18} {value}");
+    };
+    line(
+        "swarm",
+        format!(
+            "{} agents, {}, {} topology, seed {}",
+            summary.agents, summary.problem, summary.topology, summary.seed
+        ),
+    );
+    let ended = match summary.stopped_because {
+        StoppedBecause::Converged => {
+            format!("error below {} for {} rounds", scenario.stop.error_below, scenario.stop.extra_rounds)
+        }
+        StoppedBecause::MaxRounds => "all rounds done".to_owned(),
+        StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
+        StoppedBecause::Diverged => "diverged".to_owned(),
+    };
+    line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
+    let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
+    line("to 1 % error", to_one_percent.unwrap_or_else(|| "never".to_owned()));
+    line("final error", format!("{:.3e}", summary.final_relative_error));
+    line("consensus error", format!("{:.3e}", summary.consensus_error));
+    line("tracking defect", format!("{:.3e}", summary.tracking_defect));
+    line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
+    line(
+        "frames",
+        format!(
+            "{} sent, {} lost, {} refused",
+            summary.frames_sent, summary.frames_lost, summary.frames_refused
+        ),
+    );
+    for (name, score) in &summary.task {
+        line(&name.replace('_', " "), format!("{score:.4}"));
+    }
+    line("run folder", folder.display().to_string());
+    text
+}
+
+/// The error over the rounds, logarithmic, with powers of ten at the side.
+fn plot(curve: &Curve) -> String {
+    let logs = curve.points().map(|point| (point.round as f64, point.error.log10()));
+    let logs = logs.filter(|(_, log)| log.is_finite());
+    let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (_, log) in logs.clone() {
+        (lowest, highest) = (lowest.min(log), highest.max(log));
+    }
+    if lowest > highest {
+        return String::new();
+    }
+    // An error of 1 and a rounding error is no reason for another power of ten.
+    let (lowest, highest) = (lowest.floor(), (highest - 0.01).ceil().max(lowest.floor() + 1.0));
+    let last_round = curve.points().last().map_or(1, |last| last.round.max(1));
+    let points = logs.map(|(round, log)| (round / last_round as f64, (log - lowest) / (highest - lowest)));
+
+    let mut text = String::from("\n  relative error\n");
+    for (row, dots) in braille::plot(points, COLUMNS, ROWS).into_iter().enumerate() {
+        let label = match row {
+            0 => format!("1e{}", highest as i32),
+            row if row == ROWS - 1 => format!("1e{}", lowest as i32),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "  {label:>5} ┤{dots}");
+    }
+    let _ = writeln!(text, "        └{}", "─".repeat(COLUMNS));
+    let _ = writeln!(text, "         0{:>width$}\n", format!("round {last_round}"), width = COLUMNS - 1);
+    text
+}

@@ -1,0 +1,80 @@
+//! Recorded problems: an explicit problem, explicit graphs, and the states that FAB passes through.
+//!
+//! A file holds everything that decides a trajectory, so two implementations can be held to each other
+//! number by number. [`replay`] runs such a file and answers in the same format, at the same rounds.
+
+mod error;
+mod file;
+mod masks;
+mod snapshot;
+
+pub use error::Error;
+pub use file::Recorded;
+pub use snapshot::{Snapshot, largest_difference};
+
+use crate::scenario::Precision;
+use crate::swarm::{Constants, Mixing, PlainFab, Swarm};
+use crate::task::{PolicyEvaluationData, Task};
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::graph::{Trace, check_joint_connectivity};
+use fabswarm_shared::problem::Penalty;
+use fabswarm_shared::scalar::Scalar;
+
+/// Every window of this many rounds must be jointly strongly connected.
+const CONNECTIVITY_WINDOW: u32 = 30;
+
+/// Runs FAB on a recorded problem and answers its states at the rounds of the file's snapshots.
+///
+/// # Errors
+/// Where the graphs are not connected, or the swarm diverges.
+pub fn replay(recorded: &Recorded, precision: Precision) -> Result<Vec<Snapshot>, Error> {
+    check_connectivity(recorded)?;
+    match precision {
+        Precision::F32 => replay_in::<f32>(recorded),
+        Precision::F64 => replay_in::<f64>(recorded),
+    }
+}
+
+fn check_connectivity(recorded: &Recorded) -> Result<(), Error> {
+    let trace = recorded.trace();
+    let rounds = trace.rounds() as u32;
+    let window = CONNECTIVITY_WINDOW.min(rounds);
+    let mut reached = vec![false; recorded.agents()];
+    for start in 0..=rounds - window {
+        check_joint_connectivity(&trace, start..start + window, &mut reached)?;
+    }
+    Ok(())
+}
+
+fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
+    let constants = Constants {
+        steps: Steps {
+            x: S::from_f64(recorded.steps.x),
+            y: S::from_f64(recorded.steps.y),
+            z: S::from_f64(recorded.steps.z),
+        },
+        penalty: Penalty {
+            lambda: S::from_f64(recorded.penalty.lambda),
+            normalise: recorded.penalty.normalise,
+        },
+        mixing: match recorded.mixing() {
+            Mixing::Degrees(weights) => Mixing::Degrees(*weights),
+            Mixing::Explicit { a, b } => Mixing::Explicit { a: converted(a), b: converted(b) },
+        },
+    };
+    let task = Task::PolicyEvaluation(PolicyEvaluationData::new(recorded.chain()));
+    let trace: Trace<'_> = recorded.trace();
+    let mut swarm = PlainFab::at(task, trace, constants, converted(recorded.start()));
+    let mut snapshots = Vec::new();
+    for &round in recorded.rounds() {
+        while swarm.round() < round {
+            swarm.step()?;
+        }
+        snapshots.push(Snapshot::take(&recorded.shape, &swarm));
+    }
+    Ok(snapshots)
+}
+
+fn converted<S: Scalar>(values: &[f64]) -> Vec<S> {
+    values.iter().map(|&value| S::from_f64(value)).collect()
+}

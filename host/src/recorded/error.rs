@@ -1,0 +1,114 @@
+//! What can be wrong with a recorded problem.
+
+use crate::swarm::Diverged;
+use fabswarm_shared::graph::{Disconnected, NotStochastic};
+use std::path::PathBuf;
+
+/// Why a recorded problem cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the recorded problem {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The answer cannot be written.
+    #[error("cannot write the snapshots to {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no JSON, or a key is missing or of the wrong type.
+    #[error("{} is not a recorded problem", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// An array has not the size that `n`, `S` and `d` ask for.
+    #[error("`{key}` has {found} but needs {expected} (n, S and d of the same file say so)")]
+    Size {
+        /// The key.
+        key: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// A number is out of its range.
+    #[error("`{key}` is {value} but must be {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What is there.
+        value: String,
+        /// What should be.
+        expected: &'static str,
+    },
+    /// A mixing matrix is not stochastic.
+    #[error("`{key}` is no mixing matrix: {}", describe(reason))]
+    Mixing {
+        /// `A` or `B`.
+        key: &'static str,
+        /// Where it fails.
+        reason: NotStochastic,
+    },
+    /// The file has neither `A` and `B` nor `graphs`.
+    #[error(
+        "the file has neither `A` and `B` (explicit weights) nor `graphs` (hex row masks); give one of both"
+    )]
+    NoGraph,
+    /// A graph mask cannot be read.
+    #[error("`graphs[{round}]` is {found}; expected {expected}")]
+    Mask {
+        /// Which graph.
+        round: usize,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// A snapshot is asked for after the last graph.
+    #[error("a snapshot at k = {round} needs {round} graphs, but `graphs` has {graphs}")]
+    TooFewGraphs {
+        /// The snapshot's round.
+        round: u64,
+        /// How many graphs there are.
+        graphs: usize,
+    },
+    /// Some window of rounds leaves agents without a path.
+    #[error(
+        "the graph is disconnected: in rounds {} to {} nothing that agent {} says ever reaches agent {}; FAB needs every \
+         window of rounds to be jointly strongly connected",
+        .0.rounds.start, .0.rounds.end - 1, .0.from, .0.to
+    )]
+    Disconnected(Disconnected),
+    /// The steps are too large.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+}
+
+impl From<Disconnected> for Error {
+    fn from(reason: Disconnected) -> Self {
+        Self::Disconnected(reason)
+    }
+}
+
+fn describe(reason: &NotStochastic) -> String {
+    match reason {
+        NotStochastic::Size => "it is not n × n".into(),
+        NotStochastic::Entry { row, column } => {
+            format!("entry [{row}][{column}] is negative or not a number")
+        }
+        NotStochastic::Sum { index, sum } => {
+            format!("line {index} sums to {sum} instead of 1 (rows of A and columns of B must sum to 1)")
+        }
+    }
+}

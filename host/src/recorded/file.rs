@@ -1,0 +1,239 @@
+//! The file format of recorded problems.
+
+use super::{Error, masks};
+use crate::swarm::Mixing;
+use crate::task::Chain;
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::graph::{Trace, Weights, check_column_stochastic, check_row_stochastic};
+use fabswarm_shared::problem::{Penalty, Shape};
+use nalgebra::DMatrix;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+use super::snapshot::{Rows, Snapshot};
+
+/// The keys that decide a trajectory, as they stand in the file. Others are kept and handed on.
+#[derive(Debug, Deserialize)]
+#[expect(non_snake_case, reason = "the names of the file format")]
+struct Keys {
+    n: usize,
+    S: usize,
+    d: usize,
+    gamma: f64,
+    tau: f64,
+    cf: f64,
+    cg: f64,
+    normalise_by_lambda: bool,
+    lam: f64,
+    eta_x: f64,
+    eta_y: f64,
+    eta_z: f64,
+    phi: Rows,
+    P: Rows,
+    r: Rows,
+    x0: Rows,
+    y0: Rows,
+    z0: Rows,
+    A: Option<Rows>,
+    B: Option<Rows>,
+    row_mask_hex_digits: Option<usize>,
+    graphs: Option<Vec<String>>,
+    snapshots: Vec<Snapshot>,
+}
+
+/// A recorded problem that is whole and fits together.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Everything of the file, for handing on what we do not need.
+    whole: Map<String, Value>,
+    chain: Chain,
+    pub(super) shape: Shape,
+    pub(super) steps: Steps<f64>,
+    pub(super) penalty: Penalty<f64>,
+    start: Vec<f64>,
+    mixing: Mixing<f64>,
+    trace_rows: Vec<u64>,
+    snapshots: Vec<Snapshot>,
+    rounds: Vec<u64>,
+}
+
+impl Recorded {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by its key.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let read = |source| Error::Read { path: path.into(), source };
+        let parse = |source| Error::Parse { path: path.into(), source };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        let whole: Map<String, Value> = serde_json::from_str(&text).map_err(parse)?;
+        let keys: Keys = serde_json::from_str(&text).map_err(parse)?;
+        Self::new(whole, keys)
+    }
+
+    fn new(whole: Map<String, Value>, keys: Keys) -> Result<Self, Error> {
+        let Keys { n, S: states, d: features, .. } = keys;
+        for (key, value) in [("n", n), ("S", states), ("d", features)] {
+            if value == 0 {
+                return Err(Error::Value { key: key.into(), value: "0".into(), expected: "at least 1" });
+            }
+        }
+        for (key, value) in
+            [("lam", keys.lam), ("eta_x", keys.eta_x), ("eta_y", keys.eta_y), ("eta_z", keys.eta_z)]
+        {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::Value { key: key.into(), value: value.to_string(), expected: "above 0" });
+            }
+        }
+        let phi = matrix("phi", &keys.phi, states, features)?;
+        let transitions = matrix("P", &keys.P, states, states)?;
+        let rewards = matrix("r", &keys.r, n, states)?.transpose();
+        let x0 = matrix("x0", &keys.x0, n, features)?;
+        let y0 = matrix("y0", &keys.y0, n, states)?;
+        let z0 = matrix("z0", &keys.z0, n, states)?;
+        let (mixing, trace_rows) = mixing(&keys)?;
+
+        let mut rounds: Vec<u64> = keys.snapshots.iter().map(|snapshot| snapshot.k).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        let last = rounds.last().copied().unwrap_or(0);
+        if let Some(graphs) = &keys.graphs
+            && matches!(mixing, Mixing::Degrees(_))
+            && last > graphs.len() as u64
+        {
+            return Err(Error::TooFewGraphs { round: last, graphs: graphs.len() });
+        }
+        let row_of =
+            |matrix: &DMatrix<f64>, agent: usize| matrix.row(agent).iter().copied().collect::<Vec<_>>();
+        Ok(Self {
+            whole,
+            shape: Shape { x: features, y: states, x_is_local: false },
+            steps: Steps { x: keys.eta_x, y: keys.eta_y, z: keys.eta_z },
+            penalty: Penalty { lambda: keys.lam, normalise: keys.normalise_by_lambda },
+            start: (0..n)
+                .flat_map(|agent| [row_of(&x0, agent), row_of(&y0, agent), row_of(&z0, agent)].concat())
+                .collect(),
+            mixing,
+            trace_rows,
+            snapshots: keys.snapshots,
+            rounds,
+            chain: Chain {
+                features: phi,
+                transitions,
+                rewards,
+                discount: keys.gamma,
+                regularisation: keys.tau,
+                upper_weight: keys.cf,
+                lower_weight: keys.cg,
+                reward_noise: 0.0,
+                seed: 0,
+            },
+        })
+    }
+
+    /// How many agents the problem has.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        self.chain.rewards.ncols()
+    }
+
+    /// The rounds that snapshots are asked for, ascending.
+    #[must_use]
+    pub fn rounds(&self) -> &[u64] {
+        &self.rounds
+    }
+
+    /// The snapshots that the file came with.
+    #[must_use]
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    pub(super) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Packed decisions at k = 0.
+    pub(super) fn start(&self) -> &[f64] {
+        &self.start
+    }
+
+    pub(super) fn mixing(&self) -> &Mixing<f64> {
+        &self.mixing
+    }
+
+    pub(super) fn trace(&self) -> Trace<'_> {
+        Trace::new(self.agents(), &self.trace_rows).expect("masks were made for this many agents")
+    }
+
+    /// Writes the same file with other snapshots. Nothing is left behind where that fails.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write(&self, path: &Path, snapshots: &[Snapshot]) -> Result<(), Error> {
+        let write = |source| Error::Write { path: path.into(), source };
+        let mut whole = self.whole.clone();
+        let list = serde_json::to_value(snapshots).expect("numbers and lists are JSON");
+        whole.insert("snapshots".into(), list);
+        let text = serde_json::to_string_pretty(&whole).expect("it came from JSON");
+        let unfinished = path.with_extension("unfinished");
+        std::fs::write(&unfinished, text)
+            .and_then(|()| std::fs::rename(&unfinished, path))
+            .inspect_err(|_| {
+                // The write has failed already; a left-over that cannot be removed adds nothing to that.
+                let _ = std::fs::remove_file(&unfinished);
+            })
+            .map_err(write)
+    }
+}
+
+/// A and B, given or by degree, and the links they use as masks.
+fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
+    let agents = keys.n;
+    match (&keys.A, &keys.B, &keys.graphs) {
+        (Some(a), Some(b), _) => {
+            let flat =
+                |key, rows| matrix(key, rows, agents, agents).map(|m| m.transpose().as_slice().to_vec());
+            let (a, b) = (flat("A", a)?, flat("B", b)?);
+            check_row_stochastic(&a, agents).map_err(|reason| Error::Mixing { key: "A", reason })?;
+            check_column_stochastic(&b, agents).map_err(|reason| Error::Mixing { key: "B", reason })?;
+            let rows = masks::pattern(&a, &b, agents);
+            Ok((Mixing::Explicit { a, b }, rows))
+        }
+        (_, _, Some(graphs)) => {
+            let digits = keys.row_mask_hex_digits.unwrap_or_else(|| agents.div_ceil(4));
+            if digits < agents.div_ceil(4) {
+                return Err(Error::Value {
+                    key: "row_mask_hex_digits".into(),
+                    value: digits.to_string(),
+                    expected: "at least a quarter of n, rounded up",
+                });
+            }
+            if graphs.is_empty() {
+                return Err(Error::Size {
+                    key: "graphs".into(),
+                    found: "0 graphs".into(),
+                    expected: "at least 1".into(),
+                });
+            }
+            Ok((Mixing::Degrees(Weights::Uniform), masks::parse(graphs, agents, digits)?))
+        }
+        _ => Err(Error::NoGraph),
+    }
+}
+
+fn matrix(key: &str, rows: &Rows, height: usize, width: usize) -> Result<DMatrix<f64>, Error> {
+    let wrong = |key: String, found: usize, expected: usize, what: &str| Error::Size {
+        key,
+        found: format!("{found} {what}"),
+        expected: expected.to_string(),
+    };
+    if rows.len() != height {
+        return Err(wrong(key.into(), rows.len(), height, "rows"));
+    }
+    if let Some((index, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != width) {
+        return Err(wrong(format!("{key}[{index}]"), row.len(), width, "numbers"));
+    }
+    Ok(DMatrix::from_row_iterator(height, width, rows.iter().flatten().copied()))
+}

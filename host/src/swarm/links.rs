@@ -1,0 +1,127 @@
+//! The links of one round, laid out for speed.
+
+use fabswarm_shared::graph::Schedule;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Below this many agents threads cost more than they save.
+const AGENTS_PER_THREAD: usize = 256;
+
+/// Who hears whom in one round: for each block of agents the senders of each, one after the other.
+#[derive(Clone, Debug)]
+pub struct Links {
+    blocks: Vec<Block>,
+    listeners: Vec<u32>,
+}
+
+/// The rows of neighbouring agents.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    agents: Range<usize>,
+    ends: Vec<u32>,
+    senders: Vec<u32>,
+    /// How often each agent of the swarm is heard by an agent of this block.
+    heard: Vec<u32>,
+}
+
+impl Links {
+    /// Room for the links of `agents` agents, in one block a thread.
+    #[must_use]
+    pub fn new(agents: usize) -> Self {
+        let count = (agents / AGENTS_PER_THREAD).clamp(1, rayon::current_num_threads());
+        let start = |block: usize| agents * block / count;
+        let block = |index: usize| Block {
+            agents: start(index)..start(index + 1),
+            ends: Vec::new(),
+            senders: Vec::new(),
+            heard: vec![0; agents],
+        };
+        Self { blocks: (0..count).map(block).collect(), listeners: vec![0; agents] }
+    }
+
+    /// Lays out the links of `round`.
+    pub fn lay(&mut self, schedule: &(impl Schedule + Sync), round: u32) {
+        if let [block] = self.blocks.as_mut_slice() {
+            block.lay(schedule, round);
+            std::mem::swap(&mut self.listeners, &mut block.heard);
+            return;
+        }
+        self.blocks.par_iter_mut().for_each(|block| block.lay(schedule, round));
+        self.listeners.fill(0);
+        for block in &self.blocks {
+            for (total, heard) in self.listeners.iter_mut().zip(&block.heard) {
+                *total += heard;
+            }
+        }
+    }
+
+    /// The blocks, so that each can be worked on by its own thread.
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// How many others hear each agent.
+    #[must_use]
+    pub fn listeners(&self) -> &[u32] {
+        &self.listeners
+    }
+
+    /// Directed links of this round.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.blocks.iter().map(|block| block.senders.len()).sum()
+    }
+}
+
+impl Block {
+    fn lay(&mut self, schedule: &impl Schedule, round: u32) {
+        self.ends.clear();
+        self.senders.clear();
+        self.heard.fill(0);
+        for agent in self.agents.clone() {
+            schedule.heard_by(agent, round, |sender| {
+                self.senders.push(sender as u32);
+                self.heard[sender] += 1;
+            });
+            self.ends.push(self.senders.len() as u32);
+        }
+    }
+
+    pub(super) fn agents(&self) -> Range<usize> {
+        self.agents.clone()
+    }
+
+    /// Each agent with the senders it hears.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let mut start = 0;
+        self.agents.clone().zip(&self.ends).map(move |(agent, &end)| {
+            let row = &self.senders[start..end as usize];
+            start = end as usize;
+            (agent, row)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_shared::graph::{Graph, Topology};
+
+    #[test]
+    fn blocks_hold_the_same_links_as_the_schedule() {
+        let topology = Topology::ErdosRenyi { edge_probability: 0.01 };
+        let graph = Graph { topology, agents: 1000, seed: 4 };
+        let mut links = Links::new(1000);
+        for round in 0..3 {
+            links.lay(&graph, round);
+            let mut listeners = vec![0; 1000];
+            for (agent, row) in links.blocks().iter().flat_map(Block::rows) {
+                let mut expected = Vec::new();
+                graph.heard_by(agent, round, |sender| expected.push(sender as u32));
+                assert_eq!(row, expected);
+                expected.iter().for_each(|&sender| listeners[sender as usize] += 1);
+            }
+            assert_eq!(links.listeners(), listeners);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a swarm looks like from outside.
+
+use crate::task::Task;
+use fabswarm_shared::problem::Shape;
+use fabswarm_shared::scalar::Scalar;
+
+/// One row of a run's metrics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metrics {
+    /// Rounds done.
+    pub round: u64,
+    /// Distance from the solution, relative: `mean_i ‖x_i − x*‖ / ‖x*‖` where x* is known, else the size of the
+    /// mean gradient relative to its start.
+    pub error: f64,
+    /// How far agents disagree: `√(mean_i ‖v_i − v̄‖²) / ‖v̄‖` over what they exchange.
+    pub consensus_error: f64,
+    /// How far trackers are from what they track: `‖Σt − Σd‖ / Σ‖d_i‖`.
+    pub tracking_defect: f64,
+    /// Root mean square of ‖x_i‖.
+    pub x_norm: f64,
+    /// Root mean square of ‖y_i‖.
+    pub y_norm: f64,
+    /// Root mean square of ‖z_i‖.
+    pub z_norm: f64,
+}
+
+/// Measures a swarm's packed states.
+#[derive(Clone, Debug)]
+pub struct Ruler {
+    shape: Shape,
+    solution: Option<Vec<f64>>,
+    first_gradient: Option<f64>,
+}
+
+/// Packed states of all agents, one agent after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct States<'a, S> {
+    /// Decisions.
+    pub v: &'a [S],
+    /// Trackers.
+    pub t: &'a [S],
+    /// Last gradients.
+    pub d: &'a [S],
+}
+
+impl Ruler {
+    /// A ruler for this task.
+    #[must_use]
+    pub fn new<S: Scalar>(task: &Task<S>) -> Self {
+        Self { shape: task.shape(), solution: task.solution().map(<[f64]>::to_vec), first_gradient: None }
+    }
+
+    /// Takes the present gradients as what later ones are compared with.
+    pub fn start<S: Scalar>(&mut self, states: States<'_, S>) {
+        self.first_gradient = Some(self.gradient_size(&states));
+    }
+
+    /// Measures the states after `round` rounds. Walks each state once, in the order of agents.
+    #[must_use]
+    pub fn measure<S: Scalar>(&self, round: u64, states: States<'_, S>) -> Metrics {
+        let words = self.shape.words();
+        let agents = (states.v.len() / words) as f64;
+        let mut sum = vec![0.0; words];
+        let mut squares = vec![0.0; words];
+        for v in states.v.chunks_exact(words) {
+            for ((sum, square), &word) in sum.iter_mut().zip(&mut squares).zip(v) {
+                let word = word.to_f64();
+                *sum += word;
+                *square += word * word;
+            }
+        }
+        let mut defect = vec![0.0; words];
+        let mut gradient_norms = 0.0;
+        for (t, d) in states.t.chunks_exact(words).zip(states.d.chunks_exact(words)) {
+            let mut norm = 0.0;
+            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
+                let d = d.to_f64();
+                *defect += t.to_f64() - d;
+                norm += d * d;
+            }
+            gradient_norms += norm.sqrt();
+        }
+
+        let exchanged = self.shape.exchanged();
+        let mean_square: f64 = sum[exchanged.clone()].iter().map(|sum| (sum / agents).powi(2)).sum();
+        let spread: f64 = squares[exchanged].iter().sum::<f64>() / agents - mean_square;
+        let defect = defect.iter().map(|defect| defect * defect).sum::<f64>().sqrt();
+        let (x, y, z) = self.shape.split(&squares);
+        let root_mean = |squares: &[f64]| (squares.iter().sum::<f64>() / agents).sqrt();
+        Metrics {
+            round,
+            error: self.error(&states),
+            consensus_error: ratio(spread.max(0.0).sqrt(), mean_square.sqrt()),
+            tracking_defect: ratio(defect, gradient_norms),
+            x_norm: root_mean(x),
+            y_norm: root_mean(y),
+            z_norm: root_mean(z),
+        }
+    }
+
+    fn error<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
+        let Some(solution) = &self.solution else {
+            return ratio(self.gradient_size(states), self.first_gradient.unwrap_or(0.0));
+        };
+        let words = self.shape.words();
+        let size = solution.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let distances: f64 = states
+            .v
+            .chunks_exact(words)
+            .map(|v| v.iter().zip(solution).map(|(x, best)| (x.to_f64() - best).powi(2)).sum::<f64>().sqrt())
+            .sum();
+        distances / (states.v.len() / words) as f64 / size
+    }
+
+    /// The size of the gradient of the whole swarm: its mean over what agents share, its root mean square over
+    /// what each keeps to itself.
+    fn gradient_size<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
+        let words = self.shape.words();
+        let agents = (states.d.len() / words) as f64;
+        let exchanged = self.shape.exchanged();
+        let mut mean = vec![0.0; words];
+        let mut local = 0.0;
+        for d in states.d.chunks_exact(words) {
+            for (mean, &d) in mean.iter_mut().zip(d) {
+                *mean += d.to_f64() / agents;
+            }
+            local += d[..exchanged.start].iter().map(|d| d.to_f64().powi(2)).sum::<f64>() / agents;
+        }
+        (mean[exchanged].iter().map(|mean| mean * mean).sum::<f64>() + local).sqrt()
+    }
+}
+
+/// `a / b`, and 0 where there is nothing to compare.
+fn ratio(a: f64, b: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { a / b }
+}

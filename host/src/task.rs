@@ -1,0 +1,121 @@
+//! The data of a problem for every agent of a swarm.
+//!
+//! `fabswarm_shared::problem` holds the mathematics and borrows its numbers; a [`Task`] draws and owns
+//! them. Everything follows from the scenario and its seed, so a board's data shard and the simulator's
+//! are the same bits.
+
+mod blobs;
+mod hyper_cleaning;
+mod hyper_tuning;
+mod policy_evaluation;
+mod ranking;
+mod sensor_trust;
+
+pub use policy_evaluation::{Chain, PolicyEvaluationData};
+
+use crate::scenario::{ProblemKind, Scenario};
+use fabswarm_shared::problem::{AnyProblem, Problem, Shape};
+use fabswarm_shared::scalar::Scalar;
+
+/// A named number that tells how well a swarm did at its task.
+pub type Score = (String, f64);
+
+/// The problem of a whole swarm.
+#[derive(Clone, Debug)]
+pub enum Task<S> {
+    /// See [`fabswarm_shared::problem::PolicyEvaluation`].
+    PolicyEvaluation(PolicyEvaluationData<S>),
+    /// See [`fabswarm_shared::problem::HyperTuning`].
+    HyperTuning(hyper_tuning::HyperTuningData<S>),
+    /// See [`fabswarm_shared::problem::HyperCleaning`].
+    HyperCleaning(hyper_cleaning::HyperCleaningData<S>),
+    /// See [`fabswarm_shared::problem::SensorTrust`].
+    SensorTrust(sensor_trust::SensorTrustData<S>),
+}
+
+impl<S: Scalar> Task<S> {
+    /// Draws the task that a scenario describes.
+    #[must_use]
+    pub fn draw(scenario: &Scenario) -> Self {
+        let (seed, agents) = (scenario.seed, scenario.swarm.agents);
+        match scenario.problem.kind {
+            ProblemKind::PolicyEvaluation => {
+                Self::PolicyEvaluation(PolicyEvaluationData::draw(&scenario.policy_evaluation, seed, agents))
+            }
+            ProblemKind::HyperTuning => {
+                Self::HyperTuning(hyper_tuning::HyperTuningData::draw(&scenario.hyper_tuning, seed, agents))
+            }
+            ProblemKind::HyperCleaning => Self::HyperCleaning(hyper_cleaning::HyperCleaningData::draw(
+                &scenario.hyper_cleaning,
+                seed,
+                agents,
+            )),
+            ProblemKind::SensorTrust => {
+                Self::SensorTrust(sensor_trust::SensorTrustData::draw(&scenario.sensor_trust, seed, agents))
+            }
+        }
+    }
+
+    /// One agent's share.
+    #[must_use]
+    #[inline]
+    pub fn problem(&self, agent: usize) -> AnyProblem<'_, S> {
+        match self {
+            Self::PolicyEvaluation(data) => AnyProblem::PolicyEvaluation(data.problem(agent)),
+            Self::HyperTuning(data) => AnyProblem::HyperTuning(data.problem(agent)),
+            Self::HyperCleaning(data) => AnyProblem::HyperCleaning(data.problem(agent)),
+            Self::SensorTrust(data) => AnyProblem::SensorTrust(data.problem(agent)),
+        }
+    }
+
+    /// Sizes of every agent's decision.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.problem(0).shape()
+    }
+
+    /// Writes the decision that every agent starts from.
+    pub fn start(&self, v: &mut [S]) {
+        v.fill(S::ZERO);
+        if let Self::HyperTuning(data) = self {
+            v[0] = data.initial_tau;
+        }
+    }
+
+    /// The optimal x, where it is known in closed form.
+    #[must_use]
+    pub fn solution(&self) -> Option<&[f64]> {
+        match self {
+            Self::PolicyEvaluation(data) => Some(data.solution()),
+            _ => None,
+        }
+    }
+
+    /// How well packed decisions of all agents do, in the task's own terms.
+    #[must_use]
+    pub fn scores(&self, decisions: &[S]) -> Vec<Score> {
+        match self {
+            Self::PolicyEvaluation(_) => Vec::new(),
+            Self::HyperTuning(data) => data.scores(decisions),
+            Self::HyperCleaning(data) => data.scores(decisions),
+            Self::SensorTrust(data) => data.scores(decisions),
+        }
+    }
+}
+
+/// Converts drawn numbers to the precision of the agents.
+fn converted<S: Scalar>(values: impl IntoIterator<Item = f64>) -> Vec<S> {
+    values.into_iter().map(S::from_f64).collect()
+}
+
+/// The mean of one part of every agent's packed decision.
+fn mean_part<S: Scalar>(decisions: &[S], shape: Shape, part: std::ops::Range<usize>) -> Vec<S> {
+    let agents = decisions.len() / shape.words();
+    let mut mean = vec![0.0; part.len()];
+    for decision in decisions.chunks_exact(shape.words()) {
+        for (mean, &word) in mean.iter_mut().zip(&decision[part.clone()]) {
+            *mean += word.to_f64() / agents as f64;
+        }
+    }
+    converted(mean)
+}

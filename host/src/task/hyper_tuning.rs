@@ -1,0 +1,55 @@
+//! Hyper-parameter tuning on Gaussian blobs.
+
+use super::blobs::{Blobs, Owned, Shard};
+use super::{Score, mean_part};
+use crate::scenario;
+use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
+use fabswarm_shared::scalar::Scalar;
+
+/// Every agent's samples.
+#[derive(Clone, Debug)]
+pub struct HyperTuningData<S> {
+    shards: Vec<Shard<S>>,
+    test: Owned<S>,
+    classes: Classes,
+    pub(super) initial_tau: S,
+}
+
+impl<S: Scalar> HyperTuningData<S> {
+    pub(super) fn draw(parameters: &scenario::HyperTuning, seed: u64, agents: usize) -> Self {
+        let blobs = Blobs {
+            features: parameters.features,
+            classes: parameters.classes,
+            train_samples: parameters.train_samples,
+            validation_samples: parameters.validation_samples,
+            corruption: parameters.corruption,
+            seed,
+        };
+        Self {
+            shards: blobs.shards(agents),
+            test: blobs.test(),
+            classes: Classes(parameters.classes),
+            initial_tau: S::from_f64(parameters.initial_tau),
+        }
+    }
+
+    #[inline]
+    pub(super) fn problem(&self, agent: usize) -> HyperTuning<'_, S> {
+        let shard = &self.shards[agent];
+        HyperTuning {
+            train: shard.train.samples(),
+            validation: shard.validation.samples(),
+            classes: self.classes,
+        }
+    }
+
+    pub(super) fn scores(&self, decisions: &[S]) -> Vec<Score> {
+        let shape = self.problem(0).shape();
+        let tau = mean_part(decisions, shape, 0..1);
+        let model = mean_part(decisions, shape, 1..1 + shape.y);
+        vec![
+            ("tau".into(), tau[0].to_f64()),
+            ("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())),
+        ]
+    }
+}

@@ -1,0 +1,157 @@
+//! Random Markov chains, as in the paper's reinforcement-learning task.
+
+use super::converted;
+use crate::scenario;
+use fabswarm_shared::problem::PolicyEvaluation;
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::scalar::Scalar;
+use nalgebra::{DMatrix, DVector};
+
+/// Features and transitions that all agents share, and each agent's own rewards.
+#[derive(Clone, Debug)]
+pub struct PolicyEvaluationData<S> {
+    features: Vec<S>,
+    successors: Vec<S>,
+    rewards: Vec<S>,
+    states: usize,
+    upper_weight: S,
+    lower_weight: S,
+    regularisation: S,
+    reward_noise: S,
+    seed: u64,
+    solution: Vec<f64>,
+}
+
+/// A policy-evaluation problem in double precision, before it is given to agents.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Φ, states × features.
+    pub features: DMatrix<f64>,
+    /// P, states × states.
+    pub transitions: DMatrix<f64>,
+    /// r_i, states × agents.
+    pub rewards: DMatrix<f64>,
+    /// γ.
+    pub discount: f64,
+    /// τ.
+    pub regularisation: f64,
+    /// c_f.
+    pub upper_weight: f64,
+    /// c_g.
+    pub lower_weight: f64,
+    /// ω.
+    pub reward_noise: f64,
+    /// What noise is drawn from.
+    pub seed: u64,
+}
+
+impl Chain {
+    /// Φ uniform, P uniform with normalised rows, rewards uniform.
+    fn draw(parameters: &scenario::PolicyEvaluation, seed: u64, agents: usize) -> Self {
+        let (states, features) = (parameters.states, parameters.features);
+        let mut common = Stream::new(seed, u32::MAX, 0, Purpose::Problem);
+        let features = DMatrix::from_fn(states, features, |_, _| common.uniform_f64());
+        let mut transitions = DMatrix::from_fn(states, states, |_, _| common.uniform_f64());
+        for mut row in transitions.row_iter_mut() {
+            let sum = row.sum();
+            row /= sum;
+        }
+        let mut rewards = DMatrix::zeros(states, agents);
+        for (agent, mut column) in rewards.column_iter_mut().enumerate() {
+            let mut own = Stream::new(seed, agent as u32, 0, Purpose::Problem);
+            column.apply(|reward| *reward = own.uniform_f64());
+        }
+        Self {
+            features,
+            transitions,
+            rewards,
+            discount: parameters.discount,
+            regularisation: parameters.regularisation,
+            upper_weight: parameters.upper_weight,
+            lower_weight: parameters.lower_weight,
+            reward_noise: parameters.reward_noise,
+            seed,
+        }
+    }
+
+    /// N = γPΦ.
+    fn successors(&self) -> DMatrix<f64> {
+        self.discount * &self.transitions * &self.features
+    }
+
+    /// `x* = (c_f·DᵀD + τI)⁻¹ c_f·Dᵀr̄` with `D = Φ − N`; zero where that matrix is singular.
+    #[must_use]
+    pub fn solution(&self) -> DVector<f64> {
+        let gap = &self.features - self.successors();
+        let mean_reward = self.rewards.column_mean();
+        let normal = self.upper_weight * gap.transpose() * &gap
+            + self.regularisation * DMatrix::identity(gap.ncols(), gap.ncols());
+        let right = self.upper_weight * gap.transpose() * mean_reward;
+        normal.cholesky().map_or_else(|| DVector::zeros(right.len()), |factors| factors.solve(&right))
+    }
+}
+
+impl<S: Scalar> PolicyEvaluationData<S> {
+    pub(super) fn draw(parameters: &scenario::PolicyEvaluation, seed: u64, agents: usize) -> Self {
+        Self::new(&Chain::draw(parameters, seed, agents))
+    }
+
+    /// Hands a chain to its agents.
+    #[must_use]
+    pub fn new(chain: &Chain) -> Self {
+        Self {
+            features: converted(chain.features.iter().copied()),
+            successors: converted(chain.successors().iter().copied()),
+            rewards: converted(chain.rewards.iter().copied()),
+            states: chain.features.nrows(),
+            upper_weight: S::from_f64(chain.upper_weight),
+            lower_weight: S::from_f64(chain.lower_weight),
+            regularisation: S::from_f64(chain.regularisation),
+            reward_noise: S::from_f64(chain.reward_noise),
+            seed: chain.seed,
+            solution: chain.solution().iter().copied().collect(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn problem(&self, agent: usize) -> PolicyEvaluation<'_, S> {
+        PolicyEvaluation {
+            features: &self.features,
+            successors: &self.successors,
+            rewards: &self.rewards[agent * self.states..][..self.states],
+            upper_weight: self.upper_weight,
+            lower_weight: self.lower_weight,
+            regularisation: self.regularisation,
+            reward_noise: self.reward_noise,
+            seed: self.seed,
+        }
+    }
+
+    /// The optimal x.
+    #[must_use]
+    pub fn solution(&self) -> &[f64] {
+        &self.solution
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use fabswarm_shared::problem::Problem;
+
+    // At x*, with y = r̄ + Nx*, the upper function's total derivative in x vanishes.
+    #[test]
+    fn the_closed_form_is_a_stationary_point() {
+        let scenario = Scenario::default();
+        let chain = Chain::draw(&scenario.policy_evaluation, 5, 4);
+        let x = chain.solution();
+        let successors = chain.successors();
+        let y = chain.rewards.column_mean() + &successors * &x;
+        let data = PolicyEvaluationData::<f64>::new(&chain);
+        let (mut dx, mut dy) = (vec![0.0; 5], vec![0.0; 20]);
+        data.problem(0).upper_gradient(x.as_slice(), y.as_slice(), &mut dx, &mut dy, &mut []);
+        let total = DVector::from_vec(dx) + successors.transpose() * DVector::from_vec(dy);
+        assert!(total.norm() < 1e-12, "{total}");
+    }
+}

@@ -1,0 +1,141 @@
+//! A field, drones that read it, and sensors that lie.
+
+use super::ranking::{area_under_curve, mean};
+use super::{Score, converted, mean_part};
+use crate::scenario;
+use fabswarm_shared::problem::{Problem, Readings, SensorTrust};
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::scalar::Scalar;
+
+/// How far an agent roams from its own place, where the field spans [-1, 1]².
+const ROAM: f64 = 0.6;
+/// The field is judged on a grid of this many points a side.
+const GRID: usize = 12;
+
+#[derive(Clone, Debug)]
+struct Log<S> {
+    basis: Vec<S>,
+    values: Vec<S>,
+}
+
+impl<S> Log<S> {
+    fn readings(&self) -> Readings<'_, S> {
+        Readings { basis: &self.basis, values: &self.values }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Drone<S> {
+    readings: Log<S>,
+    sensor_of: Vec<u8>,
+    calibrated: Log<S>,
+    is_faulty: Vec<bool>,
+}
+
+/// Every agent's sensors and readings, and the field they read.
+#[derive(Clone, Debug)]
+pub struct SensorTrustData<S> {
+    drones: Vec<Drone<S>>,
+    field: Vec<f64>,
+    sensors: usize,
+    regularisation: S,
+}
+
+/// The first `count` monomials in the coordinates: 1, p, q, p², pq, q², …
+fn monomials(p: f64, q: f64, count: usize) -> Vec<f64> {
+    (0..)
+        .flat_map(|degree| (0..=degree).map(move |power| p.powi(degree - power) * q.powi(power)))
+        .take(count)
+        .collect()
+}
+
+fn value_at(field: &[f64], basis: &[f64]) -> f64 {
+    field.iter().zip(basis).map(|(coefficient, basis)| coefficient * basis).sum()
+}
+
+impl<S: Scalar> SensorTrustData<S> {
+    pub(super) fn draw(parameters: &scenario::SensorTrust, seed: u64, agents: usize) -> Self {
+        let mut common = Stream::new(seed, u32::MAX, 0, Purpose::Problem);
+        let field: Vec<f64> = (0..parameters.basis).map(|_| common.gaussian_f64()).collect();
+        let drone = |agent: usize| {
+            let mut stream = Stream::new(seed, agent as u32, 0, Purpose::Problem);
+            let home = [2.0 * stream.uniform_f64() - 1.0, 2.0 * stream.uniform_f64() - 1.0];
+            let read = |log: &mut Log<S>, bias: f64, stream: &mut Stream| {
+                let mut place =
+                    |home: f64| (home + ROAM * (2.0 * stream.uniform_f64() - 1.0)).clamp(-1.0, 1.0);
+                let basis = monomials(place(home[0]), place(home[1]), field.len());
+                let value = value_at(&field, &basis) + bias + parameters.noise * stream.gaussian_f64();
+                log.basis.extend(converted::<S>(basis));
+                log.values.push(S::from_f64(value));
+            };
+            let mut drone = Drone {
+                readings: Log { basis: Vec::new(), values: Vec::new() },
+                sensor_of: Vec::new(),
+                calibrated: Log { basis: Vec::new(), values: Vec::new() },
+                is_faulty: Vec::new(),
+            };
+            for sensor in 0..parameters.sensors {
+                let faulty = stream.uniform_f64() < parameters.faulty_share;
+                let sign = if stream.uniform_f64() < 0.5 { -1.0 } else { 1.0 };
+                let bias = if faulty { sign * parameters.fault_bias } else { 0.0 };
+                for _ in 0..parameters.readings_per_sensor {
+                    read(&mut drone.readings, bias, &mut stream);
+                    drone.sensor_of.push(sensor as u8);
+                }
+                drone.is_faulty.push(faulty);
+            }
+            for _ in 0..parameters.calibrated_readings {
+                read(&mut drone.calibrated, 0.0, &mut stream);
+            }
+            drone
+        };
+        Self {
+            drones: (0..agents).map(drone).collect(),
+            sensors: parameters.sensors,
+            regularisation: S::from_f64(parameters.regularisation),
+            field,
+        }
+    }
+
+    #[inline]
+    pub(super) fn problem(&self, agent: usize) -> SensorTrust<'_, S> {
+        let drone = &self.drones[agent];
+        SensorTrust {
+            readings: drone.readings.readings(),
+            sensor_of: &drone.sensor_of,
+            sensors: self.sensors,
+            calibrated: drone.calibrated.readings(),
+            regularisation: self.regularisation,
+        }
+    }
+
+    pub(super) fn scores(&self, decisions: &[S]) -> Vec<Score> {
+        let shape = self.problem(0).shape();
+        let (mut sound, mut faulty) = (Vec::new(), Vec::new());
+        for (decision, drone) in decisions.chunks_exact(shape.words()).zip(&self.drones) {
+            for (trust, &is_faulty) in decision[..shape.x].iter().zip(&drone.is_faulty) {
+                let trust = trust.sigmoid().to_f64();
+                if is_faulty { faulty.push(trust) } else { sound.push(trust) }
+            }
+        }
+        let estimate: Vec<f64> =
+            mean_part(decisions, shape, shape.x..shape.x + shape.y).into_iter().map(Scalar::to_f64).collect();
+        vec![
+            ("field_rms_error".into(), self.rms_error(&estimate)),
+            ("mean_trust_in_sound_sensors".into(), mean(&sound)),
+            ("mean_trust_in_faulty_sensors".into(), mean(&faulty)),
+            ("auc_of_finding_faulty_sensors".into(), area_under_curve(&faulty, &sound)),
+        ]
+    }
+
+    fn rms_error(&self, estimate: &[f64]) -> f64 {
+        let side = |step: usize| 2.0 * step as f64 / (GRID - 1) as f64 - 1.0;
+        let squares: f64 = (0..GRID * GRID)
+            .map(|cell| {
+                let basis = monomials(side(cell / GRID), side(cell % GRID), self.field.len());
+                (value_at(&self.field, &basis) - value_at(estimate, &basis)).powi(2)
+            })
+            .sum();
+        (squares / (GRID * GRID) as f64).sqrt()
+    }
+}

@@ -1,0 +1,148 @@
+//! A run from scenario to summary.
+
+mod build;
+mod progress;
+
+pub use build::{BuildError, build};
+pub use progress::Progress;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::record::{self, Recorder, StoppedBecause, Summary};
+use crate::scenario::Scenario;
+use crate::swarm::{Diverged, Swarm};
+
+/// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
+const ONE_PERCENT: f64 = 0.01;
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it came to.
+    pub summary: Summary,
+    /// What broke, if the swarm diverged.
+    pub diverged: Option<Diverged>,
+    /// Whether it did what the scenario asked.
+    pub is_success: bool,
+}
+
+/// Steps `swarm` until the scenario's goal, its last round, divergence or `interrupted`, and records it.
+///
+/// # Errors
+/// When the run folder can no longer be written.
+pub fn run(
+    scenario: &Scenario,
+    swarm: &mut dyn Swarm,
+    recorder: &mut Recorder,
+    progress: &mut Progress,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, record::Error> {
+    let started = Instant::now();
+    let mut goal = Goal::new(scenario);
+    let mut diverged = None;
+    let first = swarm.metrics();
+    let mut last = first;
+    recorder.record(first)?;
+    goal.look_at(first.round, first.error);
+
+    let stopped_because = loop {
+        let round = swarm.round();
+        if goal.is_reached(round) {
+            break StoppedBecause::Converged;
+        }
+        if round >= scenario.swarm.rounds {
+            break StoppedBecause::MaxRounds;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break StoppedBecause::Interrupted;
+        }
+        if let Err(error) = swarm.step() {
+            diverged = Some(error);
+            break StoppedBecause::Diverged;
+        }
+        let round = swarm.round();
+        if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
+            last = swarm.metrics();
+            recorder.record(last)?;
+            goal.look_at(round, last.error);
+        }
+        progress.show(round, last.error);
+    };
+    progress.clear();
+
+    let rounds = swarm.round();
+    // A run that ends between two rows still ends with the state it ended in.
+    if last.round != rounds && diverged.is_none() {
+        last = swarm.metrics();
+        recorder.record(last)?;
+        goal.look_at(rounds, last.error);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let counts = swarm.counts();
+    let summary = Summary {
+        version: env!("CARGO_PKG_VERSION"),
+        problem: scenario.problem.kind.word(),
+        algorithm: scenario.algorithm.kind.word(),
+        topology: scenario.network.topology.word(),
+        agents: scenario.swarm.agents,
+        seed: scenario.seed,
+        stopped_because,
+        rounds,
+        rounds_to_one_percent: goal.one_percent,
+        final_relative_error: last.error,
+        consensus_error: last.consensus_error,
+        tracking_defect: last.tracking_defect,
+        seconds,
+        rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
+        frames_sent: counts.sent,
+        frames_lost: counts.lost,
+        frames_refused: counts.refused,
+        task: swarm.scores().into_iter().collect(),
+    };
+    let is_success = match stopped_because {
+        StoppedBecause::Converged => true,
+        StoppedBecause::MaxRounds => {
+            scenario.stop.error_below == 0.0 || last.error < scenario.stop.error_below
+        }
+        StoppedBecause::Interrupted | StoppedBecause::Diverged => false,
+    };
+    Ok(Outcome { summary, diverged, is_success })
+}
+
+/// What the scenario waits for: an error that stays below its limit for a number of rounds.
+struct Goal {
+    error_below: f64,
+    extra_rounds: u64,
+    below_since: Option<u64>,
+    one_percent: Option<u64>,
+}
+
+impl Goal {
+    fn new(scenario: &Scenario) -> Self {
+        Self {
+            error_below: scenario.stop.error_below,
+            extra_rounds: scenario.stop.extra_rounds,
+            below_since: None,
+            one_percent: None,
+        }
+    }
+
+    fn look_at(&mut self, round: u64, error: f64) {
+        if error < ONE_PERCENT {
+            self.one_percent.get_or_insert(round);
+        }
+        if error < self.error_below {
+            self.below_since.get_or_insert(round);
+        } else {
+            self.below_since = None;
+        }
+    }
+
+    fn is_reached(&self, round: u64) -> bool {
+        self.below_since.is_some_and(|since| round >= since + self.extra_rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Shows how far a run is, without slowing it down.
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on a terminal, a line now and then elsewhere.
+#[derive(Debug)]
+pub struct Progress {
+    sink: Sink,
+    shown: Instant,
+    shown_round: u64,
+    every: Duration,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Bar(ProgressBar),
+    Lines { most_rounds: u64 },
+    Nothing,
+}
+
+impl Progress {
+    /// Progress on standard error.
+    pub fn on_stderr(most_rounds: u64) -> Self {
+        if !stderr().is_terminal() {
+            return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10));
+        }
+        let bar = ProgressBar::new(most_rounds);
+        let style = ProgressStyle::with_template("{bar:30} round {human_pos}/{human_len}  {msg}  {elapsed}")
+            .expect("a fixed template is valid");
+        bar.set_style(style.progress_chars("━╸─"));
+        Self::new(Sink::Bar(bar), Duration::from_millis(100))
+    }
+
+    /// No progress at all.
+    pub fn silent() -> Self {
+        Self::new(Sink::Nothing, Duration::MAX)
+    }
+
+    fn new(sink: Sink, every: Duration) -> Self {
+        Self { sink, shown: Instant::now(), shown_round: 0, every }
+    }
+
+    /// Takes note of the present round; most calls return at once.
+    pub fn show(&mut self, round: u64, error: f64) {
+        let elapsed = self.shown.elapsed();
+        if elapsed < self.every {
+            return;
+        }
+        let rate = (round - self.shown_round) as f64 / elapsed.as_secs_f64();
+        match &self.sink {
+            Sink::Bar(bar) => {
+                bar.set_position(round);
+                bar.set_message(format!("{rate:.0} rounds/s  error {error:.2e}"));
+            }
+            Sink::Lines { most_rounds } => {
+                eprintln!("round {round} of at most {most_rounds}, {rate:.0} rounds/s, error {error:.2e}");
+            }
+            Sink::Nothing => {}
+        }
+        (self.shown, self.shown_round) = (Instant::now(), round);
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn clear(&mut self) {
+        if let Sink::Bar(bar) = &self.sink {
+            bar.finish_and_clear();
+        }
+    }
+}

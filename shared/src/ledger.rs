@@ -1,0 +1,343 @@
+//! The broadcast ledger: a push that survives real radios.
+//!
+//! A radio loses frames after their sender has fixed its weights, and with them the tracking mass they carried. So
+//! mass is never sent. Agent j, which up to `a_j` others may hear, keeps a running sum σ_j of *one* share, the same for
+//! each of its audience, and broadcasts the sum:
+//!
+//! $$s_j = \tfrac{1-\kappa}{a_j}\,t_j,\qquad \sigma_j \leftarrow \sigma_j + s_j,\qquad t_j \leftarrow t_j - a_j s_j$$
+//!
+//! Whoever hears it takes what it has not taken yet: $t_i \leftarrow t_i + \sigma_j - \rho_{ij}$, $\rho_{ij} \leftarrow
+//! \sigma_j$. A lost frame is mass that waits for the next one; loss, delay, duplication and links that come and go are all
+//! the same. It is FAB with $b_{jj} = \kappa$ and $b_{ij} = (1-\kappa)/a_j$ over links with delay, and conserves
+//!
+//! $$\sum_i t_i + \sum_j \sum_{i \in \text{audience}(j)} (\sigma_j - \rho_{ij}) = \sum_i d_i.$$
+//!
+//! In [`Exact`] arithmetic trackers are integers and σ wraps, so the invariant holds with `==` whatever the air does. A
+//! share is the whole part of an accumulator that carries its remainder; without that carry small trackers would never
+//! move. [`Float`] is the same in `f32`, whose σ drifts as it grows.
+
+use crate::problem::Shape;
+use crate::fab::Steps;
+
+/// Bits behind the point of an exact tracker: one is 2²⁰.
+pub const POINT: u32 = 20;
+
+const ONE: f32 = (1u32 << POINT) as f32;
+
+/// Bits behind the point of a share's weight.
+const WEIGHT_POINT: u32 = 31;
+
+/// A gradient is not a finite number, or too large for an exact tracker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// Which word.
+    pub word: usize,
+}
+
+/// What an agent gives away each round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Giving {
+    audience: u32,
+    weight: f32,
+    /// `weight` with [`WEIGHT_POINT`] bits behind the point.
+    fixed_weight: i64,
+}
+
+impl Giving {
+    /// Keeps κ of the tracker and gives the rest to `audience` others in equal shares; keeps all where there are none.
+    #[must_use]
+    pub fn new(self_weight: f32, audience: u32) -> Self {
+        let kept = f64::from(self_weight).clamp(0.0, 1.0);
+        let weight = if audience == 0 { 0.0 } else { (1.0 - kept) / f64::from(audience) };
+        Self {
+            audience,
+            weight: weight as f32,
+            fixed_weight: libm::round(weight * f64::from(1u32 << WEIGHT_POINT)) as i64,
+        }
+    }
+
+    /// How many may ever hear this agent.
+    #[must_use]
+    pub const fn audience(&self) -> u32 {
+        self.audience
+    }
+}
+
+/// How a ledger counts.
+pub trait Arithmetic {
+    /// A tracker's word.
+    type Word: Copy + Default + PartialEq + core::fmt::Debug + Send + Sync + 'static;
+    /// What a share leaves over.
+    type Carry: Copy + Default + core::fmt::Debug + Send + Sync + 'static;
+    /// Whether σ is modular, so that a few of its bits may be enough.
+    const IS_MODULAR: bool;
+
+    /// A word as it travels.
+    fn to_wire(word: Self::Word) -> i32;
+    /// A word that travelled.
+    fn from_wire(wire: i32) -> Self::Word;
+    /// The value of a word.
+    fn value(word: Self::Word) -> f32;
+
+    /// The size of the largest share that [`Arithmetic::give`] would take now, as it travels.
+    fn largest_share(giving: &Giving, tracker: &[Self::Word]) -> u32;
+
+    /// `s = w·t`, `σ += s`, `t −= a·s`, with shares that are multiples of 2^`granularity` (exact arithmetic only).
+    fn give(
+        giving: &Giving,
+        granularity: u8,
+        tracker: &mut [Self::Word],
+        carry: &mut [Self::Carry],
+        sigma: &mut [Self::Word],
+    );
+
+    /// `t += σ − ρ`, `ρ = σ`.
+    fn take(sigma: &[Self::Word], rho: &mut [Self::Word], tracker: &mut [Self::Word]);
+
+    /// `t += d⁺ − d`, `d = d⁺`.
+    ///
+    /// # Errors
+    /// Where a gradient does not fit; nothing is changed then.
+    fn track(newest: &[f32], gradient: &mut [Self::Word], tracker: &mut [Self::Word]) -> Result<(), OutOfRange>;
+}
+
+/// Integers of 2⁻²⁰ each. Addition wraps.
+#[derive(Clone, Copy, Debug)]
+pub struct Exact;
+
+/// Single precision.
+#[derive(Clone, Copy, Debug)]
+pub struct Float;
+
+impl Arithmetic for Exact {
+    type Word = i32;
+    type Carry = i64;
+    const IS_MODULAR: bool = true;
+
+    #[inline]
+    fn to_wire(word: i32) -> i32 {
+        word
+    }
+
+    #[inline]
+    fn from_wire(wire: i32) -> i32 {
+        wire
+    }
+
+    #[inline]
+    fn value(word: i32) -> f32 {
+        word as f32 * (1.0 / ONE)
+    }
+
+    fn largest_share(giving: &Giving, tracker: &[i32]) -> u32 {
+        let largest = tracker.iter().map(|word| word.unsigned_abs()).max().unwrap_or(0);
+        ((i64::from(largest) * giving.fixed_weight) >> WEIGHT_POINT) as u32 + 1
+    }
+
+    #[inline]
+    fn give(giving: &Giving, granularity: u8, tracker: &mut [i32], carry: &mut [i64], sigma: &mut [i32]) {
+        let granularity = u32::from(granularity.min(24));
+        let point = WEIGHT_POINT + granularity;
+        for ((t, carry), sigma) in tracker.iter_mut().zip(carry).zip(sigma) {
+            let due = *carry + i64::from(*t) * giving.fixed_weight;
+            let share = due >> point;
+            *carry = due - (share << point);
+            let share = (share << granularity) as i32;
+            *sigma = sigma.wrapping_add(share);
+            *t = t.wrapping_sub(share.wrapping_mul(giving.audience as i32));
+        }
+    }
+
+    #[inline]
+    fn take(sigma: &[i32], rho: &mut [i32], tracker: &mut [i32]) {
+        for ((t, rho), &sigma) in tracker.iter_mut().zip(rho).zip(sigma) {
+            *t = t.wrapping_add(sigma.wrapping_sub(*rho));
+            *rho = sigma;
+        }
+    }
+
+    #[inline]
+    fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), OutOfRange> {
+        const LIMIT: f32 = (i32::MAX / 2) as f32;
+        // A NaN fails the comparison too.
+        if let Some(word) = newest.iter().position(|&new| !((new * ONE).abs() < LIMIT)) {
+            return Err(OutOfRange { word });
+        }
+        for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
+            let new = round(new * ONE);
+            *t = t.wrapping_add(new.wrapping_sub(*d));
+            *d = new;
+        }
+        Ok(())
+    }
+}
+
+/// The nearest integer, halves away from zero; a cast and no call, as every target has one.
+#[inline]
+fn round(value: f32) -> i32 {
+    (value + if value < 0.0 { -0.5 } else { 0.5 }) as i32
+}
+
+impl Arithmetic for Float {
+    type Word = f32;
+    type Carry = ();
+    const IS_MODULAR: bool = false;
+
+    #[inline]
+    fn to_wire(word: f32) -> i32 {
+        word.to_bits() as i32
+    }
+
+    #[inline]
+    fn from_wire(wire: i32) -> f32 {
+        f32::from_bits(wire as u32)
+    }
+
+    #[inline]
+    fn value(word: f32) -> f32 {
+        word
+    }
+
+    fn largest_share(_: &Giving, _: &[f32]) -> u32 {
+        u32::MAX
+    }
+
+    #[inline]
+    fn give(giving: &Giving, _: u8, tracker: &mut [f32], _: &mut [()], sigma: &mut [f32]) {
+        for (t, sigma) in tracker.iter_mut().zip(sigma) {
+            let share = *t * giving.weight;
+            *sigma += share;
+            *t -= share * giving.audience as f32;
+        }
+    }
+
+    #[inline]
+    fn take(sigma: &[f32], rho: &mut [f32], tracker: &mut [f32]) {
+        for ((t, rho), &sigma) in tracker.iter_mut().zip(rho).zip(sigma) {
+            *t += sigma - *rho;
+            *rho = sigma;
+        }
+    }
+
+    #[inline]
+    fn track(newest: &[f32], gradient: &mut [f32], tracker: &mut [f32]) -> Result<(), OutOfRange> {
+        if let Some(word) = newest.iter().position(|new| !new.is_finite()) {
+            return Err(OutOfRange { word });
+        }
+        crate::fab::track(newest, gradient, tracker);
+        Ok(())
+    }
+}
+
+/// `v −= η_v·t_v` over the exchanged words of a packed decision.
+#[inline]
+pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::Word], exchanged: &mut [f32]) {
+    let shared_x = if shape.x_is_local { 0 } else { shape.x };
+    let steps = [(steps.x, 0..shared_x), (steps.y, shared_x..shared_x + shape.y), (steps.z, shared_x + shape.y..tracker.len())];
+    for (step, part) in steps {
+        for (v, &t) in exchanged[part.clone()].iter_mut().zip(&tracker[part]) {
+            *v -= step * A::value(t);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    proptest! {
+        /// Three agents that hear each other at random: no lsb is ever lost.
+        #[test]
+        fn exact_mass_is_conserved(
+            kappa in 0.0..1.0f32,
+            start in prop::array::uniform3(-1_000_000_000..1_000_000_000i32),
+            rounds in prop::collection::vec((any::<[bool; 9]>(), 0u8..12), 1..200),
+        ) {
+            let giving = Giving::new(kappa, 2);
+            let (mut t, d) = (start.map(|t| [t]), start);
+            let (mut carry, mut sigma, mut rho) = ([[0i64]; 3], [[0i32]; 3], [[[0i32]; 3]; 3]);
+            for (heard, granularity) in rounds {
+                for j in 0..3 {
+                    Exact::give(&giving, granularity, &mut t[j], &mut carry[j], &mut sigma[j]);
+                }
+                for i in 0..3 {
+                    for j in 0..3 {
+                        if i != j && heard[3 * i + j] {
+                            Exact::take(&sigma[j], &mut rho[i][j], &mut t[i]);
+                        }
+                    }
+                }
+                let mut mass = 0i32;
+                for i in 0..3 {
+                    mass = mass.wrapping_add(t[i][0]);
+                    for j in 0..3 {
+                        if i != j {
+                            mass = mass.wrapping_add(sigma[j][0].wrapping_sub(rho[i][j][0]));
+                        }
+                    }
+                }
+                prop_assert_eq!(mass, d.iter().fold(0i32, |sum, &d| sum.wrapping_add(d)));
+            }
+        }
+
+        #[test]
+        fn shares_are_multiples_of_the_granularity_and_of_the_promised_size(
+            kappa in 0.0..1.0f32, audience in 1u32..20, t: i32, g in 0u8..20,
+        ) {
+            let giving = Giving::new(kappa, audience);
+            let t = t / 64;
+            let largest = Exact::largest_share(&giving, &[t]);
+            let (mut tracker, mut carry, mut sigma) = ([t], [0], [0]);
+            Exact::give(&giving, g, &mut tracker, &mut carry, &mut sigma);
+            prop_assert_eq!(sigma[0] & ((1 << g) - 1), 0);
+            prop_assert!(sigma[0].unsigned_abs() <= largest + (1 << g));
+        }
+    }
+
+    #[test]
+    fn the_carry_moves_what_is_smaller_than_a_share() {
+        let giving = Giving::new(0.98, 9);
+        let (mut t, mut carry, mut sigma) = ([10], [0], [0]);
+        for _ in 0..1000 {
+            Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+        }
+        assert!(t[0] < 10 && sigma[0] > 0, "{t:?} {sigma:?}");
+    }
+
+    #[test]
+    fn an_audience_of_none_keeps_everything() {
+        let giving = Giving::new(0.5, 0);
+        let (mut t, mut carry, mut sigma) = ([1000], [0], [0]);
+        Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+        assert_eq!((t, sigma), ([1000], [0]));
+    }
+
+    #[test]
+    fn gradients_out_of_range_are_named_and_change_nothing() {
+        for bad in [f32::NAN, f32::INFINITY, 3000.0, -3000.0] {
+            let (mut d, mut t) = ([5, 5], [7, 7]);
+            assert_eq!(Exact::track(&[1.0, bad], &mut d, &mut t), Err(OutOfRange { word: 1 }));
+            assert_eq!((d, t), ([5, 5], [7, 7]));
+        }
+    }
+
+    #[test]
+    fn both_arithmetics_agree_to_rounding() {
+        let giving = Giving::new(0.9, 3);
+        let values: Vec<f32> = (0..5).map(|i| i as f32 * 0.3 - 0.7).collect();
+        let (mut d, mut t, mut carry, mut sigma) = (vec![0; 5], vec![0; 5], vec![0; 5], vec![0; 5]);
+        Exact::track(&values, &mut d, &mut t).unwrap();
+        Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+        let (mut fd, mut ft, mut fsigma) = (vec![0.0; 5], vec![0.0; 5], vec![0.0; 5]);
+        Float::track(&values, &mut fd, &mut ft).unwrap();
+        Float::give(&giving, 0, &mut ft, &mut [(); 5], &mut fsigma);
+        for i in 0..5 {
+            assert!((Exact::value(t[i]) - ft[i]).abs() < 1e-5);
+            assert!((Exact::value(sigma[i]) - fsigma[i]).abs() < 1e-5);
+        }
+    }
+}

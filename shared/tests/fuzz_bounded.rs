@@ -1,0 +1,214 @@
+//! A million random and mutated inputs into every parser: the fuzz targets of `fuzz/`, where no fuzzer is at hand.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fabswarm_shared::wire::fragment::Fragmenter;
+use fabswarm_shared::wire::frame::{Data, Frame, Hello, Members, SCHEMA};
+use fabswarm_shared::wire::payload::{Encoder, Width};
+use fabswarm_shared::wire::seal::{Key, Sealer, Storage, StorageFault};
+use fabswarm_shared::wire::stream;
+
+#[path = "../../fuzz/src/targets.rs"]
+#[allow(unreachable_pub, reason = "public in the fuzz crate")]
+mod targets;
+
+const INPUTS: u32 = 1_000_000;
+
+#[test]
+fn frame() {
+    bombard("frame", targets::frame);
+}
+
+#[test]
+fn stream() {
+    bombard("stream", targets::stream);
+}
+
+#[test]
+fn fragment() {
+    bombard("fragment", targets::fragment);
+}
+
+#[test]
+fn seal() {
+    let key = Key::new(&targets::KEY);
+    bombard("seal", |bytes| targets::seal(bytes, &key));
+}
+
+#[test]
+fn payload() {
+    bombard("payload", targets::payload);
+}
+
+/// Half random bytes, half seeds with a few changes. Every seed must get through, or the mutants would only test the door.
+fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
+    let seeds = seeds(name);
+    assert!(!seeds.is_empty(), "no seeds for {name}");
+    for (path, seed) in &seeds {
+        assert!(target(seed), "{} is refused: write the corpus anew", path.display());
+    }
+    let mut random = Random(0x5EED);
+    let mut input = Vec::new();
+    for i in 0..INPUTS {
+        if i % 2 == 0 {
+            let length = if i % 64 == 0 { 400 } else { 48 };
+            let length = random.below(length);
+            random.bytes(length, &mut input);
+        } else {
+            let (_, seed) = &seeds[random.below(seeds.len())];
+            input.clone_from(seed);
+            random.mutate(&mut input);
+        }
+        target(&input);
+    }
+}
+
+fn corpus(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(name)
+}
+
+fn seeds(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut seeds: Vec<_> = fs::read_dir(corpus(name))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-")))
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    seeds.sort();
+    seeds
+}
+
+/// SplitMix64: small, and the same inputs every time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn bytes(&mut self, length: usize, out: &mut Vec<u8>) {
+        out.clear();
+        while out.len() < length {
+            out.extend_from_slice(&self.next().to_le_bytes());
+        }
+        out.truncate(length);
+    }
+
+    /// One to four changes: a flipped bit, a new byte, a cut, a repeated piece.
+    fn mutate(&mut self, input: &mut Vec<u8>) {
+        for _ in 0..=self.below(4) {
+            let at = self.below(input.len());
+            match self.below(6) {
+                0 => input.truncate(at),
+                1 if input.len() < 1024 => input.extend_from_within(at..),
+                2 => input.insert(at, self.next() as u8),
+                3 | 4 => {
+                    if let Some(byte) = input.get_mut(at) {
+                        *byte ^= 1 << self.below(8);
+                    }
+                }
+                _ => {
+                    if let Some(byte) = input.get_mut(at) {
+                        *byte = self.next() as u8;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes the seeds anew after a change of the format: `cargo test -p fabswarm-shared --test fuzz_bounded -- --ignored`.
+#[test]
+#[ignore = "writes the committed corpus"]
+fn write_corpus() {
+    let data = Data { sender: 3, epoch: 1, round: 20 };
+    let members = Members { sender: 3, epoch: 300 };
+    let hello = Hello {
+        sender: 3,
+        boot: 2,
+        epoch: 1,
+        build: u64::MAX,
+        schema: SCHEMA,
+        x: 5,
+        y: 20,
+        x_is_local: false,
+    };
+    let payloads = payload_pairs();
+    for (name, frame) in [
+        ("seed-data", Frame::Data(data, &payloads[0].1)),
+        ("seed-hello", Frame::Hello(hello)),
+        ("seed-members", Frame::Members(members, &[0xFF, 3])),
+    ] {
+        let mut out = vec![0; 512];
+        let length = frame.encode(&mut out).unwrap();
+        let bytes = &out[..length];
+        write("frame", name, bytes);
+
+        let short = &bytes[..length.min(80)];
+        let mut line = vec![0; 256];
+        let end = stream::encode(short, &mut line).unwrap();
+        write("stream", name, &[&line[..end], &line[..end]].concat());
+
+        let mut packets = Vec::new();
+        let mut fragmenter = Fragmenter::new(short, 3, 9, 31).unwrap();
+        while let Some(packet) = fragmenter.next_packet(&mut [0; 31]).unwrap() {
+            packets.push(packet.len() as u8);
+            packets.extend_from_slice(packet);
+        }
+        write("fragment", name, &packets);
+
+        let mut sealer = Sealer::start(3, &mut Fresh).unwrap();
+        let end = sealer.seal(&Key::new(&targets::KEY), short, &mut line).unwrap();
+        write("seal", name, &line[..end]);
+    }
+    for (name, first, second) in payloads {
+        let header = [WORDS as u8, 17, 20, first.len() as u8];
+        write("payload", name, &[&header[..], &first, &second].concat());
+    }
+}
+
+const WORDS: usize = 18;
+
+/// The payloads of rounds 17 and 20 in each width.
+fn payload_pairs() -> [(&'static str, Vec<u8>, Vec<u8>); 3] {
+    [("seed-full", Width::Full), ("seed-half", Width::Half), ("seed-byte", Width::Byte)].map(
+        |(name, width)| {
+            let mut encoder = Encoder::<WORDS>::new(width, 0);
+            let [first, second] = [17, 20].map(|round| {
+                let v: [f32; WORDS] = std::array::from_fn(|i| i as f32 + round as f32 * 0.1);
+                let sigma = [(round as i32) << 6; WORDS];
+                let mut out = vec![0; 256];
+                let length = encoder.encode(round, &v, &sigma, &mut out).unwrap();
+                encoder.end_round(round, &v, &sigma).unwrap();
+                out.truncate(length);
+                out
+            });
+            (name, first, second)
+        },
+    )
+}
+
+fn write(target: &str, name: &str, bytes: &[u8]) {
+    fs::create_dir_all(corpus(target)).unwrap();
+    fs::write(corpus(target).join(name), bytes).unwrap();
+}
+
+struct Fresh;
+
+impl Storage for Fresh {
+    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
+        Ok(None)
+    }
+
+    fn store(&mut self, _: u32) -> Result<(), StorageFault> {
+        Ok(())
+    }
+}

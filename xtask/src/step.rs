@@ -1,0 +1,79 @@
+//! Steps of a task: each is announced, timed and listed in the end.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// One step of a task.
+pub(crate) struct Step {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) what: &'static str,
+    /// Does it.
+    pub(crate) run: fn() -> Result<()>,
+}
+
+/// Runs the `chosen` steps, or all of them, and lists their times. The first failure ends it.
+pub(crate) fn run_all(steps: &[Step], chosen: &[String]) -> Result<()> {
+    if let Some(unknown) = chosen.iter().find(|name| steps.iter().all(|step| step.name != name.as_str())) {
+        let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        bail!("there is no step `{unknown}`; the steps are {}", names.join(", "));
+    }
+    let mut times: Vec<(&Step, Duration)> = Vec::new();
+    let started = Instant::now();
+    for step in steps {
+        if !chosen.is_empty() && !chosen.iter().any(|name| name == step.name) {
+            continue;
+        }
+        println!("==> {}: {}", step.name, step.what);
+        let started = Instant::now();
+        let result = (step.run)();
+        times.push((step, started.elapsed()));
+        if let Err(error) = result {
+            print_times(&times);
+            return Err(error
+                .context(format!("step `{}` failed; run it alone with `cargo xtask test {0}`", step.name)));
+        }
+    }
+    print_times(&times);
+    println!("all steps passed in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn print_times(times: &[(&Step, Duration)]) {
+    println!("\n{:<10} {:>8}  what", "step", "seconds");
+    for (step, time) in times {
+        println!("{:<10} {:>8.1}  {}", step.name, time.as_secs_f64(), step.what);
+    }
+}
+
+/// A command that runs at the root of the repository and asks nothing.
+pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command and shows its output.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
+    println!("    {program} {}", arguments.join(" "));
+    let status = command(program, arguments).status().with_context(|| format!("cannot start {program}"))?;
+    if !status.success() {
+        bail!("`{program} {}` ended with {status}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// Runs a command and gives what it printed.
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = command(program, arguments).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot start {program}"))?;
+    if !output.status.success() {
+        bail!("`{program} {}` ended with {}", arguments.join(" "), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask test`: everything a change must pass.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step::{self, Step};
+
+/// Microcontrollers without and with a floating-point unit, and a RISC-V one.
+const TARGETS: [&str; 3] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
+
+const STEPS: &[Step] = &[
+    Step { name: "install", what: "add the compiler targets that are missing", run: install },
+    Step { name: "fmt", what: "check the formatting", run: || cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "clippy", what: "lint all code", run: clippy },
+    Step { name: "tests", what: "run all tests", run: tests },
+    Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
+    Step { name: "targets", what: "build the shared crate for microcontrollers", run: targets },
+    Step { name: "features", what: "check that nothing turns on nalgebra/std", run: features },
+];
+
+pub(crate) fn run(chosen: &[String]) -> Result<()> {
+    step::run_all(STEPS, chosen)
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    step::run("cargo", arguments)
+}
+
+fn install() -> Result<()> {
+    let installed = step::output_of("rustup", &["target", "list", "--installed"])
+        .context("targets are added with rustup (https://rustup.rs)")?;
+    for target in TARGETS {
+        if installed.lines().any(|line| line == target) {
+            println!("    {target} is there");
+        } else {
+            step::run("rustup", &["target", "add", target])?;
+        }
+    }
+    Ok(())
+}
+
+fn clippy() -> Result<()> {
+    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
+}
+
+fn tests() -> Result<()> {
+    let nextest = step::command("cargo", &["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if nextest.is_ok_and(|status| status.success()) {
+        cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
+    } else {
+        cargo(&["test", "--workspace", "--all-targets", "--locked"])
+    }
+}
+
+fn doctests() -> Result<()> {
+    cargo(&["test", "--workspace", "--doc", "--locked"])
+}
+
+fn targets() -> Result<()> {
+    for target in TARGETS {
+        cargo(&["build", "--package", "fabswarm-shared", "--release", "--locked", "--target", target])?;
+    }
+    Ok(())
+}
+
+/// `std` changes the last bit of nalgebra's transcendental functions, and one dependant that asks for it turns it on for
+/// all: the host would no longer compute what a microcontroller does.
+fn features() -> Result<()> {
+    for package in ["fabswarm-shared", "fabswarm"] {
+        let tree = step::output_of(
+            "cargo",
+            &["tree", "--package", package, "--locked", "--edges", "features,normal"],
+        )?;
+        if let Some(line) = tree.lines().find(|line| line.contains("nalgebra feature \"std\"")) {
+            bail!(
+                "the graph of {package} has `{}`; depend on nalgebra with default-features = false",
+                line.trim()
+            );
+        }
+        println!("    {package}: not among {} lines of features", tree.lines().count());
+    }
+    Ok(())
+}
