@@ -23,6 +23,7 @@ pub mod link;
 mod rounds;
 mod sizes;
 pub mod storage;
+mod voice;
 
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{MEMBERS, PACKET, WORDS};
@@ -61,22 +62,23 @@ pub struct Parts<'a, L, F, H> {
 /// Is the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
     let Parts { board, page: bytes, mut link, storage, mut health } = parts;
-    match Page::read(bytes, board) {
+    let error = match Page::read(bytes, board) {
         Ok(page) => {
             let (mut incoming, mut outgoing) = (Mailbox::<PACKET>::new(), Mailbox::<PACKET>::new());
             let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
             let (to_agent, inbox) = incoming.split();
             let (outbox, from_agent) = outgoing.split();
-            let crc = provisioning::page_crc(bytes);
             let (inbox, outbox) = (Inbox::new(inbox), Outbox::new(outbox));
-            let rounds = Rounds::new(&page, crc, storage, health, inbox, outbox).unwrap();
-            join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
+            let crc = provisioning::page_crc(bytes);
+            match Rounds::new(&page, crc, storage, &mut health, inbox, outbox) {
+                Ok(rounds) => join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0,
+                Err(error) => error,
+            }
         }
-        Err(error) => {
-            error!("no agent: {}", error);
-            complain(board, error, &mut link, &mut health).await
-        }
-    }
+        Err(error) => error,
+    };
+    error!("no agent: {}", error);
+    complain(board, error, &mut link, &mut health).await
 }
 
 /// Says again and again what is wrong with the board's page.

@@ -4,15 +4,18 @@ use crate::{
     BOOT_EVERY, MEMBERS, PACKET, WORDS,
     health::Health,
     link::{Inbox, Outbox},
+    sizes::{FRAME, STATE},
     storage::Storage,
+    voice::Voice,
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{Agent, Received},
+    agent::{Agent, Config, Error, Peer, Received},
+    ledger::Exact,
     packet::{self, Boot, FRAME_OFFSET, Identity, Packet, Telemetry},
-    problem::AnyProblem,
-    provisioning::{Pace, Page},
+    problem::{AnyProblem, Problem},
+    provisioning::{self, Pace, Page},
     wire,
 };
 
@@ -20,16 +23,18 @@ use fabswarm_shared::{
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Walking the stack takes longer than a round: it is done now and then.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
-/// A saved state: most of it is what the agent remembers of each member.
-const STATE_BYTES: usize = 64;
+
+type BoardAgent<'a> =
+    Agent<AnyProblem<'a, f32>, Exact, heapless::Vec<Peer<Exact, WORDS>, MEMBERS>, WORDS>;
 
 /// Drives one agent.
 pub(crate) struct Rounds<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
-    agent: Agent<AnyProblem<'a, f32>, WORDS, MEMBERS>,
+    agent: BoardAgent<'a>,
+    voice: Voice,
     storage: Storage<F>,
-    health: H,
+    health: &'a mut H,
     telemetry: Telemetry,
     inbox: Inbox<'a, PACKET>,
     outbox: Outbox<'a, PACKET>,
@@ -40,7 +45,7 @@ pub(crate) struct Rounds<'a, F, H> {
 enum Event {
     /// The round is over.
     Over,
-    /// The swarm is in this round.
+    /// The air is in this round.
     Start(u32),
     /// The host has missed what was said last.
     Missed,
@@ -49,6 +54,34 @@ enum Event {
 }
 
 impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
+    /// Makes the agent that `page` describes, with what its storage remembers.
+    pub(crate) fn new(
+        page: &'a Page<'a>,
+        page_crc: u32,
+        mut storage: Storage<F>,
+        health: &'a mut H,
+        inbox: Inbox<'a, PACKET>,
+        outbox: Outbox<'a, PACKET>,
+    ) -> Result<Self, provisioning::Error> {
+        let voice = Voice::start(page.agent.id, &page.key, &mut storage).map_err(|error| {
+            error!("nothing can be sealed: {}", error);
+            provisioning::Error::Storage
+        })?;
+        let config = Config { boot: voice.boot(), ..page.agent };
+        let mut agent = Agent::new(config, page.problem, page.start, heapless::Vec::new()).map_err(refuse)?;
+        let mut state = [0; STATE];
+        if let Some(length) = storage.load(&mut state) {
+            // A state of another scenario: the agent joins as one that lost its memory.
+            if let Err(error) = agent.restore(&state[..length]) {
+                warn!("the stored state is of no use: {}", error);
+                agent = Agent::new(config, page.problem, page.start, heapless::Vec::new()).map_err(refuse)?;
+            }
+        }
+        info!("agent {} starts for the {}. time, in round {}", page.agent.id, voice.boot(), agent.round());
+        let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
+        Ok(Self { page, page_crc, agent, voice, storage, health, telemetry, inbox, outbox })
+    }
+
     pub(crate) async fn run(mut self) -> ! {
         self.wait_for_the_host().await;
         let mut round_ends = Instant::now();
@@ -71,8 +104,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    /// Says that the board is there until somebody says which round the swarm is in. Without a host that plays the air
-    /// it says so once, to whoever listens.
+    /// Says that the board is there until the air says which round it is in. Without a host that plays the air it says
+    /// so once, to whoever listens.
     async fn wait_for_the_host(&mut self) {
         loop {
             let identity =
@@ -82,35 +115,44 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             if self.page.pace != Pace::Air {
                 return;
             }
-            if let Event::Start(round) = self.next_event(Instant::now() + BOOT_EVERY).await {
-                self.agent.skip_to(round);
+            if let Event::Start(air_round) = self.next_event(Instant::now() + BOOT_EVERY).await {
+                self.telemetry.air_round = air_round;
                 return;
             }
         }
     }
 
+    /// Says all the agent has to say in this round.
     async fn broadcast(&mut self) {
-        let agent = &mut self.agent;
-        let write = |out: &mut [u8]| {
-            packet::write_frame_header(out).ok()?;
-            let length = agent.frame(out.get_mut(FRAME_OFFSET..)?).ok()?;
-            Some(FRAME_OFFSET + length)
-        };
-        self.outbox.post(write).await;
+        let mut frame = [0; FRAME];
+        // A frame that cannot be written is as good as lost: the buffers were made for the longest.
+        while let Ok(Some(length)) = self.agent.poll_frame(&mut frame) {
+            let voice = &mut self.voice;
+            let seal = |out: &mut [u8]| {
+                packet::write_frame_header(out).ok()?;
+                let sealed = voice.seal(&frame[..length], out.get_mut(FRAME_OFFSET..)?).ok()?;
+                Some(FRAME_OFFSET + sealed)
+            };
+            self.outbox.post(seal).await;
+        }
+        if self.page.pace == Pace::Air {
+            let air_round = self.telemetry.air_round;
+            self.outbox.post(|out| Packet::Ready { air_round }.encode(out).ok()).await;
+        }
     }
 
     /// Hears what comes until the round is over.
     async fn hear_until(&mut self, deadline: Instant) {
         let ends_when_complete = matches!(self.page.pace, Pace::Deadline { .. });
-        while !(ends_when_complete && self.agent.is_complete()) {
+        while !(ends_when_complete && self.agent.is_complete(&self.page.schedule)) {
             match self.next_event(deadline).await {
                 Event::Over => return,
                 Event::Late => {
-                    self.telemetry.incomplete += u32::from(ends_when_complete);
+                    self.telemetry.late += u32::from(ends_when_complete);
                     return;
                 }
-                Event::Start(round) => {
-                    self.agent.skip_to(round);
+                Event::Start(air_round) => {
+                    self.telemetry.air_round = air_round;
                     self.broadcast().await;
                 }
                 Event::Missed => {
@@ -132,20 +174,19 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 }
                 continue;
             };
-            let round = self.agent.round();
+            let now = self.telemetry.air_round;
             let event = match Packet::decode(bytes) {
-                Ok(Packet::Frame(frame)) => {
-                    match self.agent.receive(frame) {
-                        Received::Taken => self.telemetry.taken += 1,
-                        Received::Stale => self.telemetry.refused += 1,
+                Ok(Packet::Frame(sealed)) => {
+                    if !hear(&mut self.agent, &mut self.voice, sealed) {
+                        self.telemetry.refused += 1;
                     }
                     None
                 }
-                Ok(Packet::RoundOver { round: over }) if over == round => Some(Event::Over),
-                Ok(Packet::RoundOver { round: over }) if over + 1 == round => Some(Event::Missed),
-                Ok(Packet::Start { round }) => Some(Event::Start(round)),
-                // Another board's boot or telemetry on a shared link, or noise.
-                Ok(Packet::RoundOver { .. } | Packet::Boot(_) | Packet::Telemetry(..)) | Err(_) => None,
+                Ok(Packet::RoundOver { air_round }) if air_round == now => Some(Event::Over),
+                Ok(Packet::RoundOver { air_round }) if air_round.wrapping_add(1) == now => Some(Event::Missed),
+                Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
+                // Another board's words on a shared link, or noise.
+                Ok(_) | Err(_) => None,
             };
             self.inbox.done();
             if let Some(event) = event {
@@ -157,45 +198,55 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     async fn end_round(&mut self) {
         let report = self.agent.end_round();
         self.telemetry.round = report.round;
+        self.telemetry.epoch = report.epoch;
         self.telemetry.digest = report.digest;
+        self.telemetry.heard = report.heard;
+        if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
+            error!("stopped in round {}: word {} is no longer a number", report.round, fault.word);
+            self.telemetry.is_stopped = true;
+        }
         if report.round.is_multiple_of(ROUNDS_PER_STACK_CHECK) {
             self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
         }
         self.save();
         self.report().await;
+        self.telemetry.air_round = self.telemetry.air_round.wrapping_add(1);
     }
 
-    /// Remembers the agent's state before anybody hears of it.
+    /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
     fn save(&mut self) {
-        let period = self.page.rounds_per_save;
-        if period > 0 && self.agent.round().is_multiple_of(period) {
-            let mut state = [0; STATE_BYTES];
-            let length = self.agent.save(&mut state);
-            if self.storage.save(&state[..length]).is_err() {
-                warn!("the state of round {} could not be saved", self.agent.round());
-            }
+        if !self.page.saves_state {
+            return;
+        }
+        let mut state = [0; STATE];
+        let is_saved = match self.agent.save(&mut state) {
+            Ok(length) => self.storage.save(&state[..length]).is_ok(),
+            Err(_) => false,
+        };
+        if !is_saved {
+            warn!("the state of round {} could not be saved", self.agent.round());
         }
     }
 
     async fn report(&mut self) {
-        let (telemetry, x) = (self.telemetry, self.agent.x());
+        let telemetry = self.telemetry;
+        let x = &self.agent.decision()[..self.page.problem.shape().x];
         self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
     }
+}
 
-    pub(crate) fn new(
-        page: &'a Page<'a>,
-        page_crc: u32,
-        mut storage: Storage<F>,
-        health: H,
-        inbox: Inbox<'a, PACKET>,
-        outbox: Outbox<'a, PACKET>,
-    ) -> Option<Self> {
-        let mut agent = Agent::new(page.agent, page.problem).ok()?;
-        let mut state = [0; STATE_BYTES];
-        if let Some(length) = storage.load(&mut state) {
-            agent.restore(&state[..length]).ok()?;
-        }
-        let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        Some(Self { page, page_crc, agent, storage, health, telemetry, inbox, outbox })
+/// Hands a frame to the agent; `false` where it was not taken.
+fn hear(agent: &mut BoardAgent, voice: &mut Voice, sealed: &[u8]) -> bool {
+    let mut frame = [0; FRAME];
+    let Ok(frame) = voice.open(sealed, &mut frame) else { return false };
+    !matches!(agent.receive(frame), Received::Refused(_))
+}
+
+/// What is wrong with a page whose agent cannot be made.
+fn refuse(error: Error) -> provisioning::Error {
+    error!("the agent cannot be made: {}", error);
+    match error {
+        Error::TooLarge { .. } | Error::Identity => provisioning::Error::TooLarge,
+        _ => provisioning::Error::Malformed,
     }
 }

@@ -1,6 +1,6 @@
 //! How large a swarm and its problem may be: the constants a firmware is built with.
 
-use fabswarm_shared::{packet, wire};
+use fabswarm_shared::{agent::MemberSet, packet, wire};
 
 /// Words of the packed decision `[x | y | z]`: a policy evaluation with 20 states and 5 features.
 pub const WORDS: usize = 45;
@@ -8,9 +8,15 @@ pub const WORDS: usize = 45;
 /// Members of the swarm, this agent included.
 pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { 128 } else { 16 };
 
-/// Bytes of the longest packet: a sealed frame in full width.
-pub const PACKET: usize = packet::FRAME_OFFSET
-    + wire::frame::DATA_HEADER_MAX
-    + 1
-    + 2 * WORDS * size_of::<f32>()
-    + wire::seal::OVERHEAD_MAX;
+/// Bytes of the longest frame an agent says.
+pub(crate) const FRAME: usize = {
+    let payload = wire::payload::Width::Full.payload_bytes(WORDS);
+    let longest = if payload > MemberSet::BYTES { payload } else { MemberSet::BYTES };
+    wire::frame::DATA_HEADER_MAX + longest
+};
+
+/// Bytes of the longest packet: a sealed frame.
+pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MAX;
+
+/// Bytes of a saved state at most: per member a running sum and four words, for the agent eight vectors.
+pub(crate) const STATE: usize = 4 * (43 + 8 * WORDS + MEMBERS * (4 + WORDS));

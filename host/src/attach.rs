@@ -6,9 +6,9 @@
 //!   board                                   host
 //!     │ boot (repeated until answered) ──────▶ │  is it the right board, with the right page?
 //!     │ ◀────────────────────────── start(k) │
-//!     │ frame of round k ────────────────────▶ │  the air decides who hears it
+//!     │ frames of round k, ready(k) ─────────▶ │  the air decides who hears them
 //!     │ ◀───── frames it heard, round over(k) │
-//!     │ telemetry of round k, frame of k+1 ──▶ │  the shadow's digest must be the same
+//!     │ telemetry of round k, frames of k+1 ─▶ │  the shadow's digest must be the same
 //! ```
 
 mod board;
@@ -137,7 +137,7 @@ impl Boards {
     /// # Errors
     /// Where a board ended, fell silent, or talks nonsense.
     pub fn begin_round(&mut self) -> Result<(), Error> {
-        self.wait("to begin a round", Board::has_frame)
+        self.wait("to begin a round", Board::is_ready)
     }
 
     /// Which agents run here.
@@ -145,10 +145,10 @@ impl Boards {
         self.boards.iter().map(|board| board.agent)
     }
 
-    /// What the board of `agent` broadcasts in the present round; `None` where it is down.
+    /// What the board of `agent` broadcasts in the present round; nothing where it is down.
     #[must_use]
-    pub fn frame(&self, agent: u16) -> Option<&[u8]> {
-        self.find(agent).and_then(Board::frame)
+    pub fn frames(&self, agent: u16) -> &[Vec<u8>] {
+        self.find(agent).map_or(&[], Board::frames)
     }
 
     /// Lets the board of `agent` hear a frame.
@@ -182,13 +182,13 @@ impl Boards {
         }
     }
 
-    /// Starts a killed board again, to join in `round` with what it had stored or without.
+    /// Starts a killed board again, to join in `air_round` with what it had stored or without.
     ///
     /// # Errors
     /// Whatever keeps it from starting.
-    pub fn restart(&mut self, agent: u16, round: u32, storage_is_lost: bool) -> Result<(), Error> {
+    pub fn restart(&mut self, agent: u16, air_round: u32, storage_is_lost: bool) -> Result<(), Error> {
         if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
-            board.restart(&self.programs[board.program()], round, storage_is_lost)?;
+            board.restart(&self.programs[board.program()], air_round, storage_is_lost)?;
         }
         Ok(())
     }
@@ -200,10 +200,10 @@ impl Boards {
         }
     }
 
-    /// Lets a frozen board go on, to join in `round`.
-    pub fn thaw(&mut self, agent: u16, round: u32) {
+    /// Lets a frozen board go on, to join in `air_round`.
+    pub fn thaw(&mut self, agent: u16, air_round: u32) {
         if let Some(board) = self.find_mut(agent) {
-            board.thaw(round);
+            board.thaw(air_round);
         }
     }
 

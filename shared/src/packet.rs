@@ -1,15 +1,17 @@
 //! What travels between a board and its host.
 //!
 //! A board's link carries more than the agents' own frames: the host must know who is there and how it fares, and,
-//! where it plays the air, it must tell a board that a round is over.
+//! where it plays the air, it must tell a board that a round is over. The air counts its own rounds: an agent that was away
+//! finds its way back to the swarm's by what it hears.
 //!
 //! | packet | way | first byte, then |
 //! |---|---|---|
 //! | frame | both | `0`, a sealed frame as [`wire`](crate::wire) wrote it |
 //! | boot | to the host | `1`, [`Boot`]: repeated until the host starts the board |
 //! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32 |
-//! | start | to the board | `3`, round |
-//! | round over | to the board | `4`, round |
+//! | ready | to the host | `3`, round of the air: behind all frames of that round |
+//! | start | to the board | `4`, round of the air |
+//! | round over | to the board | `5`, round of the air |
 
 use crate::provisioning;
 use serde::{Deserialize, Serialize};
@@ -47,16 +49,22 @@ pub struct Identity {
 pub struct Telemetry {
     /// The agent.
     pub agent: u16,
-    /// The round that ended.
+    /// The air's count of rounds; the agent's own where there is no host that plays the air.
+    pub air_round: u32,
+    /// The agent's round that ended.
     pub round: u32,
+    /// The epoch of its ledger; 0 while it is joining.
+    pub epoch: u32,
     /// Digest of the agent's whole state at its end.
     pub digest: u32,
-    /// Frames of members taken since the start.
-    pub taken: u32,
-    /// Frames refused since the start, whatever the reason.
+    /// How many others it heard in the round.
+    pub heard: u16,
+    /// Whether the agent has stopped for good, because a number of its state is no longer one.
+    pub is_stopped: bool,
+    /// Frames that were not taken since the start, whatever the reason.
     pub refused: u32,
-    /// Rounds that ended without all expected frames since the start.
-    pub incomplete: u32,
+    /// Rounds that ended at their deadline since the start, without all expected frames.
+    pub late: u32,
     /// The most stack its board used since the start, in bytes, where the board can tell.
     pub deepest_stack_bytes: Option<u32>,
 }
@@ -70,15 +78,20 @@ pub enum Packet<'a> {
     Boot(Boot<'a>),
     /// A round of a board has ended.
     Telemetry(Telemetry, Words<'a>),
-    /// The host has heard the board, which now begins `round`.
-    Start {
-        /// The round of the swarm.
-        round: u32,
+    /// The board has sent all it has to say in this round.
+    Ready {
+        /// The air's count of rounds.
+        air_round: u32,
     },
-    /// The air will deliver nothing more for `round`.
+    /// The host has heard the board, which now begins this round.
+    Start {
+        /// The air's count of rounds.
+        air_round: u32,
+    },
+    /// The air will deliver nothing more in this round.
     RoundOver {
-        /// The round that is over.
-        round: u32,
+        /// The air's count of rounds.
+        air_round: u32,
     },
 }
 
@@ -105,6 +118,7 @@ enum Header<'a> {
     #[serde(borrow)]
     Boot(Boot<'a>),
     Telemetry(Telemetry),
+    Ready(u32),
     Start(u32),
     RoundOver(u32),
 }
@@ -122,8 +136,9 @@ impl<'a> Packet<'a> {
                 Ok(Self::Telemetry(telemetry, Words(rest)))
             }
             Header::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
-            Header::Start(round) if rest.is_empty() => Ok(Self::Start { round }),
-            Header::RoundOver(round) if rest.is_empty() => Ok(Self::RoundOver { round }),
+            Header::Ready(air_round) if rest.is_empty() => Ok(Self::Ready { air_round }),
+            Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
+            Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
             _ => Err(Malformed),
         }
     }
@@ -142,8 +157,9 @@ impl<'a> Packet<'a> {
             }
             Self::Boot(boot) => write(&Header::Boot(boot), out),
             Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
-            Self::Start { round } => write(&Header::Start(round), out),
-            Self::RoundOver { round } => write(&Header::RoundOver(round), out),
+            Self::Ready { air_round } => write(&Header::Ready(air_round), out),
+            Self::Start { air_round } => write(&Header::Start(air_round), out),
+            Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
         }
     }
 }
@@ -213,8 +229,9 @@ mod tests {
             Packet::Boot(BOOT),
             Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
             Packet::Telemetry(TELEMETRY, Words(&words)),
-            Packet::Start { round: u32::MAX },
-            Packet::RoundOver { round: 0 },
+            Packet::Ready { air_round: 7 },
+            Packet::Start { air_round: u32::MAX },
+            Packet::RoundOver { air_round: 0 },
         ] {
             let mut out = [0; 64];
             let length = packet.encode(&mut out).unwrap();

@@ -13,7 +13,7 @@
 
 mod constants;
 
-use crate::{agent, problem::AnyProblem, wire};
+use crate::{agent, graph::Graph, problem::AnyProblem, wire};
 use constants::Constants;
 use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,9 @@ pub enum Error {
     /// The agent is larger than the firmware was built for.
     #[error("the agent or its swarm is larger than the firmware was built for")]
     TooLarge,
+    /// The board's storage failed, so it cannot tell which numbers its seals have used.
+    #[error("the storage of the board failed")]
+    Storage,
 }
 
 /// The page did not fit the buffer.
@@ -106,14 +109,18 @@ pub struct Page<'a> {
     pub board: &'a str,
     /// The swarm's key.
     pub key: [u8; KEY_BYTES],
-    /// Identity, swarm and steps.
+    /// Identity, swarm and steps. The board itself counts its boots.
     pub agent: agent::Config,
+    /// Who should hear whom, so that an agent that ends its own rounds knows whom to wait for.
+    pub schedule: Graph,
     /// Who ends a round.
     pub pace: Pace,
     /// Rounds to run, then silence.
     pub rounds: u32,
-    /// Rounds between two saves of the agent's state; 0 saves none.
-    pub rounds_per_save: u32,
+    /// Whether the agent's state goes to flash every round, so that a restart forgets nothing.
+    pub saves_state: bool,
+    /// The decision to start from.
+    pub start: &'a [f32],
     /// The agent's problem with its share of the data.
     pub problem: AnyProblem<'a, f32>,
 }
@@ -125,9 +132,11 @@ struct Body<'a> {
     board: &'a str,
     key: [u8; KEY_BYTES],
     agent: agent::Config,
+    schedule: Graph,
     pace: Pace,
     rounds: u32,
-    rounds_per_save: u32,
+    saves_state: bool,
+    start_words: u16,
     #[serde(borrow)]
     constants: Constants<'a>,
 }
@@ -147,13 +156,16 @@ impl<'a> Page<'a> {
         if body.schema != wire::SCHEMA {
             return Err(Error::Schema { page: body.schema, firmware: wire::SCHEMA });
         }
+        let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;
         Ok(Self {
             board: body.board,
             key: body.key,
             agent: body.agent,
+            schedule: body.schedule,
             pace: body.pace,
             rounds: body.rounds,
-            rounds_per_save: body.rounds_per_save,
+            saves_state: body.saves_state,
+            start,
             problem: body.constants.with(words)?,
         })
     }
@@ -165,7 +177,7 @@ impl<'a> Page<'a> {
     pub fn write(&self, out: &mut [u8]) -> Result<usize, BufferTooSmall> {
         let mut end = HEADER_BYTES;
         let mut words = 0u32;
-        for &word in constants::words(&self.problem).into_iter().flatten() {
+        for &word in self.start.iter().chain(constants::words(&self.problem).into_iter().flatten()) {
             out.get_mut(end..end + WORD_BYTES).ok_or(BufferTooSmall)?.copy_from_slice(&word.to_le_bytes());
             end += WORD_BYTES;
             words += 1;
@@ -175,9 +187,11 @@ impl<'a> Page<'a> {
             board: self.board,
             key: self.key,
             agent: self.agent,
+            schedule: self.schedule,
             pace: self.pace,
             rounds: self.rounds,
-            rounds_per_save: self.rounds_per_save,
+            saves_state: self.saves_state,
+            start_words: self.start.len() as u16,
             constants: Constants::of(&self.problem),
         };
         let rest = out.get_mut(end..).ok_or(BufferTooSmall)?;

@@ -44,13 +44,13 @@ enum Phase {
     /// Nothing: the board is killed or frozen.
     Down,
     /// A word of the board, to be told to begin this round.
-    Booting { round: u32 },
-    /// The frame of this round.
-    Starting { round: u32 },
+    Booting { air_round: u32 },
+    /// All frames of this round.
+    Starting { air_round: u32 },
     /// The air, which has yet to end this round.
-    Running { round: u32 },
+    Running { air_round: u32 },
     /// The telemetry of this round.
-    Ending { round: u32 },
+    Ending { air_round: u32 },
 }
 
 /// A board of the swarm.
@@ -66,7 +66,7 @@ pub(super) struct Board {
     cable: Option<Cable>,
     log: Option<Log>,
     phase: Phase,
-    frame: Vec<u8>,
+    frames: Vec<Vec<u8>>,
     heard: Option<Heard>,
 }
 
@@ -101,17 +101,17 @@ impl Board {
             process,
             cable: None,
             log,
-            phase: Phase::Booting { round: 0 },
-            frame: Vec::new(),
+            phase: Phase::Booting { air_round: 0 },
+            frames: Vec::new(),
             heard: None,
         })
     }
 
-    /// Starts a killed board again, to join in `round`.
+    /// Starts a killed board again, to join in `air_round`.
     pub(super) fn restart(
         &mut self,
         program: &Program,
-        round: u32,
+        air_round: u32,
         storage_is_lost: bool,
     ) -> Result<(), Error> {
         self.kill();
@@ -124,7 +124,7 @@ impl Board {
         if let Some(log) = &mut self.log {
             log.start_over();
         }
-        self.phase = Phase::Booting { round };
+        self.phase = Phase::Booting { air_round };
         Ok(())
     }
 
@@ -139,16 +139,16 @@ impl Board {
         self.go_down();
     }
 
-    /// Lets a frozen board go on, to join in `round`.
-    pub(super) fn thaw(&mut self, round: u32) {
+    /// Lets a frozen board go on, to join in `air_round`.
+    pub(super) fn thaw(&mut self, air_round: u32) {
         self.process.thaw();
-        self.phase = Phase::Starting { round };
-        self.push(&Packet::Start { round });
+        self.phase = Phase::Starting { air_round };
+        self.push(&Packet::Start { air_round });
     }
 
     fn go_down(&mut self) {
         self.phase = Phase::Down;
-        self.frame.clear();
+        self.frames.clear();
         self.heard = None;
     }
 
@@ -160,7 +160,7 @@ impl Board {
         self.phase == Phase::Down
     }
 
-    pub(super) fn has_frame(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Running { .. })
     }
 
@@ -169,8 +169,8 @@ impl Board {
     }
 
     /// What it broadcasts in the present round.
-    pub(super) fn frame(&self) -> Option<&[u8]> {
-        self.has_frame().then_some(&self.frame[..])
+    pub(super) fn frames(&self) -> &[Vec<u8>] {
+        &self.frames
     }
 
     /// What it told of the last round.
@@ -180,17 +180,17 @@ impl Board {
 
     /// Ends the round the board is in.
     pub(super) fn end_round(&mut self) {
-        if let Phase::Running { round } = self.phase {
-            self.push(&Packet::RoundOver { round });
-            self.phase = Phase::Ending { round };
+        if let Phase::Running { air_round } = self.phase {
+            self.push(&Packet::RoundOver { air_round });
+            self.phase = Phase::Ending { air_round };
         }
     }
 
     /// Repeats what the board may have missed.
     pub(super) fn ask_again(&mut self) {
         match self.phase {
-            Phase::Starting { round } => self.push(&Packet::Start { round }),
-            Phase::Ending { round } => self.push(&Packet::RoundOver { round }),
+            Phase::Starting { air_round } => self.push(&Packet::Start { air_round }),
+            Phase::Ending { air_round } => self.push(&Packet::RoundOver { air_round }),
             Phase::Down | Phase::Booting { .. } | Phase::Running { .. } => {}
         }
     }
@@ -245,22 +245,23 @@ impl Board {
 
     fn take(&mut self, packet: &[u8]) -> Result<(), Error> {
         match (Packet::decode(packet), self.phase) {
-            (Ok(Packet::Boot(boot)), Phase::Booting { round } | Phase::Starting { round }) => {
+            (Ok(Packet::Boot(boot)), Phase::Booting { air_round } | Phase::Starting { air_round }) => {
                 self.check(&boot)?;
-                self.push(&Packet::Start { round });
-                self.phase = Phase::Starting { round };
+                self.frames.clear();
+                self.push(&Packet::Start { air_round });
+                self.phase = Phase::Starting { air_round };
             }
-            (Ok(Packet::Boot(_)), Phase::Running { round } | Phase::Ending { round }) => {
-                return Err(Error::Restarted { agent: self.agent, round });
+            (Ok(Packet::Boot(_)), Phase::Running { air_round } | Phase::Ending { air_round }) => {
+                return Err(Error::Restarted { agent: self.agent, air_round });
             }
-            (Ok(Packet::Frame(frame)), Phase::Starting { round }) => {
-                self.frame.clear();
-                self.frame.extend_from_slice(frame);
-                self.phase = Phase::Running { round };
+            (Ok(Packet::Frame(frame)), Phase::Starting { .. }) => self.frames.push(frame.to_vec()),
+            (Ok(Packet::Ready { air_round }), Phase::Starting { air_round: begun }) if air_round == begun => {
+                self.phase = Phase::Running { air_round };
             }
-            (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { round }) if telemetry.round == round => {
+            (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { air_round }) if telemetry.air_round == air_round => {
                 self.heard = Some(Heard { telemetry, x: x.iter().collect() });
-                self.phase = Phase::Starting { round: round + 1 };
+                self.frames.clear();
+                self.phase = Phase::Starting { air_round: air_round + 1 };
             }
             (Err(_), _) => return Err(Error::Nonsense { agent: self.agent }),
             // A repetition, because the host asked again for what was already under way.

@@ -103,12 +103,12 @@ pub enum Error {
         agent: u16,
     },
     /// A board restarted by itself.
-    #[error("the board of agent {agent} restarted by itself in round {round}: its log tells why")]
+    #[error("the board of agent {agent} restarted by itself in round {air_round}: its log tells why")]
     Restarted {
         /// The agent.
         agent: u16,
-        /// The round it was in.
-        round: u32,
+        /// The air's round.
+        air_round: u32,
     },
     /// A socket carries something else than packets of a board.
     #[error("the board of agent {agent} sent bytes that are no packet")]
