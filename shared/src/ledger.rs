@@ -16,8 +16,8 @@
 //! share is the whole part of an accumulator that carries its remainder; without that carry small trackers would never
 //! move. [`Float`] is the same in `f32`, whose σ drifts as it grows.
 
-use crate::problem::Shape;
 use crate::fab::Steps;
+use crate::problem::Shape;
 
 /// Bits behind the point of an exact tracker: one is 2²⁰.
 pub const POINT: u32 = 20;
@@ -76,6 +76,10 @@ pub trait Arithmetic {
     fn to_wire(word: Self::Word) -> i32;
     /// A word that travelled.
     fn from_wire(wire: i32) -> Self::Word;
+    /// A remainder as it is saved.
+    fn carry_to_bits(carry: Self::Carry) -> i64;
+    /// A remainder that was saved.
+    fn carry_from_bits(bits: i64) -> Self::Carry;
     /// The value of a word.
     fn value(word: Self::Word) -> f32;
 
@@ -91,14 +95,18 @@ pub trait Arithmetic {
         sigma: &mut [Self::Word],
     );
 
-    /// `t += σ − ρ`, `ρ = σ`.
-    fn take(sigma: &[Self::Word], rho: &mut [Self::Word], tracker: &mut [Self::Word]);
+    /// `t += σ − ρ`, `ρ = σ`, with σ as it travelled.
+    fn take(sigma: &[i32], rho: &mut [Self::Word], tracker: &mut [Self::Word]);
 
     /// `t += d⁺ − d`, `d = d⁺`.
     ///
     /// # Errors
     /// Where a gradient does not fit; nothing is changed then.
-    fn track(newest: &[f32], gradient: &mut [Self::Word], tracker: &mut [Self::Word]) -> Result<(), OutOfRange>;
+    fn track(
+        newest: &[f32],
+        gradient: &mut [Self::Word],
+        tracker: &mut [Self::Word],
+    ) -> Result<(), OutOfRange>;
 }
 
 /// Integers of 2⁻²⁰ each. Addition wraps.
@@ -122,6 +130,14 @@ impl Arithmetic for Exact {
     #[inline]
     fn from_wire(wire: i32) -> i32 {
         wire
+    }
+
+    fn carry_to_bits(carry: i64) -> i64 {
+        carry
+    }
+
+    fn carry_from_bits(bits: i64) -> i64 {
+        bits
     }
 
     #[inline]
@@ -160,7 +176,8 @@ impl Arithmetic for Exact {
     fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), OutOfRange> {
         const LIMIT: f32 = (i32::MAX / 2) as f32;
         // A NaN fails the comparison too.
-        if let Some(word) = newest.iter().position(|&new| !((new * ONE).abs() < LIMIT)) {
+        let fits = |new: f32| (new * ONE).abs() < LIMIT;
+        if let Some(word) = newest.iter().position(|&new| !fits(new)) {
             return Err(OutOfRange { word });
         }
         for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
@@ -193,6 +210,12 @@ impl Arithmetic for Float {
         f32::from_bits(wire as u32)
     }
 
+    fn carry_to_bits((): ()) -> i64 {
+        0
+    }
+
+    fn carry_from_bits(_: i64) {}
+
     #[inline]
     fn value(word: f32) -> f32 {
         word
@@ -212,8 +235,9 @@ impl Arithmetic for Float {
     }
 
     #[inline]
-    fn take(sigma: &[f32], rho: &mut [f32], tracker: &mut [f32]) {
+    fn take(sigma: &[i32], rho: &mut [f32], tracker: &mut [f32]) {
         for ((t, rho), &sigma) in tracker.iter_mut().zip(rho).zip(sigma) {
+            let sigma = Self::from_wire(sigma);
             *t += sigma - *rho;
             *rho = sigma;
         }
@@ -233,7 +257,11 @@ impl Arithmetic for Float {
 #[inline]
 pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::Word], exchanged: &mut [f32]) {
     let shared_x = if shape.x_is_local { 0 } else { shape.x };
-    let steps = [(steps.x, 0..shared_x), (steps.y, shared_x..shared_x + shape.y), (steps.z, shared_x + shape.y..tracker.len())];
+    let steps = [
+        (steps.x, 0..shared_x),
+        (steps.y, shared_x..shared_x + shape.y),
+        (steps.z, shared_x + shape.y..tracker.len()),
+    ];
     for (step, part) in steps {
         for (v, &t) in exchanged[part.clone()].iter_mut().zip(&tracker[part]) {
             *v -= step * A::value(t);

@@ -5,13 +5,16 @@
 //! 2. **Bit-exact.** The same scenario gives the same bits on x86, Cortex-M and RISC-V: a fixed order of
 //!    operations ([`linear`]), `libm` only ([`scalar`]), random numbers by name ([`rng`]).
 //! 3. **One place for each equation.** [`problem`] has the local gradients, [`fab`] the updates of
-//!    Algorithm 1, [`graph`] the mixing matrices.
+//!    Algorithm 1, [`graph`] the mixing matrices, [`ledger`] the push that survives loss; [`agent`] puts them together and
+//!    [`wire`] is what agents say.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod agent;
 pub mod fab;
 pub mod graph;
+pub mod ledger;
 pub mod linear;
 pub mod problem;
 pub mod rng;

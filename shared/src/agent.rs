@@ -1,0 +1,504 @@
+//! One agent of a swarm: frames and ticks in, frames and reports out.
+//!
+//! The agent knows no clock, no radio and no key. Whoever drives it
+//!
+//! 1. sends what [`Agent::poll_frame`] gives until it gives nothing more,
+//! 2. hands over what arrives with [`Agent::receive`],
+//! 3. ends the round with [`Agent::end_round`]: in lock-step when [`Agent::is_complete`] or at a deadline, in
+//!    free-running mode whenever its own clock says so.
+//!
+//! It pulls uniformly over itself and those it heard in the round (Algorithm 1 with `a_ij = 1/indeg(i)`) and pushes through
+//! the [broadcast ledger](crate::ledger), so lost, late, repeated and reordered frames cost time and nothing else.
+//!
+//! *Epochs.* The ledger of an epoch belongs to a fixed set of members: mass that nobody will collect would bias the optimum.
+//! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
+//! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = 0`); decisions stay. The highest epoch
+//! wins, then the larger set.
+
+mod digest;
+mod epoch;
+mod members;
+mod memory;
+mod peers;
+mod round;
+
+pub use members::MemberSet;
+pub use peers::{Peer, Peers};
+pub use round::Report;
+
+use crate::fab::Steps;
+use crate::graph::Schedule;
+use crate::ledger::{Arithmetic, Giving};
+use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
+use crate::wire::frame::{Data, Frame, Hello, Members};
+use crate::wire::payload::{Encoder, Heard, Sigma, Width};
+use crate::wire::{self, SCHEMA};
+use serde::{Deserialize, Serialize};
+
+/// When a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// All agents are in the same round; a frame of the next one waits.
+    LockStep,
+    /// Each agent has its own clock and uses the newest data it has.
+    FreeRunning,
+}
+
+/// Everything an agent is told before it starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Its number in the swarm.
+    pub id: u16,
+    /// How many agents belong to the first epoch: those with the numbers below this.
+    pub founders: u16,
+    /// When its rounds end.
+    pub mode: Mode,
+    /// Step sizes.
+    pub steps: Steps<f32>,
+    /// Penalty on the lower level.
+    pub penalty: Penalty<f32>,
+    /// κ, what it keeps of its tracker each round.
+    pub self_weight: f32,
+    /// How many may ever hear it, where that is fewer than all others; 0: all others.
+    pub audience: u16,
+    /// How narrow its frames are.
+    pub width: Width,
+    /// Rounds of silence after which a member that was heard in this epoch is given up; 0: never.
+    pub give_up_after: u32,
+    /// How often it started, from 1. Later starts without [`Agent::restore`] join as one that lost its memory.
+    pub boot: u32,
+    /// The program it runs.
+    pub build: u64,
+}
+
+/// Why an agent cannot be made or restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Error {
+    /// The decision or the problem's working memory is larger than this agent was built for.
+    #[error("the problem needs {needed} words, and this agent was built for {room}")]
+    TooLarge {
+        /// Words that the problem needs.
+        needed: usize,
+        /// Words that there are.
+        room: usize,
+    },
+    /// The problem's data do not fit together.
+    #[error("the problem's data do not fit together")]
+    Problem,
+    /// The starting decision has another size than the problem.
+    #[error("the starting decision has another size than the problem")]
+    Start,
+    /// The agent's number, or the number of founders, is beyond what a member set holds.
+    #[error("agent numbers go up to {}", MemberSet::CAPACITY - 1)]
+    Identity,
+    /// A gradient at the start is not finite or beyond the ledger's range.
+    #[error("the gradient at the start is not finite, or beyond the ledger's range")]
+    Gradient,
+    /// Narrow frames need exact arithmetic.
+    #[error("narrow frames need exact arithmetic")]
+    Width,
+    /// The saved state is of another agent, another problem or another version, or is damaged.
+    #[error("the saved state does not belong to this agent")]
+    Memory,
+    /// The buffer is too small for the state.
+    #[error("the buffer is too small for the state")]
+    BufferTooSmall,
+}
+
+impl From<Mismatch> for Error {
+    fn from(_: Mismatch) -> Self {
+        Self::Problem
+    }
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Received {
+    /// It counts in this round.
+    Taken,
+    /// It is of the next round and waits for it.
+    Early,
+    /// Its sender was heard in that round or a later one already.
+    Stale,
+    /// It is of an epoch that this agent is not in.
+    OtherEpoch,
+    /// It opened an epoch.
+    NewEpoch,
+    /// It told something about members that changes nothing here.
+    Noted,
+    /// It was not taken.
+    Refused(Refusal),
+}
+
+/// Why a frame was not taken. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Its bytes are no frame, or its payload cannot be read.
+    Wire(wire::Error),
+    /// This agent's own words came back.
+    Own,
+    /// Its sender is not a member of this epoch.
+    NotMember,
+    /// There is no room for another peer.
+    NoRoom,
+    /// Its sender speaks another wire format.
+    Schema {
+        /// The format it speaks.
+        theirs: u32,
+    },
+    /// Its sender solves a problem of another shape.
+    Shape,
+    /// This agent has stopped.
+    Stopped,
+}
+
+/// What stopped an agent: a number that can no longer be counted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Fault {
+    /// The packed word it was seen in.
+    pub word: usize,
+}
+
+/// What is to be sent in this round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outbox {
+    has_members: bool,
+    has_data: bool,
+}
+
+/// One agent: problem `P`, arithmetic `A`, peers `L`, room for `WORDS` words of decision.
+#[derive(Clone, Debug)]
+pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
+    config: Config,
+    problem: P,
+    shape: Shape,
+    round: u32,
+    epoch: u32,
+    members: MemberSet,
+    /// The highest epoch it was in or, while it is joining, heard of.
+    heard_epoch: Option<u32>,
+    has_left: bool,
+    announce_until: u32,
+    giving: Giving,
+    outbox: Outbox,
+    fault: Option<Fault>,
+    encoder: Encoder<WORDS>,
+    peers: L,
+    /// `[x | y | z]`.
+    v: [f32; WORDS],
+    /// The last gradient, packed like `v`.
+    gradient: [f32; WORDS],
+    /// Trackers, last gradients, shares' remainders and the running sum of the exchanged words.
+    t: [A::Word; WORDS],
+    d: [A::Word; WORDS],
+    carry: [A::Carry; WORDS],
+    sigma: [A::Word; WORDS],
+    /// Trackers before this round's push: what decisions descend along.
+    before: [A::Word; WORDS],
+    /// Working memory of a round.
+    next: [f32; WORDS],
+    scratch: [f32; WORDS],
+    wire: [i32; WORDS],
+}
+
+/// Rounds for which a new epoch is announced every round.
+const ANNOUNCE_ROUNDS: u32 = 30;
+/// Later it is announced once in so many rounds, for those who were away.
+const ANNOUNCE_EVERY: u32 = 16;
+
+impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+where
+    P: Problem<f32>,
+    A: Arithmetic,
+    L: Peers<A, WORDS>,
+{
+    /// An agent at rest at `start`. `peers` is empty.
+    ///
+    /// # Errors
+    /// Where the problem does not fit together or not into this agent.
+    pub fn new(config: Config, problem: P, start: &[f32], peers: L) -> Result<Self, Error> {
+        problem.check()?;
+        let shape = problem.shape();
+        let needed = shape.words().max(problem.scratch_words());
+        if needed > WORDS {
+            return Err(Error::TooLarge { needed, room: WORDS });
+        }
+        if start.len() != shape.words() {
+            return Err(Error::Start);
+        }
+        let members = MemberSet::first(config.founders).ok_or(Error::Identity)?;
+        if usize::from(config.id) >= MemberSet::CAPACITY {
+            return Err(Error::Identity);
+        }
+        if !A::IS_MODULAR && config.width != Width::Full {
+            return Err(Error::Width);
+        }
+        let mut agent = Self {
+            config,
+            problem,
+            shape,
+            round: 0,
+            epoch: 1,
+            members,
+            heard_epoch: None,
+            has_left: false,
+            announce_until: 0,
+            giving: Giving::new(config.self_weight, 0),
+            outbox: Outbox::default(),
+            fault: None,
+            encoder: Encoder::new(config.width, config.id),
+            peers,
+            v: [0.0; WORDS],
+            gradient: [0.0; WORDS],
+            t: [A::Word::default(); WORDS],
+            d: [A::Word::default(); WORDS],
+            carry: [A::Carry::default(); WORDS],
+            sigma: [A::Word::default(); WORDS],
+            before: [A::Word::default(); WORDS],
+            next: [0.0; WORDS],
+            scratch: [0.0; WORDS],
+            wire: [0; WORDS],
+        };
+        agent.v[..start.len()].copy_from_slice(start);
+        agent.take_gradient(0).map_err(|_| Error::Gradient)?;
+        if config.boot > 1 || !members.contains(config.id) {
+            agent.epoch = 0;
+            agent.members = MemberSet::default();
+        }
+        agent.giving = agent.giving_now();
+        agent.begin_round();
+        Ok(agent)
+    }
+
+    /// Its number in the swarm.
+    #[must_use]
+    pub const fn id(&self) -> u16 {
+        self.config.id
+    }
+
+    /// The round it is in.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// The epoch its ledger is in; 0 while it is joining.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Who belongs to its epoch.
+    #[must_use]
+    pub const fn members(&self) -> &MemberSet {
+        &self.members
+    }
+
+    /// The packed decision `[x | y | z]`.
+    #[must_use]
+    pub fn decision(&self) -> &[f32] {
+        &self.v[..self.shape.words()]
+    }
+
+    /// The last gradient, packed like the decision.
+    #[must_use]
+    pub fn gradient(&self) -> &[f32] {
+        &self.gradient[..self.shape.words()]
+    }
+
+    /// Trackers of the exchanged words.
+    #[must_use]
+    pub fn trackers(&self) -> &[A::Word] {
+        &self.t[..self.exchanged()]
+    }
+
+    /// Last gradients of the exchanged words, as the ledger counts them.
+    #[must_use]
+    pub fn tracked(&self) -> &[A::Word] {
+        &self.d[..self.exchanged()]
+    }
+
+    /// The running sum of shares.
+    #[must_use]
+    pub fn sigma(&self) -> &[A::Word] {
+        &self.sigma[..self.exchanged()]
+    }
+
+    /// What it has taken of each sender's running sum, in ascending order of senders.
+    pub fn taken(&self) -> impl Iterator<Item = (u16, &[A::Word])> {
+        let words = self.exchanged();
+        self.peers.as_slice().iter().map(move |peer| (peer.sender, &peer.rho[..words]))
+    }
+
+    /// What stopped it, if anything did.
+    #[must_use]
+    pub const fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// The largest frame it sends.
+    #[must_use]
+    pub fn largest_frame(&self) -> usize {
+        wire::frame::DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged()).max(MemberSet::BYTES)
+    }
+
+    /// Whether every sender of the schedule was heard in this round.
+    #[must_use]
+    pub fn is_complete(&self, schedule: &impl Schedule) -> bool {
+        let mut is_complete = true;
+        schedule.heard_by(usize::from(self.config.id), self.round, |sender| {
+            let is_due = self.members.contains(sender as u16);
+            is_complete &=
+                !is_due || self.peers.find(sender as u16).is_ok_and(|at| self.peers.as_slice()[at].is_fresh);
+        });
+        is_complete
+    }
+
+    /// Exchanged words.
+    fn exchanged(&self) -> usize {
+        self.shape.exchanged().len()
+    }
+
+    fn is_joining(&self) -> bool {
+        self.epoch == 0
+    }
+
+    /// Gives the next frame to send in this round, if there is one.
+    ///
+    /// # Errors
+    /// Where `out` is too small; the frame then stays due.
+    pub fn poll_frame(&mut self, out: &mut [u8]) -> Result<Option<usize>, wire::Error> {
+        if self.fault.is_some() {
+            return Ok(None);
+        }
+        if self.outbox.has_members {
+            let header = Members { sender: self.config.id, epoch: self.heard_epoch.unwrap_or(self.epoch) };
+            let length = Frame::Members(header, self.members.as_bytes()).encode(out)?;
+            self.outbox.has_members = false;
+            return Ok(Some(length));
+        }
+        if !self.outbox.has_data || self.has_left {
+            return Ok(None);
+        }
+        let length = if self.is_joining() { self.write_hello(out)? } else { self.write_data(out)? };
+        self.outbox.has_data = false;
+        Ok(Some(length))
+    }
+
+    fn write_hello(&self, out: &mut [u8]) -> Result<usize, wire::Error> {
+        Frame::Hello(Hello {
+            sender: self.config.id,
+            boot: self.config.boot,
+            epoch: self.heard_epoch.unwrap_or(0),
+            build: self.config.build,
+            schema: SCHEMA,
+            x: self.shape.x as u16,
+            y: self.shape.y as u16,
+            x_is_local: self.shape.x_is_local,
+        })
+        .encode(out)
+    }
+
+    fn write_data(&mut self, out: &mut [u8]) -> Result<usize, wire::Error> {
+        let header = Data { sender: self.config.id, epoch: self.epoch, round: self.round };
+        let start = header.encode_header(out)?;
+        let words = self.exchanged();
+        for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {
+            *wire = A::to_wire(sigma);
+        }
+        let v = &self.v[self.shape.exchanged()];
+        let payload = self.encoder.encode(self.round, v, &self.wire[..words], &mut out[start..])?;
+        Ok(start + payload)
+    }
+
+    /// Takes a frame that arrived. No bytes make it panic.
+    pub fn receive(&mut self, bytes: &[u8]) -> Received {
+        if self.fault.is_some() {
+            return Received::Refused(Refusal::Stopped);
+        }
+        match Frame::decode(bytes) {
+            Err(error) => Received::Refused(Refusal::Wire(error)),
+            Ok(frame) if frame.sender() == self.config.id => Received::Refused(Refusal::Own),
+            Ok(Frame::Data(header, payload)) => self.receive_data(header, payload),
+            Ok(Frame::Hello(hello)) => self.receive_hello(&hello),
+            Ok(Frame::Members(header, set)) => self.receive_members(header, set),
+        }
+    }
+
+    fn receive_data(&mut self, header: Data, payload: &[u8]) -> Received {
+        if header.epoch != self.epoch {
+            return self.receive_other_epoch(header);
+        }
+        if !self.members.contains(header.sender) {
+            return Received::Refused(Refusal::NotMember);
+        }
+        let at = match self.peers.find(header.sender) {
+            Ok(at) => at,
+            Err(at) if self.peers.insert(at, header.sender) => at,
+            Err(_) => return Received::Refused(Refusal::NoRoom),
+        };
+        let words = self.exchanged();
+        let is_lock_step = self.config.mode == Mode::LockStep;
+        if is_lock_step && header.round > self.round + 1 {
+            // The swarm went on without this agent: it goes on from where the swarm is.
+            self.jump_to(header.round);
+        }
+        let peer = &mut self.peers.as_mut_slice()[at];
+        let newest = peer.early_round.or(peer.taken_round);
+        let is_late = is_lock_step && header.round < self.round;
+        if is_late || newest.is_some_and(|newest| header.round <= newest) {
+            return Received::Stale;
+        }
+        let is_early = is_lock_step && header.round > self.round;
+        for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
+            *wire = A::to_wire(rho);
+        }
+        let heard = Heard { round: peer.taken_round, sigma: &self.wire[..words] };
+        let v = if is_early { &mut peer.early_v } else { &mut peer.v };
+        let told =
+            peer.decoder.decode(payload, header.round, heard, &mut v[..words], &mut peer.wire[..words]);
+        match told {
+            Err(error) => return Received::Refused(Refusal::Wire(error)),
+            Ok(told) => peer.is_sigma_told = told == Sigma::Known,
+        }
+        if is_early {
+            peer.early_round = Some(header.round);
+            return Received::Early;
+        }
+        peer.take(header.round, words, &mut self.t);
+        peer.heard_at = self.round;
+        Received::Taken
+    }
+
+    /// Goes on from `round` without having lived through the rounds before it.
+    fn jump_to(&mut self, round: u32) {
+        self.round = round;
+        for peer in self.peers.as_mut_slice() {
+            peer.is_fresh = false;
+            peer.early_round = None;
+        }
+        self.outbox.has_data = true;
+    }
+
+    /// Takes the gradient at the present decision and tracks it.
+    fn take_gradient(&mut self, round: u32) -> Result<(), Fault> {
+        let words = self.shape.words();
+        let at = Moment { agent: u32::from(self.config.id), round };
+        let (v, gradient) = (&self.v[..words], &mut self.gradient[..words]);
+        self.problem.penalty_gradient(&self.config.penalty, at, v, gradient, &mut self.scratch);
+        let exchanged = self.shape.exchanged();
+        let start = exchanged.start;
+        A::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
+            .map_err(|out_of_range| Fault { word: start + out_of_range.word })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Sets of agents.
+
+/// The agents that belong to an epoch, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberSet {
+    bits: [u8; Self::BYTES],
+}
+
+impl Default for MemberSet {
+    fn default() -> Self {
+        Self { bits: [0; Self::BYTES] }
+    }
+}
+
+impl MemberSet {
+    /// Bytes of a full set.
+    pub const BYTES: usize = 128;
+    /// How many agents a set can tell apart.
+    pub const CAPACITY: usize = 8 * Self::BYTES;
+
+    /// The agents with numbers below `count`; `None` where that is more than a set holds.
+    #[must_use]
+    pub fn first(count: u16) -> Option<Self> {
+        let mut set = Self::default();
+        for id in 0..count {
+            if !set.insert(id) {
+                return None;
+            }
+        }
+        Some(set)
+    }
+
+    /// Reads little-endian bits; `None` where they name agents beyond the capacity.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut set = Self::default();
+        let (held, beyond) = bytes.split_at(bytes.len().min(Self::BYTES));
+        set.bits[..held.len()].copy_from_slice(held);
+        beyond.iter().all(|&byte| byte == 0).then_some(set)
+    }
+
+    /// Little-endian bits without trailing zero bytes, at least one byte.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        let used = self.bits.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
+        &self.bits[..used]
+    }
+
+    /// Whether `id` belongs to it.
+    #[must_use]
+    pub fn contains(&self, id: u16) -> bool {
+        self.bits.get(usize::from(id / 8)).is_some_and(|byte| byte >> (id % 8) & 1 == 1)
+    }
+
+    /// Adds `id`; `false` where it is beyond the capacity.
+    pub fn insert(&mut self, id: u16) -> bool {
+        self.bits.get_mut(usize::from(id / 8)).map(|byte| *byte |= 1 << (id % 8)).is_some()
+    }
+
+    /// Takes `id` out.
+    pub fn remove(&mut self, id: u16) {
+        if let Some(byte) = self.bits.get_mut(usize::from(id / 8)) {
+            *byte &= !(1 << (id % 8));
+        }
+    }
+
+    /// How many belong to it.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.bits.iter().map(|byte| byte.count_ones()).sum()
+    }
+
+    /// Whether nobody does.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Settles which of two sets of the same epoch counts: the one with the highest agent that the other has not.
+    #[must_use]
+    pub fn outranks(&self, other: &Self) -> bool {
+        self.bits.iter().rev().gt(other.bits.iter().rev())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_come_back_from_their_bytes() {
+        let mut set = MemberSet::first(10).unwrap();
+        set.remove(3);
+        assert!(set.insert(70) && !set.insert(MemberSet::CAPACITY as u16));
+        assert_eq!(set.len(), 10);
+        assert_eq!(MemberSet::from_bytes(set.as_bytes()), Some(set));
+        assert_eq!(set.as_bytes().len(), 9);
+        assert_eq!(MemberSet::from_bytes(&[1; 129]), None);
+        assert!(MemberSet::first(1025).is_none());
+    }
+
+    #[test]
+    fn ranks_are_strict() {
+        let (small, large) = (MemberSet::first(9).unwrap(), MemberSet::first(10).unwrap());
+        assert!(large.outranks(&small) && !small.outranks(&large) && !small.outranks(&small));
+    }
+}

@@ -1,0 +1,111 @@
+//! What an agent keeps of those it hears.
+
+use crate::ledger::Arithmetic;
+use crate::wire::payload::Decoder;
+
+/// One sender.
+#[derive(Clone, Debug)]
+pub struct Peer<A: Arithmetic, const WORDS: usize> {
+    pub(super) sender: u16,
+    /// The sender's round of what was last taken in this epoch.
+    pub(super) taken_round: Option<u32>,
+    /// This agent's round when it last heard the sender in this epoch.
+    pub(super) heard_at: u32,
+    /// ρ, what was taken of the sender's running sum.
+    pub(super) rho: [A::Word; WORDS],
+    /// The sender's decision, and whether it came in this round.
+    pub(super) v: [f32; WORDS],
+    pub(super) is_fresh: bool,
+    /// The sum that goes with the newest decoded payload, and whether the payload told it.
+    pub(super) wire: [i32; WORDS],
+    pub(super) is_sigma_told: bool,
+    /// A frame of the next round that waits.
+    pub(super) early_round: Option<u32>,
+    pub(super) early_v: [f32; WORDS],
+    pub(super) decoder: Decoder<WORDS>,
+}
+
+impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
+    /// A sender that was never heard.
+    #[must_use]
+    pub fn new(sender: u16) -> Self {
+        Self {
+            sender,
+            taken_round: None,
+            heard_at: 0,
+            rho: [A::Word::default(); WORDS],
+            v: [0.0; WORDS],
+            is_fresh: false,
+            wire: [0; WORDS],
+            is_sigma_told: false,
+            early_round: None,
+            early_v: [0.0; WORDS],
+            decoder: Decoder::new(),
+        }
+    }
+
+    /// Forgets everything that belongs to an epoch.
+    pub(super) fn reset(&mut self) {
+        self.taken_round = None;
+        self.rho = [A::Word::default(); WORDS];
+        self.is_fresh = false;
+        self.early_round = None;
+        self.decoder.reset();
+    }
+
+    /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and the mass it tells of
+    /// goes to `tracker`.
+    #[inline]
+    pub(super) fn take(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
+        self.is_fresh = true;
+        if self.is_sigma_told {
+            A::take(&self.wire[..words], &mut self.rho, tracker);
+            self.taken_round = Some(round);
+        }
+    }
+
+    /// Lets the frame that waits for `round` count.
+    pub(super) fn take_early(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
+        if self.early_round.take_if(|early| *early == round).is_some() {
+            core::mem::swap(&mut self.v, &mut self.early_v);
+            self.take(round, words, tracker);
+        }
+    }
+}
+
+/// A list of peers in ascending order of their numbers.
+pub trait Peers<A: Arithmetic, const WORDS: usize> {
+    /// All of them.
+    fn as_slice(&self) -> &[Peer<A, WORDS>];
+
+    /// All of them, for writing.
+    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>];
+
+    /// Inserts a new peer at `index`; `false` where there is no room.
+    fn insert(&mut self, index: usize, sender: u16) -> bool;
+
+    /// Where `sender` is, or where it belongs.
+    ///
+    /// # Errors
+    /// The place where it belongs.
+    fn find(&self, sender: u16) -> Result<usize, usize> {
+        self.as_slice().binary_search_by_key(&sender, |peer| peer.sender)
+    }
+}
+
+/// Room for a fixed number of peers, as on a microcontroller.
+impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
+    for heapless::Vec<Peer<A, WORDS>, MEMBERS>
+{
+    fn as_slice(&self) -> &[Peer<A, WORDS>] {
+        self
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>] {
+        self
+    }
+
+    fn insert(&mut self, index: usize, sender: u16) -> bool {
+        heapless::Vec::insert(self, index, Peer::new(sender)).is_ok()
+    }
+}

@@ -1,0 +1,127 @@
+//! The rounds of an agent.
+
+use super::peers::{Peer, Peers};
+use super::{ANNOUNCE_EVERY, Agent, Fault, Outbox, digest};
+use crate::fab::mix;
+use crate::ledger::{Arithmetic, descend};
+use crate::problem::Problem;
+use crate::wire::payload::Width;
+
+/// Rounds that a narrow frame stays readable for one who missed those before it.
+const NARROW_WINDOW: u32 = 8;
+
+/// How a round went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Report {
+    /// The round that ended.
+    pub round: u32,
+    /// The epoch it ended in.
+    pub epoch: u32,
+    /// How many others were heard.
+    pub heard: u16,
+    /// A digest of the state after it; two agents with the same digest have the same bits.
+    pub digest: u32,
+    /// What stopped the agent, if this round did.
+    pub fault: Option<Fault>,
+}
+
+impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+where
+    P: Problem<f32>,
+    A: Arithmetic,
+    L: Peers<A, WORDS>,
+{
+    /// Ends the round: pull, gradient, push. Frames of the next round that came early count from here on.
+    pub fn end_round(&mut self) -> Report {
+        let (round, epoch) = (self.round, self.epoch);
+        let heard = self.peers.as_slice().iter().filter(|peer| peer.is_fresh).count() as u16;
+        if self.fault.is_none() {
+            if !self.is_joining() {
+                self.fault = self.update(heard).err();
+                self.give_up_on_the_silent();
+            }
+            self.round += 1;
+            self.begin_round();
+        }
+        Report { round, epoch, heard, digest: self.digest(), fault: self.fault }
+    }
+
+    /// A digest of everything that decides what this agent does next.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        let words = self.exchanged();
+        let header = [self.round, self.epoch].into_iter();
+        let decision = self.decision().iter().map(|word| word.to_bits());
+        let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| A::to_wire(word) as u32);
+        digest::of(header.chain(decision).chain(ledger))
+    }
+
+    /// Algorithm 1 for one agent, on what it heard.
+    fn update(&mut self, heard: u16) -> Result<(), Fault> {
+        self.remember_what_was_sent()?;
+        let exchanged = self.shape.exchanged();
+        let words = exchanged.len();
+
+        let weight = 1.0 / (f32::from(heard) + 1.0);
+        let fresh = self.peers.as_slice().iter().filter(|peer| peer.is_fresh);
+        let next = &mut self.next[..words];
+        let heard = fresh.map(|peer: &Peer<A, WORDS>| (weight, &peer.v[..words]));
+        mix(weight, &self.v[exchanged.clone()], heard, next);
+        descend::<A>(&self.shape, &self.config.steps, &self.before[..words], next);
+        self.v[exchanged.clone()].copy_from_slice(next);
+        // What never travels is its own tracker.
+        for (v, &d) in self.v[..exchanged.start].iter_mut().zip(&self.gradient) {
+            *v -= self.config.steps.x * d;
+        }
+        self.problem.project(&mut self.v[..self.shape.x]);
+        if let Some(word) = self.decision().iter().position(|word| !word.is_finite()) {
+            return Err(Fault { word });
+        }
+        self.take_gradient(self.round + 1)
+    }
+
+    /// Tells the encoder what this round's frame held, before it changes.
+    fn remember_what_was_sent(&mut self) -> Result<(), Fault> {
+        if self.config.width == Width::Full {
+            return Ok(());
+        }
+        let words = self.exchanged();
+        for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {
+            *wire = A::to_wire(sigma);
+        }
+        let v = &self.v[self.shape.exchanged()];
+        self.encoder.end_round(self.round, v, &self.wire[..words]).map_err(|_| Fault { word: 0 })
+    }
+
+    /// Starts a round: gives this round's share away and takes what came early.
+    pub(super) fn begin_round(&mut self) {
+        let words = self.exchanged();
+        for peer in self.peers.as_mut_slice() {
+            peer.is_fresh = false;
+        }
+        let is_announcing = self.round < self.announce_until || self.round.is_multiple_of(ANNOUNCE_EVERY);
+        self.outbox = Outbox { has_data: true, has_members: self.epoch > 1 && is_announcing };
+        if self.is_joining() {
+            return;
+        }
+        self.before[..words].copy_from_slice(&self.t[..words]);
+        let granularity = match self.config.width {
+            Width::Full => 0,
+            width => width.granularity(A::largest_share(&self.giving, &self.t[..words]), NARROW_WINDOW),
+        };
+        A::give(
+            &self.giving,
+            granularity,
+            &mut self.t[..words],
+            &mut self.carry[..words],
+            &mut self.sigma[..words],
+        );
+        for peer in self.peers.as_mut_slice() {
+            peer.take_early(self.round, words, &mut self.t[..words]);
+            if peer.is_fresh {
+                peer.heard_at = self.round;
+            }
+        }
+    }
+}

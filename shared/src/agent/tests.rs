@@ -1,0 +1,350 @@
+//! Small swarms in memory, under everything the air can do.
+
+extern crate std;
+use super::*;
+use crate::ledger::{Exact, Float};
+use crate::problem::PolicyEvaluation;
+use crate::rng::{Purpose, Stream};
+use proptest::prelude::*;
+use std::vec;
+use std::vec::Vec;
+
+const WORDS: usize = 10;
+const AGENTS: usize = 4;
+
+// Two features, four states; each agent has its own rewards.
+const FEATURES: [f32; 8] = [0.9, 0.1, 0.4, 0.7, 0.3, 0.8, 0.6, 0.2];
+const SUCCESSORS: [f32; 8] = [0.45, 0.4, 0.5, 0.42, 0.38, 0.47, 0.41, 0.44];
+const REWARDS: [[f32; 4]; 5] = [
+    [0.1, 0.9, 0.3, 0.5],
+    [0.8, 0.2, 0.6, 0.4],
+    [0.5, 0.5, 0.9, 0.1],
+    [0.3, 0.7, 0.2, 0.8],
+    [0.6, 0.1, 0.4, 0.9],
+];
+
+type Peers4<A> = heapless::Vec<Peer<A, WORDS>, 8>;
+type Small<A> = Agent<PolicyEvaluation<'static, f32>, A, Peers4<A>, WORDS>;
+
+fn config(id: usize) -> Config {
+    Config {
+        id: id as u16,
+        founders: AGENTS as u16,
+        mode: Mode::LockStep,
+        steps: Steps { x: 0.4, y: 0.08, z: 0.08 },
+        penalty: Penalty { lambda: 20.0, normalise: true },
+        self_weight: 0.9,
+        audience: 0,
+        width: Width::Full,
+        give_up_after: 0,
+        boot: 1,
+        build: 7,
+    }
+}
+
+fn agent<A: Arithmetic>(config: Config) -> Small<A> {
+    let problem = PolicyEvaluation {
+        features: &FEATURES,
+        successors: &SUCCESSORS,
+        rewards: &REWARDS[usize::from(config.id)],
+        upper_weight: 1.0,
+        lower_weight: 1.0,
+        regularisation: 0.1,
+        reward_noise: 0.0,
+        seed: 0,
+    };
+    Agent::new(config, problem, &[0.0; WORDS], Peers4::new()).unwrap()
+}
+
+fn swarm<A: Arithmetic>() -> Vec<Small<A>> {
+    (0..AGENTS).map(|id| agent(config(id))).collect()
+}
+
+/// All frames that are due, with their senders.
+fn frames<A: Arithmetic>(agents: &mut [Small<A>]) -> Vec<(usize, Vec<u8>)> {
+    let mut frames = Vec::new();
+    for (sender, agent) in agents.iter_mut().enumerate() {
+        let mut out = [0; 256];
+        while let Some(length) = agent.poll_frame(&mut out).unwrap() {
+            frames.push((sender, out[..length].to_vec()));
+        }
+    }
+    frames
+}
+
+/// One round in which `hears(receiver, sender)` decides.
+fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, usize) -> bool) {
+    for (sender, frame) in frames(agents) {
+        for receiver in 0..agents.len() {
+            if receiver != sender && hears(receiver, sender) {
+                let _ = agents[receiver].receive(&frame);
+            }
+        }
+    }
+    for agent in agents.iter_mut() {
+        assert_eq!(agent.end_round().fault, None);
+    }
+}
+
+/// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
+fn check_invariant(agents: &[Small<Exact>]) {
+    let epoch = agents.iter().map(Agent::epoch).max().unwrap();
+    let present: Vec<_> = agents.iter().filter(|agent| agent.epoch() == epoch).collect();
+    for word in 0..WORDS {
+        let (mut mass, mut target) = (0i32, 0i32);
+        for j in &present {
+            mass = mass.wrapping_add(j.trackers()[word]);
+            target = target.wrapping_add(j.tracked()[word]);
+            let waiting = j.sigma()[word].wrapping_mul(j.giving.audience() as i32);
+            mass = mass.wrapping_add(waiting);
+            for (_, rho) in j.taken() {
+                mass = mass.wrapping_sub(rho[word]);
+            }
+        }
+        assert_eq!(mass, target, "word {word}");
+    }
+}
+
+fn spread(agents: &[Small<Exact>]) -> f32 {
+    let first = agents[0].decision();
+    let gaps = agents.iter().flat_map(|agent| agent.decision().iter().zip(first).map(|(a, b)| (a - b).abs()));
+    gaps.fold(0.0, f32::max)
+}
+
+#[test]
+fn a_swarm_agrees_and_stops_moving() {
+    let mut agents = swarm::<Exact>();
+    // Each hears one other a round, and all others in turn.
+    for now in 0..3000 {
+        round(&mut agents, |receiver, sender| (sender + 1 + now % 3) % AGENTS == receiver);
+        check_invariant(&agents);
+    }
+    assert!(spread(&agents) < 1e-3, "{}", spread(&agents));
+    let before: Vec<f32> = agents[0].decision().to_vec();
+    (0..100).for_each(|_| round(&mut agents, |_, _| true));
+    let moved = before.iter().zip(agents[0].decision()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(moved < 1e-3, "{moved}");
+}
+
+#[test]
+fn half_of_all_frames_lost_gives_the_same_answer() {
+    let (mut perfect, mut lossy) = (swarm::<Exact>(), swarm::<Exact>());
+    let mut stream = Stream::new(3, 0, 0, Purpose::Air);
+    for _ in 0..4000 {
+        round(&mut perfect, |_, _| true);
+        round(&mut lossy, |_, _| stream.uniform_f64() < 0.5);
+        check_invariant(&lossy);
+    }
+    for (a, b) in perfect[1].decision().iter().zip(lossy[1].decision()) {
+        assert!((a - b).abs() < 5e-3, "{a} against {b}");
+    }
+}
+
+#[test]
+fn float_and_exact_arithmetic_agree() {
+    let (mut exact, mut float) = (swarm::<Exact>(), swarm::<Float>());
+    for _ in 0..300 {
+        round(&mut exact, |_, _| true);
+        round(&mut float, |_, _| true);
+    }
+    for (a, b) in exact[2].decision().iter().zip(float[2].decision()) {
+        assert!((a - b).abs() < 1e-3);
+    }
+}
+
+#[test]
+fn a_frame_of_the_next_round_waits_for_it() {
+    let (mut ahead, mut punctual) = (swarm::<Exact>(), swarm::<Exact>());
+    // Agent 1 runs one round ahead of agent 0; in the other swarm both are in step.
+    let first = frames(&mut ahead);
+    for (sender, frame) in &first {
+        (0..AGENTS).filter(|receiver| receiver != sender).for_each(|receiver| {
+            assert_eq!(ahead[receiver].receive(frame), Received::Taken);
+        });
+    }
+    for agent in &mut ahead[1..] {
+        agent.end_round();
+    }
+    for (sender, frame) in frames(&mut ahead[1..]) {
+        assert_eq!(ahead[0].receive(&frame), Received::Early, "from {}", sender + 1);
+        assert_eq!(ahead[0].receive(&frame), Received::Stale);
+    }
+    ahead[0].end_round();
+    ahead[0].end_round();
+    round(&mut punctual, |_, _| true);
+    round(&mut punctual, |receiver, _| receiver == 0);
+    assert_eq!(ahead[0].digest(), punctual[0].digest());
+}
+
+#[test]
+fn what_is_not_taken_changes_nothing() {
+    let mut agents = swarm::<Exact>();
+    for _ in 0..5 {
+        round(&mut agents, |_, _| true);
+    }
+    let sent = frames(&mut agents);
+    let _ = agents[0].receive(&sent[1].1);
+    let digest = agents[0].digest();
+    assert_eq!(agents[0].receive(&sent[1].1), Received::Stale);
+    assert_eq!(agents[0].receive(&sent[0].1), Received::Refused(Refusal::Own));
+    for cut in 0..sent[2].1.len() {
+        assert!(matches!(agents[0].receive(&sent[2].1[..cut]), Received::Refused(Refusal::Wire(_))));
+    }
+    let mut stranger = agent::<Exact>(Config { founders: 5, ..config(4) });
+    let mut out = [0; 256];
+    let length = stranger.poll_frame(&mut out).unwrap().unwrap();
+    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::NotMember));
+    assert_eq!(agents[0].digest(), digest);
+}
+
+#[test]
+fn a_restart_without_memory_opens_an_epoch() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    agents[2] = agent(Config { boot: 2, ..config(2) });
+    for _ in 0..20 {
+        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
+        check_invariant(&agents);
+    }
+    let epoch = agents[0].epoch();
+    assert!(
+        epoch > 1 && agents.iter().all(|agent| agent.epoch() == epoch && agent.round() == agents[0].round())
+    );
+    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
+    check_invariant(&agents);
+    assert!(spread(&agents) < 1e-3);
+}
+
+#[test]
+fn a_restart_with_memory_goes_on_where_it_was() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut saved = [0; 4096];
+    let length = agents[2].save(&mut saved).unwrap();
+    let mut restored = agent::<Exact>(Config { boot: 2, ..config(2) });
+    restored.restore(&saved[..length]).unwrap();
+    assert_eq!(restored.digest(), agents[2].digest());
+    agents[2] = restored;
+    for _ in 0..50 {
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+    }
+    assert!(agents.iter().all(|agent| agent.epoch() == 1));
+    let mut other = agent::<Exact>(config(1));
+    assert_eq!(other.restore(&saved[..length]), Err(Error::Memory));
+    for cut in 0..length {
+        assert_eq!(agent::<Exact>(config(2)).restore(&saved[..cut]), Err(Error::Memory));
+    }
+    assert_eq!(agents[2].save(&mut saved[..length - 1]), Err(Error::BufferTooSmall));
+}
+
+#[test]
+fn members_join_leave_and_are_given_up() {
+    let patient = |id| Config { give_up_after: 40, ..config(id) };
+    let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+    (0..10).for_each(|_| round(&mut agents, |_, _| true));
+    agents.push(agent(patient(4)));
+    (0..10).for_each(|_| round(&mut agents, |_, _| true));
+    check_invariant(&agents);
+    assert!(agents.iter().all(|agent| agent.members().len() == 5 && agent.epoch() == agents[0].epoch()));
+
+    agents[4].leave();
+    (0..10).for_each(|_| round(&mut agents, |_, _| true));
+    assert!(agents[..4].iter().all(|agent| agent.members().len() == 4 && agent.epoch() == agents[0].epoch()));
+
+    // Agent 3 falls silent and comes back.
+    (0..60).for_each(|_| round(&mut agents, |receiver, sender| receiver != 3 && sender != 3));
+    assert!(agents[..3].iter().all(|agent| !agent.members().contains(3)));
+    check_invariant(&agents[..3]);
+    (0..30).for_each(|_| round(&mut agents, |_, _| true));
+    assert!(
+        agents[..4].iter().all(|agent| agent.members().contains(3) && agent.epoch() == agents[0].epoch())
+    );
+    check_invariant(&agents[..4]);
+}
+
+#[test]
+fn a_hello_of_another_format_or_shape_is_refused() {
+    let mut agents = swarm::<Exact>();
+    let hello = Hello { sender: 9, boot: 1, epoch: 0, build: 1, schema: 5, x: 2, y: 4, x_is_local: false };
+    let mut out = [0; 64];
+    let length = Frame::Hello(hello).encode(&mut out).unwrap();
+    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::Schema { theirs: 5 }));
+    let length = Frame::Hello(Hello { schema: SCHEMA, x: 3, ..hello }).encode(&mut out).unwrap();
+    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::Shape));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_when_the_agent_is_made() {
+    let problem = agent::<Exact>(config(0)).problem;
+    let make = |config, start: &[f32]| {
+        Agent::<_, Exact, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ())
+    };
+    assert_eq!(make(config(0), &[0.0; 3]), Err(Error::Start));
+    assert_eq!(make(config(2000), &[0.0; WORDS]), Err(Error::Identity));
+    let start = [1e9; WORDS];
+    assert_eq!(make(config(0), &start), Err(Error::Gradient));
+    let narrow =
+        Agent::<_, Exact, _, 4>::new(config(0), problem, &[0.0; WORDS], heapless::Vec::<_, 8>::new())
+            .map(|_| ());
+    assert_eq!(narrow, Err(Error::TooLarge { needed: 10, room: 4 }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Loss, duplication, delay, reordering, restarts with and without memory, joining and leaving, in every width and both
+    /// modes: not one unit of mass is lost or made.
+    #[test]
+    fn the_ledger_balances_whatever_the_air_does(seed: u64, loss in 0.0..0.9f64, width in 0..3usize, is_free: bool) {
+        let width = [Width::Full, Width::Half, Width::Byte][width];
+        let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
+        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: 60, ..config(id) });
+        let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id, 1)).collect();
+        let mut boots = vec![1; AGENTS];
+        let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();
+        let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
+        for now in 0..400u32 {
+            let mut arriving: Vec<(usize, Vec<u8>)> = Vec::new();
+            for (sender, frame) in frames(&mut agents) {
+                for receiver in (0..AGENTS).filter(|&receiver| receiver != sender) {
+                    if stream.uniform_f64() < loss {
+                        continue;
+                    }
+                    match stream.below(10) {
+                        0 => late.push((now + 1 + stream.below(5), receiver, frame.clone())),
+                        1 => arriving.extend([(receiver, frame.clone()), (receiver, frame.clone())]),
+                        _ => arriving.push((receiver, frame.clone())),
+                    }
+                }
+            }
+            arriving.extend(late.extract_if(.., |(due, ..)| *due <= now).map(|(_, receiver, frame)| (receiver, frame)));
+            while !arriving.is_empty() {
+                let (receiver, frame) = arriving.swap_remove(stream.below(arriving.len() as u32) as usize);
+                let _ = agents[receiver].receive(&frame);
+            }
+            check_invariant(&agents);
+            let chosen = stream.below(AGENTS as u32) as usize;
+            match stream.below(120) {
+                0 => {
+                    boots[chosen] += 1;
+                    agents[chosen] = make(chosen, boots[chosen]);
+                }
+                1 => {
+                    let mut saved = [0; 4096];
+                    let length = agents[chosen].save(&mut saved).unwrap();
+                    boots[chosen] += 1;
+                    agents[chosen] = make(chosen, boots[chosen]);
+                    agents[chosen].restore(&saved[..length]).unwrap();
+                }
+                _ => {}
+            }
+            for agent in &mut agents {
+                if !is_free || stream.below(4) > 0 {
+                    prop_assert_eq!(agent.end_round().fault, None);
+                }
+            }
+            check_invariant(&agents);
+        }
+    }
+}
