@@ -38,7 +38,7 @@ use fabswarm_shared::{
 };
 use health::Health;
 use link::{Inbox, Link, Mailbox, Outbox};
-use rounds::Rounds;
+use rounds::{Peers, Rounds};
 use storage::Storage;
 
 /// How often a board that waits for its host says that it is there.
@@ -69,9 +69,10 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
             let (to_agent, inbox) = incoming.split();
             let (outbox, from_agent) = outgoing.split();
             let (inbox, outbox) = (Inbox::new(inbox), Outbox::new(outbox));
+            let mut peers = Peers::new();
             let crc = provisioning::page_crc(bytes);
-            match Rounds::new(&page, crc, storage, &mut health, inbox, outbox) {
-                Ok(rounds) => join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0,
+            match Rounds::new(&page, crc, storage, &mut health, &mut peers, inbox, outbox) {
+                Ok(mut rounds) => join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0,
                 Err(error) => error,
             }
         }

@@ -24,8 +24,10 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Walking the stack takes longer than a round: it is done now and then.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
-type BoardAgent<'a> =
-    Agent<AnyProblem<'a, f32>, Exact, heapless::Vec<Peer<Exact, WORDS>, MEMBERS>, WORDS>;
+/// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
+pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, MEMBERS>;
+
+type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>;
 
 /// Drives one agent.
 pub(crate) struct Rounds<'a, F, H> {
@@ -60,6 +62,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         page_crc: u32,
         mut storage: Storage<F>,
         health: &'a mut H,
+        peers: &'a mut Peers,
         inbox: Inbox<'a, PACKET>,
         outbox: Outbox<'a, PACKET>,
     ) -> Result<Self, provisioning::Error> {
@@ -68,21 +71,14 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             provisioning::Error::Storage
         })?;
         let config = Config { boot: voice.boot(), ..page.agent };
-        let mut agent = Agent::new(config, page.problem, page.start, heapless::Vec::new()).map_err(refuse)?;
-        let mut state = [0; STATE];
-        if let Some(length) = storage.load(&mut state) {
-            // A state of another scenario: the agent joins as one that lost its memory.
-            if let Err(error) = agent.restore(&state[..length]) {
-                warn!("the stored state is of no use: {}", error);
-                agent = Agent::new(config, page.problem, page.start, heapless::Vec::new()).map_err(refuse)?;
-            }
-        }
+        let mut agent = Agent::new(config, page.problem, page.start, peers).map_err(refuse)?;
+        remember(&mut agent, &mut storage)?;
         info!("agent {} starts for the {}. time, in round {}", page.agent.id, voice.boot(), agent.round());
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         Ok(Self { page, page_crc, agent, voice, storage, health, telemetry, inbox, outbox })
     }
 
-    pub(crate) async fn run(mut self) -> ! {
+    pub(crate) async fn run(&mut self) -> ! {
         self.wait_for_the_host().await;
         let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds {
@@ -235,6 +231,15 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     }
 }
 
+/// Gives the agent back what it knew before a restart, if anything is stored.
+fn remember<F: NorFlash>(agent: &mut BoardAgent, storage: &mut Storage<F>) -> Result<(), provisioning::Error> {
+    let mut state = [0; STATE];
+    match storage.load(&mut state) {
+        Some(length) => agent.restore(&state[..length]).map_err(refuse),
+        None => Ok(()),
+    }
+}
+
 /// Hands a frame to the agent; `false` where it was not taken.
 fn hear(agent: &mut BoardAgent, voice: &mut Voice, sealed: &[u8]) -> bool {
     let mut frame = [0; FRAME];
@@ -247,6 +252,7 @@ fn refuse(error: Error) -> provisioning::Error {
     error!("the agent cannot be made: {}", error);
     match error {
         Error::TooLarge { .. } | Error::Identity => provisioning::Error::TooLarge,
+        Error::Memory => provisioning::Error::Storage,
         _ => provisioning::Error::Malformed,
     }
 }

@@ -9,7 +9,7 @@ use core::{
 use cortex_m_rt::{ExceptionFrame, exception};
 use cortex_m_semihosting::debug;
 use critical_section::RestoreState;
-use defmt::{Debug2Format, Encoder};
+use defmt::Encoder;
 
 // SAFETY: address of application note AN386.
 const UART1: Registers = unsafe { Registers::new(0x4000_5000) };
@@ -99,7 +99,7 @@ fn defmt_panic() -> ! {
 
 #[exception]
 unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
-    defmt::error!("hard fault: {}", Debug2Format(frame));
+    defmt::error!("hard fault at {=u32:#010x}, called from {=u32:#010x}", frame.pc(), frame.lr());
     stop()
 }
 

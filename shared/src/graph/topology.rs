@@ -2,9 +2,10 @@
 
 use super::Schedule;
 use crate::rng::{Purpose, Stream};
+use serde::{Deserialize, Serialize};
 
 /// A family of directed graphs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Topology {
     /// Agent i hears agent i − 1.
     Ring,
@@ -36,7 +37,7 @@ impl Topology {
 }
 
 /// A topology over a number of agents, drawn from a seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
     /// The family.
     pub topology: Topology,
