@@ -8,6 +8,8 @@
 //! | 3 | the swarm diverged |
 //! | 130 | interrupted |
 
+mod bench;
+mod data;
 mod run;
 
 use std::ffi::OsString;
@@ -20,6 +22,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let matches = command().get_matches_from(with_default_command(arguments.collect()));
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
+        Some(("data", matches)) => data::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     result.unwrap_or_else(|error| {
@@ -34,6 +38,8 @@ fn command() -> Command {
         .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
         .subcommand_required(true)
         .subcommand(run::command())
+        .subcommand(bench::command())
+        .subcommand(data::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario.

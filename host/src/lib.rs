@@ -1,6 +1,9 @@
 //! The host side of fabswarm: swarms in this process, what they run through, and what they leave behind.
 
+pub mod bench;
 pub mod cli;
+pub mod data;
+pub mod large;
 pub mod record;
 pub mod recorded;
 pub mod scenario;

@@ -1,11 +1,14 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
 use crate::task::Score;
+use fabswarm_shared::problem::Shape;
 
+mod exact;
 mod links;
 mod measure;
 mod plain;
 
+pub use exact::{ExactFab, LedgerConstants};
 pub use links::Links;
 pub use measure::{Metrics, Ruler, States};
 pub use plain::{Constants, Mixing, PlainFab};
@@ -60,5 +63,16 @@ impl Diverged {
     pub fn new(round: u64, agent: usize, variable: &'static str) -> Self {
         let remedy = format!("lower eta_{variable}, or eta_x, eta_y and eta_z by the same factor");
         Self { round, agent, variable, remedy }
+    }
+
+    /// The same for a word of the packed decision.
+    #[must_use]
+    pub fn at_word(round: u64, agent: usize, shape: &Shape, word: usize) -> Self {
+        let variable = match word {
+            word if word < shape.x => "x",
+            word if word < shape.x + shape.y => "y",
+            _ => "z",
+        };
+        Self::new(round, agent, variable)
     }
 }

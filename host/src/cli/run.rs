@@ -116,7 +116,8 @@ fn flags() -> impl Iterator<Item = &'static Key> {
 fn argument(key: &'static Key) -> Arg {
     let argument = Arg::new(key.flag.as_str())
         .long(key.flag.as_str())
-        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), key.default))
+        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), key.default.trim_matches('"')))
+        .hide_possible_values(true)
         .help_heading(key.section().unwrap_or("everything"))
         .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));
     match (key.choices, key.kind) {

@@ -14,7 +14,7 @@ pub struct Metrics {
     pub error: f64,
     /// How far agents disagree: `√(mean_i ‖v_i − v̄‖²) / ‖v̄‖` over what they exchange.
     pub consensus_error: f64,
-    /// How far trackers are from what they track: `‖Σt − Σd‖ / Σ‖d_i‖`.
+    /// How far trackers are from what they track: `‖Σt − Σd‖ / Σ‖d_i‖`, mass on its way included.
     pub tracking_defect: f64,
     /// Root mean square of ‖x_i‖.
     pub x_norm: f64,
@@ -32,15 +32,15 @@ pub struct Ruler {
     first_gradient: Option<f64>,
 }
 
-/// Packed states of all agents, one agent after the other.
+/// What a swarm is measured by; packed states hold one agent after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct States<'a, S> {
-    /// Decisions.
+    /// Packed decisions.
     pub v: &'a [S],
-    /// Trackers.
-    pub t: &'a [S],
-    /// Last gradients.
+    /// Packed last gradients.
     pub d: &'a [S],
+    /// What is missing in the trackers of the whole swarm, word by word: `Σt − Σd`, with all mass that waits on links.
+    pub defect: &'a [f64],
 }
 
 impl Ruler {
@@ -50,9 +50,9 @@ impl Ruler {
         Self { shape: task.shape(), solution: task.solution().map(<[f64]>::to_vec), first_gradient: None }
     }
 
-    /// Takes the present gradients as what later ones are compared with.
-    pub fn start<S: Scalar>(&mut self, states: States<'_, S>) {
-        self.first_gradient = Some(self.gradient_size(&states));
+    /// Takes the packed gradients at the start as what later ones are compared with.
+    pub fn start<S: Scalar>(&mut self, d: &[S]) {
+        self.first_gradient = Some(self.gradient_size(d));
     }
 
     /// Measures the states after `round` rounds. Walks each state once, in the order of agents.
@@ -69,22 +69,16 @@ impl Ruler {
                 *square += word * word;
             }
         }
-        let mut defect = vec![0.0; words];
-        let mut gradient_norms = 0.0;
-        for (t, d) in states.t.chunks_exact(words).zip(states.d.chunks_exact(words)) {
-            let mut norm = 0.0;
-            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
-                let d = d.to_f64();
-                *defect += t.to_f64() - d;
-                norm += d * d;
-            }
-            gradient_norms += norm.sqrt();
-        }
+        let gradient_norms: f64 = states
+            .d
+            .chunks_exact(words)
+            .map(|d| d.iter().map(|d| d.to_f64().powi(2)).sum::<f64>().sqrt())
+            .sum();
 
         let exchanged = self.shape.exchanged();
         let mean_square: f64 = sum[exchanged.clone()].iter().map(|sum| (sum / agents).powi(2)).sum();
         let spread: f64 = squares[exchanged].iter().sum::<f64>() / agents - mean_square;
-        let defect = defect.iter().map(|defect| defect * defect).sum::<f64>().sqrt();
+        let defect = states.defect.iter().map(|defect| defect * defect).sum::<f64>().sqrt();
         let (x, y, z) = self.shape.split(&squares);
         let root_mean = |squares: &[f64]| (squares.iter().sum::<f64>() / agents).sqrt();
         Metrics {
@@ -100,7 +94,7 @@ impl Ruler {
 
     fn error<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
         let Some(solution) = &self.solution else {
-            return ratio(self.gradient_size(states), self.first_gradient.unwrap_or(0.0));
+            return ratio(self.gradient_size(states.d), self.first_gradient.unwrap_or(0.0));
         };
         let words = self.shape.words();
         let size = solution.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -114,13 +108,13 @@ impl Ruler {
 
     /// The size of the gradient of the whole swarm: its mean over what agents share, its root mean square over
     /// what each keeps to itself.
-    fn gradient_size<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
+    fn gradient_size<S: Scalar>(&self, d: &[S]) -> f64 {
         let words = self.shape.words();
-        let agents = (states.d.len() / words) as f64;
+        let agents = (d.len() / words) as f64;
         let exchanged = self.shape.exchanged();
         let mut mean = vec![0.0; words];
         let mut local = 0.0;
-        for d in states.d.chunks_exact(words) {
+        for d in d.chunks_exact(words) {
             for (mean, &d) in mean.iter_mut().zip(d) {
                 *mean += d.to_f64() / agents;
             }

@@ -82,7 +82,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
         }
         let mut ruler = Ruler::new(&task);
-        ruler.start(States { v: &v, t: &d, d: &d });
+        ruler.start(&d);
         Self {
             shape,
             round: 0,
@@ -119,8 +119,16 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
         &self.d
     }
 
-    fn states(&self) -> States<'_, S> {
-        States { v: &self.v, t: &self.t, d: &self.d }
+    /// `Σt − Σd`, word by word.
+    fn defect(&self) -> Vec<f64> {
+        let words = self.shape.words();
+        let mut defect = vec![0.0; words];
+        for (t, d) in self.t.chunks_exact(words).zip(self.d.chunks_exact(words)) {
+            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
+                *defect += t.to_f64() - d.to_f64();
+            }
+        }
+        defect
     }
 }
 
@@ -163,8 +171,8 @@ impl<'a, S: Scalar> Round<'a, S> {
         }
     }
 
-    /// Runs the agents of one block; answers the first that is no longer finite.
-    fn run(&self, part: Part<'_, S>) -> Result<(), usize> {
+    /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
+    fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let local = 0..exchanged.start;
@@ -195,8 +203,8 @@ impl<'a, S: Scalar> Round<'a, S> {
             next_t[local.clone()].copy_from_slice(&t[local.clone()]);
             track(&newest, d, next_t);
 
-            if !next_v.iter().all(|word| word.is_finite()) {
-                return Err(agent);
+            if let Some(word) = next_v.iter().position(|word| !word.is_finite()) {
+                return Err((agent, word));
             }
         }
         Ok(())
@@ -204,7 +212,11 @@ impl<'a, S: Scalar> Round<'a, S> {
 }
 
 /// Splits a packed state into the parts that blocks write.
-fn split_by_blocks<'a, S>(mut state: &'a mut [S], blocks: &[Block], words: usize) -> Vec<&'a mut [S]> {
+pub(super) fn split_by_blocks<'a, S>(
+    mut state: &'a mut [S],
+    blocks: &[Block],
+    words: usize,
+) -> Vec<&'a mut [S]> {
     let mut parts = Vec::with_capacity(blocks.len());
     for block in blocks {
         let (part, rest) = state.split_at_mut(block.agents().len() * words);
@@ -252,17 +264,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         std::mem::swap(&mut self.v, &mut self.next_v);
         std::mem::swap(&mut self.t, &mut self.next_t);
         self.round += 1;
-        outcome.map_err(|agent| {
-            let words = self.shape.words();
-            let (x, y, _) = self.shape.split(&self.v[agent * words..][..words]);
-            let is_finite = |part: &[S]| part.iter().all(|word| word.is_finite());
-            let variable = match (is_finite(x), is_finite(y)) {
-                (false, _) => "x",
-                (_, false) => "y",
-                _ => "z",
-            };
-            Diverged::new(u64::from(self.round), agent, variable)
-        })
+        outcome.map_err(|(agent, word)| Diverged::at_word(u64::from(self.round), agent, &self.shape, word))
     }
 
     fn round(&self) -> u64 {
@@ -270,7 +272,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     }
 
     fn metrics(&self) -> Metrics {
-        self.ruler.measure(self.round(), self.states())
+        self.ruler.measure(self.round(), States { v: &self.v, d: &self.d, defect: &self.defect() })
     }
 
     /// Without an air each agent's word is heard on every link of the schedule.

@@ -14,10 +14,8 @@ const ROWS: usize = 10;
 /// The summary of a run, with a small convergence plot.
 pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, folder: &Path) -> String {
     let summary = &outcome.summary;
-    let mut text = plot(curve);
-    let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:<18} {value}");
-    };
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
     line(
         "swarm",
         format!(
@@ -51,6 +49,12 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         line(&name.replace('_', " "), format!("{score:.4}"));
     }
     line("run folder", folder.display().to_string());
+
+    let mut text = plot(curve);
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in lines {
+        let _ = writeln!(text, "  {name:<width$}  {value}");
+    }
     text
 }
 

@@ -1,0 +1,85 @@
+//! `fabswarm bench`: rounds per second, beside NumPy.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::bench::{self, CASES, Case, NumPy};
+use crate::scenario::{Precision, Topology};
+
+pub(super) fn command() -> Command {
+    Command::new("bench")
+        .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
+        .arg(
+            Arg::new("repeats")
+                .long("repeats")
+                .value_name("N")
+                .default_value("5")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("Repeats of each measurement; the median counts"),
+        )
+        .arg(
+            Arg::new("seconds")
+                .long("seconds")
+                .value_name("NUMBER")
+                .default_value("1")
+                .value_parser(value_parser!(f64))
+                .help("Least time of one repeat"),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let repeats = matches.get_one::<u32>("repeats").copied().unwrap_or(5);
+    let seconds = matches.get_one::<f64>("seconds").copied().unwrap_or(1.0);
+    eprintln!("preparing NumPy in a virtual environment of its own");
+    let numpy = NumPy::prepare();
+    if let Err(error) = &numpy {
+        eprintln!("NumPy is left out: {error}");
+    }
+    println!("plain FAB, policy evaluation, 45 words an agent; rounds per second, median of {repeats}\n");
+    println!(
+        "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
+        "agents", "links", "f32", "f64", "NumPy f64", "f32/Np", "f64/Np"
+    );
+    for case in CASES {
+        let (mut singles, mut doubles, mut peers) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..repeats {
+            singles.push(bench::measure(&case, Precision::F32, seconds)?);
+            doubles.push(bench::measure(&case, Precision::F64, seconds)?);
+            if let (true, Ok(numpy)) = (case.fits_dense_matrices(), &numpy) {
+                peers.push(numpy.measure(&case, seconds)?);
+            }
+        }
+        println!("{}", row(&case, bench::median(&singles), bench::median(&doubles), &peers));
+    }
+    for case in CASES.iter().filter(|case| !case.fits_dense_matrices()) {
+        let gigabytes = case.dense_bytes() / 1_000_000_000;
+        println!(
+            "\n{} agents: one dense matrix would take {gigabytes} GB, so NumPy is not asked.",
+            case.agents
+        );
+    }
+    match bench::peak_memory() {
+        Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
+        None => println!("peak memory of this process: not told by this system"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(case: &Case, single: f64, double: f64, peers: &[f64]) -> String {
+    let links = match case.topology {
+        Topology::Paper => format!("paper, ν = {}", case.edge_probability),
+        topology => topology.to_string(),
+    };
+    let (peer, single_ratio, double_ratio) = if peers.is_empty() {
+        ("–".to_owned(), "–".to_owned(), "–".to_owned())
+    } else {
+        let peer = bench::median(peers);
+        (format!("{peer:.1}"), format!("{:.1}", single / peer), format!("{:.1}", double / peer))
+    };
+    format!(
+        "{:>8}  {links:<16} {single:>12.1} {double:>12.1} {peer:>12} {single_ratio:>8} {double_ratio:>8}",
+        case.agents
+    )
+}

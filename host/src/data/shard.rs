@@ -1,0 +1,228 @@
+//! What each agent gets: its part of the training data, a tenth of it kept clean for validation, the rest with noisy labels.
+
+use std::fmt;
+
+use fabswarm_shared::rng::{Purpose, Stream};
+
+use super::partition::{dirichlet, shuffle};
+use super::{Error, noise};
+
+/// The data of one agent, as indices into the training samples of the data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shard {
+    /// Samples with doubtful labels, in random order.
+    pub train: Vec<u32>,
+    /// The label of each of them, as the agent sees it.
+    pub labels: Vec<u8>,
+    /// Which of these labels are wrong; the agent never sees this.
+    pub corrupted: Vec<bool>,
+    /// Samples with labels that are known to be right.
+    pub validation: Vec<u32>,
+}
+
+/// How data is dealt out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deal {
+    /// Number of agents.
+    pub agents: usize,
+    /// Dirichlet concentration ρ.
+    pub rho: f64,
+    /// Probability cr that a training label is corrupted.
+    pub corruption_rate: f64,
+    /// The seed everything random here depends on.
+    pub seed: u64,
+}
+
+/// One validation sample for so many samples: nine to one.
+const SPLIT: usize = 10;
+
+/// Deals the training samples of a data set to the agents.
+///
+/// # Errors
+/// When the rate is no probability, or the samples cannot be partitioned (see [`dirichlet`]).
+pub fn deal(labels: &[u8], classes: usize, how: &Deal) -> Result<Vec<Shard>, Error> {
+    if !(0.0..=1.0).contains(&how.corruption_rate) {
+        return Err(Error::Deal(format!(
+            "corruption rate {}: it must lie between 0 and 1",
+            how.corruption_rate
+        )));
+    }
+    let dealt = dirichlet(labels, classes, how.agents, how.rho, how.seed)?;
+    let mistaken_for = noise::mistaken_for(classes);
+    let shards = (0..).zip(dealt).map(|(agent, mut samples)| {
+        shuffle(&mut samples, &mut Draw::Split.stream(how.seed, agent));
+        let validation = samples.split_off(samples.len() - samples.len().div_ceil(SPLIT));
+        let mut shard = Shard { train: samples, labels: Vec::new(), corrupted: Vec::new(), validation };
+        for sample in &shard.train {
+            let label = labels[*sample as usize];
+            let seen = if noise::is_corrupted(*sample, how.corruption_rate, how.seed) {
+                mistaken_for[usize::from(label)]
+            } else {
+                label
+            };
+            shard.labels.push(seen);
+            // With a single class there is nothing to mistake it for.
+            shard.corrupted.push(seen != label);
+        }
+        shard
+    });
+    Ok(shards.collect())
+}
+
+/// What a random stream of this module is for. They share one purpose of the swarm's generator and are told apart by its
+/// round, which means nothing while data is dealt out.
+#[derive(Clone, Copy)]
+pub(super) enum Draw {
+    ClassOrder,
+    Split,
+    Corruption,
+    Shares { attempt: u32 },
+}
+
+impl Draw {
+    pub(super) fn stream(self, seed: u64, index: u32) -> Stream {
+        let round = match self {
+            Self::ClassOrder => 0,
+            Self::Split => 1,
+            Self::Corruption => 2,
+            Self::Shares { attempt } => 3 + attempt,
+        };
+        Stream::new(seed, index, round, Purpose::Data)
+    }
+}
+
+/// How many samples of each true class every agent has, as a table for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    classes: Vec<usize>,
+    train: usize,
+    validation: usize,
+    corrupted: usize,
+}
+
+impl Histogram {
+    /// Counts.
+    ///
+    /// # Panics
+    /// When a shard was not dealt from these labels.
+    #[must_use]
+    pub fn of(shards: &[Shard], labels: &[u8], classes: usize) -> Self {
+        let rows = shards.iter().map(|shard| {
+            let mut counts = vec![0; classes];
+            for sample in shard.train.iter().chain(&shard.validation) {
+                counts[usize::from(labels[*sample as usize])] += 1;
+            }
+            Row {
+                classes: counts,
+                train: shard.train.len(),
+                validation: shard.validation.len(),
+                corrupted: shard.corrupted.iter().filter(|is_corrupted| **is_corrupted).count(),
+            }
+        });
+        Self { rows: rows.collect() }
+    }
+}
+
+/// Longer tables say nothing on a screen; the middle rows are left out.
+const MOST_ROWS: usize = 32;
+
+impl fmt::Display for Histogram {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let classes = self.rows.first().map_or(0, |row| row.classes.len());
+        write!(formatter, "agent")?;
+        for class in 0..classes {
+            write!(formatter, " {class:>6}")?;
+        }
+        writeln!(formatter, " │  train  valid  wrong")?;
+        let head = if self.rows.len() > MOST_ROWS { MOST_ROWS / 2 } else { self.rows.len() };
+        for (agent, row) in self.rows.iter().enumerate() {
+            if agent == head {
+                writeln!(formatter, "  …")?;
+            }
+            if agent < head || agent + MOST_ROWS / 2 >= self.rows.len() {
+                write!(formatter, "{agent:>5}")?;
+                for count in &row.classes {
+                    write!(formatter, " {count:>6}")?;
+                }
+                let wrong = 100.0 * row.corrupted as f64 / row.train.max(1) as f64;
+                writeln!(formatter, " │ {:>6} {:>6} {wrong:>5.1}%", row.train, row.validation)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn how(seed: u64) -> Deal {
+        Deal { agents: 4, rho: 0.5, corruption_rate: 0.4, seed }
+    }
+
+    fn labels() -> Vec<u8> {
+        (0..2000_u32).map(|index| (index % 10) as u8).collect()
+    }
+
+    #[test]
+    fn nobody_sees_more_than_a_tenth_of_clean_data() {
+        let shards = deal(&labels(), 10, &how(1)).unwrap();
+        for shard in &shards {
+            let all = shard.train.len() + shard.validation.len();
+            assert_eq!(shard.validation.len(), all.div_ceil(10));
+            assert!(!shard.train.is_empty());
+        }
+        let corrupted = shards.iter().flat_map(|shard| &shard.corrupted).filter(|is| **is).count();
+        assert!((corrupted as f64 / 1800.0 - 0.4).abs() < 0.04, "{corrupted}");
+    }
+
+    #[test]
+    fn rates_that_are_no_probability_are_refused() {
+        for rate in [-0.1, 1.1, f64::NAN] {
+            let message =
+                deal(&labels(), 10, &Deal { corruption_rate: rate, ..how(1) }).unwrap_err().to_string();
+            assert!(message.contains("between 0 and 1"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_table_counts_everything_once() {
+        let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
+        let shards = deal(&labels, 2, &Deal { agents: 2, rho: 5.0, corruption_rate: 0.5, seed: 4 }).unwrap();
+        let histogram = Histogram::of(&shards, &labels, 2);
+        let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
+        assert_eq!(sum, 40);
+        let table = histogram.to_string();
+        assert_eq!(table.lines().count(), 3, "{table}");
+        assert!(table.starts_with("agent      0      1 │  train  valid  wrong\n"), "{table}");
+    }
+
+    #[test]
+    fn long_tables_are_cut_in_the_middle() {
+        let row = Row { classes: vec![1], train: 1, validation: 0, corrupted: 0 };
+        let table = Histogram { rows: vec![row; 1000] }.to_string();
+        assert_eq!(table.lines().count(), MOST_ROWS + 2);
+        assert!(table.lines().last().unwrap().starts_with("  999"), "{table}");
+    }
+
+    proptest! {
+        #[test]
+        fn labels_are_wrong_exactly_where_they_are_marked(seed: u64) {
+            let labels = labels();
+            let map = noise::mistaken_for(10);
+            for shard in deal(&labels, 10, &how(seed)).unwrap() {
+                for ((sample, seen), is_corrupted) in shard.train.iter().zip(&shard.labels).zip(&shard.corrupted) {
+                    let truth = labels[*sample as usize];
+                    prop_assert_eq!(*seen, if *is_corrupted { map[usize::from(truth)] } else { truth });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Programs and mixing of a device against the CPU in f64.
+
+use super::{Check, distance};
+use crate::large::device::cpu::Cpu;
+use crate::large::device::{Device, Gradient, Packed, Result, Schedule, Waiting};
+use crate::large::layers::embedding::Tables;
+use crate::large::mixing::Mixing;
+use crate::large::models::{Encoder, Model};
+use crate::large::real::Real;
+use crate::large::synthetic;
+
+/// Small models that have every operation among them, in sizes that take the wide and the single-word kernels.
+fn models() -> Vec<(&'static str, Model)> {
+    let encoder = Encoder {
+        tables: Tables { vocabulary: 50, positions: 24, types: 2, first_position: 0 },
+        width: 32,
+        heads: 2,
+        inner: 64,
+        layers: 2,
+        epsilon: 1e-12,
+        dropout: 0.0,
+        distance_buckets: None,
+        sequence: 16,
+        classes: 2,
+    };
+    let odd = Encoder { width: 18, inner: 22, sequence: 13, dropout: 0.2, ..encoder.clone() };
+    let mpnet = Encoder {
+        tables: Tables { types: 0, first_position: 2, ..encoder.tables },
+        distance_buckets: Some(8),
+        ..encoder.clone()
+    };
+    vec![
+        ("softmax regression", Model::SoftmaxRegression { inputs: 20, classes: 10 }),
+        ("mlp", Model::Mlp { inputs: 40, hidden: 32, classes: 10 }),
+        ("mlp of odd sizes", Model::Mlp { inputs: 37, hidden: 21, classes: 3 }),
+        ("lenet", Model::LeNet { side: 12, channels: 1, classes: 10 }),
+        ("lenet on many rows", Model::LeNet { side: 28, channels: 1, classes: 10 }),
+        ("resnet", Model::ResNet18 { side: 16, channels: 3, width: 8, classes: 10 }),
+        ("bert", Model::Encoder(encoder)),
+        ("bert of odd sizes, with dropout", Model::Encoder(odd)),
+        ("mpnet", Model::Encoder(mpnet)),
+    ]
+}
+
+/// Gradients and losses of every kind of model.
+///
+/// # Errors
+/// When the device fails.
+pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for (name, model) in models() {
+        let (expected, expected_losses) = gradient(&Cpu::<f64>::new(), &model)?;
+        let (found, losses) = gradient(device, &model)?;
+        checks.push(Check { what: format!("gradient of {name}"), error: distance(found, expected), tolerance });
+        checks.push(Check { what: format!("losses of {name}"), error: distance(losses, expected_losses), tolerance });
+    }
+    Ok(checks)
+}
+
+fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)> {
+    const AGENTS: usize = 3;
+    const SAMPLES: usize = 4;
+    let program = model.program(SAMPLES);
+    let packed = Packed { groups: 2, agents: AGENTS, stride: program.layout.stride() };
+    let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
+    let mut parameters = device.decisions(packed.words())?;
+    for model in 0..2 * AGENTS {
+        let start: Vec<D::Scalar> = program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
+        device.write(&mut parameters, model * packed.stride, &start)?;
+    }
+    let mut schedule = Schedule {
+        samples: 2 * SAMPLES,
+        rows: device.indices(AGENTS * 2 * SAMPLES)?,
+        weights: device.reals(AGENTS * 2 * SAMPLES)?,
+        moment: device.indices(3)?,
+    };
+    device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
+    let weights: Vec<D::Scalar> = (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
+    device.write(&mut schedule.weights, 0, &weights)?;
+    device.write_indices(&mut schedule.moment, &[5, 1, 9])?;
+    let mut logits = device.reals(2 * AGENTS * SAMPLES)?;
+    let values: Vec<D::Scalar> = synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
+    device.write(&mut logits, 0, &values)?;
+
+    // Two groups side by side, each on its own half of the schedule.
+    let (mut first, mut second) = (device.pass(&program, AGENTS)?, device.pass(&program, AGENTS)?);
+    device.load(&mut first, &data, &schedule, 0, Some((&logits, 2)))?;
+    device.load(&mut second, &data, &schedule, SAMPLES, Some((&logits, 2)))?;
+    let mut gradient = device.reals(packed.words())?;
+    device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Real::to_f64).collect::<Vec<_>>();
+    let losses = [wide(device.losses(&first)?), wide(device.losses(&second)?)].concat();
+    Ok((wide(device.read(&gradient, 0, packed.words())?), losses))
+}
+
+/// Pull, push and ledger among few and many agents.
+///
+/// # Errors
+/// When the device fails.
+pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for agents in [3, 10, 20, 40, 64, 70, 600] {
+        let [pulled, tracked, by_ledger] = mix(device, agents)?;
+        let [pull, track, ledger] = mix(&Cpu::<f64>::new(), agents)?;
+        for (what, found, expected) in
+            [("pull", pulled, pull), ("push", tracked, track), ("ledger", by_ledger, ledger)]
+        {
+            checks.push(Check { what: format!("{what} among {agents} agents"), error: distance(found, expected), tolerance });
+        }
+    }
+    Ok(checks)
+}
+
+fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
+    let packed = Packed { groups: 2, agents, stride: 192 };
+    let filled = |stream: u32, words: usize| -> Result<D::Reals> {
+        let values: Vec<D::Scalar> = synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
+        let mut reals = device.reals(words)?;
+        device.write(&mut reals, 0, &values)?;
+        Ok(reals)
+    };
+    // Each hears a few others at different distances.
+    let heard: Vec<Vec<usize>> = (0..agents)
+        .map(|agent| {
+            let mut senders: Vec<usize> = [1, 2, 7].iter().map(|gap| (agent + gap * (1 + agent % 2)) % agents).filter(|&sender| sender != agent).collect();
+            senders.sort_unstable();
+            senders.dedup();
+            senders
+        })
+        .collect();
+    let (pull, push) = Mixing::uniform(&heard);
+    let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
+    device.write_mixing(&mut pull_weights, &pull)?;
+    device.write_mixing(&mut push_weights, &push)?;
+    let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);
+    let (mut fresh, last, strengths) = (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
+    device.pull(&mut v, &t, packed, &pull_weights, [0.1, 0.2])?;
+    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
+        Ok(device.read(reals, 0, words)?.into_iter().map(Real::to_f64).collect())
+    };
+    let pulled = read(&v, packed.words())?;
+    device.track(&mut t, Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) }, packed, &push_weights)?;
+    let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
+    // A ledger among many agents would be all there is in this test's memory.
+    if agents > 100 {
+        return Ok([pulled, tracked, vec![0.0]]);
+    }
+    let mut mass = device.reals(agents * packed.words())?;
+    let mut square = vec![0; agents * agents];
+    heard.iter().enumerate().for_each(|(receiver, senders)| senders.iter().for_each(|sender| square[receiver * agents + sender] = 1));
+    let mut on_device = device.indices(agents * agents)?;
+    for round in 0..3 {
+        // Every other frame is lost in the second round.
+        let lossy: Vec<u32> = square.iter().enumerate().map(|(link, &heard)| if round == 1 && link % 2 == 0 { 0 } else { heard }).collect();
+        device.write_indices(&mut on_device, &lossy)?;
+        let waiting = Waiting { mass: &mut mass, heard: &on_device, keep: 0.9, audience: agents - 1, among: &push_weights };
+        device.track_by_ledger(&mut t, Gradient { fresh: &mut fresh, last: &last, regulariser: None }, packed, waiting)?;
+    }
+    let ledger = [read(&t, packed.words())?, read(&mass, agents * packed.words())?].concat();
+    Ok([pulled, tracked, ledger])
+}

@@ -1,0 +1,232 @@
+//! What the batched engine asks of a device, and the two devices it has.
+//!
+//! A device owns buffers, runs a program for all agents at once, and mixes packed state. Calls may only enqueue work; reading
+//! waits for it. [`Device::replay`] lets a device record a round once and repeat it without asking again.
+
+pub mod cpu;
+pub mod cuda;
+
+use std::fmt::Debug;
+
+use crate::large::mixing::Mixing;
+use crate::large::program::Program;
+use crate::large::real::Real;
+
+/// Why a device could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no CUDA device: {0}; run with `--device cpu`, or `--device auto` to take CUDA only where it works"
+    )]
+    NoCuda(String),
+    #[error("CUDA failed while {doing}: {cause}")]
+    Cuda { doing: &'static str, cause: String },
+    #[error("`{given}` is no device; take `auto`, `cpu` or `cuda`")]
+    UnknownDevice { given: String },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// How state of all agents is packed: `groups` (y, z) of `agents` vectors, `stride` words apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    pub groups: usize,
+    pub agents: usize,
+    pub stride: usize,
+}
+
+impl Packed {
+    pub fn words(self) -> usize {
+        self.groups * self.agents * self.stride
+    }
+}
+
+/// All samples of a run, of all agents, in the device's memory.
+#[derive(Debug)]
+pub struct Dataset<D: Device> {
+    /// Words (or tokens) of one sample.
+    pub width: usize,
+    pub samples: usize,
+    /// `[samples, width]`, for models of features.
+    pub features: Option<D::Reals>,
+    /// `[samples, width]`, for models of text.
+    pub tokens: Option<D::Indices>,
+    /// Real tokens of each sample, for models of text.
+    pub lengths: Option<D::Indices>,
+    pub labels: D::Indices,
+}
+
+/// A sample number that stands for no sample: its row is zero and so is its weight.
+pub const NO_SAMPLE: u32 = u32::MAX;
+
+/// Which samples each agent takes this round, and with what weight.
+#[derive(Debug)]
+pub struct Schedule<D: Device> {
+    /// Samples of one agent.
+    pub samples: usize,
+    /// `[agents, samples]` numbers of samples, or [`NO_SAMPLE`].
+    pub rows: D::Indices,
+    /// `[agents, samples]` weights before the learned ones.
+    pub weights: D::Reals,
+    /// Seed (two words) and round, for dropout.
+    pub moment: D::Indices,
+}
+
+/// What a tracker follows.
+#[derive(Debug)]
+pub struct Gradient<'a, D: Device> {
+    /// This round's, all but the regulariser's.
+    pub fresh: &'a mut D::Reals,
+    /// The last round's.
+    pub last: &'a D::Reals,
+    /// The decisions, and the strength of ½‖v‖² for each of their vectors.
+    pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
+}
+
+/// The state of a broadcast ledger between batched agents: what each receiver has not collected yet.
+#[derive(Debug)]
+pub struct Waiting<'a, D: Device> {
+    /// `[agents · agents, groups, stride]`: mass on the link from sender j to receiver i at `i · agents + j`.
+    pub mass: &'a mut D::Reals,
+    /// `[agents, agents]`: 1 where receiver i hears sender j this round.
+    pub heard: &'a D::Indices,
+    /// Self-weight of the push.
+    pub keep: f64,
+    /// Members that may ever hear an agent.
+    pub audience: usize,
+    /// Room for weights among these agents; a device may keep code made for their number there.
+    pub among: &'a D::Mixing,
+}
+
+/// Where and how all agents of a host are computed.
+pub trait Device: Debug + Sized {
+    /// The scalar state is read and written in.
+    type Scalar: Real;
+    type Reals: Debug;
+    type Indices: Debug;
+    /// A program made ready for all agents: its batch, losses and intermediate buffers.
+    type Pass: Debug;
+    /// Mixing weights in the device's memory.
+    type Mixing: Debug;
+
+    /// What a person would call the device.
+    fn name(&self) -> String;
+
+    /// Bytes of memory not in use, when the device can tell.
+    fn free_bytes(&self) -> Option<u64>;
+
+    /// Bytes one agent's share of `program` takes in this device's precision.
+    fn pass_bytes(&self, program: &Program, agents: usize) -> u64;
+
+    /// Bytes one word of decisions takes, a copy in narrow precision included.
+    fn decision_bytes(&self) -> u64;
+
+    /// Words of zero.
+    fn reals(&self, words: usize) -> Result<Self::Reals>;
+
+    /// Words of zero that matrix products will read as parameters.
+    fn decisions(&self, words: usize) -> Result<Self::Reals>;
+
+    fn indices(&self, words: usize) -> Result<Self::Indices>;
+
+    fn write(&self, to: &mut Self::Reals, offset: usize, words: &[Self::Scalar]) -> Result<()>;
+
+    fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>>;
+
+    fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
+
+    /// Makes `program` ready for `agents` agents.
+    fn pass(&self, program: &Program, agents: usize) -> Result<Self::Pass>;
+
+    /// Room for the weights of a round among `agents`.
+    fn mixing(&self, agents: usize) -> Result<Self::Mixing>;
+
+    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &Mixing) -> Result<()>;
+
+    /// Takes samples `skip..` of each agent's schedule into the pass; a weight is the schedule's, times the sigmoid of the
+    /// sample's own logit for samples from `learned_from` of the schedule on, when logits are given.
+    fn load(
+        &self,
+        pass: &mut Self::Pass,
+        data: &Dataset<Self>,
+        schedule: &Schedule<Self>,
+        skip: usize,
+        logits: Option<(&Self::Reals, usize)>,
+    ) -> Result<()>;
+
+    /// Runs every pass on its group of `parameters`: pass 0 on group 0, and so on. With a gradient both ways, else forward only.
+    fn run(
+        &self,
+        passes: &mut [&mut Self::Pass],
+        parameters: &Self::Reals,
+        gradient: Option<&mut Self::Reals>,
+        packed: Packed,
+        schedule: &Schedule<Self>,
+    ) -> Result<()>;
+
+    /// `v ← A v − η t`, with one step a group.
+    fn pull(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        pull: &Self::Mixing,
+        steps: [f64; 2],
+    ) -> Result<()>;
+
+    /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
+    fn track(
+        &self,
+        t: &mut Self::Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        push: &Self::Mixing,
+    ) -> Result<()>;
+
+    /// [`Device::track`] with a broadcast ledger in place of push weights.
+    fn track_by_ledger(
+        &self,
+        t: &mut Self::Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        waiting: Waiting<'_, Self>,
+    ) -> Result<()>;
+
+    /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds
+    /// all samples of the schedule and the z pass those from `learned_from` on.
+    fn step_logits(
+        &self,
+        logits: &mut Self::Reals,
+        schedule: &Schedule<Self>,
+        learned_from: usize,
+        y: &Self::Pass,
+        z: &Self::Pass,
+        step: f64,
+    ) -> Result<()>;
+
+    /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of `x_stride` words.
+    fn norm_gap(
+        &self,
+        v: &Self::Reals,
+        packed: Packed,
+        gradient: &mut Self::Reals,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()>;
+
+    /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
+    fn decay_from(&self, x: &mut Self::Reals, x_stride: usize, packed: Packed, decay: &mut Self::Reals, scale: f64) -> Result<()>;
+
+    /// Loss of every sample of the pass, `[agents, samples]`.
+    fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
+
+    /// 1 for every sample of the pass whose label has the largest logit.
+    fn hits(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
+
+    /// Runs `record`, or repeats what it enqueued when it ran before under the same `key`. Whatever changes from one run to the
+    /// next must lie in the device's memory.
+    fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()>;
+
+    /// Waits for everything that was enqueued.
+    fn wait(&self) -> Result<()>;
+}

@@ -1,0 +1,479 @@
+//! An NVIDIA GPU: cuBLAS for matrix products, our own kernels for everything else, one launch for all agents.
+//!
+//! Driver, cuBLAS and NVRTC are loaded when a device is asked for, so one binary serves machines with and without them.
+//! A round is enqueued once as it is, recorded into a CUDA graph the second time, and replayed from then on. y and z run side
+//! by side on two streams: z has fewer samples, and one launch for both would multiply rows of zeros.
+#![allow(unsafe_code, reason = "calls into the CUDA driver and cuBLAS take raw pointers and sizes")]
+
+mod gemm;
+mod kernels;
+mod ops;
+mod pass;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, sys};
+
+use self::kernels::{Arg, Kernels, blocks};
+pub use self::pass::Pass;
+use super::{Dataset, Device, Error, Gradient, Packed, Result, Schedule, Waiting};
+use crate::large::mixing::Mixing as Weights;
+use crate::large::program::arena::Arena;
+use crate::large::program::{Input, Program};
+
+/// What products and activations are computed in; state is f32 in all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    F32,
+    /// f32 words, products rounded to ten bits of mantissa.
+    #[default]
+    Tf32,
+    /// bf16 activations and products, sums in f32.
+    Bf16,
+}
+
+/// Bytes of scratch memory cuBLAS gets on each stream; its best Hopper kernels ask for this much.
+const WORKSPACE: usize = 32 << 20;
+/// Agents up to which mixing is a dense product.
+const DENSE: usize = 64;
+
+/// One GPU.
+pub struct Cuda {
+    context: Arc<CudaContext>,
+    /// y and everything common, then z.
+    streams: [Arc<CudaStream>; 2],
+    blas: [CudaBlas; 2],
+    kernels: Kernels,
+    precision: Precision,
+    replays: HashMap<usize, Replay>,
+    /// Kept alive for cuBLAS.
+    _workspaces: [CudaSlice<u8>; 2],
+}
+
+impl Debug for Cuda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cuda").field("ordinal", &self.context.ordinal()).field("precision", &self.precision).finish_non_exhaustive()
+    }
+}
+
+/// How far a piece of work is on its way to being replayed.
+enum Replay {
+    /// It ran once, so everything lazy about it is loaded.
+    Ran,
+    Recorded(CudaGraph),
+}
+
+/// Names what failed.
+fn during<T, E: Debug>(doing: &'static str, result: std::result::Result<T, E>) -> Result<T> {
+    result.map_err(|cause| Error::Cuda { doing, cause: format!("{cause:?}") })
+}
+
+/// Words in the GPU's memory.
+#[derive(Debug)]
+pub struct Memory<T> {
+    slice: CudaSlice<T>,
+    pointer: u64,
+}
+
+impl<T> Memory<T> {
+    fn at(&self, word: usize) -> u64 {
+        self.pointer + (word * size_of::<T>()) as u64
+    }
+}
+
+/// State, with a copy in bf16 where products read it so.
+#[derive(Debug)]
+pub struct Reals {
+    exact: Memory<f32>,
+    narrow: Option<Memory<u16>>,
+}
+
+/// Mixing weights: dense rows for few agents, compressed rows for many.
+#[derive(Debug)]
+pub struct Mixing {
+    agents: usize,
+    starts: Memory<u32>,
+    senders: Memory<u32>,
+    weights: Memory<f32>,
+    kernels: Kernels,
+}
+
+impl Mixing {
+    fn is_dense(&self) -> bool {
+        self.agents <= DENSE
+    }
+
+    /// Columns a block of the sparse kernels takes, so that three blocks fit a multiprocessor while agents allow it.
+    fn columns(&self) -> usize {
+        match self.agents {
+            ..=576 => 32,
+            577..=1152 => 16,
+            _ => 8,
+        }
+    }
+}
+
+impl Cuda {
+    /// The first GPU.
+    ///
+    /// # Errors
+    /// When there is no driver, no GPU or no CUDA library; the message says which.
+    pub fn new(precision: Precision) -> Result<Self> {
+        // SAFETY: these only look for shared libraries.
+        let (driver, nvrtc, cublas) = unsafe {
+            (sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present(), cudarc::cublas::sys::is_culib_present())
+        };
+        for (is_present, name) in [(driver, "the NVIDIA driver (libcuda)"), (nvrtc, "NVRTC (libnvrtc)"), (cublas, "cuBLAS (libcublas)")] {
+            if !is_present {
+                return Err(Error::NoCuda(format!("{name} is not installed or not on the library path")));
+            }
+        }
+        let context = CudaContext::new(0).map_err(|cause| Error::NoCuda(format!("the driver finds no usable GPU ({cause:?})")))?;
+        // SAFETY: buffers are used on two streams whose order is fixed by explicit joins in `run`.
+        unsafe { context.disable_event_tracking() };
+        let stream = || during("making a stream", context.new_stream());
+        let streams = [stream()?, stream()?];
+        let blas = |stream: &Arc<CudaStream>| during("starting cuBLAS", CudaBlas::new(stream.clone()));
+        let blas = [blas(&streams[0])?, blas(&streams[1])?];
+        let workspace = |stream: &Arc<CudaStream>| during("allocating the workspace of cuBLAS", stream.alloc_zeros::<u8>(WORKSPACE));
+        let workspaces = [workspace(&streams[0])?, workspace(&streams[1])?];
+        for ((blas, workspace), stream) in blas.iter().zip(&workspaces).zip(&streams) {
+            let pointer = workspace.device_ptr(stream).0;
+            // SAFETY: the workspace lives as long as the handle.
+            let status = unsafe { cudarc::cublas::sys::cublasSetWorkspace_v2(*blas.handle(), pointer as *mut _, WORKSPACE) };
+            during("giving cuBLAS its workspace", status.result())?;
+        }
+        let kernels = Kernels::programs(&context, precision == Precision::Bf16)?;
+        Ok(Cuda { context, streams, blas, kernels, precision, replays: HashMap::new(), _workspaces: workspaces })
+    }
+
+    fn main(&self) -> &Arc<CudaStream> {
+        &self.streams[0]
+    }
+
+    fn activation_bytes(&self) -> usize {
+        if self.precision == Precision::Bf16 { 2 } else { 4 }
+    }
+
+    fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<Memory<T>> {
+        let slice = during("allocating memory", self.main().alloc_zeros::<T>(words.max(1)))?;
+        let pointer = slice.device_ptr(self.main()).0;
+        Ok(Memory { slice, pointer })
+    }
+
+    fn upload<T: DeviceRepr>(&self, to: &mut Memory<T>, offset: usize, words: &[T]) -> Result<()> {
+        let mut part = to.slice.slice_mut(offset..offset + words.len());
+        during("copying to the GPU", self.main().memcpy_htod(words, &mut part))
+    }
+
+    fn download<T: DeviceRepr + Default + Clone>(&self, from: &Memory<T>, offset: usize, words: usize) -> Result<Vec<T>> {
+        let mut host = vec![T::default(); words];
+        during("copying from the GPU", self.main().memcpy_dtoh(&from.slice.slice(offset..offset + words), &mut host))?;
+        self.wait()?;
+        Ok(host)
+    }
+
+    /// Launches a kernel on the main stream, for all models at once.
+    fn launch(&self, name: &'static str, grid: [usize; 2], block: [usize; 2], args: &[Arg]) -> Result<()> {
+        self.kernels.launch(self.main(), name, grid, block, 0, args)
+    }
+
+    /// Copies words to bf16 where a copy is kept.
+    fn narrow(&self, reals: &Reals, offset: usize, words: usize) -> Result<()> {
+        let Some(narrow) = &reals.narrow else { return Ok(()) };
+        let args = [Arg::At(reals.exact.at(offset)), Arg::At(narrow.at(offset)), Arg::Long(words)];
+        self.launch("to_narrow", [blocks(words, 256), 1], [256, 1], &args)
+    }
+
+    /// Milliseconds of GPU time that `work` takes.
+    ///
+    /// # Errors
+    /// When `work` or the GPU fails.
+    pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        let before = during("timing", self.main().record_event(flags))?;
+        work()?;
+        let after = during("timing", self.main().record_event(flags))?;
+        during("timing", after.synchronize())?;
+        Ok(f64::from(during("timing", before.elapsed_ms(&after))?))
+    }
+
+    /// Copies one buffer to another of the same size: the bandwidth everything else is measured against.
+    ///
+    /// # Errors
+    /// When the GPU fails.
+    pub fn copy(&self, from: &Reals, to: &mut Reals) -> Result<()> {
+        during("copying", self.main().memcpy_dtod(&from.exact.slice, &mut to.exact.slice))
+    }
+}
+
+impl Device for Cuda {
+    type Scalar = f32;
+    type Reals = Reals;
+    type Indices = Memory<u32>;
+    type Pass = Pass;
+    type Mixing = Mixing;
+
+    fn name(&self) -> String {
+        let name = self.context.name().unwrap_or_else(|_| "GPU".to_owned());
+        let precision = match self.precision {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        };
+        format!("{name}, {precision}")
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.context.mem_get_info().ok().map(|(free, _)| free as u64)
+    }
+
+    fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
+        let arena = Arena::new(program);
+        let narrow = arena.activation_words() + if matches!(program.input, Input::Features { .. }) { program.samples * program.input.width() } else { 0 };
+        let wide = arena.exact_words() + program.samples * 5 + if matches!(program.input, Input::Tokens { .. }) { program.samples * program.input.width() } else { 0 };
+        (agents * (narrow * self.activation_bytes() + wide * 4)) as u64
+    }
+
+    fn decision_bytes(&self) -> u64 {
+        if self.precision == Precision::Bf16 { 6 } else { 4 }
+    }
+
+    fn reals(&self, words: usize) -> Result<Reals> {
+        Ok(Reals { exact: self.memory(words)?, narrow: None })
+    }
+
+    fn decisions(&self, words: usize) -> Result<Reals> {
+        let narrow = if self.precision == Precision::Bf16 { Some(self.memory(words)?) } else { None };
+        Ok(Reals { exact: self.memory(words)?, narrow })
+    }
+
+    fn indices(&self, words: usize) -> Result<Memory<u32>> {
+        self.memory(words)
+    }
+
+    fn write(&self, to: &mut Reals, offset: usize, words: &[f32]) -> Result<()> {
+        self.upload(&mut to.exact, offset, words)?;
+        self.narrow(to, offset, words.len())
+    }
+
+    fn read(&self, from: &Reals, offset: usize, words: usize) -> Result<Vec<f32>> {
+        self.download(&from.exact, offset, words)
+    }
+
+    fn write_indices(&self, to: &mut Memory<u32>, words: &[u32]) -> Result<()> {
+        self.upload(to, 0, words)
+    }
+
+    fn pass(&self, program: &Program, agents: usize) -> Result<Pass> {
+        Pass::new(self, program, agents)
+    }
+
+    fn mixing(&self, agents: usize) -> Result<Mixing> {
+        let links = agents * agents;
+        Ok(Mixing {
+            agents,
+            starts: self.memory(agents + 1)?,
+            senders: self.memory(if agents <= DENSE { 0 } else { links })?,
+            weights: self.memory(links)?,
+            kernels: Kernels::mixing(&self.context, agents)?,
+        })
+    }
+
+    fn write_mixing(&self, to: &mut Mixing, mixing: &Weights) -> Result<()> {
+        if to.is_dense() {
+            let mut dense = vec![0.0; to.agents * to.agents];
+            for receiver in 0..to.agents {
+                mixing.row(receiver).for_each(|(sender, weight)| dense[receiver * to.agents + sender] = weight as f32);
+            }
+            return self.upload(&mut to.weights, 0, &dense);
+        }
+        self.upload(&mut to.starts, 0, mixing.starts())?;
+        self.upload(&mut to.senders, 0, mixing.senders())?;
+        self.upload(&mut to.weights, 0, &mixing.weights().iter().map(|&weight| weight as f32).collect::<Vec<_>>())
+    }
+
+    fn load(
+        &self,
+        pass: &mut Pass,
+        data: &Dataset<Self>,
+        schedule: &Schedule<Self>,
+        skip: usize,
+        logits: Option<(&Reals, usize)>,
+    ) -> Result<()> {
+        pass.load(self, data, schedule, skip, logits)
+    }
+
+    fn run(
+        &self,
+        passes: &mut [&mut Pass],
+        parameters: &Reals,
+        gradient: Option<&mut Reals>,
+        packed: Packed,
+        schedule: &Schedule<Self>,
+    ) -> Result<()> {
+        let gradient = gradient.map(|gradient| gradient.exact.pointer);
+        let [main, side] = &self.streams;
+        if passes.len() > 1 {
+            during("forking a stream", side.join(main))?;
+        }
+        for (group, pass) in passes.iter_mut().enumerate() {
+            pass.run(self, group, parameters, gradient, packed, schedule)?;
+        }
+        if passes.len() > 1 {
+            during("joining a stream", main.join(side))?;
+        }
+        Ok(())
+    }
+
+    fn pull(&self, v: &mut Reals, t: &Reals, packed: Packed, pull: &Mixing, steps: [f64; 2]) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let head = [Arg::At(v.exact.pointer), Arg::At(t.exact.pointer), Arg::At(narrow)];
+        let tail = [Arg::Float(steps[0]), Arg::Float(steps[1])];
+        pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed)
+    }
+
+    fn track(&self, t: &mut Reals, gradient: Gradient<'_, Self>, packed: Packed, push: &Mixing) -> Result<()> {
+        let mut head = vec![Arg::At(t.exact.pointer)];
+        head.extend(terms(&gradient));
+        push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed)
+    }
+
+    fn track_by_ledger(
+        &self,
+        t: &mut Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        waiting: Waiting<'_, Self>,
+    ) -> Result<()> {
+        let share = (1.0 - waiting.keep) / waiting.audience as f64;
+        let mut args = vec![Arg::At(t.exact.pointer)];
+        args.extend(terms(&gradient));
+        args.extend([
+            Arg::At(waiting.mass.exact.pointer),
+            Arg::At(waiting.heard.pointer),
+            Arg::Long(packed.stride),
+            Arg::Int(packed.groups),
+            Arg::Float(share),
+            Arg::Float(1.0 - share * waiting.audience as f64),
+        ]);
+        let grid = [blocks(packed.stride, 256), packed.groups];
+        waiting.among.kernels.launch(self.main(), "track_by_ledger", grid, [256, 1], 0, &args)
+    }
+
+    fn step_logits(
+        &self,
+        logits: &mut Reals,
+        schedule: &Schedule<Self>,
+        learned_from: usize,
+        y: &Pass,
+        z: &Pass,
+        step: f64,
+    ) -> Result<()> {
+        let args = [
+            Arg::At(logits.exact.pointer),
+            Arg::At(schedule.rows.pointer),
+            Arg::At(schedule.weights.exact.pointer),
+            Arg::Int(schedule.samples),
+            Arg::Int(learned_from),
+            Arg::At(y.losses.pointer),
+            Arg::At(z.losses.pointer),
+            Arg::Float(step),
+        ];
+        let learned = schedule.samples - learned_from;
+        self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args)
+    }
+
+    fn norm_gap(&self, v: &Reals, packed: Packed, gradient: &mut Reals, x_stride: usize, scale: f64) -> Result<()> {
+        let args = [
+            Arg::At(v.exact.pointer),
+            Arg::Int(packed.agents),
+            Arg::Long(packed.stride),
+            Arg::At(gradient.exact.pointer),
+            Arg::Int(x_stride),
+            Arg::Float(scale),
+        ];
+        self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args)
+    }
+
+    fn decay_from(&self, x: &mut Reals, x_stride: usize, packed: Packed, decay: &mut Reals, scale: f64) -> Result<()> {
+        let args = [
+            Arg::At(x.exact.pointer),
+            Arg::Int(x_stride),
+            Arg::Int(packed.agents),
+            Arg::Int(packed.groups),
+            Arg::At(decay.exact.pointer),
+            Arg::Float(scale),
+        ];
+        self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args)
+    }
+
+    fn losses(&self, pass: &Pass) -> Result<Vec<f32>> {
+        self.download(&pass.losses, 0, pass.agents * pass.program.samples)
+    }
+
+    fn hits(&self, pass: &Pass) -> Result<Vec<f32>> {
+        self.download(&pass.hits, 0, pass.agents * pass.program.samples)
+    }
+
+    fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        match self.replays.get(&key) {
+            Some(Replay::Recorded(graph)) => during("replaying a round", graph.launch()),
+            None => {
+                record(self)?;
+                self.replays.insert(key, Replay::Ran);
+                Ok(())
+            }
+            Some(Replay::Ran) => {
+                let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+                during("recording a round", self.main().begin_capture(mode))?;
+                let recorded = record(self);
+                let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+                let graph = during("recording a round", self.main().end_capture(flags))?;
+                recorded?;
+                let graph = graph.ok_or(Error::Cuda { doing: "recording a round", cause: "nothing was recorded".into() })?;
+                during("replaying a round", graph.launch())?;
+                self.replays.insert(key, Replay::Recorded(graph));
+                Ok(())
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<()> {
+        during("computing", self.main().synchronize())
+    }
+}
+
+/// Arguments for what a tracker follows.
+fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
+    let (v, strengths) = gradient.regulariser.map_or((0, 0), |(v, strengths)| (v.exact.pointer, strengths.exact.pointer));
+    [Arg::At(gradient.fresh.exact.pointer), Arg::At(gradient.last.exact.pointer), Arg::At(v), Arg::At(strengths)]
+}
+
+impl Mixing {
+    /// Launches the dense or the sparse form of a kernel.
+    fn launch(&self, device: &Cuda, [dense, sparse]: [&'static str; 2], head: &[Arg], tail: &[Arg], packed: Packed) -> Result<()> {
+        let mut args = head.to_vec();
+        if self.is_dense() {
+            args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);
+            args.extend_from_slice(tail);
+            let lane = match self.agents {
+                ..=16 => 4,
+                17..=32 => 2,
+                _ => 1,
+            };
+            let grid = [blocks(packed.stride, 256 * lane), packed.groups];
+            return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
+        }
+        let columns = self.columns();
+        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
+        args.extend(links.map(Arg::At));
+        args.extend([Arg::Long(packed.stride), Arg::Int(columns)]);
+        args.extend_from_slice(tail);
+        let grid = [blocks(packed.stride, columns), packed.groups];
+        self.kernels.launch(device.main(), sparse, grid, [512, 1], self.agents * columns * 4, &args)
+    }
+}

@@ -1,0 +1,58 @@
+// Samples into batches, learned weights of samples, and the upper level's scalar.
+
+// One block a sample of the batch; grid (samples, models).
+extern "C" __global__ void load_features(const u32* rows, int schedule, int skip, const float* data, T* out, int width) {
+  u32 sample = rows[(ll)blockIdx.y * schedule + skip + blockIdx.x];
+  T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
+  for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : data[(ll)sample * width + k]);
+}
+
+// An absent sample still needs one real token: a softmax over none has no value.
+extern "C" __global__ void load_tokens(const u32* rows, int schedule, int skip, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
+  u32 sample = rows[(ll)blockIdx.y * schedule + skip + blockIdx.x];
+  ll place = (ll)blockIdx.y * gridDim.x + blockIdx.x, from = sample == NO_SAMPLE ? 0 : sample;
+  for (int k = threadIdx.x; k < width; k += blockDim.x) out[place * width + k] = data[from * width + k];
+  if (threadIdx.x == 0) lengths[place] = sample == NO_SAMPLE ? 1 : data_lengths[sample];
+}
+
+extern "C" __global__ void load_labels(const u32* rows, const float* base, int schedule, int skip, const u32* data, const float* logits, int learned_from, u32* labels, float* weights, int samples) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= samples) return;
+  ll place = (ll)blockIdx.y * schedule + skip + at, to = (ll)blockIdx.y * samples + at;
+  u32 sample = rows[place];
+  bool absent = sample == NO_SAMPLE, learned = !absent && logits && skip + at >= learned_from;
+  labels[to] = absent ? 0 : data[sample];
+  weights[to] = absent ? 0.f : base[place] * (learned ? sigmoid(logits[sample]) : 1.f);
+}
+
+extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int learned_from, const float* losses_y, const float* losses_z, float step) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x, learned = schedule - learned_from;
+  if (at >= learned) return;
+  ll place = (ll)blockIdx.y * schedule + learned_from + at;
+  u32 sample = rows[place];
+  if (sample == NO_SAMPLE) return;
+  float weight = sigmoid(logits[sample]);
+  logits[sample] -= step * base[place] * weight * (1.f - weight) * (losses_y[place] - losses_z[(ll)blockIdx.y * learned + at]);
+}
+
+// One block an agent.
+extern "C" __global__ void norm_gap(const float* v, int agents, ll stride, float* gradient, int x_stride, float scale) {
+  const float *y = v + blockIdx.x * stride, *z = v + (agents + blockIdx.x) * stride;
+  float a = 0, b = 0;
+  for (ll k = threadIdx.x; k < stride; k += blockDim.x) { a += y[k] * y[k]; b += z[k] * z[k]; }
+  block_sums(a, b);
+  if (threadIdx.x == 0) gradient[(ll)blockIdx.x * x_stride] = scale * (a - b);
+}
+
+extern "C" __global__ void decay_from(float* x, int x_stride, int agents, int groups, float* decay, float scale) {
+  int agent = blockIdx.x * blockDim.x + threadIdx.x;
+  if (agent >= agents) return;
+  float strength = fmaxf(x[(ll)agent * x_stride], 0.f);
+  x[(ll)agent * x_stride] = strength;
+  for (int group = 0; group < groups; group++) decay[group * agents + agent] = scale * strength;
+}
+
+extern "C" __global__ void to_narrow(const float* from, half_word* to, ll words) {
+  ll at = (ll)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < words) to[at] = to_bf16(from[at]);
+}

@@ -1,0 +1,168 @@
+// Pull and push over packed state [groups, AGENTS, stride], in place: each word is read once and written once.
+// Compiled for one number of agents.
+
+#ifndef AGENTS
+#error AGENTS must say for how many agents
+#endif
+
+// Words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at once.
+#if AGENTS <= 16
+#define LANE 4
+#define AT_ONCE AGENTS
+#elif AGENTS <= 32
+#define LANE 2
+#define AT_ONCE 4
+#else
+#define LANE 1
+#define AT_ONCE 4
+#endif
+struct alignas(LANE * 4) Lane { float word[LANE]; };
+#define EACH_LANE _Pragma("unroll") for (int k = 0; k < LANE; k++)
+
+__device__ __forceinline__ Lane stream_in(const float* from) {
+  Lane lane;
+#if LANE == 4
+  float4 words = __ldcs((const float4*)from);
+  lane.word[0] = words.x; lane.word[1] = words.y; lane.word[2] = words.z; lane.word[3] = words.w;
+#elif LANE == 2
+  float2 words = __ldcs((const float2*)from);
+  lane.word[0] = words.x; lane.word[1] = words.y;
+#else
+  lane.word[0] = __ldcs(from);
+#endif
+  return lane;
+}
+
+// What is added to the mixed words of vector `vector` at `at`.
+struct Pull {
+  const float* t;
+  float step_y, step_z;
+  half_word* narrow;  // the decisions in bf16, when matrix products read them so
+  __device__ __forceinline__ Lane seed(int group, int, ll at) const {
+    Lane lane = stream_in(t + at);
+    EACH_LANE lane.word[k] *= -(group ? step_z : step_y);
+    return lane;
+  }
+  __device__ __forceinline__ void done(ll at, Lane lane) const {
+    if (!narrow) return;
+    EACH_LANE narrow[at + k] = to_bf16(lane.word[k]);
+  }
+};
+
+struct Track {
+  float* fresh;
+  const float* last;
+  const float* v;
+  const float* strengths;
+  int agents;
+  __device__ __forceinline__ Lane seed(int group, int agent, ll at) const {
+    Lane lane;
+    if (v) {
+      Lane decision = stream_in(v + at);
+      float strength = strengths[group * agents + agent];
+      lane = *(const Lane*)(fresh + at);
+      EACH_LANE lane.word[k] += strength * decision.word[k];
+      *(Lane*)(fresh + at) = lane;
+    } else {
+      lane = stream_in(fresh + at);
+    }
+    Lane before = stream_in(last + at);
+    EACH_LANE lane.word[k] -= before.word[k];
+    return lane;
+  }
+  __device__ __forceinline__ void done(ll, Lane) const {}
+};
+
+#if AGENTS <= 64
+// A thread takes one lane of columns of all agents; grid (columns, groups).
+template <class Terms> __device__ __forceinline__ void mix_dense(float* v, const float* weights, ll stride, Terms terms) {
+  __shared__ float row[AGENTS * AGENTS];
+  for (int k = threadIdx.x; k < AGENTS * AGENTS; k += blockDim.x) row[k] = weights[k];
+  __syncthreads();
+  ll column = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * LANE;
+  if (column >= stride) return;
+  ll base = (ll)blockIdx.y * AGENTS * stride + column;
+  Lane old[AGENTS];
+#pragma unroll
+  for (int j = 0; j < AGENTS; j++) old[j] = *(const Lane*)(v + base + j * stride);
+#pragma unroll AT_ONCE
+  for (int i = 0; i < AGENTS; i++) {
+    ll at = base + i * stride;
+    Lane lane = terms.seed(blockIdx.y, i, at);
+#pragma unroll
+    for (int j = 0; j < AGENTS; j++) {
+      float weight = row[i * AGENTS + j];
+      EACH_LANE lane.word[k] += weight * old[j].word[k];
+    }
+    *(Lane*)(v + at) = lane;
+    terms.done(at, lane);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const float* t, half_word* narrow, const float* weights, ll stride, float step_y, float step_z) {
+  mix_dense(v, weights, stride, Pull{t, step_y, step_z, narrow});
+}
+
+extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, ll stride) {
+  mix_dense(t, weights, stride, Track{fresh, last, v, strengths, AGENTS});
+}
+#else
+// A block takes `columns` columns of all agents into shared memory; a row is a sum over its neighbours there.
+template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, ll stride, int columns, Terms terms) {
+  extern __shared__ float tile[];
+  ll base = (ll)blockIdx.y * AGENTS * stride + (ll)blockIdx.x * columns;
+  int width = (int)min((ll)columns, stride - (ll)blockIdx.x * columns);
+  for (int k = threadIdx.x; k < AGENTS * columns; k += blockDim.x) {
+    int agent = k / columns, column = k % columns;
+    if (column < width) tile[k] = v[base + agent * stride + column];
+  }
+  __syncthreads();
+  for (int k = threadIdx.x; k < AGENTS * columns; k += blockDim.x) {
+    int agent = k / columns, column = k % columns;
+    if (column >= width) continue;
+    ll at = base + agent * stride + column;
+    Lane lane = terms.seed(blockIdx.y, agent, at);
+    for (u32 link = starts[agent]; link < starts[agent + 1]; link++) lane.word[0] += weights[link] * tile[senders[link] * columns + column];
+    v[at] = lane.word[0];
+    terms.done(at, lane);
+  }
+}
+
+extern "C" __global__ void pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, int columns, float step_y, float step_z) {
+  mix_sparse(v, starts, senders, weights, stride, columns, Pull{t, step_y, step_z, narrow});
+}
+
+extern "C" __global__ void track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride, int columns) {
+  mix_sparse(t, starts, senders, weights, stride, columns, Track{fresh, last, v, strengths, AGENTS});
+}
+#endif
+
+// The broadcast ledger; device/cpu/mixing.rs has the equations. A thread takes one column of all agents.
+extern "C" __global__ void track_by_ledger(float* t, float* fresh, const float* last, const float* v, const float* strengths, float* mass, const u32* heard, ll stride, int groups, float share, float kept) {
+  ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= stride) return;
+  int group = blockIdx.y;
+  ll base = (ll)group * AGENTS * stride + column;
+  // What each agent sets aside comes from trackers before this round: collect first, then write.
+  for (int i = 0; i < AGENTS; i++) {
+    ll at = base + i * stride;
+    float value = fresh[at];
+    if (v) fresh[at] = value += strengths[group * AGENTS + i] * v[at];
+    value -= last[at];
+    for (int j = 0; j < AGENTS; j++) {
+      if (j == i) continue;
+      ll link = ((ll)(i * AGENTS + j) * groups + group) * stride + column;
+      float waiting = mass[link] + share * t[base + j * stride];
+      bool is_heard = heard[i * AGENTS + j];
+      mass[link] = is_heard ? 0.f : waiting;
+      if (is_heard) value += waiting;
+    }
+    // A link from an agent to itself carries nothing: its slot keeps the sum until all trackers are read.
+    mass[((ll)(i * AGENTS + i) * groups + group) * stride + column] = value;
+  }
+  for (int i = 0; i < AGENTS; i++) {
+    ll own = ((ll)(i * AGENTS + i) * groups + group) * stride + column;
+    t[base + i * stride] = kept * t[base + i * stride] + mass[own];
+    mass[own] = 0.f;
+  }
+}

@@ -1,0 +1,138 @@
+// Layer norm and group norm.
+
+// One warp a row, the row in registers; columns <= 32 * WIDE * CHUNKS and a multiple of WIDE.
+#define CHUNKS 8
+#define EACH_CHUNK                                        \
+  _Pragma("unroll") for (int c = 0; c < CHUNKS; c++) if (int at = (c * 32 + lane) * WIDE; at < columns)
+#define EACH_WORD _Pragma("unroll") for (int i = 0; i < WIDE; i++)
+
+extern "C" __global__ void layer_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int rows, int columns, float epsilon) {
+  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
+  if (row >= rows) return;
+  ll start = (ll)row * columns, model = blockIdx.y;
+  float value[CHUNKS][WIDE], sum = 0, squares = 0;
+  EACH_CHUNK {
+    load<WIDE>(x + model * x_model + start + at, value[c]);
+    if (residual) {
+      float other[WIDE];
+      load<WIDE>(residual + model * residual_model + start + at, other);
+      EACH_WORD value[c][i] += other[i];
+    }
+    if (bias) EACH_WORD value[c][i] += bias[model * parameters_model + at + i];
+    EACH_WORD sum += value[c][i];
+  }
+  float mean = warp_sum(sum) / columns;
+  EACH_CHUNK EACH_WORD { float gap = value[c][i] - mean; squares += gap * gap; }
+  float scale = rsqrtf(warp_sum(squares) / columns + epsilon);
+  EACH_CHUNK {
+    float result[WIDE];
+    EACH_WORD {
+      value[c][i] = (value[c][i] - mean) * scale;
+      result[i] = value[c][i] * gain[model * parameters_model + at + i] + shift[model * parameters_model + at + i];
+    }
+    store<WIDE>(normal + model * normal_model + start + at, value[c]);
+    store<WIDE>(out + model * out_model + start + at, result);
+  }
+  if (lane == 0) inverse[model * inverse_model + row] = scale;
+}
+
+extern "C" __global__ void layer_norm_backward(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, int rows, int columns) {
+  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
+  if (row >= rows) return;
+  ll start = (ll)row * columns, model = blockIdx.y;
+  float value[CHUNKS][WIDE], other[CHUNKS][WIDE], sum = 0, product = 0;
+  EACH_CHUNK {
+    load<WIDE>(d + model * d_model + start + at, value[c]);
+    load<WIDE>(normal + model * normal_model + start + at, other[c]);
+    EACH_WORD {
+      value[c][i] *= gain[model * parameters_model + at + i];
+      sum += value[c][i];
+      product += value[c][i] * other[c][i];
+    }
+  }
+  float mean = warp_sum(sum) / columns, slope = warp_sum(product) / columns, scale = inverse[model * inverse_model + row];
+  EACH_CHUNK {
+    float result[WIDE];
+    EACH_WORD result[i] = scale * (value[c][i] - mean - other[c][i] * slope);
+    store<WIDE>(dx + model * dx_model + start + at, result);
+  }
+}
+
+// The general case, one block a set of area x width words; see the shape of Op::Norm.
+#define EACH_OF_SET for (int k = threadIdx.x; k < area * width; k += blockDim.x) if (ll at = start + (ll)(k / width) * columns + k % width; true)
+
+extern "C" __global__ void group_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int area, int columns, int groups, float epsilon) {
+  int width = columns / groups, row = blockIdx.x / groups, group = blockIdx.x % groups;
+  ll start = (ll)row * area * columns + group * width, model = blockIdx.y;
+  x += model * x_model; out += model * out_model; normal += model * normal_model;
+  if (residual) residual += model * residual_model;
+  if (bias) bias += model * parameters_model;
+  float count = (float)area * width, sum = 0, squares = 0, unused = 0;
+  auto value = [&](ll at) {
+    float word = widen(x[at]) + (residual ? widen(residual[at]) : 0.f);
+    return word + (bias ? bias[at % columns] : 0.f);
+  };
+  EACH_OF_SET sum += value(at);
+  block_sums(sum, unused);
+  float mean = sum / count;
+  EACH_OF_SET { float gap = value(at) - mean; squares += gap * gap; }
+  unused = 0;
+  block_sums(squares, unused);
+  float scale = rsqrtf(squares / count + epsilon);
+  EACH_OF_SET {
+    float word = (value(at) - mean) * scale;
+    ll column = at % columns + model * parameters_model;
+    normal[at] = narrow(word);
+    out[at] = narrow(word * gain[column] + shift[column]);
+  }
+  if (threadIdx.x == 0) inverse[model * inverse_model + blockIdx.x] = scale;
+}
+
+extern "C" __global__ void group_norm_backward(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, int area, int columns, int groups) {
+  int width = columns / groups, row = blockIdx.x / groups, group = blockIdx.x % groups;
+  ll start = (ll)row * area * columns + group * width, model = blockIdx.y;
+  d += model * d_model; normal += model * normal_model; dx += model * dx_model; gain += model * parameters_model;
+  float count = (float)area * width, sum = 0, product = 0;
+  EACH_OF_SET {
+    float word = widen(d[at]) * gain[at % columns];
+    sum += word;
+    product += word * widen(normal[at]);
+  }
+  block_sums(sum, product);
+  float mean = sum / count, slope = product / count, scale = inverse[model * inverse_model + blockIdx.x];
+  EACH_OF_SET dx[at] = narrow(scale * (widen(d[at]) * gain[at % columns] - mean - widen(normal[at]) * slope));
+}
+
+// Sums by column of d * normal and of d, split as bias_gradient is.
+template <int N>
+__device__ __forceinline__ void norm_gradient_any(const T* d, ll d_model, const T* normal, ll normal_model, float* gain, float* shift, ll g_model, int rows, int columns, int splits) {
+  __shared__ float gains[16][32 * N + 1], shifts[16][32 * N + 1];
+  int split = blockIdx.x % splits, first = blockIdx.x / splits * 32 * N, column = first + threadIdx.x * N;
+  d += blockIdx.y * d_model;
+  normal += blockIdx.y * normal_model;
+  float a[N], b[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) a[i] = b[i] = 0;
+  if (column < columns) {
+    for (int row = split * 16 + threadIdx.y; row < rows; row += 16 * splits) {
+      float value[N], other[N];
+      load<N>(d + (ll)row * columns + column, value);
+      load<N>(normal + (ll)row * columns + column, other);
+#pragma unroll
+      for (int i = 0; i < N; i++) { a[i] += value[i] * other[i]; b[i] += value[i]; }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) { gains[threadIdx.y][threadIdx.x * N + i] = a[i]; shifts[threadIdx.y][threadIdx.x * N + i] = b[i]; }
+  __syncthreads();
+  for (int k = threadIdx.y * 32 + threadIdx.x; k < 32 * N; k += 512) {
+    ll at = blockIdx.y * g_model + split * columns + first + k;
+    if (first + k >= columns) continue;
+    float total = 0, other = 0;
+    for (int i = 0; i < 16; i++) { total += gains[i][k]; other += shifts[i][k]; }
+    gain[at] = total;
+    shift[at] = other;
+  }
+}
+BOTH(norm_gradient, (const T* d, ll d_model, const T* normal, ll normal_model, float* gain, float* shift, ll g_model, int rows, int columns, int splits),
+     (d, d_model, normal, normal_model, gain, shift, g_model, rows, columns, splits))

@@ -1,0 +1,178 @@
+//! A program in the GPU's memory: batch, losses and intermediate buffers of all agents.
+
+use super::gemm::Grid;
+use super::kernels::{Arg, blocks};
+use super::ops::Running;
+use super::{Cuda, Memory, Reals};
+use crate::large::device::{Dataset, Packed, Result, Schedule};
+use crate::large::program::arena::Arena;
+use crate::large::program::{Input, Op, Place, Precision, Program, View};
+
+/// Blocks that share the rows of one sum by column, at most.
+pub(super) const MOST_SPLITS: usize = 64;
+
+/// A program made ready for all agents of one group.
+#[derive(Debug)]
+pub struct Pass {
+    pub(super) program: Program,
+    pub(super) agents: usize,
+    pub(super) losses: Memory<f32>,
+    pub(super) hits: Memory<f32>,
+    pub(super) labels: Memory<u32>,
+    pub(super) lengths: Memory<u32>,
+    pub(super) tokens: Memory<u32>,
+    pub(super) weights: Memory<f32>,
+    /// Sums of row splits before they are added up.
+    pub(super) partial: Memory<f32>,
+    arena: Arena,
+    /// In activation precision, by byte.
+    activations: Memory<u8>,
+    features: Memory<u8>,
+    exact: Memory<f32>,
+    /// Addresses for products that are a grid of matrices, by position of the operation; forward first.
+    grids: Vec<Option<Grid>>,
+}
+
+/// Where a view lies: its address for the first agent, and the distance from one agent to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub address: u64,
+    pub model: usize,
+    pub is_narrow: bool,
+}
+
+impl Pass {
+    pub(super) fn new(device: &Cuda, program: &Program, agents: usize) -> Result<Self> {
+        let arena = Arena::new(program);
+        let samples = agents * program.samples;
+        let bytes = device.activation_bytes();
+        let (features, tokens) = match program.input {
+            Input::Features { width } => (samples * width, 0),
+            Input::Tokens { sequence } => (0, samples * sequence),
+        };
+        let ops = || program.forward.iter().chain(&program.backward);
+        let widest = ops().map(summed_columns).max().unwrap_or(0);
+        let mut pass = Pass {
+            losses: device.memory(samples)?,
+            hits: device.memory(samples)?,
+            labels: device.memory(samples)?,
+            lengths: device.memory(samples)?,
+            tokens: device.memory(tokens)?,
+            weights: device.memory(samples)?,
+            partial: device.memory(2 * widest * agents * MOST_SPLITS)?,
+            activations: device.memory(arena.activation_words() * agents * bytes)?,
+            features: device.memory(features * bytes)?,
+            exact: device.memory(arena.exact_words() * agents)?,
+            grids: Vec::new(),
+            program: program.clone(),
+            arena,
+            agents,
+        };
+        for op in ops() {
+            let grid = match op {
+                Op::Gemm(gemm) if gemm.count() > 1 => Some(Grid::new(device, &pass, gemm)?),
+                _ => None,
+            };
+            pass.grids.push(grid);
+        }
+        Ok(pass)
+    }
+
+    /// Where a buffer or the batch's features lie.
+    ///
+    /// # Panics
+    /// When `view` is of parameters or gradient, which belong to no pass.
+    pub(super) fn spot(&self, device: &Cuda, view: View) -> Spot {
+        let bytes = device.activation_bytes();
+        let is_narrow = bytes == 2;
+        match view.place {
+            Place::Features => Spot {
+                address: self.features.at(view.offset * bytes),
+                model: self.program.samples * self.program.input.width(),
+                is_narrow,
+            },
+            Place::Buffer(id) => {
+                let buffer = self.program.buffers[id.0];
+                let first = self.arena.offset(id) * self.agents + view.offset;
+                match buffer.precision {
+                    Precision::Activation => Spot { address: self.activations.at(first * bytes), model: buffer.words, is_narrow },
+                    Precision::Exact => Spot { address: self.exact.at(first), model: buffer.words, is_narrow: false },
+                }
+            }
+            Place::Parameters | Place::Gradient => panic!("{view:?} belongs to no pass"),
+        }
+    }
+
+    /// Fills the batch; see [`crate::large::device::Device::load`].
+    pub(super) fn load(
+        &mut self,
+        device: &Cuda,
+        data: &Dataset<Cuda>,
+        schedule: &Schedule<Cuda>,
+        skip: usize,
+        logits: Option<(&Reals, usize)>,
+    ) -> Result<()> {
+        let samples = self.program.samples;
+        let rows = [Arg::At(schedule.rows.pointer), Arg::Int(schedule.samples), Arg::Int(skip)];
+        if let Some(features) = &data.features {
+            let rest = [Arg::At(features.exact.pointer), Arg::At(self.features.pointer), Arg::Int(data.width)];
+            device.launch("load_features", [samples, self.agents], [128, 1], &[&rows[..], &rest].concat())?;
+        }
+        if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
+            let addresses = [tokens.pointer, lengths.pointer, self.tokens.pointer, self.lengths.pointer];
+            let args = [&rows[..], &addresses.map(Arg::At), &[Arg::Int(data.width)]].concat();
+            device.launch("load_tokens", [samples, self.agents], [128, 1], &args)?;
+        }
+        let (logits, learned_from) = logits.map_or((0, 0), |(logits, from)| (logits.exact.pointer, from));
+        let args = [
+            Arg::At(schedule.rows.pointer),
+            Arg::At(schedule.weights.exact.pointer),
+            Arg::Int(schedule.samples),
+            Arg::Int(skip),
+            Arg::At(data.labels.pointer),
+            Arg::At(logits),
+            Arg::Int(learned_from),
+            Arg::At(self.labels.pointer),
+            Arg::At(self.weights.pointer),
+            Arg::Int(samples),
+        ];
+        device.launch("load_labels", [blocks(samples, 128), self.agents], [128, 1], &args)
+    }
+
+    /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
+    pub(super) fn run(
+        &mut self,
+        device: &Cuda,
+        group: usize,
+        parameters: &Reals,
+        gradient: Option<u64>,
+        packed: Packed,
+        schedule: &Schedule<Cuda>,
+    ) -> Result<()> {
+        let first = group * packed.agents * packed.stride;
+        let running = Running {
+            device,
+            pass: self,
+            group,
+            stride: packed.stride,
+            parameters: parameters.exact.at(first),
+            products: parameters.narrow.as_ref().map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
+            gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
+            moment: schedule.moment.pointer,
+        };
+        running.all(&self.program.forward, &self.grids)?;
+        if gradient.is_some() {
+            running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns an operation sums over rows.
+fn summed_columns(op: &Op) -> usize {
+    match *op {
+        Op::BiasGradient { columns, .. } => columns,
+        Op::NormGradient { shape, .. } => shape.columns,
+        _ => 0,
+    }
+}

@@ -1,0 +1,339 @@
+//! The operations a device must know.
+
+use super::{Place, View};
+
+/// `C = alpha · op(A) · op(B) + beta · C`, row-major, repeated over a grid of `outer` × `inner` matrices.
+///
+/// Attention multiplies one matrix per sample (`outer`) and head (`inner`) straight out of the packed projections; everything
+/// else has a grid of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gemm {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a: Operand,
+    pub b: Operand,
+    pub c: Operand,
+    pub alpha: f64,
+    pub beta: f64,
+    pub outer: usize,
+    pub inner: usize,
+}
+
+impl Gemm {
+    /// Products of one agent.
+    pub fn count(&self) -> usize {
+        self.outer * self.inner
+    }
+}
+
+/// A matrix operand: where it starts, the distance between its rows as stored, and whether it is read transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand {
+    pub view: View,
+    pub row: usize,
+    pub is_transposed: bool,
+    /// Distance from one sample's matrix to the next.
+    pub outer: usize,
+    /// Distance from one head's matrix to the next.
+    pub inner: usize,
+}
+
+impl Operand {
+    pub fn new(view: View, row: usize) -> Self {
+        Operand { view, row, is_transposed: false, outer: 0, inner: 0 }
+    }
+
+    pub fn transposed(self) -> Self {
+        Operand { is_transposed: true, ..self }
+    }
+
+    pub fn strides(self, outer: usize, inner: usize) -> Self {
+        Operand { outer, inner, ..self }
+    }
+}
+
+/// An element-wise function that follows a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    Identity,
+    Relu,
+    Tanh,
+    /// x · Φ(x), with the exact error function as BERT has it.
+    Gelu,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooling {
+    Max,
+    Mean,
+}
+
+/// A square convolution over images stored height, width, channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    pub images: usize,
+    pub height: usize,
+    pub width: usize,
+    pub channels: usize,
+    pub kernel: usize,
+    pub stride: usize,
+    pub padding: usize,
+}
+
+impl Geometry {
+    pub fn out_height(&self) -> usize {
+        (self.height + 2 * self.padding - self.kernel) / self.stride + 1
+    }
+
+    pub fn out_width(&self) -> usize {
+        (self.width + 2 * self.padding - self.kernel) / self.stride + 1
+    }
+
+    /// Rows of the matrix of patches.
+    pub fn rows(&self) -> usize {
+        self.images * self.out_height() * self.out_width()
+    }
+
+    /// Columns of the matrix of patches.
+    pub fn patch(&self) -> usize {
+        self.kernel * self.kernel * self.channels
+    }
+}
+
+/// One step of a program. Offsets of parameters are words in the packed vector; their gradients lie at the same offset of
+/// the packed gradient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    Gemm(Gemm),
+    /// `x += bias` by column when there is one, then `out = function(x)`; in place when `out` is `x`.
+    Activate {
+        x: View,
+        out: View,
+        bias: Option<usize>,
+        rows: usize,
+        columns: usize,
+        function: Function,
+    },
+    /// `d *= function'`, from the function's output (ReLU, tanh) or its input (GELU).
+    ActivateBackward {
+        saved: View,
+        d: View,
+        words: usize,
+        function: Function,
+    },
+    /// Gradient of a bias: sums of `d` by column.
+    BiasGradient {
+        d: View,
+        bias: usize,
+        rows: usize,
+        columns: usize,
+    },
+    /// `x += y`.
+    Add {
+        x: View,
+        y: View,
+        words: usize,
+    },
+    /// Sets words of the gradient to zero, for what is added to afterwards.
+    ClearGradient {
+        offset: usize,
+        words: usize,
+    },
+    /// Matrix of patches of every image.
+    Patches {
+        x: View,
+        patches: View,
+        geometry: Geometry,
+    },
+    /// The transposed of [`Op::Patches`]: adds every patch back to its image.
+    PatchesBackward {
+        patches: View,
+        dx: View,
+        geometry: Geometry,
+    },
+    /// Pooling over disjoint squares of `size`.
+    Pool {
+        x: View,
+        out: View,
+        images: usize,
+        height: usize,
+        width: usize,
+        channels: usize,
+        size: usize,
+        pooling: Pooling,
+    },
+    /// The first largest element of a square takes the whole gradient.
+    PoolBackward {
+        x: View,
+        d: View,
+        dx: View,
+        images: usize,
+        height: usize,
+        width: usize,
+        channels: usize,
+        size: usize,
+        pooling: Pooling,
+    },
+    /// Normalises each of `rows` × `groups` sets of `area` × `columns / groups` words of `x + residual + bias`, then scales by
+    /// column. `rows` of `area` positions each: layer norm has `area` = 1 and one group. Keeps the normalised words and 1/σ.
+    Norm {
+        x: View,
+        residual: Option<View>,
+        bias: Option<usize>,
+        gain: usize,
+        shift: usize,
+        out: View,
+        normal: View,
+        inverse: View,
+        shape: NormShape,
+    },
+    /// Gradient of a norm's input.
+    NormBackward {
+        d: View,
+        normal: View,
+        inverse: View,
+        gain: usize,
+        dx: View,
+        shape: NormShape,
+    },
+    /// Gradients of gain and shift.
+    NormGradient {
+        d: View,
+        normal: View,
+        gain: usize,
+        shift: usize,
+        shape: NormShape,
+    },
+    /// Sum of a token's, a position's and (when there are token types) the first type's row.
+    Embed {
+        words: usize,
+        positions: usize,
+        types: Option<usize>,
+        out: View,
+        sequence: usize,
+        width: usize,
+        first_position: usize,
+    },
+    /// Adds gradients of rows to their tables (cleared before).
+    EmbedBackward {
+        d: View,
+        words: usize,
+        positions: usize,
+        types: Option<usize>,
+        sequence: usize,
+        width: usize,
+        first_position: usize,
+    },
+    /// Softmax over the real tokens of each row of attention scores, plus a bias by distance and head when there is one.
+    AttentionSoftmax {
+        scores: View,
+        heads: usize,
+        sequence: usize,
+        distance_bias: Option<DistanceBias>,
+    },
+    /// `d ← p (d − Σ p d)`; adds to the gradient of the distance bias (cleared before).
+    AttentionSoftmaxBackward {
+        p: View,
+        d: View,
+        heads: usize,
+        sequence: usize,
+        distance_bias: Option<DistanceBias>,
+    },
+    /// First of every `sequence` rows.
+    FirstRows {
+        x: View,
+        out: View,
+        sequence: usize,
+        columns: usize,
+    },
+    /// The transposed of [`Op::FirstRows`]: the other rows get zero.
+    FirstRowsBackward {
+        d: View,
+        dx: View,
+        sequence: usize,
+        columns: usize,
+    },
+    /// Drops words with probability `rate` and scales the rest; the same mask on the way back.
+    Dropout {
+        x: View,
+        out: View,
+        words: usize,
+        rate: f64,
+        layer: u32,
+    },
+    /// Loss and hit of each sample into the batch; `logits` become the weighted gradient.
+    CrossEntropy {
+        logits: View,
+        bias: Option<usize>,
+        classes: usize,
+    },
+}
+
+/// What a norm runs over; see [`Op::Norm`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NormShape {
+    pub rows: usize,
+    pub area: usize,
+    pub columns: usize,
+    pub groups: usize,
+    pub epsilon: f64,
+}
+
+/// A learned bias of attention scores by bucketed token distance, shared by all layers (MPNet): `[buckets, heads]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DistanceBias {
+    pub table: usize,
+    pub buckets: usize,
+    pub furthest: usize,
+}
+
+impl DistanceBias {
+    /// Bucket of the distance from token `query` to token `key`: half for each direction, exact near by, then logarithmic.
+    pub fn bucket(&self, query: usize, key: usize) -> usize {
+        let half = self.buckets / 2;
+        let exact = half / 2;
+        let (side, distance) = if key > query { (half, key - query) } else { (0, query - key) };
+        if distance < exact {
+            return side + distance;
+        }
+        let ratio = (distance as f32 / exact as f32).ln() / (self.furthest as f32 / exact as f32).ln();
+        side + (exact + (ratio * (half - exact) as f32) as usize).min(half - 1)
+    }
+}
+
+impl Op {
+    /// Every view the operation reads or writes.
+    pub fn views(&self) -> Vec<View> {
+        match *self {
+            Op::Gemm(g) => vec![g.a.view, g.b.view, g.c.view],
+            Op::Activate { x, out, .. } | Op::Pool { x, out, .. } => vec![x, out],
+            Op::ActivateBackward { saved, d, .. } => vec![saved, d],
+            Op::BiasGradient { d, .. } | Op::EmbedBackward { d, .. } => vec![d],
+            Op::Add { x, y, .. } => vec![x, y],
+            Op::ClearGradient { .. } => vec![],
+            Op::Patches { x, patches, .. } => vec![x, patches],
+            Op::PatchesBackward { patches, dx, .. } => vec![patches, dx],
+            Op::PoolBackward { x, d, dx, .. } => vec![x, d, dx],
+            Op::Norm { x, residual, out, normal, inverse, .. } => {
+                residual.into_iter().chain([x, out, normal, inverse]).collect()
+            }
+            Op::NormBackward { d, normal, inverse, dx, .. } => vec![d, normal, inverse, dx],
+            Op::NormGradient { d, normal, .. } => vec![d, normal],
+            Op::Embed { out, .. } => vec![out],
+            Op::AttentionSoftmax { scores, .. } => vec![scores],
+            Op::AttentionSoftmaxBackward { p, d, .. } => vec![p, d],
+            Op::FirstRows { x, out, .. } | Op::Dropout { x, out, .. } => vec![x, out],
+            Op::FirstRowsBackward { d, dx, .. } => vec![d, dx],
+            Op::CrossEntropy { logits, .. } => vec![logits],
+        }
+    }
+
+    /// The buffers the operation reads or writes.
+    pub fn buffers(&self) -> impl Iterator<Item = super::Id> {
+        self.views().into_iter().filter_map(|view| match view.place {
+            Place::Buffer(id) => Some(id),
+            _ => None,
+        })
+    }
+}

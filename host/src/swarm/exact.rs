@@ -1,0 +1,264 @@
+//! The broadcast ledger on arrays: what agents do over an air without faults, bit for bit, without frames.
+//!
+//! It carries swarms that are too large for one agent each, and it is what agents over the air are compared with.
+
+use super::links::{Block, Links};
+use super::measure::{Metrics, Ruler, States};
+use super::plain::split_by_blocks;
+use super::{Diverged, FrameCounts, Swarm};
+use crate::task::{Score, Task};
+use fabswarm_shared::fab::{Steps, mix};
+use fabswarm_shared::graph::Schedule;
+use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
+use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use rayon::prelude::*;
+
+/// The constants of a swarm with a ledger.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerConstants {
+    /// Step sizes.
+    pub steps: Steps<f32>,
+    /// Penalty on the lower level.
+    pub penalty: Penalty<f32>,
+    /// κ.
+    pub self_weight: f32,
+    /// How many may ever hear an agent.
+    pub audience: u32,
+}
+
+/// All agents of a swarm, their states packed one agent after the other.
+#[derive(Debug)]
+pub struct ExactFab<G> {
+    task: Task<f32>,
+    schedule: G,
+    constants: LedgerConstants,
+    giving: Giving,
+    shape: Shape,
+    round: u32,
+    links: Links,
+    links_used: u64,
+    ruler: Ruler,
+    v: Vec<f32>,
+    next_v: Vec<f32>,
+    gradient: Vec<f32>,
+    /// Exchanged words only, here and below.
+    t: Vec<i32>,
+    d: Vec<i32>,
+    before: Vec<i32>,
+    sigma: Vec<i32>,
+    carry: Vec<i64>,
+    /// What each agent took of each sender it ever heard, in ascending order of senders.
+    taken: Vec<Vec<(u32, Box<[i32]>)>>,
+}
+
+/// One block of agents and what it writes.
+struct Part<'a> {
+    block: &'a Block,
+    next_v: &'a mut [f32],
+    gradient: &'a mut [f32],
+    t: &'a mut [i32],
+    d: &'a mut [i32],
+    taken: &'a mut [Vec<(u32, Box<[i32]>)>],
+}
+
+/// What all blocks read.
+struct Round<'a> {
+    task: &'a Task<f32>,
+    constants: &'a LedgerConstants,
+    shape: Shape,
+    round: u32,
+    v: &'a [f32],
+    before: &'a [i32],
+    sigma: &'a [i32],
+}
+
+impl Round<'_> {
+    /// Runs the agents of one block; answers the first that broke and its packed word.
+    fn run(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+        let words = self.shape.words();
+        let exchanged = self.shape.exchanged();
+        let (local, shared) = (exchanged.start, exchanged.len());
+        let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
+        let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(words));
+        let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
+        let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
+        for ((((((agent, senders), next_v), gradient), taken), t), d) in rows {
+            for &sender in senders {
+                let at = taken.binary_search_by_key(&sender, |(sender, _)| *sender).unwrap_or_else(|at| {
+                    taken.insert(at, (sender, vec![0; shared].into()));
+                    at
+                });
+                Exact::take(&self.sigma[sender as usize * shared..][..shared], &mut taken[at].1, t);
+            }
+            let v = &self.v[agent * words..][..words];
+            let weight = 1.0 / (senders.len() as f32 + 1.0);
+            let heard =
+                senders.iter().map(|&sender| (weight, &self.v[sender as usize * words..][exchanged.clone()]));
+            mix(weight, &v[exchanged.clone()], heard, &mut next_v[local..]);
+            descend::<Exact>(
+                &self.shape,
+                &self.constants.steps,
+                &self.before[agent * shared..][..shared],
+                &mut next_v[local..],
+            );
+            for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
+                *next = v - self.constants.steps.x * d;
+            }
+            let problem = self.task.problem(agent);
+            problem.project(&mut next_v[..self.shape.x]);
+            if let Some(word) = next_v.iter().position(|word| !word.is_finite()) {
+                return Err((agent, word));
+            }
+            let at = Moment { agent: agent as u32, round: self.round + 1 };
+            problem.penalty_gradient(&self.constants.penalty, at, next_v, gradient, &mut scratch);
+            Exact::track(&gradient[local..], d, t).map_err(|broken| (agent, local + broken.word))?;
+        }
+        Ok(())
+    }
+}
+
+impl<G: Schedule + Sync> ExactFab<G> {
+    /// A swarm at rest at the task's starting point.
+    ///
+    /// # Errors
+    /// Where a gradient at the start is beyond the ledger's range.
+    pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, Diverged> {
+        let shape = task.shape();
+        let agents = schedule.agents();
+        let (words, shared) = (shape.words(), shape.exchanged().len());
+        let mut start = vec![0.0; words];
+        task.start(&mut start);
+        let mut swarm = Self {
+            giving: Giving::new(constants.self_weight, constants.audience),
+            shape,
+            round: 0,
+            links: Links::new(agents),
+            links_used: 0,
+            ruler: Ruler::new(&task),
+            v: start.repeat(agents),
+            next_v: vec![0.0; agents * words],
+            gradient: vec![0.0; agents * words],
+            t: vec![0; agents * shared],
+            d: vec![0; agents * shared],
+            before: vec![0; agents * shared],
+            sigma: vec![0; agents * shared],
+            carry: vec![0; agents * shared],
+            taken: vec![Vec::new(); agents],
+            task,
+            schedule,
+            constants,
+        };
+        let mut scratch = vec![0.0; swarm.task.problem(0).scratch_words()];
+        for agent in 0..agents {
+            let at = Moment { agent: agent as u32, round: 0 };
+            let gradient = &mut swarm.gradient[agent * words..][..words];
+            let v = &swarm.v[agent * words..][..words];
+            swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
+            let range = agent * shared..(agent + 1) * shared;
+            let local = shape.exchanged().start;
+            Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range])
+                .map_err(|broken| Diverged::at_word(0, agent, &shape, local + broken.word))?;
+        }
+        swarm.ruler.start(&swarm.gradient);
+        swarm.begin_round();
+        Ok(swarm)
+    }
+
+    /// Packed decisions `[x | y | z]`, one agent after the other.
+    #[must_use]
+    pub fn decisions(&self) -> &[f32] {
+        &self.v
+    }
+
+    /// Trackers of the exchanged words, one agent after the other.
+    #[must_use]
+    pub fn trackers(&self) -> &[i32] {
+        &self.t
+    }
+
+    fn begin_round(&mut self) {
+        self.before.copy_from_slice(&self.t);
+        Exact::give(&self.giving, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+    }
+
+    /// `Σt + Σ(σ − ρ) − Σd`, word by word, as integers.
+    fn defect(&self) -> Vec<f64> {
+        let shared = self.shape.exchanged().len();
+        let mut defect = vec![0i32; shared];
+        let mut add = |state: &[i32], factor: i32| {
+            for state in state.chunks_exact(shared) {
+                for (defect, &word) in defect.iter_mut().zip(state) {
+                    *defect = defect.wrapping_add(word.wrapping_mul(factor));
+                }
+            }
+        };
+        add(&self.t, 1);
+        add(&self.d, -1);
+        add(&self.sigma, self.giving.audience() as i32);
+        self.taken.iter().flatten().for_each(|(_, rho)| add(rho, -1));
+        defect.into_iter().map(|word| f64::from(Exact::value(word))).collect()
+    }
+}
+
+impl<G: Schedule + Sync> Swarm for ExactFab<G> {
+    fn step(&mut self) -> Result<(), Diverged> {
+        self.links.lay(&self.schedule, self.round);
+        self.links_used += self.links.count() as u64;
+        let round = Round {
+            task: &self.task,
+            constants: &self.constants,
+            shape: self.shape,
+            round: self.round,
+            v: &self.v,
+            before: &self.before,
+            sigma: &self.sigma,
+        };
+        let (words, shared) = (self.shape.words(), self.shape.exchanged().len());
+        let blocks = self.links.blocks();
+        let next_v = split_by_blocks(&mut self.next_v, blocks, words);
+        let gradient = split_by_blocks(&mut self.gradient, blocks, words);
+        let t = split_by_blocks(&mut self.t, blocks, shared);
+        let d = split_by_blocks(&mut self.d, blocks, shared);
+        let taken = split_by_blocks(&mut self.taken, blocks, 1);
+        let parts = blocks.iter().zip(next_v).zip(gradient).zip(t).zip(d).zip(taken);
+        let parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| Part {
+            block,
+            next_v,
+            gradient,
+            t,
+            d,
+            taken,
+        });
+        let outcome: Result<(), (usize, usize)> = if blocks.len() == 1 {
+            parts.map(|part| round.run(part)).collect()
+        } else {
+            let parts: Vec<_> = parts.collect();
+            let outcomes: Vec<_> = parts.into_par_iter().map(|part| round.run(part)).collect();
+            outcomes.into_iter().collect()
+        };
+        std::mem::swap(&mut self.v, &mut self.next_v);
+        self.round += 1;
+        outcome
+            .map_err(|(agent, word)| Diverged::at_word(u64::from(self.round), agent, &self.shape, word))?;
+        self.begin_round();
+        Ok(())
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.round)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let defect = self.defect();
+        self.ruler.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
+    }
+
+    /// One frame an agent and round, heard on every link of the schedule.
+    fn counts(&self) -> FrameCounts {
+        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.v)
+    }
+}
