@@ -22,8 +22,8 @@ pub mod health;
 pub mod link;
 mod rounds;
 mod sizes;
+mod speaker;
 pub mod storage;
-mod voice;
 
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{MEMBERS, PACKET, WORDS};
@@ -38,11 +38,39 @@ use fabswarm_shared::{
 };
 use health::Health;
 use link::{Inbox, Link, Mailbox, Outbox};
-use rounds::{Peers, Rounds};
+use rounds::Rounds;
+use speaker::{Peers, Speaker};
 use storage::Storage;
 
 /// How often a board that waits for its host says that it is there.
 const BOOT_EVERY: Duration = Duration::from_millis(50);
+
+/// The firmware's large buffers. A board keeps them in a `static`: inside a task they would be built on the stack first.
+pub struct Memory {
+    peers: Peers,
+    incoming: Mailbox<PACKET>,
+    outgoing: Mailbox<PACKET>,
+}
+
+impl Memory {
+    /// Empty buffers.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { peers: Peers::new(), incoming: Mailbox::new(), outgoing: Mailbox::new() }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl core::fmt::Debug for Memory {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
 
 /// What a board must bring.
 #[derive(Debug)]
@@ -51,6 +79,8 @@ pub struct Parts<'a, L, F, H> {
     pub board: &'a str,
     /// Where its provisioning page is.
     pub page: &'a [u8],
+    /// Where the firmware works.
+    pub memory: &'a mut Memory,
     /// How it is heard.
     pub link: L,
     /// What outlives a restart.
@@ -61,25 +91,33 @@ pub struct Parts<'a, L, F, H> {
 
 /// Is the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
-    let Parts { board, page: bytes, mut link, storage, mut health } = parts;
-    let error = match Page::read(bytes, board) {
-        Ok(page) => {
-            let (mut incoming, mut outgoing) = (Mailbox::<PACKET>::new(), Mailbox::<PACKET>::new());
-            let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
-            let (to_agent, inbox) = incoming.split();
-            let (outbox, from_agent) = outgoing.split();
-            let (inbox, outbox) = (Inbox::new(inbox), Outbox::new(outbox));
-            let mut peers = Peers::new();
-            let crc = provisioning::page_crc(bytes);
-            match Rounds::new(&page, crc, storage, &mut health, &mut peers, inbox, outbox) {
-                Ok(mut rounds) => join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0,
-                Err(error) => error,
-            }
-        }
-        Err(error) => error,
+    let Parts { board, page: bytes, memory, mut link, mut storage, mut health } = parts;
+    let Memory { peers, incoming, outgoing } = memory;
+    let page = match Page::read(bytes, board) {
+        Ok(page) => page,
+        Err(error) => complain(board, error, &mut link, &mut health).await,
     };
-    error!("no agent: {}", error);
-    complain(board, error, &mut link, &mut health).await
+    let mut place = None;
+    let agent = match Speaker::make(&mut place, &page, &mut storage, peers) {
+        Ok(agent) => agent,
+        Err(error) => complain(board, error, &mut link, &mut health).await,
+    };
+    if let Err(error) = agent.restore(&mut storage) {
+        complain(board, error, &mut link, &mut health).await;
+    }
+    let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
+    let (to_agent, inbox) = incoming.split();
+    let (outbox, from_agent) = outgoing.split();
+    let mut rounds = Rounds::new(
+        &page,
+        provisioning::page_crc(bytes),
+        agent,
+        &mut storage,
+        &mut health,
+        Inbox::new(inbox),
+        Outbox::new(outbox),
+    );
+    join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
 }
 
 /// Says again and again what is wrong with the board's page.
@@ -89,6 +127,7 @@ async fn complain<L: Link, H: Health>(
     link: &mut L,
     health: &mut H,
 ) -> ! {
+    error!("no agent: {}", error);
     let boot = Packet::Boot(Boot { board, schema: wire::SCHEMA, page: Err(error) });
     let mut packet = [0; 64];
     let length = boot.encode(&mut packet).unwrap_or_default();

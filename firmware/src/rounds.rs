@@ -1,21 +1,17 @@
 //! The agent's rounds: say, hear, compute.
 
 use crate::{
-    BOOT_EVERY, MEMBERS, PACKET, WORDS,
+    BOOT_EVERY, PACKET,
     health::Health,
     link::{Inbox, Outbox},
-    sizes::{FRAME, STATE},
+    speaker::Speaker,
     storage::Storage,
-    voice::Voice,
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{Agent, Config, Error, Peer, Received},
-    ledger::Exact,
     packet::{self, Boot, FRAME_OFFSET, Identity, Packet, Telemetry},
-    problem::{AnyProblem, Problem},
-    provisioning::{self, Pace, Page},
+    provisioning::{Pace, Page},
     wire,
 };
 
@@ -24,18 +20,12 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Walking the stack takes longer than a round: it is done now and then.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
-/// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
-pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, MEMBERS>;
-
-type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>;
-
 /// Drives one agent.
 pub(crate) struct Rounds<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
-    agent: BoardAgent<'a>,
-    voice: Voice,
-    storage: Storage<F>,
+    agent: &'a mut Speaker<'a>,
+    storage: &'a mut Storage<F>,
     health: &'a mut H,
     telemetry: Telemetry,
     inbox: Inbox<'a, PACKET>,
@@ -56,26 +46,17 @@ enum Event {
 }
 
 impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
-    /// Makes the agent that `page` describes, with what its storage remembers.
     pub(crate) fn new(
         page: &'a Page<'a>,
         page_crc: u32,
-        mut storage: Storage<F>,
+        agent: &'a mut Speaker<'a>,
+        storage: &'a mut Storage<F>,
         health: &'a mut H,
-        peers: &'a mut Peers,
         inbox: Inbox<'a, PACKET>,
         outbox: Outbox<'a, PACKET>,
-    ) -> Result<Self, provisioning::Error> {
-        let voice = Voice::start(page.agent.id, &page.key, &mut storage).map_err(|error| {
-            error!("nothing can be sealed: {}", error);
-            provisioning::Error::Storage
-        })?;
-        let config = Config { boot: voice.boot(), ..page.agent };
-        let mut agent = Agent::new(config, page.problem, page.start, peers).map_err(refuse)?;
-        remember(&mut agent, &mut storage)?;
-        info!("agent {} starts for the {}. time, in round {}", page.agent.id, voice.boot(), agent.round());
+    ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        Ok(Self { page, page_crc, agent, voice, storage, health, telemetry, inbox, outbox })
+        Self { page, page_crc, agent, storage, health, telemetry, inbox, outbox }
     }
 
     pub(crate) async fn run(&mut self) -> ! {
@@ -120,16 +101,14 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Says all the agent has to say in this round.
     async fn broadcast(&mut self) {
-        let mut frame = [0; FRAME];
-        // A frame that cannot be written is as good as lost: the buffers were made for the longest.
-        while let Ok(Some(length)) = self.agent.poll_frame(&mut frame) {
-            let voice = &mut self.voice;
-            let seal = |out: &mut [u8]| {
+        let mut is_more = true;
+        while is_more {
+            let agent = &mut *self.agent;
+            let write = |out: &mut [u8]| {
                 packet::write_frame_header(out).ok()?;
-                let sealed = voice.seal(&frame[..length], out.get_mut(FRAME_OFFSET..)?).ok()?;
-                Some(FRAME_OFFSET + sealed)
+                Some(FRAME_OFFSET + agent.poll_frame(out.get_mut(FRAME_OFFSET..)?)?)
             };
-            self.outbox.post(seal).await;
+            is_more = self.outbox.post(write).await;
         }
         if self.page.pace == Pace::Air {
             let air_round = self.telemetry.air_round;
@@ -173,13 +152,13 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             let now = self.telemetry.air_round;
             let event = match Packet::decode(bytes) {
                 Ok(Packet::Frame(sealed)) => {
-                    if !hear(&mut self.agent, &mut self.voice, sealed) {
-                        self.telemetry.refused += 1;
-                    }
+                    self.telemetry.refused += u32::from(!self.agent.receive(sealed));
                     None
                 }
                 Ok(Packet::RoundOver { air_round }) if air_round == now => Some(Event::Over),
-                Ok(Packet::RoundOver { air_round }) if air_round.wrapping_add(1) == now => Some(Event::Missed),
+                Ok(Packet::RoundOver { air_round }) if air_round.wrapping_add(1) == now => {
+                    Some(Event::Missed)
+                }
                 Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,
@@ -211,48 +190,13 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
     fn save(&mut self) {
-        if !self.page.saves_state {
-            return;
-        }
-        let mut state = [0; STATE];
-        let is_saved = match self.agent.save(&mut state) {
-            Ok(length) => self.storage.save(&state[..length]).is_ok(),
-            Err(_) => false,
-        };
-        if !is_saved {
+        if self.page.saves_state && !self.agent.save(self.storage) {
             warn!("the state of round {} could not be saved", self.agent.round());
         }
     }
 
     async fn report(&mut self) {
-        let telemetry = self.telemetry;
-        let x = &self.agent.decision()[..self.page.problem.shape().x];
+        let (telemetry, x) = (self.telemetry, self.agent.x(self.page));
         self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
-    }
-}
-
-/// Gives the agent back what it knew before a restart, if anything is stored.
-fn remember<F: NorFlash>(agent: &mut BoardAgent, storage: &mut Storage<F>) -> Result<(), provisioning::Error> {
-    let mut state = [0; STATE];
-    match storage.load(&mut state) {
-        Some(length) => agent.restore(&state[..length]).map_err(refuse),
-        None => Ok(()),
-    }
-}
-
-/// Hands a frame to the agent; `false` where it was not taken.
-fn hear(agent: &mut BoardAgent, voice: &mut Voice, sealed: &[u8]) -> bool {
-    let mut frame = [0; FRAME];
-    let Ok(frame) = voice.open(sealed, &mut frame) else { return false };
-    !matches!(agent.receive(frame), Received::Refused(_))
-}
-
-/// What is wrong with a page whose agent cannot be made.
-fn refuse(error: Error) -> provisioning::Error {
-    error!("the agent cannot be made: {}", error);
-    match error {
-        Error::TooLarge { .. } | Error::Identity => provisioning::Error::TooLarge,
-        Error::Memory => provisioning::Error::Storage,
-        _ => provisioning::Error::Malformed,
     }
 }

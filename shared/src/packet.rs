@@ -213,11 +213,14 @@ mod tests {
     };
     const TELEMETRY: Telemetry = Telemetry {
         agent: 4,
+        air_round: 901,
         round: 900,
+        epoch: 1,
         digest: 1 << 31,
-        taken: 2,
+        heard: 3,
+        is_stopped: false,
         refused: 1,
-        incomplete: 0,
+        late: 0,
         deepest_stack_bytes: Some(2048),
     };
 

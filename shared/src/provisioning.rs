@@ -13,16 +13,18 @@
 
 mod constants;
 
-use crate::{agent, graph::Graph, problem::AnyProblem, wire};
+use crate::{
+    agent,
+    graph::Graph,
+    problem::AnyProblem,
+    wire::{self, seal::KEY_BYTES},
+};
 use constants::Constants;
-use crc::{CRC_32_ISO_HDLC, Crc};
+use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
 pub const VERSION: u32 = 1;
-
-/// Bytes of a key that seals the swarm's frames.
-pub const KEY_BYTES: usize = 16;
 
 /// Room for a page on boards whose flash is a file, emulated and native ones; their storage begins behind it.
 pub const PAGE_ROOM: usize = 1 << 20;
@@ -240,7 +242,8 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn checksum(header: &[u8], contents: &[u8]) -> u32 {
-    const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+    // Without a table: it is done once a start, and a kilobyte of flash is worth more.
+    const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
     let mut digest = CRC.digest();
     digest.update(header);
     digest.update(contents);

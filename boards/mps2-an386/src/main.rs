@@ -12,7 +12,10 @@ mod log;
 mod registers;
 
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Parts, run, storage::Storage};
+use fabswarm_firmware::{Memory, Parts, run, storage::Storage};
+use static_cell::ConstStaticCell;
+
+static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
 
 #[embassy_executor::main(executor = "executor::Executor", entry = "cortex_m_rt::entry")]
 async fn main(_spawner: Spawner) {
@@ -21,6 +24,7 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: "mps2-an386",
         page: flash::page(),
+        memory: MEMORY.take(),
         link: ethernet::Ethernet::start(),
         storage: Storage::new(flash::Storage::new()),
         health: health::Health::start(),

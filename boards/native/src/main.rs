@@ -6,7 +6,7 @@ mod socket;
 
 use anyhow::{Context, Result, bail};
 use embassy_executor::Executor;
-use fabswarm_firmware::{Parts, health::Health, run, storage::Storage};
+use fabswarm_firmware::{Memory, Parts, health::Health, run, storage::Storage};
 use std::path::PathBuf;
 
 /// The operating system watches over processes; nobody need feed it.
@@ -35,6 +35,7 @@ fn main() -> Result<()> {
     let board = Parts {
         board: "native",
         page: bytemuck::cast_slice(page.leak()),
+        memory: Box::leak(Box::new(Memory::new())),
         link: socket::Socket::connect(socket)
             .with_context(|| format!("cannot connect to the host at {}", socket.display()))?,
         storage: Storage::new(flash),

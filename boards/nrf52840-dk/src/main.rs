@@ -17,17 +17,20 @@ use embassy_nrf::{
     radio::{self as nrf_radio, ieee802154::Radio},
 };
 use fabswarm_firmware::{
-    PACKET, Parts,
+    Memory, PACKET, Parts,
     link::{Fragmented, Pair, Stream},
     provisioning::Page,
     run,
     storage::Storage,
 };
 use panic_probe as _;
+use static_cell::ConstStaticCell;
 
 const BOARD: &str = "nrf52840-dk";
 /// Frames on their way in at once: two for each of a few neighbours.
 const SLOTS: usize = 8;
+
+static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
 
 bind_interrupts!(struct Interrupts {
     RADIO => nrf_radio::InterruptHandler<peripherals::RADIO>;
@@ -61,6 +64,7 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: BOARD,
         page,
+        memory: MEMORY.take(),
         link: Pair::new(
             Fragmented::<_, { radio::MTU }, PACKET, SLOTS>::new(air, sender),
             Stream::<_, PACKET>::new(port),

@@ -70,13 +70,16 @@ impl<'a, const PACKET: usize> Outbox<'a, PACKET> {
         Self(sender)
     }
 
-    /// Waits for room and lets `write` put a packet there; it returns the length, or `None` to send nothing.
-    pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+    /// Waits for room and lets `write` put a packet there, which answers its length, or `None` to send nothing. Answers
+    /// whether anything was sent.
+    pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let mail = self.0.send().await;
-        if let Some(length) = write(&mut mail.bytes) {
+        let written = write(&mut mail.bytes);
+        if let Some(length) = written {
             mail.length = length.min(PACKET);
             self.0.send_done();
         }
+        written.is_some()
     }
 }
 
