@@ -13,7 +13,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .and_then(toml::Value::as_integer)
                 .ok_or_else(|| format!("board.toml: [{name}] needs an integer `{key}`"))
         };
-        Ok(format!("ORIGIN = {:#x}, LENGTH = {}K", number("origin")?, number("budget_kib")?))
+        let budget = match env::var_os("CARGO_FEATURE_LARGE_SWARM") {
+            Some(_) => number("large_swarm_budget_kib").or_else(|_| number("budget_kib"))?,
+            None => number("budget_kib")?,
+        };
+        Ok(format!("ORIGIN = {:#x}, LENGTH = {budget}K", number("origin")?))
     };
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(

@@ -1,12 +1,17 @@
 //! How large a swarm and its problem may be: the constants a firmware is built with.
 
-use fabswarm_shared::{agent::MemberSet, packet, wire};
+use fabswarm_shared::{
+    agent::MemberSet,
+    packet,
+    provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS},
+    wire,
+};
 
-/// Words of the packed decision `[x | y | z]`: a policy evaluation with 20 states and 5 features.
-pub const WORDS: usize = 45;
+/// Words of the packed decision `[x | y | z]`.
+pub const WORDS: usize = BOARD_WORDS;
 
 /// Members of the swarm, this agent included.
-pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { 128 } else { 16 };
+pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
 
 /// Bytes of the longest frame an agent says.
 pub(crate) const FRAME: usize = {

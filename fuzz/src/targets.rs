@@ -3,7 +3,7 @@
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::fragment::Reassembler;
-use fabswarm_shared::wire::payload::{Decoder, Heard, Sigma};
+use fabswarm_shared::wire::payload::{Decoder, Words};
 use fabswarm_shared::wire::seal::{Key, Opener};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
@@ -88,17 +88,15 @@ pub fn payload(bytes: &[u8]) -> bool {
     let words = usize::from(words % 48);
     let (first, second) = rest.split_at(rest.len().min(length.into()));
     let mut decoder = Decoder::<48>::new();
-    let (mut rho, mut heard, mut taken) = ([0; 48], None, true);
+    let (mut rho, mut taken) = ([0; 48], true);
     for (payload, round) in [(first, first_round), (second, second_round)] {
         let (mut v, mut sigma) = ([0.0; 48], [7; 48]);
-        let (v, sigma) = (&mut v[..words], &mut sigma[..words]);
-        let known = Heard { round: heard, sigma: &rho[..words] };
-        match decoder.decode(payload, round.into(), known, v, sigma) {
+        let (rho, v, sigma) = (&mut rho[..words], &mut v[..words], &mut sigma[..words]);
+        match decoder.decode(payload, round.into(), rho, v, sigma) {
             Ok(told) => {
                 assert!(v.iter().all(|v| v.is_finite()));
-                assert!(told == Sigma::Known || sigma == &rho[..words]);
-                rho[..words].copy_from_slice(sigma);
-                heard = heard.filter(|_| told == Sigma::Unknown).or(Some(round.into()));
+                assert!(told.sigma != Words::None || sigma == rho);
+                rho.copy_from_slice(sigma);
             }
             Err(_) => {
                 assert!(v.iter().all(|&v| v == 0.0) && sigma.iter().all(|&sigma| sigma == 7));

@@ -11,25 +11,32 @@
 //!     │ telemetry of round k, frames of k+1 ─▶ │  the shadow's digest must be the same
 //! ```
 
+mod air;
 mod board;
 mod cable;
+mod crew;
 mod error;
 mod flash;
 mod image;
 mod log;
 mod native;
+mod placement;
 mod process;
 mod qemu;
+mod twin;
 
+pub use air::{Air, LossyLinks};
 pub use board::Heard;
+pub use crew::{Crew, Plan};
 pub use error::Error;
+pub use placement::{Placement, PlacementError, Seat};
 
 use board::{Board, Place};
 use fabswarm_shared::{packet::Packet, provisioning::Page};
 use log::Words;
 use mio::{Events, Poll};
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -75,12 +82,12 @@ struct Program {
 }
 
 impl Program {
-    fn find(kind: Kind) -> Result<Self, Error> {
+    fn find(kind: Kind, members: usize) -> Result<Self, Error> {
         let emulator = match kind {
             Kind::Qemu => Some(qemu::program()?),
             Kind::Native => None,
         };
-        let image = kind.image().build()?;
+        let image = kind.image().build(members)?;
         let words = match kind {
             Kind::Qemu => Some(Words::of(kind.board(), &image)?),
             Kind::Native => None,
@@ -97,21 +104,20 @@ pub struct Boards {
     poll: Poll,
     events: Events,
     warnings: Vec<String>,
-    /// Sockets and flash files; removed with the boards.
-    _folder: TempDir,
+    /// Sockets, flash and logs; removed with the boards.
+    folder: TempDir,
 }
 
 impl Boards {
-    /// Starts a board for each page and begins round 0 on all of them. Their logs go to files in `logs`.
+    /// Starts a board for each page and begins round 0 on all of them.
     ///
     /// # Errors
     /// Whatever keeps one of them from starting.
-    pub fn start(pages: &[(Kind, Page<'_>)], logs: &Path) -> Result<Self, Error> {
+    pub fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("fabswarm-")
             .tempdir()
             .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
-        fs::create_dir_all(logs).map_err(|source| Error::File { path: logs.to_owned(), source })?;
         let poll = Poll::new().map_err(Error::Wait)?;
         let mut programs: Vec<Program> = Vec::new();
         let mut boards = Vec::with_capacity(pages.len());
@@ -119,15 +125,15 @@ impl Boards {
             let program = match programs.iter().position(|program| program.kind == *kind) {
                 Some(found) => found,
                 None => {
-                    programs.push(Program::find(*kind)?);
+                    programs.push(Program::find(*kind, page.agent.founders.into())?);
                     programs.len() - 1
                 }
             };
-            let place = Place { index, program, folder: folder.path(), logs };
+            let place = Place { index, program, folder: folder.path() };
             boards.push(Board::start(place, &programs[program], page, &poll)?);
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
-        let mut boards = Self { boards, programs, poll, events, warnings: Vec::new(), _folder: folder };
+        let mut boards = Self { boards, programs, poll, events, warnings: Vec::new(), folder };
         boards.begin_round()?;
         Ok(boards)
     }
@@ -213,6 +219,19 @@ impl Boards {
             board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
         }
         std::mem::take(&mut self.warnings)
+    }
+
+    /// Copies the boards' logs into `folder`.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for agent in self.agents() {
+            let name = board::log_name(agent);
+            fs::copy(self.folder.path().join(&name), folder.join(&name))?;
+        }
+        Ok(())
     }
 
     fn find(&self, agent: u16) -> Option<&Board> {

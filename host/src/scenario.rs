@@ -49,6 +49,7 @@ pub struct Swarm {
     pub agents: usize,
     pub rounds: u64,
     pub precision: Precision,
+    pub boards: String,
 }
 
 /// Which of the problem sections counts.

@@ -2,6 +2,8 @@
 
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
+use std::io;
+use std::path::Path;
 
 mod exact;
 mod links;
@@ -18,16 +20,31 @@ pub trait Swarm {
     /// Takes every agent through one round.
     ///
     /// # Errors
-    /// When an agent's state is no longer finite.
-    fn step(&mut self) -> Result<(), Diverged>;
+    /// When an agent's state is no longer finite, or a board is lost.
+    fn step(&mut self) -> Result<(), Halt>;
     /// What the present state is worth.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
+    /// How often boards were compared with their shadows so far.
+    fn digests(&self) -> DigestCounts {
+        DigestCounts::default()
+    }
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
+    /// What boards logged as warnings or errors since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Copies the logs of boards into a folder, which is made if there are any.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn keep_logs(&mut self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Frames that the swarm sent, and what became of those that never counted.
@@ -39,6 +56,26 @@ pub struct FrameCounts {
     pub lost: u64,
     /// Frames that were heard and refused.
     pub refused: u64,
+}
+
+/// Comparisons of boards with their shadows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DigestCounts {
+    /// Digests compared.
+    pub checks: u64,
+    /// Digests that differed.
+    pub mismatches: u64,
+}
+
+/// What ends a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// A state is no longer finite.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+    /// A board is lost, or is not what its shadow is.
+    #[error(transparent)]
+    Boards(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A state that is no longer finite.

@@ -31,7 +31,7 @@ use crate::graph::Schedule;
 use crate::ledger::{Arithmetic, Giving};
 use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
 use crate::wire::frame::{Data, Frame, Hello, Members};
-use crate::wire::payload::{Encoder, Heard, Sigma, Width};
+use crate::wire::payload::{Encoder, Width};
 use crate::wire::{self, SCHEMA};
 use serde::{Deserialize, Serialize};
 
@@ -266,6 +266,7 @@ where
             scratch: [0.0; WORDS],
             wire: [0; WORDS],
         };
+        agent.encoder.begin_epoch(0);
         agent.v[..start.len()].copy_from_slice(start);
         agent.take_gradient(0).map_err(|_| Error::Gradient)?;
         if config.boot > 1 || !members.contains(config.id) {
@@ -337,6 +338,12 @@ where
         self.peers.as_slice().iter().map(move |peer| (peer.sender, &peer.rho[..words]))
     }
 
+    /// How many others its shares are for.
+    #[must_use]
+    pub const fn audience(&self) -> u32 {
+        self.giving.audience()
+    }
+
     /// What stopped it, if anything did.
     #[must_use]
     pub const fn fault(&self) -> Option<Fault> {
@@ -356,7 +363,7 @@ where
         schedule.heard_by(usize::from(self.config.id), self.round, |sender| {
             let is_due = self.members.contains(sender as u16);
             is_complete &=
-                !is_due || self.peers.find(sender as u16).is_ok_and(|at| self.peers.as_slice()[at].is_fresh);
+                !is_due || self.peers.find(sender as u16).is_ok_and(|at| self.peers.as_slice()[at].is_heard);
         });
         is_complete
     }
@@ -460,13 +467,17 @@ where
         for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
             *wire = A::to_wire(rho);
         }
-        let heard = Heard { round: peer.taken_round, sigma: &self.wire[..words] };
         let v = if is_early { &mut peer.early_v } else { &mut peer.v };
-        let told =
-            peer.decoder.decode(payload, header.round, heard, &mut v[..words], &mut peer.wire[..words]);
+        let told = peer.decoder.decode(
+            payload,
+            header.round,
+            &self.wire[..words],
+            &mut v[..words],
+            &mut peer.wire[..words],
+        );
         match told {
             Err(error) => return Received::Refused(Refusal::Wire(error)),
-            Ok(told) => peer.is_sigma_told = told == Sigma::Known,
+            Ok(told) => peer.is_v_told = told.v,
         }
         if is_early {
             peer.early_round = Some(header.round);
@@ -480,9 +491,9 @@ where
     /// Goes on from `round` without having lived through the rounds before it.
     fn jump_to(&mut self, round: u32) {
         self.round = round;
+        let words = self.exchanged();
         for peer in self.peers.as_mut_slice() {
-            peer.is_fresh = false;
-            peer.early_round = None;
+            peer.skip(words, &mut self.t[..words]);
         }
         self.outbox.has_data = true;
     }

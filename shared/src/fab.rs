@@ -27,7 +27,7 @@ pub struct Steps<S> {
 /// `next = w·own + Σ_j w_j·v_j` over what was heard, in the order given.
 ///
 /// The order decides the last bit, so callers name senders in ascending order.
-#[inline]
+#[inline(always)]
 pub fn mix<'v, S: Scalar>(
     own_weight: S,
     own: &[S],
@@ -41,7 +41,7 @@ pub fn mix<'v, S: Scalar>(
 }
 
 /// `v −= η_v·t_v` for x, y and z.
-#[inline]
+#[inline(always)]
 pub fn descend<S: Scalar>(shape: &Shape, steps: &Steps<S>, tracker: &[S], v: &mut [S]) {
     let (x, y, z) = shape.split_mut(v);
     let (tx, ty, tz) = shape.split(tracker);
@@ -51,7 +51,7 @@ pub fn descend<S: Scalar>(shape: &Shape, steps: &Steps<S>, tracker: &[S], v: &mu
 }
 
 /// `t += d⁺ − d`, and `d` becomes `d⁺`.
-#[inline]
+#[inline(always)]
 pub fn track<S: Scalar>(newest: &[S], gradient: &mut [S], tracker: &mut [S]) {
     for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
         *t += new - *d;

@@ -98,6 +98,9 @@ pub trait Arithmetic {
     /// `t += σ − ρ`, `ρ = σ`, with σ as it travelled.
     fn take(sigma: &[i32], rho: &mut [Self::Word], tracker: &mut [Self::Word]);
 
+    /// `sum += factor·words`, for balancing the books.
+    fn add(sum: &mut [Self::Word], words: &[Self::Word], factor: i32);
+
     /// `t += d⁺ − d`, `d = d⁺`.
     ///
     /// # Errors
@@ -122,12 +125,12 @@ impl Arithmetic for Exact {
     type Carry = i64;
     const IS_MODULAR: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn to_wire(word: i32) -> i32 {
         word
     }
 
-    #[inline]
+    #[inline(always)]
     fn from_wire(wire: i32) -> i32 {
         wire
     }
@@ -140,7 +143,7 @@ impl Arithmetic for Exact {
         bits
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(word: i32) -> f32 {
         word as f32 * (1.0 / ONE)
     }
@@ -150,7 +153,7 @@ impl Arithmetic for Exact {
         ((i64::from(largest) * giving.fixed_weight) >> WEIGHT_POINT) as u32 + 1
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(giving: &Giving, granularity: u8, tracker: &mut [i32], carry: &mut [i64], sigma: &mut [i32]) {
         let granularity = u32::from(granularity.min(24));
         let point = WEIGHT_POINT + granularity;
@@ -164,7 +167,7 @@ impl Arithmetic for Exact {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(sigma: &[i32], rho: &mut [i32], tracker: &mut [i32]) {
         for ((t, rho), &sigma) in tracker.iter_mut().zip(rho).zip(sigma) {
             *t = t.wrapping_add(sigma.wrapping_sub(*rho));
@@ -172,7 +175,14 @@ impl Arithmetic for Exact {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn add(sum: &mut [i32], words: &[i32], factor: i32) {
+        for (sum, &word) in sum.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(word.wrapping_mul(factor));
+        }
+    }
+
+    #[inline(always)]
     fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), OutOfRange> {
         const LIMIT: f32 = (i32::MAX / 2) as f32;
         // A NaN fails the comparison too.
@@ -190,7 +200,7 @@ impl Arithmetic for Exact {
 }
 
 /// The nearest integer, halves away from zero; a cast and no call, as every target has one.
-#[inline]
+#[inline(always)]
 fn round(value: f32) -> i32 {
     (value + if value < 0.0 { -0.5 } else { 0.5 }) as i32
 }
@@ -200,12 +210,12 @@ impl Arithmetic for Float {
     type Carry = ();
     const IS_MODULAR: bool = false;
 
-    #[inline]
+    #[inline(always)]
     fn to_wire(word: f32) -> i32 {
         word.to_bits() as i32
     }
 
-    #[inline]
+    #[inline(always)]
     fn from_wire(wire: i32) -> f32 {
         f32::from_bits(wire as u32)
     }
@@ -216,7 +226,7 @@ impl Arithmetic for Float {
 
     fn carry_from_bits(_: i64) {}
 
-    #[inline]
+    #[inline(always)]
     fn value(word: f32) -> f32 {
         word
     }
@@ -225,7 +235,7 @@ impl Arithmetic for Float {
         u32::MAX
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(giving: &Giving, _: u8, tracker: &mut [f32], _: &mut [()], sigma: &mut [f32]) {
         for (t, sigma) in tracker.iter_mut().zip(sigma) {
             let share = *t * giving.weight;
@@ -234,7 +244,7 @@ impl Arithmetic for Float {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(sigma: &[i32], rho: &mut [f32], tracker: &mut [f32]) {
         for ((t, rho), &sigma) in tracker.iter_mut().zip(rho).zip(sigma) {
             let sigma = Self::from_wire(sigma);
@@ -243,7 +253,11 @@ impl Arithmetic for Float {
         }
     }
 
-    #[inline]
+    fn add(sum: &mut [f32], words: &[f32], factor: i32) {
+        crate::linear::axpy(factor as f32, words, sum);
+    }
+
+    #[inline(always)]
     fn track(newest: &[f32], gradient: &mut [f32], tracker: &mut [f32]) -> Result<(), OutOfRange> {
         if let Some(word) = newest.iter().position(|new| !new.is_finite()) {
             return Err(OutOfRange { word });
@@ -254,7 +268,7 @@ impl Arithmetic for Float {
 }
 
 /// `v −= η_v·t_v` over the exchanged words of a packed decision.
-#[inline]
+#[inline(always)]
 pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::Word], exchanged: &mut [f32]) {
     let shared_x = if shape.x_is_local { 0 } else { shape.x };
     let steps = [

@@ -3,7 +3,8 @@
 //! Slices rather than static matrices, so that an agent with sizes in its type and a simulator with
 //! sizes from a file run the very same code. Matrices are column-major. Every kernel fixes the order
 //! in which it adds, never fuses a multiplication with an addition, and touches neighbouring elements
-//! together, so that a compiler may use vector registers without changing a bit.
+//! together, so that a compiler may use vector registers without changing a bit. They are always inlined: a host compiles
+//! its loops for the vector registers it finds, and the kernels with them.
 
 use crate::scalar::Scalar;
 
@@ -11,7 +12,7 @@ use crate::scalar::Scalar;
 const LANES: usize = 4;
 
 /// `y += a·x`, over the shorter of both.
-#[inline]
+#[inline(always)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y += a * x;
@@ -19,7 +20,7 @@ pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
 }
 
 /// `out = a·x`, over the shorter of both.
-#[inline]
+#[inline(always)]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
     for (out, &x) in out.iter_mut().zip(x) {
         *out = a * x;
@@ -27,7 +28,7 @@ pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
 }
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
     let mut lanes = [S::ZERO; LANES];
@@ -48,26 +49,29 @@ pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
 }
 
 /// `out = M·x` for a column-major `M` with `out.len()` rows and `x.len()` columns.
-#[inline]
+#[inline(always)]
 pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let rows = out.len();
+    let matrix = &matrix[..rows * x.len()];
     let mut row = 0;
     let mut blocks = out.chunks_exact_mut(LANES);
     for block in &mut blocks {
         let mut sums = [S::ZERO; LANES];
-        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
-            let column = &column[row..row + LANES];
+        let mut at = row;
+        for &x in x {
+            let column = &matrix[at..at + LANES];
             for lane in 0..LANES {
                 sums[lane] += column[lane] * x;
             }
+            at += rows;
         }
         block.copy_from_slice(&sums);
         row += LANES;
     }
     for out in blocks.into_remainder() {
         let mut sum = S::ZERO;
-        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
-            sum += column[row] * x;
+        for (column, &x) in x.iter().enumerate() {
+            sum += matrix[column * rows + row] * x;
         }
         *out = sum;
         row += 1;
@@ -75,7 +79,7 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 }
 
 /// `out = Mᵀ·x` for a column-major `M` with `x.len()` rows and `out.len()` columns.
-#[inline]
+#[inline(always)]
 pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     for (column, out) in matrix.chunks_exact(x.len().max(1)).zip(out) {
         *out = dot(column, x);
@@ -83,7 +87,7 @@ pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 }
 
 /// `‖x‖²`.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)

@@ -246,6 +246,7 @@ impl<S: Scalar> Problem<S> for AnyProblem<'_, S> {
     fn project(&self, x: &mut [S]) {
         each_problem!(self, problem => problem.project(x))
     }
+    #[inline(always)]
     fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
         each_problem!(self, problem => problem.penalty_gradient(penalty, at, v, d, scratch))
     }

@@ -26,6 +26,15 @@ use serde::{Deserialize, Serialize};
 /// Number of the page format; raise it with every change of its bytes.
 pub const VERSION: u32 = 1;
 
+/// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
+pub const BOARD_WORDS: usize = 45;
+
+/// Members of a swarm that firmware is built for.
+pub const BOARD_MEMBERS: usize = 16;
+
+/// Members that firmware for large swarms is built for.
+pub const BOARD_MEMBERS_LARGE: usize = 128;
+
 /// Room for a page on boards whose flash is a file, emulated and native ones; their storage begins behind it.
 pub const PAGE_ROOM: usize = 1 << 20;
 

@@ -35,7 +35,6 @@ pub(super) struct Place<'a> {
     pub(super) index: usize,
     pub(super) program: usize,
     pub(super) folder: &'a Path,
-    pub(super) logs: &'a Path,
 }
 
 /// What the host waits for.
@@ -84,7 +83,7 @@ impl Board {
             Ok(listener)
         };
         let listener = listen().map_err(|source| Error::File { path: socket.clone(), source })?;
-        let decoded = place.logs.join(format!("{agent}.log"));
+        let decoded = place.folder.join(log_name(agent));
         let log = match program.kind {
             Kind::Qemu => Some(Log::new(file("defmt"), &decoded)?),
             Kind::Native => None,
@@ -302,6 +301,11 @@ impl Board {
             log.decode(words, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
+}
+
+/// The file of a board's log, in words.
+pub(super) fn log_name(agent: u16) -> String {
+    format!("agent-{agent}.log")
 }
 
 fn launch(

@@ -1,6 +1,7 @@
 //! Why boards could not be attached, or had to be given up.
 
-use fabswarm_shared::provisioning;
+use fabswarm_shared::{agent, provisioning};
+use crate::swarm::Halt;
 use std::{io, path::PathBuf, time::Duration};
 
 /// What went wrong with the boards of a swarm, and what to do about it.
@@ -116,6 +117,41 @@ pub enum Error {
         /// The agent.
         agent: u16,
     },
+    /// The task or the swarm is larger than firmware is built for.
+    #[error(
+        "the task takes {words} words and the swarm {agents} agents, and boards are built for {} and {}: \
+         choose a smaller task, or boards = \"in-process\"",
+        provisioning::BOARD_WORDS, provisioning::BOARD_MEMBERS_LARGE
+    )]
+    TooLarge {
+        /// Words of the task's decision.
+        words: usize,
+        /// Agents of the swarm.
+        agents: usize,
+    },
+    /// An agent cannot be made.
+    #[error("an agent cannot be made: {0}")]
+    Agent(#[source] agent::Error),
+    /// A board's state is not its shadow's.
+    #[error(
+        "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of \
+         {shadow:#010x}\n  x of the board:  {board_x:?}\n  x of the shadow: {shadow_x:?}\n\
+         help: the same frames gave other bits; suspect the board's memory, its arithmetic, or other firmware"
+    )]
+    Mismatch {
+        /// The agent.
+        agent: u16,
+        /// The first round that differs.
+        round: u32,
+        /// The board's digest.
+        board: u32,
+        /// The shadow's digest.
+        shadow: u32,
+        /// The board's upper variable.
+        board_x: Vec<f32>,
+        /// The shadow's upper variable.
+        shadow_x: Vec<f32>,
+    },
     /// The page of an agent is larger than the board's page region.
     #[error(
         "the data of agent {agent} take more than the {room} bytes of a board's page: give it fewer samples"
@@ -126,4 +162,11 @@ pub enum Error {
         /// Bytes there are.
         room: usize,
     },
+}
+
+impl Error {
+    /// Ends the run.
+    pub(super) fn into_halt(self) -> Halt {
+        Halt::Boards(Box::new(self))
+    }
 }

@@ -1,6 +1,7 @@
 //! The firmware that a board's process runs.
 
 use super::Error;
+use fabswarm_shared::provisioning::BOARD_MEMBERS;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -16,12 +17,16 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Builds the firmware, unless it is fresh, and returns where it is.
-    pub(super) fn build(&self) -> Result<PathBuf, Error> {
+    /// Builds the firmware for a swarm of so many members, unless it is fresh, and returns where it is.
+    pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../boards").join(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
+        let is_large = members > BOARD_MEMBERS;
+        // Firmware of both sizes stays fresh side by side.
+        let target_folder = if is_large { "target/large-swarm" } else { "target" };
         let output = Command::new("cargo")
-            .args(["build", "--release", "--quiet"])
+            .args(["build", "--release", "--quiet", "--target-dir", target_folder])
+            .args(is_large.then_some("--features=large-swarm"))
             .current_dir(&folder)
             // The board's own flags and target folder, whatever the host's build was told.
             .env_remove("CARGO_TARGET_DIR")
@@ -36,7 +41,7 @@ impl Image {
             }
             return Err(failure(messages));
         }
-        let target = folder.join("target").join(self.target.unwrap_or_default());
+        let target = folder.join(target_folder).join(self.target.unwrap_or_default());
         Ok(target.join("release").join(self.board))
     }
 }

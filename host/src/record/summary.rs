@@ -16,6 +16,8 @@ pub enum StoppedBecause {
     Interrupted,
     /// A state was no longer finite.
     Diverged,
+    /// A board was lost, or differed from its shadow.
+    BoardsFailed,
 }
 
 /// What a run came to; `summary.json`.
@@ -58,6 +60,10 @@ pub struct Summary {
     pub frames_lost: u64,
     /// Frames that were heard and refused.
     pub frames_refused: u64,
+    /// Digests of boards that were compared with their shadows'.
+    pub digest_checks: u64,
+    /// Digests that differed.
+    pub digest_mismatches: u64,
     /// Numbers that only the problem knows.
     pub task: BTreeMap<String, f64>,
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a recorded problem.
 
-use crate::swarm::Diverged;
+use crate::swarm::Halt;
 use fabswarm_shared::graph::{Disconnected, NotStochastic};
 use std::path::PathBuf;
 
@@ -90,9 +90,9 @@ pub enum Error {
         .0.rounds.start, .0.rounds.end - 1, .0.from, .0.to
     )]
     Disconnected(Disconnected),
-    /// The steps are too large.
+    /// The swarm came to a halt: the steps are too large.
     #[error(transparent)]
-    Diverged(#[from] Diverged),
+    Halt(#[from] Halt),
 }
 
 impl From<Disconnected> for Error {

@@ -5,12 +5,13 @@
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
 use super::plain::split_by_blocks;
-use super::{Diverged, FrameCounts, Swarm};
+use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, mix};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// The constants of a swarm with a ledger.
@@ -75,6 +76,12 @@ struct Round<'a> {
 impl Round<'_> {
     /// Runs the agents of one block; answers the first that broke and its packed word.
     fn run(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+        // Compiled for the vector registers of this machine; the bits are the same on every other.
+        Arch::new().dispatch(|| self.run_agents(part))
+    }
+
+    #[inline(always)]
+    fn run_agents(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let (local, shared) = (exchanged.start, exchanged.len());
@@ -184,13 +191,9 @@ impl<G: Schedule + Sync> ExactFab<G> {
     /// `Σt + Σ(σ − ρ) − Σd`, word by word, as integers.
     fn defect(&self) -> Vec<f64> {
         let shared = self.shape.exchanged().len();
-        let mut defect = vec![0i32; shared];
+        let mut defect = vec![0; shared];
         let mut add = |state: &[i32], factor: i32| {
-            for state in state.chunks_exact(shared) {
-                for (defect, &word) in defect.iter_mut().zip(state) {
-                    *defect = defect.wrapping_add(word.wrapping_mul(factor));
-                }
-            }
+            state.chunks_exact(shared).for_each(|state| Exact::add(&mut defect, state, factor));
         };
         add(&self.t, 1);
         add(&self.d, -1);
@@ -201,7 +204,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
 }
 
 impl<G: Schedule + Sync> Swarm for ExactFab<G> {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
         self.links_used += self.links.count() as u64;
         let round = Round {

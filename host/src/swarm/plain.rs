@@ -2,12 +2,13 @@
 
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, FrameCounts, Swarm};
+use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, descend, mix, track};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// The constants of Algorithm 1.
@@ -173,6 +174,12 @@ impl<'a, S: Scalar> Round<'a, S> {
 
     /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
     fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
+        // Compiled for the vector registers of this machine; the bits are the same on every other.
+        Arch::new().dispatch(|| self.run_agents(part))
+    }
+
+    #[inline(always)]
+    fn run_agents(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let local = 0..exchanged.start;
@@ -227,7 +234,7 @@ pub(super) fn split_by_blocks<'a, S>(
 }
 
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
         self.links_used += self.links.count() as u64;
         if let Mixing::Degrees(weights) = &self.constants.mixing {
@@ -264,7 +271,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         std::mem::swap(&mut self.v, &mut self.next_v);
         std::mem::swap(&mut self.t, &mut self.next_t);
         self.round += 1;
-        outcome.map_err(|(agent, word)| Diverged::at_word(u64::from(self.round), agent, &self.shape, word))
+        outcome.map_err(|(agent, word)| {
+            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
+        })
     }
 
     fn round(&self) -> u64 {

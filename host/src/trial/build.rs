@@ -1,10 +1,14 @@
 //! Makes the swarm that a scenario describes.
 
+use fabswarm_shared::agent::{Config, Mode};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{self, Disconnected, Graph, check_joint_connectivity};
 use fabswarm_shared::problem::Penalty;
+use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
+use fabswarm_shared::wire::payload::Width;
 
+use crate::attach::{self, Crew, LossyLinks, Placement, PlacementError, Plan};
 use crate::scenario::{AlgorithmKind, Precision, Scenario, Topology, Weights};
 use crate::swarm::{Constants, Mixing, PlainFab, Swarm};
 use crate::task::Task;
@@ -25,12 +29,24 @@ pub enum BuildError {
         /// The probability that was too low.
         edge_probability: f64,
     },
+    /// Agents cannot be seated as asked.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// Boards compute in single precision.
+    #[error("boards = \"{boards}\" needs precision = \"f32\": microcontrollers have no other")]
+    Precision {
+        /// Where agents were to run.
+        boards: String,
+    },
+    /// Boards do not start.
+    #[error(transparent)]
+    Boards(#[from] attach::Error),
 }
 
 /// Makes the swarm that `scenario` describes.
 ///
 /// # Errors
-/// When its network is not connected.
+/// When its network is not connected, or its boards do not start.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     let network = &scenario.network;
     let edge_probability = network.edge_probability;
@@ -44,10 +60,49 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     let graph = Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed };
     check_connectivity(scenario, &graph)
         .map_err(|found| BuildError::Disconnected { found, edge_probability })?;
+    let placement: Placement = scenario.swarm.boards.parse()?;
+    if !placement.is_in_process() {
+        return Ok(Box::new(crew(scenario, graph, &placement)?));
+    }
     Ok(match (scenario.algorithm.kind, scenario.swarm.precision) {
         (AlgorithmKind::Fab, Precision::F32) => Box::new(plain_fab::<f32>(scenario, graph)),
         (AlgorithmKind::Fab, Precision::F64) => Box::new(plain_fab::<f64>(scenario, graph)),
     })
+}
+
+/// Agents with a ledger, some of them on boards.
+fn crew(scenario: &Scenario, graph: Graph, placement: &Placement) -> Result<Crew<LossyLinks<Graph>>, BuildError> {
+    if scenario.swarm.precision != Precision::F32 {
+        return Err(BuildError::Precision { boards: placement.to_string() });
+    }
+    let algorithm = &scenario.algorithm;
+    let mut draw = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Air);
+    let plan = Plan {
+        seats: placement.seats(scenario.swarm.agents)?,
+        config: Config {
+            id: 0,
+            founders: 0,
+            mode: Mode::LockStep,
+            steps: Steps {
+                x: algorithm.eta_x as f32,
+                y: algorithm.eta_y as f32,
+                z: algorithm.eta_z as f32,
+            },
+            penalty: Penalty { lambda: algorithm.lambda as f32, normalise: algorithm.normalise_by_lambda },
+            self_weight: algorithm.self_weight as f32,
+            audience: 0,
+            width: Width::Full,
+            give_up_after: 0,
+            boot: 1,
+            build: 0,
+        },
+        key: std::array::from_fn(|_| draw.next_u32() as u8),
+        schedule: graph,
+        rounds: u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX),
+        saves_state: true,
+    };
+    let air = LossyLinks { schedule: graph, loss: 0.0, seed: scenario.seed };
+    Ok(Crew::assemble(Task::draw(scenario), &plan, air)?)
 }
 
 fn plain_fab<S: Scalar>(scenario: &Scenario, graph: Graph) -> PlainFab<S, Graph> {

@@ -131,7 +131,7 @@ where
         for peer in self.peers.as_mut_slice() {
             peer.reset();
         }
-        self.encoder.reset();
+        self.encoder.begin_epoch(self.round);
         self.giving = self.giving_now();
         self.announce_until = self.round + ANNOUNCE_ROUNDS;
         self.outbox.has_members = true;

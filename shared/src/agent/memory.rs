@@ -7,6 +7,7 @@ use super::peers::Peers;
 use super::{Agent, Error, MemberSet};
 use crate::ledger::Arithmetic;
 use crate::problem::Problem;
+use crate::wire::payload::{Decoder, Encoder};
 
 /// Changes with the layout.
 const VERSION: u32 = 0xfab0_0001;
@@ -147,11 +148,12 @@ where
             peer.taken_round = (is_taken == 1).then_some(round);
             peer.heard_at = reader.word()?;
             reader.fill(&mut peer.rho[..words], word)?;
+            peer.decoder = Decoder::new();
         }
         if !reader.rest.is_empty() || !self.decision().iter().all(|word| word.is_finite()) {
             return Err(Error::Memory);
         }
-        self.encoder.reset();
+        self.encoder = Encoder::new(self.config.width, self.config.id);
         self.giving = self.giving_now();
         self.outbox.has_data = true;
         Ok(())

@@ -13,12 +13,14 @@ pub struct Peer<A: Arithmetic, const WORDS: usize> {
     pub(super) heard_at: u32,
     /// ρ, what was taken of the sender's running sum.
     pub(super) rho: [A::Word; WORDS],
+    /// Whether a frame of the sender came in this round.
+    pub(super) is_heard: bool,
     /// The sender's decision, and whether it came in this round.
     pub(super) v: [f32; WORDS],
     pub(super) is_fresh: bool,
-    /// The sum that goes with the newest decoded payload, and whether the payload told it.
+    /// The sum that goes with the newest decoded payload, and whether the payload told v.
     pub(super) wire: [i32; WORDS],
-    pub(super) is_sigma_told: bool,
+    pub(super) is_v_told: bool,
     /// A frame of the next round that waits.
     pub(super) early_round: Option<u32>,
     pub(super) early_v: [f32; WORDS],
@@ -34,13 +36,14 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
             taken_round: None,
             heard_at: 0,
             rho: [A::Word::default(); WORDS],
+            is_heard: false,
             v: [0.0; WORDS],
             is_fresh: false,
             wire: [0; WORDS],
-            is_sigma_told: false,
+            is_v_told: false,
             early_round: None,
             early_v: [0.0; WORDS],
-            decoder: Decoder::new(),
+            decoder: Decoder::at_begin_of_epoch(),
         }
     }
 
@@ -48,19 +51,30 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
     pub(super) fn reset(&mut self) {
         self.taken_round = None;
         self.rho = [A::Word::default(); WORDS];
-        self.is_fresh = false;
+        (self.is_heard, self.is_fresh) = (false, false);
         self.early_round = None;
-        self.decoder.reset();
+        self.decoder = Decoder::at_begin_of_epoch();
     }
 
     /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and the mass it tells of
     /// goes to `tracker`.
     #[inline]
     pub(super) fn take(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
-        self.is_fresh = true;
-        if self.is_sigma_told {
-            A::take(&self.wire[..words], &mut self.rho, tracker);
-            self.taken_round = Some(round);
+        (self.is_heard, self.is_fresh) = (true, self.is_v_told);
+        self.take_mass(round, words, tracker);
+    }
+
+    fn take_mass(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
+        A::take(&self.wire[..words], &mut self.rho, tracker);
+        self.taken_round = Some(round);
+    }
+
+    /// Skips rounds. A frame that waits is too old for its decision to count, but its mass is due all the same: later
+    /// payloads build on it.
+    pub(super) fn skip(&mut self, words: usize, tracker: &mut [A::Word]) {
+        (self.is_heard, self.is_fresh) = (false, false);
+        if let Some(round) = self.early_round.take() {
+            self.take_mass(round, words, tracker);
         }
     }
 

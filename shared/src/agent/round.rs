@@ -7,9 +7,6 @@ use crate::ledger::{Arithmetic, descend};
 use crate::problem::Problem;
 use crate::wire::payload::Width;
 
-/// Rounds that a narrow frame stays readable for one who missed those before it.
-const NARROW_WINDOW: u32 = 8;
-
 /// How a round went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -98,7 +95,7 @@ where
     pub(super) fn begin_round(&mut self) {
         let words = self.exchanged();
         for peer in self.peers.as_mut_slice() {
-            peer.is_fresh = false;
+            (peer.is_heard, peer.is_fresh) = (false, false);
         }
         let is_announcing = self.round < self.announce_until || self.round.is_multiple_of(ANNOUNCE_EVERY);
         self.outbox = Outbox { has_data: true, has_members: self.epoch > 1 && is_announcing };
@@ -108,7 +105,7 @@ where
         self.before[..words].copy_from_slice(&self.t[..words]);
         let granularity = match self.config.width {
             Width::Full => 0,
-            width => width.granularity(A::largest_share(&self.giving, &self.t[..words]), NARROW_WINDOW),
+            _ => self.encoder.granularity(A::largest_share(&self.giving, &self.t[..words])),
         };
         A::give(
             &self.giving,
@@ -119,7 +116,7 @@ where
         );
         for peer in self.peers.as_mut_slice() {
             peer.take_early(self.round, words, &mut self.t[..words]);
-            if peer.is_fresh {
+            if peer.is_heard {
                 peer.heard_at = self.round;
             }
         }

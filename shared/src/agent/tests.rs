@@ -89,20 +89,15 @@ fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, us
 /// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
 fn check_invariant(agents: &[Small<Exact>]) {
     let epoch = agents.iter().map(Agent::epoch).max().unwrap();
-    let present: Vec<_> = agents.iter().filter(|agent| agent.epoch() == epoch).collect();
-    for word in 0..WORDS {
-        let (mut mass, mut target) = (0i32, 0i32);
-        for j in &present {
-            mass = mass.wrapping_add(j.trackers()[word]);
-            target = target.wrapping_add(j.tracked()[word]);
-            let waiting = j.sigma()[word].wrapping_mul(j.giving.audience() as i32);
-            mass = mass.wrapping_add(waiting);
-            for (_, rho) in j.taken() {
-                mass = mass.wrapping_sub(rho[word]);
-            }
-        }
-        assert_eq!(mass, target, "word {word}");
+    let present = agents.iter().filter(|agent| agent.epoch() == epoch);
+    let mut defect = [0; WORDS];
+    for agent in present {
+        Exact::add(&mut defect, agent.trackers(), 1);
+        Exact::add(&mut defect, agent.tracked(), -1);
+        Exact::add(&mut defect, agent.sigma(), agent.audience() as i32);
+        agent.taken().for_each(|(_, rho)| Exact::add(&mut defect, rho, -1));
     }
+    assert_eq!(defect, [0; WORDS]);
 }
 
 fn spread(agents: &[Small<Exact>]) -> f32 {

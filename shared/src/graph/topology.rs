@@ -4,6 +4,10 @@ use super::Schedule;
 use crate::rng::{Purpose, Stream};
 use serde::{Deserialize, Serialize};
 
+/// From this edge probability on every edge is drawn. Below it the gaps between edges are, each with a logarithm: then the
+/// cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
+const DENSE: f64 = 1.0 / 16.0;
+
 /// A family of directed graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Topology {
@@ -57,8 +61,6 @@ impl Graph {
     }
 
     /// Random senders, and `always` among them where one is given.
-    ///
-    /// Draws the gaps between edges instead of each edge: the cost follows the number of edges.
     fn random(
         &self,
         agent: usize,
@@ -68,6 +70,16 @@ impl Graph {
         mut visit: impl FnMut(usize),
     ) {
         let mut stream = Stream::new(self.seed, agent as u32, round, Purpose::Edges);
+        if probability >= DENSE {
+            let bound = (probability * (1u64 << 32) as f64) as u64;
+            for sender in 0..self.agents {
+                let exists = u64::from(stream.next_u32()) < bound;
+                if (exists || Some(sender) == always) && sender != agent {
+                    visit(sender);
+                }
+            }
+            return;
+        }
         let ln_failure = libm::log(1.0 - probability);
         let mut due = always;
         let mut sender = 0usize;

@@ -40,6 +40,7 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
     }
 
     /// `r_i + ωξ + N·x` into `out`: what y should be.
+    #[inline(always)]
     fn targets(&self, at: Moment, x: &[S], out: &mut [S]) {
         mat_vec(self.successors, x, out);
         for (out, &reward) in out.iter_mut().zip(self.rewards) {
@@ -54,6 +55,7 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
     }
 
     /// `c_f(Φx − y)` into `out`.
+    #[inline(always)]
     fn misfit(&self, x: &[S], y: &[S], out: &mut [S]) {
         mat_vec(self.features, x, out);
         for (out, &y) in out.iter_mut().zip(y) {
@@ -122,6 +124,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 
     /// The same numbers as the default, to rounding, with two products fewer: y and z share their
     /// targets, and Nᵀ is applied once to the difference of both residuals.
+    #[inline(always)]
     fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
         let shape = self.shape();
         let scale = penalty.scale();

@@ -26,9 +26,6 @@ pub enum Error {
     /// A decision word is infinite or not a number.
     #[error("a decision word is not a finite number")]
     NotFinite,
-    /// The payload is a difference to a key frame that was not received.
-    #[error("the payload refers to a key frame that was not received")]
-    KeyUnknown,
     /// The sealed frame names another key: it comes from another swarm.
     #[error("the frame is sealed with another key")]
     ForeignKey,

@@ -21,9 +21,9 @@ const LAYOUT: &str = "\
     hello:1,sender:u16,boot:u32,epoch:u32,build:u64,schema:u32,x:u16,y:u16,x_is_local:bool;\
     members:2,sender:u16,epoch:u32,set;\
     full:0,v:f32*,sigma:i32*;\
-    half:1,window:u8,granularity:u8,v:f16*,sigma:u16*;\
-    byte:2,age_window:u4u4,granularity:u8,exponent:i8*/16,v:i8*,sigma:u8*;\
-    seal:key:u8,sender:u16,boot:u32,counter:u32,ciphertext,tag:12;\
+    half:1,window:u8,granularity:u8,exponent:i8*/16,v:i16*,sigma:u16*;\
+    byte:2,v_window:u8,window:u8,granularity:u8,exponent:i8*/16,v:u8*,sigma:u16*/2;\
+    seal:key:u8,sender:u16,boot:u32,counter:u32,ciphertext,tag:10;\
     fragment:count:u8,index:u8,sender:u16le,number:u16le,part;\
     stream:cobs,frame,crc32";
 

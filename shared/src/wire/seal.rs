@@ -1,14 +1,14 @@
 //! Sealed frames: only who holds the swarm's key can write or read them, and each is taken once.
 //!
 //! ```text
-//!   key check (1) │ sender │ boot │ counter │ ciphertext │ tag (12)
+//!   key check (1) │ sender │ boot │ counter │ ciphertext │ tag (10)
 //!   └────────── authenticated ─────────────┘
 //!   nonce = sender (2) ‖ boot (4) ‖ counter (4) ‖ 0 0
 //! ```
 //!
-//! ChaCha20-Poly1305 with the first 12 bytes of its tag. Why not AES-CCM, which some radios have in hardware: in software,
+//! ChaCha20-Poly1305 with the first 10 bytes of its tag. Why not AES-CCM, which some radios have in hardware: in software,
 //! where most boards and every emulated one must do it, it takes ten times as many instructions on a Cortex-M4. Why not
-//! the whole tag: then an i8 frame would need a second 802.15.4 packet. Of 2⁶⁶ forgeries of frames of up to 384 bytes at
+//! the whole tag: then an i8 frame would need a second 802.15.4 packet. Of 2⁵⁰ forgeries of frames of up to 384 bytes at
 //! most one gets through, at one try a packet.
 //!
 //! A counter must never be used twice with one key. The number that must not repeat is boot ‖ counter, and it is
@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 pub const KEY_BYTES: usize = 32;
 
 /// Bytes of the tag.
-pub const TAG: usize = 12;
+pub const TAG: usize = 10;
 
 /// Bytes sealing adds at most, with all numbers at their largest.
 pub const OVERHEAD_MAX: usize = 1 + 3 + 5 + 5 + TAG;

@@ -1,37 +1,52 @@
 //! The receiving side of payloads.
 
-use half::f16;
-
 use super::super::Error;
-use super::quantise::{EXPONENTS, LIMIT, shown};
-use super::{BLOCK, BYTE, FULL, HALF, Width};
+use super::motion::WINDOW_UNIT;
+use super::quantise::{EXPONENTS, restore, shown};
+use super::{BLOCK, BYTE, EPOCH, FULL, HALF, UNTOLD, Width, first_told};
 
-/// What this agent last took of the sender's σ (its ρ for that sender).
-#[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    /// The sender's round it is from; `None` if nothing was taken in this epoch.
-    pub round: Option<u32>,
-    /// The words.
-    pub sigma: &'a [i32],
-}
-
-/// Whether a payload told σ.
+/// What a payload told this receiver; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Sigma {
-    /// It did, exactly.
-    Known,
-    /// It did not: ρ is too old for its few bits. ρ stays as it is until a later frame.
-    Unknown,
+pub struct Told {
+    /// Whether v is known. It is not when it is told as a change of something not heard.
+    pub v: bool,
+    /// Which words of σ are known.
+    pub sigma: Words,
+}
+
+/// Some of the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// Every one.
+    All,
+    /// Every other.
+    Half,
+    /// Not one: the receiver's ρ is too old for a few bits.
+    None,
 }
 
 /// Decodes the payloads of one sender.
 ///
-/// It keeps the last full payload of up to `WORDS` words. With `WORDS` = 0 it reads full and half payloads only.
+/// It keeps the last v of up to `WORDS` words; with `WORDS` = 0 it reads full and half payloads only. What it returns
+/// must be taken: the next payload may build on it.
 #[derive(Clone, Debug)]
 pub struct Decoder<const WORDS: usize> {
-    key: [f32; WORDS],
-    key_round: Option<u32>,
+    v: [f32; WORDS],
+    v_round: Option<u32>,
+    /// What the receiver holds of σ, of even and of odd words.
+    rho: [Held; 2],
+}
+
+/// From when the receiver's ρ is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Not known to this decoder.
+    Unknown,
+    /// From the beginning of the epoch: zero.
+    Zero,
+    /// From this round.
+    From(u32),
 }
 
 impl<const WORDS: usize> Default for Decoder<WORDS> {
@@ -41,34 +56,35 @@ impl<const WORDS: usize> Default for Decoder<WORDS> {
 }
 
 impl<const WORDS: usize> Decoder<WORDS> {
-    /// Starts with nothing heard.
+    /// Starts in the middle of an epoch, as after a restart with memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { key: [0.0; WORDS], key_round: None }
+        Self { v: [0.0; WORDS], v_round: None, rho: [Held::Unknown; 2] }
     }
 
-    /// Forgets what was heard, as a new epoch does.
-    pub fn reset(&mut self) {
-        self.key_round = None;
+    /// Starts with an epoch, with ρ = 0.
+    #[must_use]
+    pub const fn at_begin_of_epoch() -> Self {
+        Self { v: [0.0; WORDS], v_round: None, rho: [Held::Zero; 2] }
     }
 
-    /// Reads the payload of a frame that the caller has found fresh, of exactly as many words as `v` has.
+    /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
     ///
-    /// When σ is unknown, `sigma` is what was heard before, so that σ − ρ is zero.
+    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that are not told are those of `rho`, so that
+    /// nothing is left to take; `v` that is not told is left as it is.
     ///
     /// # Errors
-    /// [`Error::WordCount`], [`Error::Malformed`], [`Error::NotFinite`] or [`Error::KeyUnknown`], with nothing changed
-    /// or written.
+    /// [`Error::WordCount`], [`Error::Malformed`] or [`Error::NotFinite`], with nothing changed or written.
     pub fn decode(
         &mut self,
         payload: &[u8],
         round: u32,
-        heard: Heard<'_>,
+        rho: &[i32],
         v: &mut [f32],
         sigma: &mut [i32],
-    ) -> Result<Sigma, Error> {
+    ) -> Result<Told, Error> {
         let words = v.len();
-        if sigma.len() != words || heard.sigma.len() != words {
+        if sigma.len() != words || rho.len() != words {
             return Err(Error::WordCount);
         }
         let width = match payload.first() {
@@ -77,115 +93,145 @@ impl<const WORDS: usize> Decoder<WORDS> {
             Some(&BYTE) => Width::Byte,
             _ => return Err(Error::Malformed),
         };
-        if payload.len() != width.payload_bytes(words) {
+        if payload.len() != width.length(words, round) {
             return Err(Error::WordCount);
         }
-        match (width, payload) {
+        let told = match (width, payload) {
             (Width::Full, [_, body @ ..]) => {
                 let (v_in, sigma_in) = body.split_at(4 * words);
-                self.read_full(v_in, round, v)?;
+                read_full(v_in, v)?;
                 for (sigma, &word) in sigma.iter_mut().zip(sigma_in.as_chunks().0) {
                     *sigma = i32::from_le_bytes(word);
                 }
-                Ok(Sigma::Known)
+                self.rho = [Held::From(round); 2];
+                Told { v: true, sigma: Words::All }
             }
             (Width::Half, &[_, window, granularity, ref body @ ..]) => {
-                let bits = Bits::new(width, window, granularity)?;
-                let (v_in, sigma_in) = body.split_at(2 * words);
-                read_half(v_in, v)?;
-                let sigma_in = sigma_in.as_chunks().0.iter().map(|&word| u32::from(u16::from_le_bytes(word)));
-                Ok(bits.restore(sigma_in, round, heard, sigma))
+                let bits = Bits::new(granularity)?;
+                let (exponents, words_in) = body.split_at(words.div_ceil(BLOCK));
+                let (v_in, sigma_in) = words_in.split_at(2 * words);
+                read_half(exponents, v_in.as_chunks().0, v)?;
+                sigma.copy_from_slice(rho);
+                let is_told = self.rho.iter().all(|rho| rho.is_within(window, round));
+                let told = match bits.filter(|_| is_told) {
+                    Some(bits) => {
+                        bits.restore(sigma_in, sigma.iter_mut());
+                        self.rho = [Held::From(round); 2];
+                        Words::All
+                    }
+                    None => Words::None,
+                };
+                Told { v: true, sigma: told }
             }
-            (Width::Byte, &[_, age_window, granularity, ref body @ ..]) => {
-                let bits = Bits::new(width, age_window & 0x0F, granularity)?;
-                let key_round = round.checked_sub(u32::from(age_window >> 4));
-                let (v_in, sigma_in) = body.split_at(words.div_ceil(BLOCK) + words);
-                self.read_byte(v_in, key_round, v)?;
-                Ok(bits.restore(sigma_in.iter().map(|&byte| u32::from(byte)), round, heard, sigma))
+            (Width::Byte, &[_, v_window, window, granularity, ref body @ ..]) => {
+                let bits = Bits::new(granularity)?;
+                let age = self.v_round.and_then(|heard| round.checked_sub(heard));
+                let base = self.v.get(..words).filter(|_| age.is_some_and(|age| age <= v_window.into()));
+                let (exponents, words_in) = body.split_at(words.div_ceil(BLOCK));
+                let (v_in, sigma_in) = words_in.split_at(words);
+                if let Some(base) = base {
+                    read_byte(exponents, v_in, base, v)?;
+                }
+                sigma.copy_from_slice(rho);
+                let first = first_told(round);
+                let told = match (bits, &mut self.rho[first]) {
+                    (Some(bits), held) if held.is_within(window, round) => {
+                        bits.restore(sigma_in, sigma.iter_mut().skip(first).step_by(2));
+                        *held = Held::From(round);
+                        Words::Half
+                    }
+                    _ => Words::None,
+                };
+                Told { v: base.is_some(), sigma: told }
             }
-            _ => Err(Error::Malformed),
+            _ => return Err(Error::Malformed),
+        };
+        if let Some(held) = self.v.get_mut(..words).filter(|_| told.v) {
+            held.copy_from_slice(v);
+            self.v_round = Some(round);
         }
-    }
-
-    fn read_full(&mut self, v_in: &[u8], round: u32, v: &mut [f32]) -> Result<(), Error> {
-        let v_in = v_in.as_chunks().0;
-        if !v_in.iter().all(|&word| f32::from_le_bytes(word).is_finite()) {
-            return Err(Error::NotFinite);
-        }
-        for (v, &word) in v.iter_mut().zip(v_in) {
-            *v = f32::from_le_bytes(word);
-        }
-        if let Some(key) = self.key.get_mut(..v.len()) {
-            key.copy_from_slice(v);
-            // A key beyond the limit is never referred to, and without it no difference can overflow.
-            let is_usable = v.iter().all(|v| v.abs() < LIMIT);
-            self.key_round = is_usable.then_some(round);
-        }
-        Ok(())
-    }
-
-    fn read_byte(&self, v_in: &[u8], key_round: Option<u32>, v: &mut [f32]) -> Result<(), Error> {
-        if key_round.is_none() || key_round != self.key_round || v.len() > WORDS {
-            return Err(Error::KeyUnknown);
-        }
-        let (exponents, quantised) = v_in.split_at(v.len().div_ceil(BLOCK));
-        if !exponents.iter().all(|&e| EXPONENTS.contains(&(e as i8))) {
-            return Err(Error::Malformed);
-        }
-        let blocks = v.chunks_mut(BLOCK).zip(self.key.chunks(BLOCK)).zip(quantised.chunks(BLOCK));
-        for (((v, key), quantised), &e) in blocks.zip(exponents) {
-            for ((v, &key), &quantised) in v.iter_mut().zip(key).zip(quantised) {
-                *v = shown(key, quantised as i8, e as i8);
-            }
-        }
-        Ok(())
+        Ok(told)
     }
 }
 
-fn read_half(v_in: &[u8], v: &mut [f32]) -> Result<(), Error> {
+fn read_full(v_in: &[u8], v: &mut [f32]) -> Result<(), Error> {
     let v_in = v_in.as_chunks().0;
-    if !v_in.iter().all(|&word| f16::from_le_bytes(word).is_finite()) {
+    if !v_in.iter().all(|&word| f32::from_le_bytes(word).is_finite()) {
         return Err(Error::NotFinite);
     }
     for (v, &word) in v.iter_mut().zip(v_in) {
-        *v = f16::from_le_bytes(word).to_f32();
+        *v = f32::from_le_bytes(word);
     }
     Ok(())
 }
 
-/// How to read the few bits of σ that a narrow payload carries.
+fn read_half(exponents: &[u8], v_in: &[[u8; 2]], v: &mut [f32]) -> Result<(), Error> {
+    check_exponents(exponents)?;
+    let word = |&word: &[u8; 2], e: u8| shown(i16::from_le_bytes(word).into(), e as i8);
+    let blocks = || v_in.chunks(BLOCK).zip(exponents);
+    if !blocks().all(|(words, &e)| words.iter().all(|w| word(w, e).is_finite())) {
+        return Err(Error::NotFinite);
+    }
+    for (v, (words, &e)) in v.chunks_mut(BLOCK).zip(blocks()) {
+        for (v, w) in v.iter_mut().zip(words) {
+            *v = word(w, e);
+        }
+    }
+    Ok(())
+}
+
+fn read_byte(exponents: &[u8], v_in: &[u8], base: &[f32], v: &mut [f32]) -> Result<(), Error> {
+    check_exponents(exponents)?;
+    let word = |(&base, &low): (&f32, &u8), e: u8| shown(restore(base, low, e as i8), e as i8);
+    let blocks = || base.chunks(BLOCK).zip(v_in.chunks(BLOCK)).zip(exponents);
+    if !blocks().all(|((base, low), &e)| base.iter().zip(low).all(|w| word(w, e).is_finite())) {
+        return Err(Error::NotFinite);
+    }
+    for (v, ((base, low), &e)) in v.chunks_mut(BLOCK).zip(blocks()) {
+        for (v, w) in v.iter_mut().zip(base.iter().zip(low)) {
+            *v = word(w, e);
+        }
+    }
+    Ok(())
+}
+
+fn check_exponents(exponents: &[u8]) -> Result<(), Error> {
+    if exponents.iter().all(|&e| EXPONENTS.contains(&(e as i8))) { Ok(()) } else { Err(Error::Malformed) }
+}
+
+impl Held {
+    /// Whether a payload of `round` with this window can build on it.
+    fn is_within(self, window: u8, round: u32) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Zero => window == EPOCH,
+            Self::From(heard) => round
+                .checked_sub(heard)
+                .is_some_and(|age| window == EPOCH || age <= WINDOW_UNIT * u32::from(window)),
+        }
+    }
+}
+
+/// How to read the 16 bits of σ that a narrow payload carries.
 #[derive(Clone, Copy)]
 struct Bits {
-    bits: u32,
-    window: u32,
-    granularity: u32,
+    granularity: u8,
 }
 
 impl Bits {
-    fn new(width: Width, window: u8, granularity: u8) -> Result<Self, Error> {
-        let bits = Self { bits: width.sigma_bits(), window: window.into(), granularity: granularity.into() };
-        if bits.bits + bits.granularity > 32 { Err(Error::Malformed) } else { Ok(bits) }
+    fn new(granularity: u8) -> Result<Option<Self>, Error> {
+        match granularity {
+            0..=16 => Ok(Some(Self { granularity })),
+            UNTOLD => Ok(None),
+            _ => Err(Error::Malformed),
+        }
     }
 
-    /// σ = ρ + 2^g · (difference of the bits, as a signed number).
-    fn restore(
-        self,
-        sent: impl Iterator<Item = u32>,
-        round: u32,
-        heard: Heard<'_>,
-        sigma: &mut [i32],
-    ) -> Sigma {
-        let age = heard.round.and_then(|heard| round.checked_sub(heard));
-        if age.is_none_or(|age| age > self.window) {
-            sigma.copy_from_slice(heard.sigma);
-            return Sigma::Unknown;
+    /// σ = ρ + 2^g · (difference of the bits, as a signed number), with ρ in `sigma` before and σ after.
+    fn restore<'a>(self, sent: &[u8], sigma: impl Iterator<Item = &'a mut i32>) {
+        for (sigma, &sent) in sigma.zip(sent.as_chunks().0) {
+            let difference = u16::from_le_bytes(sent).wrapping_sub((*sigma >> self.granularity) as u16);
+            *sigma = sigma.wrapping_add(i32::from(difference as i16) << self.granularity);
         }
-        let above = 32 - self.bits;
-        for ((sigma, &rho), sent) in sigma.iter_mut().zip(heard.sigma).zip(sent) {
-            let difference = sent.wrapping_sub((rho >> self.granularity) as u32);
-            let difference = (difference << above) as i32 >> above;
-            *sigma = rho.wrapping_add(difference << self.granularity);
-        }
-        Sigma::Known
     }
 }

@@ -1,11 +1,10 @@
 //! The sending side of payloads.
 
-use half::f16;
-
 use super::super::Error;
-use super::motion::{Motion, Step};
-use super::quantise::{LIMIT, exponent, quantise, shown};
-use super::{BLOCK, BYTE, FULL, HALF, Width};
+use super::motion::{Motion, advice};
+use super::quantise::{LIMIT, exponent_of_changes, exponent_of_words, multiple, shown};
+use super::shown::{GENERATION, Range, Shown};
+use super::{BLOCK, BYTE, FULL, HALF, UNTOLD, Width, first_told};
 
 /// Encodes one sender's payloads; up to `WORDS` words.
 ///
@@ -15,41 +14,52 @@ use super::{BLOCK, BYTE, FULL, HALF, Width};
 pub struct Encoder<const WORDS: usize> {
     width: Width,
     phase: u32,
-    /// Rounds of the last payload of any width, and of the last full one.
-    last: Option<Last>,
-    /// v of the last full payload.
-    key: [f32; WORDS],
     /// What rounding held back from v so far.
     residual: [f32; WORDS],
-    /// σ of the last payload.
-    sigma: [i32; WORDS],
-    motion: Motion,
+    /// First round of the epoch, where it is known.
+    epoch_round: Option<u32>,
+    sent: Option<Sent<WORDS>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Last {
+/// An epoch's first payloads are full: each receiver needs one to begin with.
+const EARLY: u32 = 64;
+
+/// What was sent before.
+#[derive(Clone, Debug)]
+struct Sent<const WORDS: usize> {
     round: u32,
-    full: u32,
+    shown: Shown<WORDS>,
+    motion: Motion<WORDS>,
 }
 
 impl<const WORDS: usize> Encoder<WORDS> {
-    /// Starts with nothing sent. `phase` (the agent's id) staggers the full frames of a swarm.
+    /// Starts in the middle of an epoch, as after a restart with memory. `phase` (the agent's id) staggers the full
+    /// payloads of a swarm.
     #[must_use]
     pub const fn new(width: Width, phase: u16) -> Self {
-        Self {
-            width,
-            phase: phase as u32,
-            last: None,
-            key: [0.0; WORDS],
-            residual: [0.0; WORDS],
-            sigma: [0; WORDS],
-            motion: Motion::new(),
+        Self { width, phase: phase as u32, residual: [0.0; WORDS], epoch_round: None, sent: None }
+    }
+
+    /// Starts an epoch in `round`: all receivers know that σ was zero before it.
+    pub fn begin_epoch(&mut self, round: u32) {
+        *self = Self { epoch_round: Some(round), ..Self::new(self.width, self.phase as u16) };
+    }
+
+    /// The g of which shares up to `largest` in magnitude should be multiples (of 2^g) this round, for 16 bits of σ to
+    /// tell them.
+    #[must_use]
+    pub fn granularity(&self, largest: u32) -> u8 {
+        match (self.width, &self.sent) {
+            (Width::Full, _) => 0,
+            (_, Some(sent)) => sent.motion.advice(largest),
+            (_, None) => advice(0, largest),
         }
     }
 
-    /// Forgets what was sent, as a new epoch or a restart does: the next payload is full.
-    pub fn reset(&mut self) {
-        *self = Self::new(self.width, self.phase as u16);
+    /// How narrow the payloads are, where they can be.
+    #[must_use]
+    pub const fn width(&self) -> Width {
+        self.width
     }
 
     /// Writes the payload of `round` to the start of `out` and returns its length.
@@ -59,11 +69,11 @@ impl<const WORDS: usize> Encoder<WORDS> {
     /// [`Error::NotFinite`] when v has diverged, [`Error::BufferTooSmall`] when `out` is.
     pub fn encode(&self, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) -> Result<usize, Error> {
         let width = self.width_of(round, v, sigma)?;
-        let length = width.payload_bytes(v.len());
+        let length = width.length(v.len(), round);
         let out = out.get_mut(..length).ok_or(Error::BufferTooSmall)?;
-        match (width, self.last) {
-            (Width::Half, Some(last)) => self.encode_half(last, round, v, sigma, out),
-            (Width::Byte, Some(last)) => self.encode_byte(last, round, v, sigma, out),
+        match (width, &self.sent) {
+            (Width::Half, Some(sent)) => self.encode_half(sent, round, v, sigma, out),
+            (Width::Byte, Some(sent)) => self.encode_byte(sent, round, v, sigma, out),
             // Adding a residual of zero would still turn −0 into +0.
             _ if self.width == Width::Full => encode_full(v.iter().copied(), sigma, out),
             _ => encode_full(self.targets(v), sigma, out),
@@ -80,43 +90,31 @@ impl<const WORDS: usize> Encoder<WORDS> {
         if self.width == Width::Full {
             return Ok(());
         }
-        match width {
-            Width::Full => {
-                for ((key, residual), &v) in self.key.iter_mut().zip(&mut self.residual).zip(v) {
-                    *key = v + core::mem::take(residual);
-                }
-            }
-            Width::Half => {
-                for (residual, &v) in self.residual.iter_mut().zip(v) {
-                    let target = v + *residual;
-                    *residual = target - f16::from_f32(target).to_f32();
-                }
-            }
-            Width::Byte => {
-                let blocks = self.residual.chunks_mut(BLOCK).zip(self.key.chunks(BLOCK)).zip(v.chunks(BLOCK));
-                for ((residual, key), v) in blocks {
-                    let e = block_exponent(v, residual, key);
-                    for ((residual, &key), &v) in residual.iter_mut().zip(key).zip(v) {
-                        let target = v + *residual;
-                        *residual = target - shown(key, quantise(target - key, e), e);
-                    }
-                }
+        let mut seen = [0.0; WORDS];
+        for (seen, target) in seen.iter_mut().zip(self.targets(v)) {
+            *seen = target;
+        }
+        if let (Width::Half | Width::Byte, Some(sent)) = (width, &self.sent) {
+            for (words, ranges) in seen.chunks_mut(BLOCK).zip(sent.shown.ranges().chunks(BLOCK)) {
+                let e = block_exponent(width, words.iter().copied(), ranges);
+                words.iter_mut().for_each(|v| *v = shown(multiple(*v, e), e));
             }
         }
-        match self.last {
-            Some(last) if round > last.round => {
-                self.motion.push(Step::between(&self.sigma, sigma), round - last.round);
+        for ((residual, &v), seen) in self.residual.iter_mut().zip(v).zip(&seen) {
+            *residual = (v + *residual) - seen;
+        }
+        match &mut self.sent {
+            Some(sent) if sent.is_followed_by(round) => {
+                sent.round = round;
+                sent.shown.add(round, &seen);
+                sent.motion.add(round, sigma);
             }
-            _ => self.motion = Motion::new(),
+            _ => {
+                let is_whole = self.sent.is_none() && self.epoch_round.is_some();
+                let (shown, motion) = (Shown::new(round, &seen), Motion::new(round, is_whole, sigma));
+                self.sent = Some(Sent { round, shown, motion });
+            }
         }
-        for (held, &sigma) in self.sigma.iter_mut().zip(sigma) {
-            *held = sigma;
-        }
-        let full = match (width, self.last) {
-            (Width::Half | Width::Byte, Some(last)) => last.full,
-            _ => round,
-        };
-        self.last = Some(Last { round, full });
         Ok(())
     }
 
@@ -128,20 +126,12 @@ impl<const WORDS: usize> Encoder<WORDS> {
         if !self.targets(v).all(f32::is_finite) {
             return Err(Error::NotFinite);
         }
-        let period = self.width.period();
-        let is_due = self.last.is_none_or(|last| {
-            round <= last.round
-                || round - last.full >= period
-                || round.wrapping_add(self.phase).is_multiple_of(period)
+        let is_early = self.epoch_round.is_some_and(|first| round.wrapping_sub(first) < EARLY);
+        let is_due = is_early || round.wrapping_add(self.phase).is_multiple_of(self.width.period());
+        let fits = self.sent.as_ref().is_some_and(|sent| {
+            let mut words = self.targets(v).zip(sent.shown.ranges());
+            sent.is_followed_by(round) && words.all(|(v, range)| v.abs() < LIMIT && range.reach(v) < LIMIT)
         });
-        let mut targets = self.targets(v);
-        let fits = match self.width {
-            Width::Full => false,
-            Width::Half => targets.all(|target| target.abs() <= f16::MAX.to_f32_const()),
-            Width::Byte => {
-                targets.zip(&self.key).all(|(target, key)| key.abs() < LIMIT && (target - key).abs() < LIMIT)
-            }
-        };
         Ok(if is_due || !fits { Width::Full } else { self.width })
     }
 
@@ -150,51 +140,64 @@ impl<const WORDS: usize> Encoder<WORDS> {
         v.iter().zip(&self.residual).map(|(v, residual)| v + residual)
     }
 
-    fn encode_half(&self, last: Last, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
-        let step = Step::between(&self.sigma, sigma);
-        let window = self.motion.window(Width::Half, step, round - last.round);
-        let Some((header, words)) = out.split_first_chunk_mut() else {
-            return;
-        };
-        *header = [HALF, window.rounds, window.granularity];
+    fn encode_half(&self, sent: &Sent<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
+        let granularity = sent.motion.granularity(sigma).unwrap_or(UNTOLD);
+        let Some((header, words)) = out.split_first_chunk_mut() else { return };
+        *header = [HALF, sent.motion.window(round), granularity];
+        let (exponents, words) = words.split_at_mut(v.len().div_ceil(BLOCK));
         let (v_out, sigma_out) = words.split_at_mut(2 * v.len());
-        for (out, target) in v_out.as_chunks_mut().0.iter_mut().zip(self.targets(v)) {
-            *out = f16::from_f32(target).to_le_bytes();
-        }
-        for (out, &sigma) in sigma_out.as_chunks_mut().0.iter_mut().zip(sigma) {
-            *out = ((sigma >> window.granularity) as u16).to_le_bytes();
-        }
+        let mut v_out = v_out.as_chunks_mut().0.iter_mut();
+        self.write_v(Width::Half, sent, v, exponents, |multiple| {
+            if let Some(out) = v_out.next() {
+                *out = (multiple as u16).to_le_bytes();
+            }
+        });
+        write_sigma(sigma.iter(), granularity, sigma_out);
     }
 
-    fn encode_byte(&self, last: Last, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
-        let step = Step::between(&self.sigma, sigma);
-        let window = self.motion.window(Width::Byte, step, round - last.round);
-        let Some((header, words)) = out.split_first_chunk_mut() else {
-            return;
-        };
-        // Both are below 16: a full payload is at most 15 rounds away.
-        let age = (round - last.full) as u8;
-        *header = [BYTE, age << 4 | window.rounds, window.granularity];
+    fn encode_byte(&self, sent: &Sent<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
+        let granularity = sent.motion.granularity(sigma).unwrap_or(UNTOLD);
+        let Some((header, words)) = out.split_first_chunk_mut() else { return };
+        *header = [BYTE, sent.shown.window(round), sent.motion.window(round), granularity];
         let (exponents, words) = words.split_at_mut(v.len().div_ceil(BLOCK));
         let (v_out, sigma_out) = words.split_at_mut(v.len());
-        let blocks = v.chunks(BLOCK).zip(self.residual.chunks(BLOCK)).zip(self.key.chunks(BLOCK));
-        for ((((v, residual), key), e_out), v_out) in blocks.zip(exponents).zip(v_out.chunks_mut(BLOCK)) {
-            let e = block_exponent(v, residual, key);
-            *e_out = e as u8;
-            for (((out, &v), residual), key) in v_out.iter_mut().zip(v).zip(residual).zip(key) {
-                *out = quantise(v + residual - key, e) as u8;
+        let mut v_out = v_out.iter_mut();
+        self.write_v(Width::Byte, sent, v, exponents, |multiple| {
+            if let Some(out) = v_out.next() {
+                *out = multiple as u8;
             }
-        }
-        for (out, &sigma) in sigma_out.iter_mut().zip(sigma) {
-            *out = (sigma >> window.granularity) as u8;
+        });
+        write_sigma(sigma.iter().skip(first_told(round)).step_by(2), granularity, sigma_out);
+    }
+
+    /// Writes the exponents and hands on the multiples.
+    fn write_v(
+        &self,
+        width: Width,
+        sent: &Sent<WORDS>,
+        v: &[f32],
+        exponents: &mut [u8],
+        mut write: impl FnMut(i32),
+    ) {
+        let blocks = v.chunks(BLOCK).zip(self.residual.chunks(BLOCK)).zip(sent.shown.ranges().chunks(BLOCK));
+        for (((v, residual), ranges), out) in blocks.zip(exponents) {
+            let targets = v.iter().zip(residual).map(|(v, residual)| v + residual);
+            let e = block_exponent(width, targets.clone(), ranges);
+            *out = e as u8;
+            targets.for_each(|target| write(multiple(target, e)));
         }
     }
 }
 
+impl<const WORDS: usize> Sent<WORDS> {
+    /// Whether a payload of `round` may build on these: not after going back, nor after a long silence.
+    fn is_followed_by(&self, round: u32) -> bool {
+        round.checked_sub(self.round).is_some_and(|later| (1..=GENERATION).contains(&later))
+    }
+}
+
 fn encode_full(v: impl Iterator<Item = f32>, sigma: &[i32], out: &mut [u8]) {
-    let Some((kind, words)) = out.split_first_mut() else {
-        return;
-    };
+    let Some((kind, words)) = out.split_first_mut() else { return };
     *kind = FULL;
     let (v_out, sigma_out) = words.split_at_mut(4 * sigma.len());
     for (out, v) in v_out.as_chunks_mut().0.iter_mut().zip(v) {
@@ -205,7 +208,19 @@ fn encode_full(v: impl Iterator<Item = f32>, sigma: &[i32], out: &mut [u8]) {
     }
 }
 
-fn block_exponent(v: &[f32], residual: &[f32], key: &[f32]) -> i8 {
-    let differences = v.iter().zip(residual).zip(key).map(|((v, residual), key)| (v + residual - key).abs());
-    exponent(differences.fold(0.0, f32::max))
+fn write_sigma<'a>(sigma: impl Iterator<Item = &'a i32>, granularity: u8, out: &mut [u8]) {
+    // Whatever is written is not read when nothing is told.
+    let shift = if granularity == UNTOLD { 0 } else { granularity };
+    for (out, &sigma) in out.as_chunks_mut().0.iter_mut().zip(sigma) {
+        *out = ((sigma >> shift) as u16).to_le_bytes();
+    }
+}
+
+fn block_exponent(width: Width, targets: impl Iterator<Item = f32>, ranges: &[Range]) -> i8 {
+    let (mut magnitude, mut reach) = (0.0_f32, 0.0_f32);
+    for (target, range) in targets.zip(ranges) {
+        magnitude = magnitude.max(target.abs());
+        reach = reach.max(range.reach(target));
+    }
+    if width == Width::Half { exponent_of_words(magnitude) } else { exponent_of_changes(magnitude, reach) }
 }

@@ -1,90 +1,142 @@
-//! How far σ moved in the last rounds, and so how few bits of it tell the rest.
+//! How far σ is from what receivers may hold of it.
 
-use super::Width;
+use super::EPOCH;
 
-/// Rounds remembered; no full frame is further apart.
-const DEPTH: usize = 64;
+/// A window is at least so many rounds long, once so many were sent, and about twice as long at most.
+///
+/// It should outlast a link that is down; 16 bits leave room for that.
+pub(super) const GENERATION: u32 = 480;
 
-/// How σ moved in one round.
+/// Rounds in one unit of a window as it travels.
+pub(super) const WINDOW_UNIT: u32 = 4;
+
+/// 16 bits count up to this, in both directions.
+const COUNTABLE: u64 = 1 << 15;
+
+/// Where all upper bits of σ travel, more zeros below them are worth nothing.
+const COARSEST: u8 = 16;
+
+/// Least and greatest σ of then, minus σ of now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    /// Largest share, in magnitude.
-    largest: u32,
-    /// Low bits that are zero in all shares.
-    zeros: u8,
+struct Reach {
+    behind: i32,
+    ahead: i32,
 }
 
-impl Step {
-    const NONE: Self = Self { largest: 0, zeros: 32 };
+impl Reach {
+    const NONE: Self = Self { behind: 0, ahead: 0 };
 
-    pub(super) fn between(before: &[i32], now: &[i32]) -> Self {
-        let mut largest = 0;
-        let mut bits = 0;
-        for (&before, &now) in before.iter().zip(now) {
-            let share = now.wrapping_sub(before).unsigned_abs();
-            largest = largest.max(share);
-            bits |= share;
+    /// The reach after σ moved by `share`. Saturated values are too large to be counted in any case.
+    fn after(self, share: i32) -> Self {
+        Self {
+            behind: self.behind.saturating_sub(share).min(0),
+            ahead: self.ahead.saturating_sub(share).max(0),
         }
-        Self { largest, zeros: bits.trailing_zeros() as u8 }
+    }
+
+    fn largest(self) -> u32 {
+        self.behind.unsigned_abs().max(self.ahead.unsigned_abs())
     }
 }
 
-/// For whom the bits of σ in a frame are enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
-    /// ρ must be from within so many rounds; 0: enough for nobody.
-    pub(super) rounds: u8,
-    /// Lowest bit of σ that travels.
-    pub(super) granularity: u8,
-}
-
-/// The steps of the last rounds.
+/// The rounds from `start` until now.
 #[derive(Clone, Debug)]
-pub(super) struct Motion {
-    steps: [Step; DEPTH],
-    held: usize,
-    newest: usize,
+struct Span<const WORDS: usize> {
+    start: u32,
+    /// Whether this is all since the epoch began, with σ = 0.
+    is_whole: bool,
+    /// Low bits that are zero in all shares since.
+    zeros: u8,
+    reaches: [Reach; WORDS],
 }
 
-impl Motion {
-    pub(super) const fn new() -> Self {
-        Self { steps: [Step::NONE; DEPTH], held: 0, newest: 0 }
+impl<const WORDS: usize> Span<WORDS> {
+    fn new(start: u32) -> Self {
+        Self { start, is_whole: false, zeros: COARSEST, reaches: [Reach::NONE; WORDS] }
     }
 
-    /// Adds the step of a round that came `rounds` after the last one added.
-    pub(super) fn push(&mut self, step: Step, rounds: u32) {
-        for _ in 1..rounds.min(DEPTH as u32) {
-            self.push_one(Step::NONE);
+    fn add(&mut self, before: &[i32], sigma: &[i32]) {
+        for ((reach, &before), &sigma) in self.reaches.iter_mut().zip(before).zip(sigma) {
+            let share = sigma.wrapping_sub(before);
+            self.zeros = self.zeros.min(share.trailing_zeros() as u8);
+            *reach = reach.after(share);
         }
-        self.push_one(step);
     }
 
-    fn push_one(&mut self, step: Step) {
-        self.newest = (self.newest + 1) % DEPTH;
-        self.steps[self.newest] = step;
-        self.held = (self.held + 1).min(DEPTH);
-    }
-
-    /// The longest window a frame of this `width` may claim, `rounds` after the last step added.
-    pub(super) fn window(&self, width: Width, step: Step, rounds: u32) -> Window {
-        let bits = width.sigma_bits();
-        let longest = width.period() - 1;
-        let countable = (1_u64 << (bits - 1)) - 1;
-        // Where all upper bits travel, finer is as good.
-        let mut window = Window { rounds: 0, granularity: (32 - bits) as u8 };
+    fn granularity(&self, before: &[i32], sigma: &[i32]) -> Option<u8> {
+        let mut zeros = u32::from(self.zeros);
         let mut moved = 0;
-        let mut granularity = window.granularity;
-        let past = (0..self.held).map(|age| self.steps[(self.newest + DEPTH - age) % DEPTH]);
-        for (length, step) in (rounds..).zip(core::iter::once(step).chain(past)) {
-            moved += u64::from(step.largest);
-            granularity = granularity.min(step.zeros);
-            if length > longest || moved >> granularity > countable {
-                break;
-            }
-            window = Window { rounds: length as u8, granularity };
+        for ((reach, &before), &sigma) in self.reaches.iter().zip(before).zip(sigma) {
+            let share = sigma.wrapping_sub(before);
+            zeros = zeros.min(share.trailing_zeros());
+            moved = moved.max(reach.after(share).largest());
         }
-        window
+        (u64::from(moved >> zeros) < COUNTABLE).then_some(zeros as u8)
     }
+}
+
+/// How σ moved lately, in two spans like [`Shown`](super::shown::Shown).
+#[derive(Clone, Debug)]
+pub(super) struct Motion<const WORDS: usize> {
+    old: Span<WORDS>,
+    young: Span<WORDS>,
+    /// σ of the last round.
+    sigma: [i32; WORDS],
+}
+
+impl<const WORDS: usize> Motion<WORDS> {
+    /// Begins with the payload of `round`, the first of an epoch if `is_whole`.
+    pub(super) fn new(round: u32, is_whole: bool, sigma: &[i32]) -> Self {
+        let mut young = Span::new(round);
+        if is_whole {
+            young.is_whole = true;
+            young.add(&[0; WORDS], sigma);
+        }
+        let mut motion = Self { old: young.clone(), young, sigma: [0; WORDS] };
+        motion.remember(sigma);
+        motion
+    }
+
+    /// Adds the payload of a later round.
+    pub(super) fn add(&mut self, round: u32, sigma: &[i32]) {
+        for span in [&mut self.old, &mut self.young] {
+            span.add(&self.sigma, sigma);
+        }
+        self.remember(sigma);
+        if round - self.young.start >= GENERATION {
+            self.old = core::mem::replace(&mut self.young, Span::new(round));
+        }
+    }
+
+    fn remember(&mut self, sigma: &[i32]) {
+        for (held, &sigma) in self.sigma.iter_mut().zip(sigma) {
+            *held = sigma;
+        }
+    }
+
+    /// How old the ρ of a receiver may be: units of rounds, or [`EPOCH`].
+    pub(super) fn window(&self, round: u32) -> u8 {
+        let units = (round - self.old.start) / WINDOW_UNIT;
+        if self.old.is_whole { EPOCH } else { units.min(u32::from(EPOCH) - 1) as u8 }
+    }
+
+    /// The lowest bit of σ from which on 16 bits tell it to all in the window, if there is one.
+    pub(super) fn granularity(&self, sigma: &[i32]) -> Option<u8> {
+        self.old.granularity(&self.sigma, sigma)
+    }
+
+    /// The granularity that shares up to `largest` should have, so that one is found as long as they do not grow fourfold.
+    pub(super) fn advice(&self, largest: u32) -> u8 {
+        let moved = self.old.reaches.iter().map(|reach| reach.largest()).max();
+        advice(moved.unwrap_or(0), largest)
+    }
+}
+
+/// The smallest g for which what `moved`, and a generation of shares that may grow, can be counted in multiples of 2^g.
+pub(super) fn advice(moved: u32, largest: u32) -> u8 {
+    let ahead = 4 * u64::from(largest) * u64::from(GENERATION) + u64::from(moved);
+    // With a carry, all rounds together give less than one multiple more.
+    (0..COARSEST).find(|g| (ahead >> g) + 2 < COUNTABLE).unwrap_or(COARSEST)
 }
 
 #[cfg(test)]
@@ -92,33 +144,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_the_advised_granularity_keep_the_window() {
-        for largest in [0, 1, 7, 8, 1000, 123_456, 1 << 28] {
-            for (width, rounds) in [(Width::Half, 63), (Width::Byte, 15), (Width::Byte, 8)] {
-                let g = width.granularity(largest, rounds);
-                let share = ((largest >> g) << g) as i32;
-                let mut motion = Motion::new();
-                let mut sigma = 0_i32;
-                for _ in 1..rounds {
-                    let before = sigma;
-                    sigma = sigma.wrapping_add(share);
-                    motion.push(Step::between(&[before], &[sigma]), 1);
-                }
-                let window = motion.window(width, Step::between(&[sigma], &[sigma.wrapping_add(share)]), 1);
-                assert!(
-                    u32::from(window.rounds) >= rounds || u32::from(g) + width.sigma_bits() == 32,
-                    "{width:?} {largest} {window:?}"
-                );
+    fn shares_of_the_advised_granularity_are_always_told() {
+        for first in [0, 1, 7, 8, 1000, 123_456, 500_000_u32] {
+            let (mut sigma, mut carry) = (0_i32, 0_i64);
+            let mut motion = Motion::<1>::new(0, true, &[0]);
+            for round in 1..5000 {
+                // Shares that fall to nothing, with a ripple.
+                let largest = (u64::from(first) * 500 / (500 + u64::from(round))) as u32 / (1 + round % 3);
+                let g = motion.advice(largest);
+                carry += i64::from(largest);
+                let share = carry >> g << g;
+                carry -= share;
+                sigma = sigma.wrapping_add(share as i32);
+                assert!(motion.granularity(&[sigma]).is_some(), "{first} {round} {g}");
+                motion.add(round, &[sigma]);
             }
         }
     }
 
     #[test]
-    fn a_gap_counts_as_rounds() {
-        let mut motion = Motion::new();
-        motion.push(Step::between(&[0], &[4]), 1);
-        let step = Step::between(&[4], &[8]);
-        assert_eq!(motion.window(Width::Byte, step, 5), Window { rounds: 6, granularity: 2 });
-        assert_eq!(motion.window(Width::Byte, step, 16).rounds, 0);
+    fn a_leap_is_told_to_nobody_and_rest_to_all() {
+        let mut motion = Motion::<1>::new(7, false, &[5]);
+        assert_eq!(motion.granularity(&[5 + 0x8001]), None);
+        assert_eq!(motion.granularity(&[5 + 0x8000]), Some(15));
+        motion.add(8, &[5]);
+        assert_eq!(motion.granularity(&[5]), Some(COARSEST));
+        motion.add(9, &[5 + 0x7FFF]);
+        assert_eq!(motion.granularity(&[5 + 0x8000]), None);
+        assert_eq!(motion.granularity(&[5]), Some(0));
+    }
+
+    #[test]
+    fn the_window_covers_the_epoch_and_then_one_to_two_generations() {
+        let mut motion = Motion::<1>::new(1, true, &[0]);
+        for round in 2..3000 {
+            let window = motion.window(round);
+            assert_eq!(window == EPOCH, round <= 1 + 2 * GENERATION, "{round}");
+            assert!(u32::from(window) >= GENERATION / WINDOW_UNIT);
+            motion.add(round, &[0]);
+        }
     }
 }

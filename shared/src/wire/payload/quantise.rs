@@ -1,33 +1,52 @@
-//! Differences as i8 with one power of two for each block.
+//! v as multiples of a power of two, of which 16 bits or only the low 8 travel.
 
-/// Range of exponents that travel: 2^e and its inverse are normal, and 127·2^e stays far from overflow.
+/// Range of exponents that travel: 2^e and its inverse are normal.
 pub(super) const EXPONENTS: core::ops::RangeInclusive<i8> = -126..=114;
 
-/// Words and differences below this can be told as a difference: it fits the largest exponent.
-pub(super) const LIMIT: f32 = f32::from_bits((120 + 127) << 23);
+/// Words below this have a multiple with an exponent in range.
+pub(super) const LIMIT: f32 = power(120);
 
-/// 2^e, for an e in [`EXPONENTS`] or its negative.
-pub(super) fn power(e: i8) -> f32 {
-    f32::from_bits(((i32::from(e) + 127) as u32) << 23)
+/// 2^e for |e| ≤ 126.
+const fn power(e: i8) -> f32 {
+    f32::from_bits(((e as i32 + 127) as u32) << 23)
 }
 
-/// The smallest exponent with which differences up to `largest` in magnitude fit an i8.
-pub(super) fn exponent(largest: f32) -> i8 {
-    let unit = largest / 127.0;
-    let bits = unit.to_bits();
-    let above = i32::from(bits & 0x007F_FFFF != 0);
-    let e = (bits >> 23) as i32 - 127 + above;
+/// The smallest exponent with which words up to `magnitude` are told by 16 bits.
+pub(super) fn exponent_of_words(magnitude: f32) -> i8 {
+    in_range(exponent_of(magnitude / 32_767.0))
+}
+
+/// The smallest exponent with which words up to `magnitude`, and up to `reach` from what receivers hold, are told by
+/// their low 8 bits: multiples differ by at most 127, rounding included, and are exact in an f32.
+pub(super) fn exponent_of_changes(magnitude: f32, reach: f32) -> i8 {
+    in_range(exponent_of(reach / 126.0).max(exponent_of(magnitude) - 22))
+}
+
+fn in_range(e: i32) -> i8 {
     e.clamp(i32::from(*EXPONENTS.start()), i32::from(*EXPONENTS.end())) as i8
 }
 
-/// The multiple of 2^e nearest to a difference.
-pub(super) fn quantise(difference: f32, e: i8) -> i8 {
-    libm::rintf(difference * power(-e)) as i8
+/// The smallest e with 2^e ≥ `value`.
+fn exponent_of(value: f32) -> i32 {
+    let bits = value.to_bits();
+    (bits >> 23) as i32 - 127 + i32::from(bits & 0x007F_FFFF != 0)
+}
+
+/// The multiple of 2^e nearest to `v`.
+pub(super) fn multiple(v: f32, e: i8) -> i32 {
+    libm::rintf(v * power(-e)) as i32
+}
+
+/// The multiple with these low bits that is nearest to the one of `base`.
+pub(super) fn restore(base: f32, low: u8, e: i8) -> i32 {
+    let base = multiple(base, e);
+    let difference = low.wrapping_sub(base as u8) as i8;
+    base.wrapping_add(i32::from(difference))
 }
 
 /// What a receiver sees.
-pub(super) fn shown(key: f32, quantised: i8, e: i8) -> f32 {
-    key + f32::from(quantised) * power(e)
+pub(super) fn shown(multiple: i32, e: i8) -> f32 {
+    multiple as f32 * power(e)
 }
 
 #[cfg(test)]
@@ -38,17 +57,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_largest_difference_fits_and_uses_the_range(largest in 1e-30_f32..1e30) {
-            let e = exponent(largest);
-            let quantised = quantise(largest, e);
-            prop_assert!((63..=127).contains(&quantised), "{quantised}");
-            prop_assert!((f32::from(quantised) * power(e) - largest).abs() <= power(e) * 0.5);
+        fn whoever_is_near_enough_sees_the_same(v in -1e3..1e3_f32, bits in 0..30_i32, side in -1.0..1.0_f32) {
+            let reach = 1e3 * libm::ldexpf(1.0, -bits);
+            let base = v + side * reach;
+            let e = exponent_of_changes(v.abs(), (v - base).abs());
+            let sent = multiple(v, e);
+            prop_assert_eq!(restore(base, sent as u8, e), sent);
+            prop_assert!((shown(sent, e) - v).abs() <= power(e) * 0.5);
+            prop_assert_eq!(multiple(shown(sent, e), e), sent);
+        }
+
+        #[test]
+        fn sixteen_bits_hold_the_largest_word(v in 1e-30_f32..1e35) {
+            let multiple = multiple(v, exponent_of_words(v));
+            prop_assert!((16_383..=32_767).contains(&multiple), "{multiple}");
+        }
+
+        #[test]
+        fn nothing_overflows(base: f32, low: u8, e in EXPONENTS) {
+            let _ = shown(restore(base, low, e), e);
         }
     }
 
     #[test]
-    fn nothing_is_zero() {
-        assert_eq!(quantise(0.0, exponent(0.0)), 0);
-        assert_eq!(shown(1.5, 0, exponent(0.0)), 1.5);
+    fn rest_is_told_to_the_last_bits() {
+        let e = exponent_of_changes(1.5, 0.0);
+        assert_eq!(shown(restore(1.5, multiple(1.5, e) as u8, e), e), 1.5);
+        assert_eq!(shown(restore(0.0, 0, *EXPONENTS.start()), *EXPONENTS.start()), 0.0);
+        assert_eq!(exponent_of_changes(0.0, 0.0), *EXPONENTS.start());
     }
 }

@@ -1,0 +1,89 @@
+//! The range in which receivers may have seen each word of v.
+
+/// A window is at least so many rounds long, once so many were sent, and about twice as long at most.
+///
+/// A longer one loses fewer receivers whose link was down, and leaves a coarser unit for v.
+pub(super) const GENERATION: u32 = 48;
+
+/// Least and greatest v that was shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    low: f32,
+    high: f32,
+}
+
+impl Range {
+    /// How far `v` is from anything that was shown.
+    pub(super) fn reach(&self, v: f32) -> f32 {
+        (v - self.low).max(self.high - v)
+    }
+}
+
+/// What was shown from `start` until now.
+#[derive(Clone, Debug)]
+struct Span<const WORDS: usize> {
+    start: u32,
+    ranges: [Range; WORDS],
+}
+
+impl<const WORDS: usize> Span<WORDS> {
+    fn new(start: u32, v: &[f32; WORDS]) -> Self {
+        Self { start, ranges: v.map(|v| Range { low: v, high: v }) }
+    }
+}
+
+/// What was shown lately.
+///
+/// Two spans, so that one of them always began at least [`GENERATION`] rounds ago: it takes no history, and few
+/// operations for each word and round.
+#[derive(Clone, Debug)]
+pub(super) struct Shown<const WORDS: usize> {
+    old: Span<WORDS>,
+    young: Span<WORDS>,
+}
+
+impl<const WORDS: usize> Shown<WORDS> {
+    /// Begins with what is shown in `round`.
+    pub(super) fn new(round: u32, v: &[f32; WORDS]) -> Self {
+        Self { old: Span::new(round, v), young: Span::new(round, v) }
+    }
+
+    /// Adds what is shown in a later round.
+    pub(super) fn add(&mut self, round: u32, v: &[f32; WORDS]) {
+        for span in [&mut self.old, &mut self.young] {
+            for (range, &v) in span.ranges.iter_mut().zip(v) {
+                *range = Range { low: range.low.min(v), high: range.high.max(v) };
+            }
+        }
+        if round - self.young.start >= GENERATION {
+            self.old = core::mem::replace(&mut self.young, Span::new(round, v));
+        }
+    }
+
+    /// Where each word was within the [`window`](Self::window).
+    pub(super) fn ranges(&self) -> &[Range; WORDS] {
+        &self.old.ranges
+    }
+
+    /// How many rounds old the v of a receiver may be.
+    pub(super) fn window(&self, round: u32) -> u8 {
+        u8::try_from(round - self.old.start).unwrap_or(u8::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_covers_one_to_two_generations_and_the_range_all_of_it() {
+        let mut shown = Shown::<1>::new(1, &[1.0]);
+        for round in 2..1000 {
+            let window = u32::from(shown.window(round));
+            assert!((GENERATION.min(round - 1)..=2 * GENERATION).contains(&window), "{round} {window}");
+            assert_eq!(shown.ranges()[0].low, (round - window) as f32);
+            assert_eq!(shown.ranges()[0].reach(round as f32), window as f32);
+            shown.add(round, &[round as f32]);
+        }
+    }
+}
