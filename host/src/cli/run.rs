@@ -74,8 +74,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let interrupted = interrupt::on_ctrl_c()?;
     let mut progress = Progress::on_stderr(scenario.swarm.rounds);
     let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
-    swarm.keep_logs(&recorder.folder().join("boards"))?;
     let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
+    swarm.keep_logs(&folder.join("boards"))?;
     print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
     Ok(verdict(scenario, &outcome))
 }
