@@ -215,7 +215,14 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
-    fn decay_from(&self, x: &mut Self::Reals, x_stride: usize, packed: Packed, decay: &mut Self::Reals, scale: f64) -> Result<()>;
+    fn decay_from(
+        &self,
+        x: &mut Self::Reals,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Self::Reals,
+        scale: f64,
+    ) -> Result<()>;
 
     /// Loss of every sample of the pass, `[agents, samples]`.
     fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;

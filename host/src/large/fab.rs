@@ -279,7 +279,8 @@ impl<D: Device> Fab<D> {
             let newest = Gradient { fresh, last, regulariser: Some((v, decay)) };
             match (&config.ledger, waiting) {
                 (Some(ledger), Some((mass, heard))) => {
-                    let waiting = Waiting { mass, heard, keep: ledger.keep, audience: ledger.audience, among: push };
+                    let waiting =
+                        Waiting { mass, heard, keep: ledger.keep, audience: ledger.audience, among: push };
                     device.track_by_ledger(t, newest, *packed, waiting)?;
                 }
                 _ => device.track(t, newest, *packed, push)?,

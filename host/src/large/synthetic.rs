@@ -23,7 +23,8 @@ pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<D
     let (mut features, mut tokens, mut lengths) = (None, None, None);
     match model.input() {
         Input::Features { .. } => {
-            let values: Vec<D::Scalar> = words(3, samples * width).into_iter().map(D::Scalar::from_f64).collect();
+            let values: Vec<D::Scalar> =
+                words(3, samples * width).into_iter().map(D::Scalar::from_f64).collect();
             let mut buffer = device.reals(values.len())?;
             device.write(&mut buffer, 0, &values)?;
             features = Some(buffer);
@@ -42,6 +43,9 @@ pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<D
     }
     let mut labels = device.indices(samples)?;
     let classes = model.classes() as u32;
-    device.write_indices(&mut labels, &(0..samples as u32).map(|i| i.wrapping_mul(7) % classes).collect::<Vec<_>>())?;
+    device.write_indices(
+        &mut labels,
+        &(0..samples as u32).map(|i| i.wrapping_mul(7) % classes).collect::<Vec<_>>(),
+    )?;
     Ok(Dataset { width, samples, features, tokens, lengths, labels })
 }

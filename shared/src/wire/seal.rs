@@ -12,12 +12,11 @@
 //! most one gets through, at one try a packet.
 //!
 //! A counter must never be used twice with one key. The number that must not repeat is boot ‖ counter, and it is
-//! *persisted ahead*: before the first frame after a start, the next boot is stored, which reserves its 2³² counters. So a power
-//! cut at any time costs unused numbers and nothing else, and flash is written once a start, not once every so many frames.
+//! *persisted ahead*: before the first frame after a start, the next boot is stored, which reserves its 2³²
+//! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once a start.
 //!
-//! What it does not do: members share one key, so a captured board can speak for others; and a receiver that lost its
-//! memory takes a recorded frame of each sender until it hears that sender itself (epoch and round of the frame then
-//! still have to fit).
+//! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
+//! its memory takes a recorded frame of a sender until it hears that sender itself, if its epoch and round fit.
 
 mod cipher;
 mod opener;

@@ -51,8 +51,16 @@ pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     for (name, model) in models() {
         let (expected, expected_losses) = gradient(&Cpu::<f64>::new(), &model)?;
         let (found, losses) = gradient(device, &model)?;
-        checks.push(Check { what: format!("gradient of {name}"), error: distance(found, expected), tolerance });
-        checks.push(Check { what: format!("losses of {name}"), error: distance(losses, expected_losses), tolerance });
+        checks.push(Check {
+            what: format!("gradient of {name}"),
+            error: distance(found, expected),
+            tolerance,
+        });
+        checks.push(Check {
+            what: format!("losses of {name}"),
+            error: distance(losses, expected_losses),
+            tolerance,
+        });
     }
     Ok(checks)
 }
@@ -65,7 +73,8 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
     let mut parameters = device.decisions(packed.words())?;
     for model in 0..2 * AGENTS {
-        let start: Vec<D::Scalar> = program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
+        let start: Vec<D::Scalar> =
+            program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
         device.write(&mut parameters, model * packed.stride, &start)?;
     }
     let mut schedule = Schedule {
@@ -75,11 +84,13 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         moment: device.indices(3)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
-    let weights: Vec<D::Scalar> = (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
+    let weights: Vec<D::Scalar> =
+        (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
     device.write(&mut schedule.weights, 0, &weights)?;
     device.write_indices(&mut schedule.moment, &[5, 1, 9])?;
     let mut logits = device.reals(2 * AGENTS * SAMPLES)?;
-    let values: Vec<D::Scalar> = synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
+    let values: Vec<D::Scalar> =
+        synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
     device.write(&mut logits, 0, &values)?;
 
     // Two groups side by side, each on its own half of the schedule.
@@ -105,7 +116,11 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
         for (what, found, expected) in
             [("pull", pulled, pull), ("push", tracked, track), ("ledger", by_ledger, ledger)]
         {
-            checks.push(Check { what: format!("{what} among {agents} agents"), error: distance(found, expected), tolerance });
+            checks.push(Check {
+                what: format!("{what} among {agents} agents"),
+                error: distance(found, expected),
+                tolerance,
+            });
         }
     }
     Ok(checks)
@@ -114,7 +129,8 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
 fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     let packed = Packed { groups: 2, agents, stride: 192 };
     let filled = |stream: u32, words: usize| -> Result<D::Reals> {
-        let values: Vec<D::Scalar> = synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
+        let values: Vec<D::Scalar> =
+            synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
         let mut reals = device.reals(words)?;
         device.write(&mut reals, 0, &values)?;
         Ok(reals)
@@ -122,7 +138,11 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     // Each hears a few others at different distances.
     let heard: Vec<Vec<usize>> = (0..agents)
         .map(|agent| {
-            let mut senders: Vec<usize> = [1, 2, 7].iter().map(|gap| (agent + gap * (1 + agent % 2)) % agents).filter(|&sender| sender != agent).collect();
+            let mut senders: Vec<usize> = [1, 2, 7]
+                .iter()
+                .map(|gap| (agent + gap * (1 + agent % 2)) % agents)
+                .filter(|&sender| sender != agent)
+                .collect();
             senders.sort_unstable();
             senders.dedup();
             senders
@@ -133,13 +153,19 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
     let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);
-    let (mut fresh, last, strengths) = (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
+    let (mut fresh, last, strengths) =
+        (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
     device.pull(&mut v, &t, packed, &pull_weights, [0.1, 0.2])?;
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Real::to_f64).collect())
     };
     let pulled = read(&v, packed.words())?;
-    device.track(&mut t, Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) }, packed, &push_weights)?;
+    device.track(
+        &mut t,
+        Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) },
+        packed,
+        &push_weights,
+    )?;
     let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
     // A ledger among many agents would be all there is in this test's memory.
     if agents > 100 {
@@ -147,14 +173,31 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     }
     let mut mass = device.reals(agents * packed.words())?;
     let mut square = vec![0; agents * agents];
-    heard.iter().enumerate().for_each(|(receiver, senders)| senders.iter().for_each(|sender| square[receiver * agents + sender] = 1));
+    heard.iter().enumerate().for_each(|(receiver, senders)| {
+        senders.iter().for_each(|sender| square[receiver * agents + sender] = 1)
+    });
     let mut on_device = device.indices(agents * agents)?;
     for round in 0..3 {
         // Every other frame is lost in the second round.
-        let lossy: Vec<u32> = square.iter().enumerate().map(|(link, &heard)| if round == 1 && link % 2 == 0 { 0 } else { heard }).collect();
+        let lossy: Vec<u32> = square
+            .iter()
+            .enumerate()
+            .map(|(link, &heard)| if round == 1 && link % 2 == 0 { 0 } else { heard })
+            .collect();
         device.write_indices(&mut on_device, &lossy)?;
-        let waiting = Waiting { mass: &mut mass, heard: &on_device, keep: 0.9, audience: agents - 1, among: &push_weights };
-        device.track_by_ledger(&mut t, Gradient { fresh: &mut fresh, last: &last, regulariser: None }, packed, waiting)?;
+        let waiting = Waiting {
+            mass: &mut mass,
+            heard: &on_device,
+            keep: 0.9,
+            audience: agents - 1,
+            among: &push_weights,
+        };
+        device.track_by_ledger(
+            &mut t,
+            Gradient { fresh: &mut fresh, last: &last, regulariser: None },
+            packed,
+            waiting,
+        )?;
     }
     let ledger = [read(&t, packed.words())?, read(&mass, agents * packed.words())?].concat();
     Ok([pulled, tracked, ledger])

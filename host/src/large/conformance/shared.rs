@@ -2,7 +2,9 @@
 
 use fabswarm_shared::fab::{self, Steps};
 use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
-use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Moment, Penalty, Problem, Samples};
+use fabswarm_shared::problem::{
+    AnyProblem, Classes, HyperCleaning, HyperTuning, Moment, Penalty, Problem, Samples,
+};
 
 use super::{Check, distance};
 use crate::large::device::{Dataset, Device, Result};
@@ -30,13 +32,26 @@ pub fn follows_shared<D: Device>(device: impl Fn() -> D, tolerance: f64) -> Resu
         ("hyper-cleaning", Task::Cleaning { regularisation: 0.05 }),
         ("hyper-parameter tuning", Task::Tuning { start: 0.1 }),
     ];
-    tasks.into_iter().map(|(name, task)| Ok(Check { what: format!("{name} follows the shared agent"), error: compare(device(), task)?, tolerance })).collect()
+    tasks
+        .into_iter()
+        .map(|(name, task)| {
+            Ok(Check {
+                what: format!("{name} follows the shared agent"),
+                error: compare(device(), task)?,
+                tolerance,
+            })
+        })
+        .collect()
 }
 
 /// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
 fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
     let data = Data::new();
-    let graph = Graph { topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 }, agents: AGENTS, seed: 3 };
+    let graph = Graph {
+        topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 },
+        agents: AGENTS,
+        seed: 3,
+    };
     let exchange = |round: u32| -> (Mixing, Mixing) {
         let heard: Vec<Vec<usize>> = (0..AGENTS)
             .map(|agent| {
@@ -51,7 +66,8 @@ fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
 
     let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
     let layout = model.program(1).layout;
-    let start = layout.spread(&data.start_batched.iter().map(|&word| D::Scalar::from_f64(word)).collect::<Vec<_>>());
+    let start =
+        layout.spread(&data.start_batched.iter().map(|&word| D::Scalar::from_f64(word)).collect::<Vec<_>>());
     let config = Config {
         agents: AGENTS,
         task,
@@ -76,7 +92,11 @@ fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
     let (logits, strengths) = (swarm.logits()?.map(wide), swarm.strengths()?.map(wide));
     for (agent, expected) in reference.iter().enumerate() {
         let words = INPUTS * CLASSES + CLASSES;
-        let (x, y, z) = (&expected[..expected.len() - 2 * words], &expected[expected.len() - 2 * words..][..words], &expected[expected.len() - words..]);
+        let (x, y, z) = (
+            &expected[..expected.len() - 2 * words],
+            &expected[expected.len() - 2 * words..][..words],
+            &expected[expected.len() - words..],
+        );
         let batched = |packed: Vec<D::Scalar>| to_shared(&wide(layout.compact(&packed)));
         worst = worst.max(distance(batched(swarm.y(agent)?), y.iter().copied()));
         worst = worst.max(distance(batched(swarm.z(agent)?), z.iter().copied()));
@@ -103,7 +123,13 @@ fn reference(data: &Data, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing
     let mut scratch = vec![0.0; problems[0].scratch_words()];
     let mut gradient = |agent: usize, round: u32, v: &[f64]| {
         let mut d = vec![0.0; words];
-        problems[agent].penalty_gradient(&PENALTY, Moment { agent: agent as u32, round }, v, &mut d, &mut scratch);
+        problems[agent].penalty_gradient(
+            &PENALTY,
+            Moment { agent: agent as u32, round },
+            v,
+            &mut d,
+            &mut scratch,
+        );
         d
     };
     let mut v: Vec<Vec<f64>> = vec![start; AGENTS];
@@ -112,8 +138,12 @@ fn reference(data: &Data, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing
     for round in 1..=ROUNDS {
         let (pull, push) = exchange(round);
         let mix = |mixing: &Mixing, all: &[Vec<f64>], agent: usize| {
-            let own = mixing.row(agent).find(|&(sender, _)| sender == agent).map_or(0.0, |(_, weight)| weight);
-            let others = mixing.row(agent).filter(|&(sender, _)| sender != agent).map(|(sender, weight)| (weight, &all[sender][..]));
+            let own =
+                mixing.row(agent).find(|&(sender, _)| sender == agent).map_or(0.0, |(_, weight)| weight);
+            let others = mixing
+                .row(agent)
+                .filter(|&(sender, _)| sender != agent)
+                .map(|(sender, weight)| (weight, &all[sender][..]));
             let mut next = vec![0.0; words];
             fab::mix(own, &all[agent], others, &mut next);
             if shape.x_is_local {
@@ -169,16 +199,24 @@ impl Data {
 
     fn samples(&self, rows: std::ops::Range<u32>) -> Samples<'_, f64> {
         let rows = rows.start as usize..rows.end as usize;
-        Samples { features: &self.features[rows.start * (INPUTS + 1)..rows.end * (INPUTS + 1)], labels: &self.labels[rows] }
+        Samples {
+            features: &self.features[rows.start * (INPUTS + 1)..rows.end * (INPUTS + 1)],
+            labels: &self.labels[rows],
+        }
     }
 
     fn problem(&self, agent: usize, task: Task) -> AnyProblem<'_, f64> {
         let rows = self.training_rows(agent);
-        let (train, validation) = (self.samples(rows.clone()), self.samples(rows.end..rows.end + VALIDATION as u32));
+        let (train, validation) =
+            (self.samples(rows.clone()), self.samples(rows.end..rows.end + VALIDATION as u32));
         let classes = Classes(CLASSES);
         match task {
-            Task::Cleaning { regularisation } => AnyProblem::HyperCleaning(HyperCleaning { train, validation, classes, regularisation }),
-            Task::Tuning { .. } | Task::SingleLevel { .. } => AnyProblem::HyperTuning(HyperTuning { train, validation, classes }),
+            Task::Cleaning { regularisation } => {
+                AnyProblem::HyperCleaning(HyperCleaning { train, validation, classes, regularisation })
+            }
+            Task::Tuning { .. } | Task::SingleLevel { .. } => {
+                AnyProblem::HyperTuning(HyperTuning { train, validation, classes })
+            }
         }
     }
 
@@ -192,11 +230,19 @@ impl Data {
 
     fn on_device<D: Device>(&self, device: &D) -> Result<Dataset<D>> {
         let samples = self.labels.len();
-        let plain: Vec<D::Scalar> = self.features.chunks(INPUTS + 1).flat_map(|row| &row[..INPUTS]).map(|&word| D::Scalar::from_f64(word)).collect();
+        let plain: Vec<D::Scalar> = self
+            .features
+            .chunks(INPUTS + 1)
+            .flat_map(|row| &row[..INPUTS])
+            .map(|&word| D::Scalar::from_f64(word))
+            .collect();
         let mut features = device.reals(plain.len())?;
         device.write(&mut features, 0, &plain)?;
         let mut labels = device.indices(samples)?;
-        device.write_indices(&mut labels, &self.labels.iter().map(|&label| u32::from(label)).collect::<Vec<_>>())?;
+        device.write_indices(
+            &mut labels,
+            &self.labels.iter().map(|&label| u32::from(label)).collect::<Vec<_>>(),
+        )?;
         Ok(Dataset { width: INPUTS, samples, features: Some(features), tokens: None, lengths: None, labels })
     }
 }

@@ -327,7 +327,14 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn decay_from(&self, x: &mut Vec<S>, x_stride: usize, packed: Packed, decay: &mut Vec<S>, scale: f64) -> Result<()> {
+    fn decay_from(
+        &self,
+        x: &mut Vec<S>,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Vec<S>,
+        scale: f64,
+    ) -> Result<()> {
         for agent in 0..packed.agents {
             let strength = &mut x[agent * x_stride];
             *strength = (*strength).max(S::ZERO);

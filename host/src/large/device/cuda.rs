@@ -15,7 +15,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, sys};
+use cudarc::driver::{
+    CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, sys,
+};
 
 use self::kernels::{Arg, Kernels, blocks};
 pub use self::pass::Pass;
@@ -55,7 +57,10 @@ pub struct Cuda {
 
 impl Debug for Cuda {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cuda").field("ordinal", &self.context.ordinal()).field("precision", &self.precision).finish_non_exhaustive()
+        f.debug_struct("Cuda")
+            .field("ordinal", &self.context.ordinal())
+            .field("precision", &self.precision)
+            .finish_non_exhaustive()
     }
 }
 
@@ -124,30 +129,51 @@ impl Cuda {
     pub fn new(precision: Precision) -> Result<Self> {
         // SAFETY: these only look for shared libraries.
         let (driver, nvrtc, cublas) = unsafe {
-            (sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present(), cudarc::cublas::sys::is_culib_present())
+            (
+                sys::is_culib_present(),
+                cudarc::nvrtc::sys::is_culib_present(),
+                cudarc::cublas::sys::is_culib_present(),
+            )
         };
-        for (is_present, name) in [(driver, "the NVIDIA driver (libcuda)"), (nvrtc, "NVRTC (libnvrtc)"), (cublas, "cuBLAS (libcublas)")] {
+        for (is_present, name) in [
+            (driver, "the NVIDIA driver (libcuda)"),
+            (nvrtc, "NVRTC (libnvrtc)"),
+            (cublas, "cuBLAS (libcublas)"),
+        ] {
             if !is_present {
                 return Err(Error::NoCuda(format!("{name} is not installed or not on the library path")));
             }
         }
-        let context = CudaContext::new(0).map_err(|cause| Error::NoCuda(format!("the driver finds no usable GPU ({cause:?})")))?;
+        let context = CudaContext::new(0)
+            .map_err(|cause| Error::NoCuda(format!("the driver finds no usable GPU ({cause:?})")))?;
         // SAFETY: buffers are used on two streams whose order is fixed by explicit joins in `run`.
         unsafe { context.disable_event_tracking() };
         let stream = || during("making a stream", context.new_stream());
         let streams = [stream()?, stream()?];
         let blas = |stream: &Arc<CudaStream>| during("starting cuBLAS", CudaBlas::new(stream.clone()));
         let blas = [blas(&streams[0])?, blas(&streams[1])?];
-        let workspace = |stream: &Arc<CudaStream>| during("allocating the workspace of cuBLAS", stream.alloc_zeros::<u8>(WORKSPACE));
+        let workspace = |stream: &Arc<CudaStream>| {
+            during("allocating the workspace of cuBLAS", stream.alloc_zeros::<u8>(WORKSPACE))
+        };
         let workspaces = [workspace(&streams[0])?, workspace(&streams[1])?];
         for ((blas, workspace), stream) in blas.iter().zip(&workspaces).zip(&streams) {
             let pointer = workspace.device_ptr(stream).0;
             // SAFETY: the workspace lives as long as the handle.
-            let status = unsafe { cudarc::cublas::sys::cublasSetWorkspace_v2(*blas.handle(), pointer as *mut _, WORKSPACE) };
+            let status = unsafe {
+                cudarc::cublas::sys::cublasSetWorkspace_v2(*blas.handle(), pointer as *mut _, WORKSPACE)
+            };
             during("giving cuBLAS its workspace", status.result())?;
         }
         let kernels = Kernels::programs(&context, precision == Precision::Bf16)?;
-        Ok(Cuda { context, streams, blas, kernels, precision, replays: HashMap::new(), _workspaces: workspaces })
+        Ok(Cuda {
+            context,
+            streams,
+            blas,
+            kernels,
+            precision,
+            replays: HashMap::new(),
+            _workspaces: workspaces,
+        })
     }
 
     fn main(&self) -> &Arc<CudaStream> {
@@ -169,9 +195,17 @@ impl Cuda {
         during("copying to the GPU", self.main().memcpy_htod(words, &mut part))
     }
 
-    fn download<T: DeviceRepr + Default + Clone>(&self, from: &Memory<T>, offset: usize, words: usize) -> Result<Vec<T>> {
+    fn download<T: DeviceRepr + Default + Clone>(
+        &self,
+        from: &Memory<T>,
+        offset: usize,
+        words: usize,
+    ) -> Result<Vec<T>> {
         let mut host = vec![T::default(); words];
-        during("copying from the GPU", self.main().memcpy_dtoh(&from.slice.slice(offset..offset + words), &mut host))?;
+        during(
+            "copying from the GPU",
+            self.main().memcpy_dtoh(&from.slice.slice(offset..offset + words), &mut host),
+        )?;
         self.wait()?;
         Ok(host)
     }
@@ -233,8 +267,19 @@ impl Device for Cuda {
 
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
         let arena = Arena::new(program);
-        let narrow = arena.activation_words() + if matches!(program.input, Input::Features { .. }) { program.samples * program.input.width() } else { 0 };
-        let wide = arena.exact_words() + program.samples * 5 + if matches!(program.input, Input::Tokens { .. }) { program.samples * program.input.width() } else { 0 };
+        let narrow = arena.activation_words()
+            + if matches!(program.input, Input::Features { .. }) {
+                program.samples * program.input.width()
+            } else {
+                0
+            };
+        let wide = arena.exact_words()
+            + program.samples * 5
+            + if matches!(program.input, Input::Tokens { .. }) {
+                program.samples * program.input.width()
+            } else {
+                0
+            };
         (agents * (narrow * self.activation_bytes() + wide * 4)) as u64
     }
 
@@ -287,13 +332,19 @@ impl Device for Cuda {
         if to.is_dense() {
             let mut dense = vec![0.0; to.agents * to.agents];
             for receiver in 0..to.agents {
-                mixing.row(receiver).for_each(|(sender, weight)| dense[receiver * to.agents + sender] = weight as f32);
+                mixing
+                    .row(receiver)
+                    .for_each(|(sender, weight)| dense[receiver * to.agents + sender] = weight as f32);
             }
             return self.upload(&mut to.weights, 0, &dense);
         }
         self.upload(&mut to.starts, 0, mixing.starts())?;
         self.upload(&mut to.senders, 0, mixing.senders())?;
-        self.upload(&mut to.weights, 0, &mixing.weights().iter().map(|&weight| weight as f32).collect::<Vec<_>>())
+        self.upload(
+            &mut to.weights,
+            0,
+            &mixing.weights().iter().map(|&weight| weight as f32).collect::<Vec<_>>(),
+        )
     }
 
     fn load(
@@ -336,7 +387,13 @@ impl Device for Cuda {
         pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed)
     }
 
-    fn track(&self, t: &mut Reals, gradient: Gradient<'_, Self>, packed: Packed, push: &Mixing) -> Result<()> {
+    fn track(
+        &self,
+        t: &mut Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        push: &Mixing,
+    ) -> Result<()> {
         let mut head = vec![Arg::At(t.exact.pointer)];
         head.extend(terms(&gradient));
         push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed)
@@ -387,7 +444,14 @@ impl Device for Cuda {
         self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args)
     }
 
-    fn norm_gap(&self, v: &Reals, packed: Packed, gradient: &mut Reals, x_stride: usize, scale: f64) -> Result<()> {
+    fn norm_gap(
+        &self,
+        v: &Reals,
+        packed: Packed,
+        gradient: &mut Reals,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()> {
         let args = [
             Arg::At(v.exact.pointer),
             Arg::Int(packed.agents),
@@ -399,7 +463,14 @@ impl Device for Cuda {
         self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args)
     }
 
-    fn decay_from(&self, x: &mut Reals, x_stride: usize, packed: Packed, decay: &mut Reals, scale: f64) -> Result<()> {
+    fn decay_from(
+        &self,
+        x: &mut Reals,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Reals,
+        scale: f64,
+    ) -> Result<()> {
         let args = [
             Arg::At(x.exact.pointer),
             Arg::Int(x_stride),
@@ -434,7 +505,10 @@ impl Device for Cuda {
                 let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
                 let graph = during("recording a round", self.main().end_capture(flags))?;
                 recorded?;
-                let graph = graph.ok_or(Error::Cuda { doing: "recording a round", cause: "nothing was recorded".into() })?;
+                let graph = graph.ok_or(Error::Cuda {
+                    doing: "recording a round",
+                    cause: "nothing was recorded".into(),
+                })?;
                 during("replaying a round", graph.launch())?;
                 self.replays.insert(key, Replay::Recorded(graph));
                 Ok(())
@@ -449,13 +523,26 @@ impl Device for Cuda {
 
 /// Arguments for what a tracker follows.
 fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
-    let (v, strengths) = gradient.regulariser.map_or((0, 0), |(v, strengths)| (v.exact.pointer, strengths.exact.pointer));
-    [Arg::At(gradient.fresh.exact.pointer), Arg::At(gradient.last.exact.pointer), Arg::At(v), Arg::At(strengths)]
+    let (v, strengths) =
+        gradient.regulariser.map_or((0, 0), |(v, strengths)| (v.exact.pointer, strengths.exact.pointer));
+    [
+        Arg::At(gradient.fresh.exact.pointer),
+        Arg::At(gradient.last.exact.pointer),
+        Arg::At(v),
+        Arg::At(strengths),
+    ]
 }
 
 impl Mixing {
     /// Launches the dense or the sparse form of a kernel.
-    fn launch(&self, device: &Cuda, [dense, sparse]: [&'static str; 2], head: &[Arg], tail: &[Arg], packed: Packed) -> Result<()> {
+    fn launch(
+        &self,
+        device: &Cuda,
+        [dense, sparse]: [&'static str; 2],
+        head: &[Arg],
+        tail: &[Arg],
+        packed: Packed,
+    ) -> Result<()> {
         let mut args = head.to_vec();
         if self.is_dense() {
             args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);

@@ -53,8 +53,8 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::ForeignKey`], [`Error::UnknownSender`], [`Error::Tampered`],
-    /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the swarm's and is
-    /// refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
+    /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the
+    /// swarm's and is refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
     pub fn open<'a>(&mut self, key: &Key, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
         let (header, rest) = postcard::take_from_bytes::<Header>(sealed).map_err(|_| Error::Malformed)?;
         let associated = sealed.get(..sealed.len() - rest.len()).ok_or(Error::Malformed)?;

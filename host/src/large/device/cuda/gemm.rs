@@ -44,7 +44,11 @@ impl Grid {
 }
 
 fn operation(operand: &Operand) -> sys::cublasOperation_t {
-    if operand.is_transposed { sys::cublasOperation_t::CUBLAS_OP_T } else { sys::cublasOperation_t::CUBLAS_OP_N }
+    if operand.is_transposed {
+        sys::cublasOperation_t::CUBLAS_OP_T
+    } else {
+        sys::cublasOperation_t::CUBLAS_OP_N
+    }
 }
 
 fn kind(spot: Spot) -> sys::cudaDataType {
@@ -56,7 +60,8 @@ impl Running<'_> {
     pub(super) fn gemm(&self, gemm: &Gemm, grid: Option<&Grid>) -> Result<()> {
         let [a, b, c] = [gemm.a, gemm.b, gemm.c].map(|operand| self.product_spot(operand.view));
         let (alpha, beta) = (gemm.alpha as f32, gemm.beta as f32);
-        let (alpha, beta) = (std::ptr::from_ref(&alpha).cast::<c_void>(), std::ptr::from_ref(&beta).cast::<c_void>());
+        let (alpha, beta) =
+            (std::ptr::from_ref(&alpha).cast::<c_void>(), std::ptr::from_ref(&beta).cast::<c_void>());
         let compute = match self.device.precision {
             Precision::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             Precision::F32 | Precision::Bf16 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,

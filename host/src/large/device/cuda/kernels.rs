@@ -87,8 +87,17 @@ impl Kernels {
     /// The kernels that mix the state of `agents` agents.
     pub(super) fn mixing(context: &Arc<CudaContext>, agents: usize) -> Result<Self> {
         let options = vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}")];
-        let names = if agents <= super::DENSE { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
-        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter().chain(["track_by_ledger"]))
+        let names = if agents <= super::DENSE {
+            ["pull_dense", "track_dense"]
+        } else {
+            ["pull_sparse", "track_sparse"]
+        };
+        Self::compile(
+            context,
+            format!("{PRELUDE}\n{MIXING}"),
+            options,
+            names.into_iter().chain(["track_by_ledger"]),
+        )
     }
 
     fn compile(
@@ -99,7 +108,10 @@ impl Kernels {
     ) -> Result<Self> {
         let (major, minor) = during("asking for the GPU's architecture", context.compute_capability())?;
         options.extend(["--std=c++17".to_owned(), format!("--gpu-architecture=compute_{major}{minor}")]);
-        let code = during("compiling kernels", compile_ptx_with_opts(source, CompileOptions { options, ..Default::default() }))?;
+        let code = during(
+            "compiling kernels",
+            compile_ptx_with_opts(source, CompileOptions { options, ..Default::default() }),
+        )?;
         let module = during("loading kernels", context.load_module(code))?;
         let load = |name| Ok((name, during("finding a kernel", module.load_function(name))?));
         Ok(Kernels(names.map(load).collect::<Result<_>>()?))
@@ -121,7 +133,8 @@ impl Kernels {
             Float(f32),
             Double(f64),
         }
-        let kernel = self.0.get(name).ok_or_else(|| Error::Cuda { doing: "finding a kernel", cause: name.into() })?;
+        let kernel =
+            self.0.get(name).ok_or_else(|| Error::Cuda { doing: "finding a kernel", cause: name.into() })?;
         if shared_bytes > PLAIN_SHARED_BYTES {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             during("asking for shared memory", kernel.set_attribute(attribute, shared_bytes as i32))?;

@@ -102,14 +102,30 @@ impl Running<'_> {
             Op::Activate { x, out, bias, rows, columns, function } => {
                 let (words, lane) = (rows * columns, self.lane(columns, &[x, out]));
                 let name = if lane > 1 { "activate_wide" } else { "activate_single" };
-                let rest = [self.parameter(bias), step, Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
-                self.launch(name, blocks(words, 256 * lane), [256, 1], &[&self.spot(x)[..], &self.spot(out), &rest].concat())
+                let rest = [
+                    self.parameter(bias),
+                    step,
+                    Arg::Int(columns),
+                    Arg::Long(words),
+                    Arg::Int(number(function)),
+                ];
+                self.launch(
+                    name,
+                    blocks(words, 256 * lane),
+                    [256, 1],
+                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
+                )
             }
             Op::ActivateBackward { saved, d, words, function } => {
                 let lane = self.lane(words, &[saved, d]);
                 let name = if lane > 1 { "activate_backward_wide" } else { "activate_backward_single" };
                 let rest = [Arg::Long(words), Arg::Int(number(function))];
-                self.launch(name, blocks(words, 256 * lane), [256, 1], &[&self.spot(saved)[..], &self.spot(d), &rest].concat())
+                self.launch(
+                    name,
+                    blocks(words, 256 * lane),
+                    [256, 1],
+                    &[&self.spot(saved)[..], &self.spot(d), &rest].concat(),
+                )
             }
             Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
             Op::Add { x, y, words } => {
@@ -118,16 +134,24 @@ impl Running<'_> {
                 let args = [&self.spot(x)[..], &self.spot(y), &[Arg::Long(words)]].concat();
                 self.launch(name, blocks(words, 256 * lane), [256, 1], &args)
             }
-            Op::ClearGradient { offset, words } => {
-                self.launch("clear", blocks(words, 1024), [256, 1], &[self.gradient(Some(offset)), step, Arg::Long(words)])
-            }
+            Op::ClearGradient { offset, words } => self.launch(
+                "clear",
+                blocks(words, 1024),
+                [256, 1],
+                &[self.gradient(Some(offset)), step, Arg::Long(words)],
+            ),
             Op::Patches { x, patches, geometry } => {
                 let words = geometry.rows() * geometry.patch();
                 self.image("patches", words, &[&self.spot(x)[..], &self.spot(patches)].concat(), geometry)
             }
             Op::PatchesBackward { patches, dx, geometry } => {
                 let words = geometry.images * geometry.height * geometry.width * geometry.channels;
-                self.image("patches_backward", words, &[&self.spot(patches)[..], &self.spot(dx)].concat(), geometry)
+                self.image(
+                    "patches_backward",
+                    words,
+                    &[&self.spot(patches)[..], &self.spot(dx)].concat(),
+                    geometry,
+                )
             }
             Op::Pool { x, out, images, height, width, channels, size, pooling } => {
                 let spots = [&self.spot(x)[..], &self.spot(out)].concat();
@@ -160,9 +184,17 @@ impl Running<'_> {
                     &self.spot(dx),
                 ]
                 .concat();
-                self.norm(["layer_norm_backward", "group_norm_backward"], args, shape, &[d, normal, dx], false)
+                self.norm(
+                    ["layer_norm_backward", "group_norm_backward"],
+                    args,
+                    shape,
+                    &[d, normal, dx],
+                    false,
+                )
             }
-            Op::NormGradient { d, normal, gain, shift, shape } => self.norm_gradient(d, normal, gain, shift, shape),
+            Op::NormGradient { d, normal, gain, shift, shape } => {
+                self.norm_gradient(d, normal, gain, shift, shape)
+            }
             Op::Embed { words, positions, types, out, sequence, width, first_position } => {
                 let rows = self.pass.program.samples * sequence;
                 let args = [
@@ -186,14 +218,23 @@ impl Running<'_> {
                 self.launch("embed_backward", rows, [128, 1], &args)
             }
             Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
-                let name = if self.lane(sequence, &[scores]) > 1 { "attention_softmax_wide" } else { "attention_softmax_single" };
+                let name = if self.lane(sequence, &[scores]) > 1 {
+                    "attention_softmax_wide"
+                } else {
+                    "attention_softmax_single"
+                };
                 let table = self.parameter(distance_bias.map(|bias| bias.table));
-                let head = [&self.spot(scores)[..], &[Arg::At(self.pass.lengths.pointer), table, step]].concat();
+                let head =
+                    [&self.spot(scores)[..], &[Arg::At(self.pass.lengths.pointer), table, step]].concat();
                 self.softmax(name, head, distance_bias, heads, sequence)
             }
             Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
                 let is_wide = self.lane(sequence, &[p, d]) > 1;
-                let name = if is_wide { "attention_softmax_backward_wide" } else { "attention_softmax_backward_single" };
+                let name = if is_wide {
+                    "attention_softmax_backward_wide"
+                } else {
+                    "attention_softmax_backward_single"
+                };
                 let table = self.gradient(distance_bias.map(|bias| bias.table));
                 let head = [&self.spot(p)[..], &self.spot(d), &[table, step]].concat();
                 self.softmax(name, head, distance_bias, heads, sequence)
@@ -201,7 +242,12 @@ impl Running<'_> {
             Op::FirstRows { x, out, sequence, columns } => {
                 let words = self.pass.program.samples * columns;
                 let rest = [Arg::Long(words), Arg::Int(sequence), Arg::Int(columns)];
-                self.launch("first_rows", blocks(words, 256), [256, 1], &[&self.spot(x)[..], &self.spot(out), &rest].concat())
+                self.launch(
+                    "first_rows",
+                    blocks(words, 256),
+                    [256, 1],
+                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
+                )
             }
             Op::FirstRowsBackward { d, dx, sequence, columns } => {
                 let words = self.pass.program.samples * sequence * columns;
@@ -219,12 +265,18 @@ impl Running<'_> {
                     Arg::Int(first_model),
                     Arg::Int(layer as usize),
                 ];
-                self.launch("dropout", blocks(words, 256), [256, 1], &[&self.spot(x)[..], &self.spot(out), &rest].concat())
+                self.launch(
+                    "dropout",
+                    blocks(words, 256),
+                    [256, 1],
+                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
+                )
             }
             Op::CrossEntropy { logits, bias, classes } => {
                 let samples = self.pass.program.samples;
                 let pass = self.pass;
-                let batch = [pass.labels.pointer, pass.weights.pointer, pass.losses.pointer, pass.hits.pointer];
+                let batch =
+                    [pass.labels.pointer, pass.weights.pointer, pass.losses.pointer, pass.hits.pointer];
                 let args = [
                     &self.spot(logits)[..],
                     &[self.parameter(bias), step],
@@ -238,7 +290,14 @@ impl Running<'_> {
     }
 
     /// Sums of `d` by column, times a function's derivative first where there is one.
-    fn bias_gradient(&self, d: View, function: Option<(View, Function)>, bias: usize, rows: usize, columns: usize) -> Result<()> {
+    fn bias_gradient(
+        &self,
+        d: View,
+        function: Option<(View, Function)>,
+        bias: usize,
+        rows: usize,
+        columns: usize,
+    ) -> Result<()> {
         let views: Vec<View> = function.iter().map(|&(saved, _)| saved).chain([d]).collect();
         let lane = self.lane(columns, &views);
         let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };
@@ -256,7 +315,14 @@ impl Running<'_> {
         self.sum_splits(self.pass.partial.pointer, bias, columns, splits)
     }
 
-    fn norm_gradient(&self, d: View, normal: View, gain: usize, shift: usize, shape: NormShape) -> Result<()> {
+    fn norm_gradient(
+        &self,
+        d: View,
+        normal: View,
+        gain: usize,
+        shift: usize,
+        shape: NormShape,
+    ) -> Result<()> {
         let (rows, columns) = (shape.rows * shape.area, shape.columns);
         let lane = self.lane(columns, &[d, normal]);
         let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
@@ -267,7 +333,8 @@ impl Running<'_> {
         } else {
             [self.gradient(Some(gain)), self.gradient(Some(shift)), Arg::Long(self.stride)]
         };
-        let args = [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
+        let args =
+            [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
         self.launch(name, blocks(columns, 32 * lane) * splits, [32, 16], &args)?;
         self.sum_splits(self.pass.partial.pointer, gain, columns, splits)?;
         self.sum_splits(second, shift, columns, splits)
@@ -278,13 +345,27 @@ impl Running<'_> {
         if splits == 1 {
             return Ok(());
         }
-        let args = [Arg::At(partial), self.gradient(Some(offset)), Arg::Long(self.stride), Arg::Int(columns), Arg::Int(splits)];
+        let args = [
+            Arg::At(partial),
+            self.gradient(Some(offset)),
+            Arg::Long(self.stride),
+            Arg::Int(columns),
+            Arg::Int(splits),
+        ];
         self.launch("sum_splits", blocks(columns, 128), [128, 1], &args)
     }
 
-    fn norm(&self, [rows, sets]: [&'static str; 2], mut args: Vec<Arg>, shape: NormShape, views: &[View], is_forward: bool) -> Result<()> {
+    fn norm(
+        &self,
+        [rows, sets]: [&'static str; 2],
+        mut args: Vec<Arg>,
+        shape: NormShape,
+        views: &[View],
+        is_forward: bool,
+    ) -> Result<()> {
         let NormShape { rows: count, area, columns, groups, epsilon } = shape;
-        let is_row = area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1;
+        let is_row =
+            area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1;
         if is_row {
             args.extend([Arg::Int(count), Arg::Int(columns)]);
         } else {
@@ -293,10 +374,21 @@ impl Running<'_> {
         if is_forward {
             args.push(Arg::Float(epsilon));
         }
-        if is_row { self.launch(rows, blocks(count, 8), [256, 1], &args) } else { self.launch(sets, count * groups, [256, 1], &args) }
+        if is_row {
+            self.launch(rows, blocks(count, 8), [256, 1], &args)
+        } else {
+            self.launch(sets, count * groups, [256, 1], &args)
+        }
     }
 
-    fn softmax(&self, name: &'static str, mut args: Vec<Arg>, bias: Option<DistanceBias>, heads: usize, sequence: usize) -> Result<()> {
+    fn softmax(
+        &self,
+        name: &'static str,
+        mut args: Vec<Arg>,
+        bias: Option<DistanceBias>,
+        heads: usize,
+        sequence: usize,
+    ) -> Result<()> {
         let rows = self.pass.program.samples * heads * sequence;
         let (buckets, furthest) = bias.map_or((0, 0), |bias| (bias.buckets, bias.furthest));
         args.extend([buckets, furthest, rows, heads, sequence].map(Arg::Int));
@@ -304,14 +396,31 @@ impl Running<'_> {
     }
 
     fn image(&self, name: &'static str, words: usize, spots: &[Arg], g: Geometry) -> Result<()> {
-        let sizes = [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
-        self.launch(name, blocks(words, 256), [256, 1], &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat())
+        let sizes =
+            [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
+        self.launch(
+            name,
+            blocks(words, 256),
+            [256, 1],
+            &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat(),
+        )
     }
 
-    fn pool(&self, name: &'static str, spots: &[Arg], [images, height, width, channels, size]: [usize; 5], pooling: Pooling) -> Result<()> {
+    fn pool(
+        &self,
+        name: &'static str,
+        spots: &[Arg],
+        [images, height, width, channels, size]: [usize; 5],
+        pooling: Pooling,
+    ) -> Result<()> {
         let words = images * (height / size) * (width / size) * channels;
         let sizes = [height, width, channels, size, usize::from(pooling == Pooling::Max)];
-        self.launch(name, blocks(words, 256), [256, 1], &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat())
+        self.launch(
+            name,
+            blocks(words, 256),
+            [256, 1],
+            &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat(),
+        )
     }
 }
 

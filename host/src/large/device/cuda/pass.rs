@@ -95,8 +95,12 @@ impl Pass {
                 let buffer = self.program.buffers[id.0];
                 let first = self.arena.offset(id) * self.agents + view.offset;
                 match buffer.precision {
-                    Precision::Activation => Spot { address: self.activations.at(first * bytes), model: buffer.words, is_narrow },
-                    Precision::Exact => Spot { address: self.exact.at(first), model: buffer.words, is_narrow: false },
+                    Precision::Activation => {
+                        Spot { address: self.activations.at(first * bytes), model: buffer.words, is_narrow }
+                    }
+                    Precision::Exact => {
+                        Spot { address: self.exact.at(first), model: buffer.words, is_narrow: false }
+                    }
                 }
             }
             Place::Parameters | Place::Gradient => panic!("{view:?} belongs to no pass"),
@@ -115,7 +119,8 @@ impl Pass {
         let samples = self.program.samples;
         let rows = [Arg::At(schedule.rows.pointer), Arg::Int(schedule.samples), Arg::Int(skip)];
         if let Some(features) = &data.features {
-            let rest = [Arg::At(features.exact.pointer), Arg::At(self.features.pointer), Arg::Int(data.width)];
+            let rest =
+                [Arg::At(features.exact.pointer), Arg::At(self.features.pointer), Arg::Int(data.width)];
             device.launch("load_features", [samples, self.agents], [128, 1], &[&rows[..], &rest].concat())?;
         }
         if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
@@ -156,7 +161,10 @@ impl Pass {
             group,
             stride: packed.stride,
             parameters: parameters.exact.at(first),
-            products: parameters.narrow.as_ref().map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
+            products: parameters
+                .narrow
+                .as_ref()
+                .map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
             gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
             moment: schedule.moment.pointer,
         };
