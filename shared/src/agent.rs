@@ -47,7 +47,7 @@ pub enum Mode {
 }
 
 /// Everything an agent is told before it starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Its number in the swarm.
     pub id: u16,
