@@ -257,3 +257,62 @@ fn every_problem_runs_with_its_own_defaults() {
         assert_eq!(summary(&folder.path().join(problem))["problem"], *problem);
     }
 }
+
+#[test]
+fn every_shipped_scenario_does_what_it_says() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    for name in
+        ["lossy-radio", "uav-formation", "uav-random", "crash-and-rejoin", "intruder", "narrow-payload"]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let file = shipped.join(name).with_extension("toml");
+        let output = run(folder.path(), &[file.to_str().unwrap(), "--out", "out"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        let summary = summary(&folder.path().join("out"));
+        assert_eq!(summary["tracking_defect"], 0.0, "{name}");
+        for never in ["damaged_taken", "forged_taken", "replayed_taken"] {
+            assert_eq!(summary["air"][never], 0, "{name}: {never}");
+        }
+    }
+}
+
+#[test]
+fn recorded_problems_are_replayed_and_bad_ones_named() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/fab_n3_static_ring.json");
+    let folder = tempfile::tempdir().unwrap();
+    let replay = |file: &str| run(folder.path(), &["--recorded", file, "--snapshots", "out.json"]);
+    let output = replay(golden.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let whole = std::fs::read_to_string(&golden).unwrap();
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let ours = parse(&std::fs::read_to_string(folder.path().join("out.json")).unwrap());
+    assert_eq!(
+        ours["snapshots"].as_array().unwrap().len(),
+        parse(&whole)["snapshots"].as_array().unwrap().len()
+    );
+    assert_eq!(ours["phi"], parse(&whole)["phi"]);
+    std::fs::remove_file(folder.path().join("out.json")).unwrap();
+
+    let change = |key: &str, value: serde_json::Value| {
+        let mut file = parse(&whole);
+        file[key] = value;
+        file.to_string()
+    };
+    let lone = serde_json::json!([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    let mut apart = parse(&whole);
+    (apart["A"], apart["B"]) = (lone.clone(), lone);
+    for (bad, expected) in [
+        (whole[..whole.len() / 2].to_owned(), "not a recorded problem"),
+        (change("n", 4.into()), "`r` has 3 rows but needs 4"),
+        (change("eta_x", (-1.0).into()), "`eta_x` is -1"),
+        (change("phi", "no".into()), "not a recorded problem"),
+        (change("A", serde_json::json!([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])), "sums to 1.5"),
+        (apart.to_string(), "nothing that agent 0 says ever reaches agent 1"),
+    ] {
+        std::fs::write(folder.path().join("bad.json"), bad).unwrap();
+        let output = replay("bad.json");
+        assert_eq!(output.status.code(), Some(2), "{expected}");
+        assert!(text(&output.stderr).contains(expected), "{expected}: {}", text(&output.stderr));
+        assert_eq!(names(folder.path()), ["bad.json"], "nothing half-written");
+    }
+}
