@@ -16,6 +16,7 @@ use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire;
+use fabswarm_shared::wire::seal::KEY_BYTES;
 use peers::HeapPeers;
 use radio::Radio;
 use share::Share;
@@ -27,7 +28,7 @@ pub struct AgentSetup {
     /// What every agent is told; its number and boot are filled in.
     pub config: Config,
     /// The swarm's key, where frames are sealed.
-    pub key: Option<[u8; 16]>,
+    pub key: Option<[u8; KEY_BYTES]>,
     /// How far clocks go wrong in free-running mode: rates are uniform in 1 ± this.
     pub clock_spread: f64,
     /// What clocks are drawn from.

@@ -8,6 +8,7 @@ use fabswarm_shared::problem::{Penalty, Problem};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
+use fabswarm_shared::wire::seal::KEY_BYTES;
 
 use crate::air::{self, Air, Source};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
@@ -158,9 +159,8 @@ fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, air: Air)
 #[must_use]
 pub fn setup(scenario: &Scenario) -> AgentSetup {
     let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Air);
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&stream.next_u64().to_le_bytes());
-    key[8..].copy_from_slice(&stream.next_u64().to_le_bytes());
+    let mut key = [0; KEY_BYTES];
+    key.fill_with(|| stream.next_u32() as u8);
     AgentSetup {
         config: agent::Config {
             id: 0,
