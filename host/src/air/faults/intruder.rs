@@ -115,7 +115,7 @@ mod tests {
         let mut intruder = Intruder::new(&faults, 10, 3).unwrap();
         assert_eq!(intruder.forges(0), None, "it has no frame to go by yet");
         intruder.overhear(4, &[0; 100]);
-        let key = Key::new(&[9; 16]);
+        let key = Key::new(&[9; 32]);
         for slot in 1..50 {
             let mut opener = Opener::<10>::new();
             let (sender, bytes) = intruder.forges(slot).unwrap();

@@ -2,7 +2,7 @@
 
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::wire::Error;
-use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Opener, Sealer, Storage, StorageFault};
+use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, Storage, StorageFault};
 
 /// Remembers the boot for as long as the simulation lasts.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct Radio {
 }
 
 impl Radio {
-    pub(super) fn new(id: u16, key: Option<[u8; 16]>) -> Self {
+    pub(super) fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
         let seals = key.and_then(|key| {
             let mut flash = Flash::default();
             let sealer = Sealer::start(id, &mut flash).ok()?;

@@ -33,7 +33,12 @@ impl Cipher {
     }
 
     /// Decrypts `text` if the tag is right; nothing is written where it is not.
-    pub(super) fn open(mut self, associated: &[u8], text: InOutBuf<'_, '_, u8>, expected: &[u8; TAG]) -> bool {
+    pub(super) fn open(
+        mut self,
+        associated: &[u8],
+        text: InOutBuf<'_, '_, u8>,
+        expected: &[u8; TAG],
+    ) -> bool {
         let is_genuine = bool::from(tag(self.mac, associated, text.get_in()).ct_eq(expected));
         if is_genuine {
             self.stream.apply_keystream_inout(text);
@@ -63,7 +68,8 @@ mod tests {
         let key = core::array::from_fn(|at| 0x80 + at as u8);
         let nonce = [7, 0, 0, 0, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47];
         let associated = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
-        let text = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
+        let text =
+            b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
                      sunscreen would be it.";
         let mut sealed = [0; 114];
         let buffer = InOutBuf::new(text, &mut sealed).unwrap();

@@ -1,6 +1,5 @@
 //! The receiving side of sealing.
 
-
 use chacha20::cipher::inout::InOutBuf;
 
 use super::super::Error;
