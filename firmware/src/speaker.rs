@@ -5,7 +5,7 @@
 
 use crate::{
     MEMBERS, WORDS,
-    sizes::{FRAME, STATE},
+    sizes::{FRAME, PEERS, STATE},
     storage::Storage,
 };
 use embedded_storage::nor_flash::NorFlash;
@@ -19,7 +19,7 @@ use fabswarm_shared::{
 };
 
 /// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
-pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, MEMBERS>;
+pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
 
 /// An agent that speaks in the name of a board.
 pub(crate) struct Speaker<'a> {
@@ -33,16 +33,12 @@ pub(crate) struct Speaker<'a> {
 impl<'a> Speaker<'a> {
     /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
     #[inline(never)]
-    pub(crate) fn make<'p, F: NorFlash>(
+    pub(crate) fn make<'p>(
         place: &'p mut Option<Self>,
         page: &Page<'a>,
-        storage: &mut Storage<F>,
+        sealer: Sealer,
         peers: &'a mut Peers,
     ) -> Result<&'p mut Self, Error> {
-        let sealer = Sealer::start(page.agent.id, storage).map_err(|error| {
-            error!("nothing can be sealed: {}", error);
-            Error::Storage
-        })?;
         let boot = sealer.boot().saturating_add(1);
         let agent = match Agent::new(Config { boot, ..page.agent }, page.problem, page.start, peers) {
             Ok(agent) => agent,

@@ -10,7 +10,9 @@
 
 mod bench;
 mod data;
+mod interrupt;
 mod run;
+mod train;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,6 +26,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("run", matches)) => run::run(matches),
         Some(("bench", matches)) => bench::run(matches),
         Some(("data", matches)) => data::run(matches),
+        Some(("train", matches)) => train::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     result.unwrap_or_else(|error| {
@@ -40,6 +43,7 @@ fn command() -> Command {
         .subcommand(run::command())
         .subcommand(bench::command())
         .subcommand(data::command())
+        .subcommand(train::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario.

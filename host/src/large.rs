@@ -12,15 +12,16 @@
 //! | x, one weight per training sample | `[samples]`, never exchanged (hyper-cleaning) |
 //! | x, a regularisation strength | `[n, stride]` of one word, mixed as y and z are (hyper-parameter tuning) |
 
+pub mod bench;
 pub mod conformance;
 pub mod device;
 pub mod fab;
-
 pub mod layers;
 pub mod mixing;
 pub mod models;
 pub mod parameters;
-
+pub mod plan;
 pub mod program;
 pub mod real;
 pub mod synthetic;
+pub mod training;

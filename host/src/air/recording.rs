@@ -43,7 +43,19 @@ impl Recording {
         Ok(Self { agents, rows })
     }
 
-    pub(super) fn trace(&self) -> Trace<'_> {
+    /// A recording of one round in which nobody hears anybody yet.
+    pub(super) fn silence(agents: usize) -> Self {
+        Self { agents, rows: vec![0; agents * Trace::words_per_row(agents)] }
+    }
+
+    /// Lets `receiver` hear `sender` in the first round.
+    pub(super) fn add_link(&mut self, receiver: usize, sender: usize) {
+        self.rows[receiver * Trace::words_per_row(self.agents) + sender / 64] |= 1 << (sender % 64);
+    }
+
+    /// The graphs.
+    #[must_use]
+    pub fn trace(&self) -> Trace<'_> {
         Trace::new(self.agents, &self.rows).expect("masks were read for this many agents")
     }
 }

@@ -1,5 +1,7 @@
 //! `fabswarm bench`: rounds per second, beside NumPy.
 
+mod large;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -11,6 +13,7 @@ use crate::scenario::{Precision, Topology};
 pub(super) fn command() -> Command {
     Command::new("bench")
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
+        .subcommand(large::command())
         .arg(
             Arg::new("repeats")
                 .long("repeats")
@@ -30,6 +33,9 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    if let Some(("large", matches)) = matches.subcommand() {
+        return large::run(matches);
+    }
     let repeats = matches.get_one::<u32>("repeats").copied().unwrap_or(5);
     let seconds = matches.get_one::<f64>("seconds").copied().unwrap_or(1.0);
     eprintln!("preparing NumPy in a virtual environment of its own");

@@ -1,7 +1,6 @@
 //! `fabswarm run`: a swarm trial.
 
 mod braille;
-mod interrupt;
 mod recorded;
 mod screen;
 
@@ -12,6 +11,7 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use toml_edit::Value;
 
+use super::interrupt;
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use crate::scenario::{self, Flag, Key, Scenario, ValueKind};
 use crate::trial::{self, Outcome, Progress};

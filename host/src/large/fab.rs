@@ -249,6 +249,19 @@ impl<D: Device> Fab<D> {
         self.round += 1;
         self.write_draw(draw)?;
         self.write_exchange(exchange)?;
+        self.advance()
+    }
+
+    /// Another round with the samples and weights of the last: what a round costs without choosing them.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn repeat(&mut self) -> Result<()> {
+        self.round += 1;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Result<()> {
         let parity = (self.round % 2) as usize;
         let Fab {
             device,

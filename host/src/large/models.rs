@@ -2,6 +2,7 @@
 
 pub mod bert;
 pub mod image;
+pub mod pretrained;
 
 use crate::large::program::{Input, Program};
 pub use bert::Encoder;

@@ -9,6 +9,7 @@ use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
+use fabswarm_shared::wire::seal::KEY_BYTES;
 
 use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError};
@@ -26,7 +27,7 @@ pub enum BuildError {
     /// Some agents never hear of others.
     #[error(
         "the network is not connected: nothing that agent {} says in rounds {} to {} reaches agent {}\n\
-         help: {remedy} or network.connectivity_window (now {})",
+         help: {remedy}, or raise network.connectivity_window (now {})",
         found.from, found.rounds.start, found.rounds.end - 1, found.to, found.rounds.end - found.rounds.start
     )]
     Disconnected {
@@ -71,8 +72,8 @@ impl From<agent::Error> for BuildError {
 /// # Errors
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
-    let source = Source::new(scenario)?;
-    check_connectivity(scenario, &source)
+    let mut source = Source::new(scenario)?;
+    check_connectivity(scenario, &mut source)
         .map_err(|found| BuildError::Disconnected { found, remedy: remedy(scenario) })?;
     let placement: Placement = scenario.swarm.boards.parse()?;
     if !placement.is_in_process() {
@@ -192,7 +193,8 @@ fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
 #[must_use]
 pub fn setup(scenario: &Scenario) -> AgentSetup {
     let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Air);
-    let key = std::array::from_fn(|_| stream.next_u64() as u8);
+    let mut key = [0; KEY_BYTES];
+    key.fill_with(|| stream.next_u32() as u8);
     AgentSetup {
         config: agent::Config {
             id: 0,
@@ -243,7 +245,7 @@ const fn audience(scenario: &Scenario) -> u16 {
 }
 
 /// Checks the windows of the run one after the other, as many as a second or so allows.
-fn check_connectivity(scenario: &Scenario, source: &Source) -> Result<(), Disconnected> {
+fn check_connectivity(scenario: &Scenario, source: &mut Source) -> Result<(), Disconnected> {
     const MOST_LINKS: f64 = 2e7;
     if source.is_always_connected() {
         return Ok(());
@@ -251,7 +253,6 @@ fn check_connectivity(scenario: &Scenario, source: &Source) -> Result<(), Discon
     let (agents, window) = (source.agents() as f64, scenario.network.connectivity_window);
     let share = match source {
         Source::Drawn(_) => scenario.network.edge_probability,
-        // Where agents fly every link has to be worked out, whether it exists or not.
         Source::Recorded(_) | Source::Motion(_) => 1.0,
     };
     let links_of_a_window = agents * (1.0 + agents * share) * f64::from(window);
@@ -259,7 +260,16 @@ fn check_connectivity(scenario: &Scenario, source: &Source) -> Result<(), Discon
     let windows = (scenario.swarm.rounds / u64::from(window)).clamp(1, affordable.max(1));
     let mut reached = vec![false; source.agents()];
     for index in 0..windows.min(u64::from(u32::MAX / window)) as u32 {
-        check_joint_connectivity(source, index * window..(index + 1) * window, &mut reached)?;
+        let rounds = index * window..(index + 1) * window;
+        match source {
+            // Links of agents that fly take long to work out: once each is enough.
+            Source::Motion(motion) => {
+                let union = motion.record_union(rounds.clone());
+                check_joint_connectivity(&union.trace(), 0..1, &mut reached)
+                    .map_err(|found| Disconnected { rounds, ..found })?;
+            }
+            Source::Drawn(_) | Source::Recorded(_) => check_joint_connectivity(source, rounds, &mut reached)?,
+        }
     }
     Ok(())
 }
@@ -270,7 +280,7 @@ fn remedy(scenario: &Scenario) -> String {
             "lower motion.area_m (now {}), or raise motion.power_dbm (now {})",
             scenario.motion.area_m, scenario.motion.power_dbm
         ),
-        Topology::Recorded => "give network.trace other graphs, or raise".to_owned(),
+        Topology::Recorded => "name other graphs in network.trace".to_owned(),
         _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
     }
 }

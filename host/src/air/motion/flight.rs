@@ -9,8 +9,8 @@ use crate::scenario::{self, Pattern};
 
 /// Waypoints after which a tour comes back to its first. At 10 m/s over 200 m that is a flight of 11 minutes.
 const TOUR_WAYPOINTS: usize = 64;
-/// The smallest circle, as a share of the largest that fits the area.
-const SMALLEST_CIRCLE: f64 = 0.4;
+/// The smallest and the largest circle, as shares of the largest that fits the area.
+const CIRCLES: [f64; 2] = [0.3, 0.9];
 
 /// How a whole swarm flies.
 #[derive(Clone, Debug)]
@@ -109,7 +109,8 @@ pub(super) struct Circle {
 impl Circle {
     fn draw(stream: &mut Stream, agent: usize, motion: &scenario::Motion) -> Self {
         let half = motion.area_m / 2.0;
-        let radius = half * (SMALLEST_CIRCLE + (1.0 - SMALLEST_CIRCLE) * stream.uniform_f64());
+        let [smallest, largest] = CIRCLES;
+        let radius = half * (smallest + (largest - smallest) * stream.uniform_f64());
         let direction = if agent.is_multiple_of(2) { 1.0 } else { -1.0 };
         Self {
             middle: Vector3::new(half, half, motion.height_m * stream.uniform_f64()),

@@ -27,7 +27,7 @@ const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03 };
 ///
 /// # Errors
 /// When the device fails.
-pub fn follows_shared<D: Device>(device: impl Fn() -> D, tolerance: f64) -> Result<Vec<Check>> {
+pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
     let tasks = [
         ("hyper-cleaning", Task::Cleaning { regularisation: 0.05 }),
         ("hyper-parameter tuning", Task::Tuning { start: 0.1 }),
@@ -37,7 +37,7 @@ pub fn follows_shared<D: Device>(device: impl Fn() -> D, tolerance: f64) -> Resu
         .map(|(name, task)| {
             Ok(Check {
                 what: format!("{name} follows the shared agent"),
-                error: compare(device(), task)?,
+                error: compare(device()?, task)?,
                 tolerance,
             })
         })

@@ -263,11 +263,7 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         push: &Self::Mixing,
     ) -> Result<()> {
-        let Gradient { fresh, last, regulariser } = gradient;
-        if let Some((v, strengths)) = regulariser {
-            mixing::regularise(fresh, v, strengths, packed);
-        }
-        mixing::track(t, fresh, last, packed, push);
+        mixing::track(t, gradient, packed, push);
         Ok(())
     }
 
@@ -278,11 +274,7 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         waiting: Waiting<'_, Self>,
     ) -> Result<()> {
-        let Gradient { fresh, last, regulariser } = gradient;
-        if let Some((v, strengths)) = regulariser {
-            mixing::regularise(fresh, v, strengths, packed);
-        }
-        mixing::track_by_ledger(t, fresh, last, packed, waiting);
+        mixing::track_by_ledger(t, gradient, packed, waiting);
         Ok(())
     }
 

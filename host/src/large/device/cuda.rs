@@ -7,6 +7,8 @@
 
 mod gemm;
 mod kernels;
+mod memory;
+mod mixing;
 mod ops;
 mod pass;
 
@@ -15,11 +17,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::driver::{
-    CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, sys,
-};
+use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, sys};
 
 use self::kernels::{Arg, Kernels, blocks};
+pub use self::memory::{Memory, Reals};
+pub use self::mixing::Mixing;
+use self::mixing::terms;
 pub use self::pass::Pass;
 use super::{Dataset, Device, Error, Gradient, Packed, Result, Schedule, Waiting};
 use crate::large::mixing::Mixing as Weights;
@@ -39,8 +42,6 @@ pub enum Precision {
 
 /// Bytes of scratch memory cuBLAS gets on each stream; its best Hopper kernels ask for this much.
 const WORKSPACE: usize = 32 << 20;
-/// Agents up to which mixing is a dense product.
-const DENSE: usize = 64;
 
 /// One GPU.
 pub struct Cuda {
@@ -74,51 +75,6 @@ enum Replay {
 /// Names what failed.
 fn during<T, E: Debug>(doing: &'static str, result: std::result::Result<T, E>) -> Result<T> {
     result.map_err(|cause| Error::Cuda { doing, cause: format!("{cause:?}") })
-}
-
-/// Words in the GPU's memory.
-#[derive(Debug)]
-pub struct Memory<T> {
-    slice: CudaSlice<T>,
-    pointer: u64,
-}
-
-impl<T> Memory<T> {
-    fn at(&self, word: usize) -> u64 {
-        self.pointer + (word * size_of::<T>()) as u64
-    }
-}
-
-/// State, with a copy in bf16 where products read it so.
-#[derive(Debug)]
-pub struct Reals {
-    exact: Memory<f32>,
-    narrow: Option<Memory<u16>>,
-}
-
-/// Mixing weights: dense rows for few agents, compressed rows for many.
-#[derive(Debug)]
-pub struct Mixing {
-    agents: usize,
-    starts: Memory<u32>,
-    senders: Memory<u32>,
-    weights: Memory<f32>,
-    kernels: Kernels,
-}
-
-impl Mixing {
-    fn is_dense(&self) -> bool {
-        self.agents <= DENSE
-    }
-
-    /// Columns a block of the sparse kernels takes, so that three blocks fit a multiprocessor while agents allow it.
-    fn columns(&self) -> usize {
-        match self.agents {
-            ..=576 => 32,
-            577..=1152 => 16,
-            _ => 8,
-        }
-    }
 }
 
 impl Cuda {
@@ -184,42 +140,9 @@ impl Cuda {
         if self.precision == Precision::Bf16 { 2 } else { 4 }
     }
 
-    fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<Memory<T>> {
-        let slice = during("allocating memory", self.main().alloc_zeros::<T>(words.max(1)))?;
-        let pointer = slice.device_ptr(self.main()).0;
-        Ok(Memory { slice, pointer })
-    }
-
-    fn upload<T: DeviceRepr>(&self, to: &mut Memory<T>, offset: usize, words: &[T]) -> Result<()> {
-        let mut part = to.slice.slice_mut(offset..offset + words.len());
-        during("copying to the GPU", self.main().memcpy_htod(words, &mut part))
-    }
-
-    fn download<T: DeviceRepr + Default + Clone>(
-        &self,
-        from: &Memory<T>,
-        offset: usize,
-        words: usize,
-    ) -> Result<Vec<T>> {
-        let mut host = vec![T::default(); words];
-        during(
-            "copying from the GPU",
-            self.main().memcpy_dtoh(&from.slice.slice(offset..offset + words), &mut host),
-        )?;
-        self.wait()?;
-        Ok(host)
-    }
-
     /// Launches a kernel on the main stream, for all models at once.
     fn launch(&self, name: &'static str, grid: [usize; 2], block: [usize; 2], args: &[Arg]) -> Result<()> {
         self.kernels.launch(self.main(), name, grid, block, 0, args)
-    }
-
-    /// Copies words to bf16 where a copy is kept.
-    fn narrow(&self, reals: &Reals, offset: usize, words: usize) -> Result<()> {
-        let Some(narrow) = &reals.narrow else { return Ok(()) };
-        let args = [Arg::At(reals.exact.at(offset)), Arg::At(narrow.at(offset)), Arg::Long(words)];
-        self.launch("to_narrow", [blocks(words, 256), 1], [256, 1], &args)
     }
 
     /// Milliseconds of GPU time that `work` takes.
@@ -318,33 +241,11 @@ impl Device for Cuda {
     }
 
     fn mixing(&self, agents: usize) -> Result<Mixing> {
-        let links = agents * agents;
-        Ok(Mixing {
-            agents,
-            starts: self.memory(agents + 1)?,
-            senders: self.memory(if agents <= DENSE { 0 } else { links })?,
-            weights: self.memory(links)?,
-            kernels: Kernels::mixing(&self.context, agents)?,
-        })
+        Mixing::new(self, agents)
     }
 
     fn write_mixing(&self, to: &mut Mixing, mixing: &Weights) -> Result<()> {
-        if to.is_dense() {
-            let mut dense = vec![0.0; to.agents * to.agents];
-            for receiver in 0..to.agents {
-                mixing
-                    .row(receiver)
-                    .for_each(|(sender, weight)| dense[receiver * to.agents + sender] = weight as f32);
-            }
-            return self.upload(&mut to.weights, 0, &dense);
-        }
-        self.upload(&mut to.starts, 0, mixing.starts())?;
-        self.upload(&mut to.senders, 0, mixing.senders())?;
-        self.upload(
-            &mut to.weights,
-            0,
-            &mixing.weights().iter().map(|&weight| weight as f32).collect::<Vec<_>>(),
-        )
+        to.write(self, mixing)
     }
 
     fn load(
@@ -518,49 +419,5 @@ impl Device for Cuda {
 
     fn wait(&self) -> Result<()> {
         during("computing", self.main().synchronize())
-    }
-}
-
-/// Arguments for what a tracker follows.
-fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
-    let (v, strengths) =
-        gradient.regulariser.map_or((0, 0), |(v, strengths)| (v.exact.pointer, strengths.exact.pointer));
-    [
-        Arg::At(gradient.fresh.exact.pointer),
-        Arg::At(gradient.last.exact.pointer),
-        Arg::At(v),
-        Arg::At(strengths),
-    ]
-}
-
-impl Mixing {
-    /// Launches the dense or the sparse form of a kernel.
-    fn launch(
-        &self,
-        device: &Cuda,
-        [dense, sparse]: [&'static str; 2],
-        head: &[Arg],
-        tail: &[Arg],
-        packed: Packed,
-    ) -> Result<()> {
-        let mut args = head.to_vec();
-        if self.is_dense() {
-            args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);
-            args.extend_from_slice(tail);
-            let lane = match self.agents {
-                ..=16 => 4,
-                17..=32 => 2,
-                _ => 1,
-            };
-            let grid = [blocks(packed.stride, 256 * lane), packed.groups];
-            return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
-        }
-        let columns = self.columns();
-        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
-        args.extend(links.map(Arg::At));
-        args.extend([Arg::Long(packed.stride), Arg::Int(columns)]);
-        args.extend_from_slice(tail);
-        let grid = [blocks(packed.stride, columns), packed.groups];
-        self.kernels.launch(device.main(), sparse, grid, [512, 1], self.agents * columns * 4, &args)
     }
 }

@@ -1,90 +1,118 @@
 //! Pull, push and ledger over packed state, in place.
 //!
-//! A task takes a stripe of columns of all agents and goes through it in tiles: a tile of every agent fits the second-level
-//! cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
+//! A task takes a stripe of columns of all agents and goes through it in tiles: a tile of every agent stays
+//! in cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
 
 use pulp::Arch;
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::large::device::{Packed, Waiting};
+use crate::large::device::{Gradient, Packed, Waiting};
 use crate::large::real::Real;
 
-/// Columns of a tile.
-const TILE: usize = 1024;
+/// Columns of a tile: ten agents' fit the first-level cache.
+const TILE: usize = 512;
 /// Tiles of a stripe: enough stripes to keep every core busy, few enough that making them costs nothing.
-const STRIPE: usize = 16 * TILE;
+const STRIPE: usize = 32 * TILE;
 
 type Rows<S> = [Vec<(usize, S)>];
 
 /// `v ← A v − η t`.
 pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &Rows<S>, steps: [S; 2]) {
-    mix(v, packed, rows, |group, at, words, out| {
-        let factor = -steps[group];
-        out.iter_mut().zip(&t[at..at + words]).for_each(|(out, &t)| *out = factor * t);
+    mix(stripes(v, packed), packed, rows, |tile, out, _| {
+        let factor = -steps[tile.group];
+        out.iter_mut().zip(&t[tile.at..]).for_each(|(out, &t)| *out = factor * t);
     });
 }
 
-/// `t ← B t + fresh − last`.
-pub(super) fn track<S: Real>(t: &mut [S], fresh: &[S], last: &[S], packed: Packed, rows: &Rows<S>) {
-    mix(t, packed, rows, |_, at, words, out| {
-        let (fresh, last) = (&fresh[at..at + words], &last[at..at + words]);
-        out.iter_mut().zip(fresh).zip(last).for_each(|((out, &fresh), &last)| *out = fresh - last);
+/// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
+pub(super) fn track<S: Real>(t: &mut [S], gradient: Gradient<'_, Cpu<S>>, packed: Packed, rows: &Rows<S>) {
+    let Gradient { fresh, last, regulariser } = gradient;
+    let Some((v, strengths)) = regulariser else {
+        return mix(stripes(t, packed), packed, rows, |tile, out, _| {
+            let terms = fresh[tile.at..].iter().zip(&last[tile.at..]);
+            out.iter_mut().zip(terms).for_each(|(out, (&fresh, &last))| *out = fresh - last);
+        });
+    };
+    let mut all = stripes(t, packed);
+    for (stripe, fresh) in all.iter_mut().zip(stripes(fresh, packed)) {
+        stripe.beside = fresh.vectors;
+    }
+    mix(all, packed, rows, |tile, out, fresh| {
+        let strength = strengths[tile.group * packed.agents + tile.agent];
+        let terms = fresh.iter_mut().zip(&v[tile.at..]).zip(&last[tile.at..]);
+        for (out, ((fresh, &v), &last)) in out.iter_mut().zip(terms) {
+            *fresh += strength * v;
+            *out = *fresh - last;
+        }
     });
 }
 
-/// `fresh ← fresh + c v`.
-pub(super) fn regularise<S: Real>(fresh: &mut [S], v: &[S], strengths: &[S], packed: Packed) {
-    let vectors = fresh.par_chunks_mut(packed.stride).zip(v.par_chunks(packed.stride));
-    vectors.zip(strengths).for_each(|((fresh, v), &c)| {
-        Arch::new().dispatch(|| fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += c * v));
-    });
+/// Neighbouring columns of all agents of one group.
+#[derive(Debug)]
+struct Stripe<'a, S> {
+    group: usize,
+    first_column: usize,
+    vectors: Vec<&'a mut [S]>,
+    /// The same columns of a second buffer that is written along with the first, or nothing.
+    beside: Vec<&'a mut [S]>,
 }
 
-/// Stripes of columns of `buffer`: `[group][stripe][agent]`, with the first column of each stripe.
-fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<(usize, usize, Vec<&mut [S]>)> {
-    let mut all = Vec::new();
+/// Which words of packed state are being mixed.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    group: usize,
+    agent: usize,
+    /// The first word in the packed buffers.
+    at: usize,
+}
+
+/// All stripes of `buffer`, group by group.
+fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<Stripe<'_, S>> {
+    let mut all: Vec<Stripe<'_, S>> = Vec::new();
     for (group, vectors) in buffer.chunks_mut(packed.agents * packed.stride).enumerate() {
         let first = all.len();
         for (agent, vector) in vectors.chunks_mut(packed.stride).enumerate() {
-            for (number, stripe) in vector.chunks_mut(STRIPE).enumerate() {
+            for (number, part) in vector.chunks_mut(STRIPE).enumerate() {
                 if agent == 0 {
-                    all.push((group, number * STRIPE, Vec::with_capacity(packed.agents)));
+                    let vectors = Vec::with_capacity(packed.agents);
+                    all.push(Stripe { group, first_column: number * STRIPE, vectors, beside: Vec::new() });
                 }
-                all[first + number].2.push(stripe);
+                all[first + number].vectors.push(part);
             }
         }
     }
     all
 }
 
-/// `v_i ← seed + Σ_j w_ij v_j`, where `seed(group, word, words, out)` fills `out` for the packed words from `word` on.
+/// `v_i ← seed + Σ_j w_ij v_j`, where `seed(tile, out, beside)` fills `out` and may change the words beside it.
 fn mix<S: Real>(
-    v: &mut [S],
+    all: Vec<Stripe<'_, S>>,
     packed: Packed,
     rows: &Rows<S>,
-    seed: impl Fn(usize, usize, usize, &mut [S]) + Sync,
+    seed: impl Fn(Tile, &mut [S], &mut [S]) + Sync,
 ) {
-    stripes(v, packed).into_par_iter().for_each_init(
-        || vec![S::ZERO; packed.agents * TILE],
-        |old, (group, column, mut stripe)| {
-            let width = stripe[0].len();
-            for from in (0..width).step_by(TILE) {
-                let words = TILE.min(width - from);
-                for (old, vector) in old.chunks_exact_mut(TILE).zip(&stripe) {
-                    old[..words].copy_from_slice(&vector[from..from + words]);
-                }
-                for (agent, vector) in stripe.iter_mut().enumerate() {
-                    let out = &mut vector[from..from + words];
-                    let at = (group * packed.agents + agent) * packed.stride + column + from;
-                    Arch::new().dispatch(|| {
-                        seed(group, at, words, out);
-                        add_neighbours(out, old, &rows[agent]);
-                    });
-                }
+    let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
+        let width = stripe.vectors[0].len();
+        for from in (0..width).step_by(TILE) {
+            let range = from..width.min(from + TILE);
+            for (old, vector) in old.chunks_exact_mut(TILE).zip(&stripe.vectors) {
+                old[..range.len()].copy_from_slice(&vector[range.clone()]);
             }
-        },
-    );
+            for (agent, vector) in stripe.vectors.iter_mut().enumerate() {
+                let first = (stripe.group * packed.agents + agent) * packed.stride;
+                let tile = Tile { group: stripe.group, agent, at: first + stripe.first_column + from };
+                let beside =
+                    stripe.beside.get_mut(agent).map_or(&mut [][..], |vector| &mut vector[range.clone()]);
+                Arch::new().dispatch(|| {
+                    let out = &mut vector[range.clone()];
+                    seed(tile, out, beside);
+                    add_neighbours(out, old, &rows[agent]);
+                });
+            }
+        }
+    };
+    all.into_par_iter().for_each_init(|| vec![S::ZERO; packed.agents * TILE], one);
 }
 
 /// Adds three neighbours at a time: one pass over `out` for each three.
@@ -117,52 +145,54 @@ fn add_neighbours<S: Real>(out: &mut [S], old: &[S], row: &[(usize, S)]) {
 /// kept itself, which does not drift.
 pub(super) fn track_by_ledger<S: Real>(
     t: &mut [S],
-    fresh: &[S],
-    last: &[S],
+    gradient: Gradient<'_, Cpu<S>>,
     packed: Packed,
     waiting: Waiting<'_, Cpu<S>>,
 ) {
+    let Gradient { fresh, last, regulariser } = gradient;
+    if let Some((v, strengths)) = regulariser {
+        let vectors = fresh.par_chunks_mut(packed.stride).zip(v.par_chunks(packed.stride)).zip(strengths);
+        vectors.for_each(|((fresh, v), &strength)| {
+            fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += strength * v)
+        });
+    }
     let Waiting { mass, heard, keep, audience, .. } = waiting;
     let agents = packed.agents;
     let share = S::from_f64((1.0 - keep) / audience as f64);
     let kept = S::ONE - S::from_f64(audience as f64) * share;
-    let links = Packed { groups: 1, agents: agents * agents, stride: packed.groups * packed.stride };
-    // A stripe of trackers belongs to columns of one group; stripes of links run over both groups' columns in turn.
-    let mut link_columns = columns(mass, links, packed);
-    let trackers = stripes(t, packed);
-    trackers.into_par_iter().zip(link_columns.par_iter_mut()).for_each(
-        |((group, column, mut stripe), links)| {
-            let old: Vec<Vec<S>> = stripe.iter().map(|vector| vector.to_vec()).collect();
-            for (receiver, vector) in stripe.iter_mut().enumerate() {
-                let at = (group * agents + receiver) * packed.stride + column;
-                for (k, word) in vector.iter_mut().enumerate() {
-                    *word = kept * old[receiver][k] + fresh[at + k] - last[at + k];
-                }
-                for sender in (0..agents).filter(|&sender| sender != receiver) {
-                    let link = &mut links[receiver * agents + sender];
-                    let is_heard = heard[receiver * agents + sender] != 0;
-                    for (k, mass) in link.iter_mut().enumerate() {
-                        *mass += share * old[sender][k];
-                        if is_heard {
-                            vector[k] += *mass;
-                            *mass = S::ZERO;
-                        }
+    let links = link_stripes(mass, packed);
+    stripes(t, packed).into_par_iter().zip(links).for_each(|(mut stripe, mut links)| {
+        let old: Vec<Vec<S>> = stripe.vectors.iter().map(|vector| vector.to_vec()).collect();
+        for (receiver, vector) in stripe.vectors.iter_mut().enumerate() {
+            let at = (stripe.group * agents + receiver) * packed.stride + stripe.first_column;
+            for (k, word) in vector.iter_mut().enumerate() {
+                *word = kept * old[receiver][k] + fresh[at + k] - last[at + k];
+            }
+            for sender in (0..agents).filter(|&sender| sender != receiver) {
+                let link = &mut links[receiver * agents + sender];
+                let is_heard = heard[receiver * agents + sender] != 0;
+                for (k, mass) in link.iter_mut().enumerate() {
+                    *mass += share * old[sender][k];
+                    if is_heard {
+                        vector[k] += *mass;
+                        *mass = S::ZERO;
                     }
                 }
             }
-        },
-    );
+        }
+    });
 }
 
-/// Stripes of link mass in the order of [`stripes`] of the trackers: `[group, stripe][link]`.
-fn columns<S>(mass: &mut [S], links: Packed, packed: Packed) -> Vec<Vec<&mut [S]>> {
+/// Mass of every link in the columns of each stripe of the trackers, in the order of [`stripes`].
+fn link_stripes<S>(mass: &mut [S], packed: Packed) -> Vec<Vec<&mut [S]>> {
     let per_group = packed.stride.div_ceil(STRIPE);
+    let links = packed.agents * packed.agents;
     let mut all: Vec<Vec<&mut [S]>> =
-        (0..packed.groups * per_group).map(|_| Vec::with_capacity(links.agents)).collect();
-    for link in mass.chunks_mut(links.stride) {
+        (0..packed.groups * per_group).map(|_| Vec::with_capacity(links)).collect();
+    for link in mass.chunks_mut(packed.groups * packed.stride) {
         for (group, vector) in link.chunks_mut(packed.stride).enumerate() {
-            for (number, stripe) in vector.chunks_mut(STRIPE).enumerate() {
-                all[group * per_group + number].push(stripe);
+            for (number, part) in vector.chunks_mut(STRIPE).enumerate() {
+                all[group * per_group + number].push(part);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Biases, functions, dropout and the loss.
 
 use fabswarm_shared::rng::{Purpose, Stream};
+use pulp::Arch;
 
 use super::agent::{Agent, Memory};
 use crate::large::program::{Function, Op};
@@ -24,22 +25,25 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
         }
         Op::ActivateBackward { saved, d, words, function } => {
             let [saved, d] = memory.many([saved, d]);
-            for (d, &saved) in d[..words].iter_mut().zip(&saved[..words]) {
-                *d = match function {
-                    Function::Identity => *d,
-                    Function::Relu if saved > S::ZERO => *d,
-                    Function::Relu => S::ZERO,
-                    Function::Tanh => *d * (S::ONE - saved * saved),
-                    Function::Gelu => *d * gelu_slope(saved),
-                };
+            let pairs = d[..words].iter_mut().zip(&saved[..words]);
+            match function {
+                Function::Identity => {}
+                Function::Relu => Arch::new().dispatch(|| {
+                    pairs.for_each(|(d, &saved)| *d = if saved > S::ZERO { *d } else { S::ZERO });
+                }),
+                Function::Tanh => pairs.for_each(|(d, &saved)| *d *= S::ONE - saved * saved),
+                Function::Gelu => pairs.for_each(|(d, &saved)| *d *= gelu_slope(saved)),
             }
         }
         Op::BiasGradient { d, bias, rows, columns } => {
             let sums = &mut agent.gradient[bias..bias + columns];
+            let d = &memory.one(d)[..rows * columns];
             sums.fill(S::ZERO);
-            for row in memory.one(d)[..rows * columns].chunks_exact(columns) {
-                sums.iter_mut().zip(row).for_each(|(sum, &word)| *sum += word);
-            }
+            Arch::new().dispatch(|| {
+                for row in d.chunks_exact(columns) {
+                    sums.iter_mut().zip(row).for_each(|(sum, &word)| *sum += word);
+                }
+            });
         }
         Op::Add { x, y, words } => {
             let [x, y] = memory.many([x, y]);
@@ -63,17 +67,19 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
 }
 
 fn activate<S: Real>(x: &mut [S], bias: Option<&[S]>, columns: usize, function: Function) {
-    for row in x.chunks_exact_mut(columns) {
-        if let Some(bias) = bias {
-            row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
+    Arch::new().dispatch(|| {
+        for row in x.chunks_exact_mut(columns) {
+            if let Some(bias) = bias {
+                row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
+            }
+            match function {
+                Function::Identity => {}
+                Function::Relu => row.iter_mut().for_each(|word| *word = word.max(S::ZERO)),
+                Function::Tanh => row.iter_mut().for_each(|word| *word = word.tanh()),
+                Function::Gelu => row.iter_mut().for_each(|word| *word *= normal_mass(*word)),
+            }
         }
-        match function {
-            Function::Identity => {}
-            Function::Relu => row.iter_mut().for_each(|word| *word = word.max(S::ZERO)),
-            Function::Tanh => row.iter_mut().for_each(|word| *word = word.tanh()),
-            Function::Gelu => row.iter_mut().for_each(|word| *word *= normal_mass(*word)),
-        }
-    }
+    });
 }
 
 /// Φ(x), the mass of the normal distribution below `x`.

@@ -1,28 +1,39 @@
 // Samples into batches, learned weights of samples, and the upper level's scalar.
 
+// Which samples each agent takes: rows of the schedule from `skip` on, and what they weigh.
+struct Taken {
+  const u32* rows;
+  const float* base;
+  const u32* labels;
+  const float* logits;
+  int schedule, skip, learned_from;
+};
+
+// Label and weight of the block's sample, whose number it returns.
+__device__ __forceinline__ u32 take(Taken taken, u32* labels, float* weights) {
+  ll from = (ll)blockIdx.y * taken.schedule + taken.skip + blockIdx.x, to = (ll)blockIdx.y * gridDim.x + blockIdx.x;
+  u32 sample = taken.rows[from];
+  if (threadIdx.x == 0) {
+    bool absent = sample == NO_SAMPLE, learned = !absent && taken.logits && taken.skip + (int)blockIdx.x >= taken.learned_from;
+    labels[to] = absent ? 0 : taken.labels[sample];
+    weights[to] = absent ? 0.f : taken.base[from] * (learned ? sigmoid(taken.logits[sample]) : 1.f);
+  }
+  return sample;
+}
+
 // One block a sample of the batch; grid (samples, models).
-extern "C" __global__ void load_features(const u32* rows, int schedule, int skip, const float* data, T* out, int width) {
-  u32 sample = rows[(ll)blockIdx.y * schedule + skip + blockIdx.x];
+extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const float* data, T* out, int width) {
+  u32 sample = take(Taken{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
   T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
   for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : data[(ll)sample * width + k]);
 }
 
 // An absent sample still needs one real token: a softmax over none has no value.
-extern "C" __global__ void load_tokens(const u32* rows, int schedule, int skip, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
-  u32 sample = rows[(ll)blockIdx.y * schedule + skip + blockIdx.x];
+extern "C" __global__ void load_tokens(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
+  u32 sample = take(Taken{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
   ll place = (ll)blockIdx.y * gridDim.x + blockIdx.x, from = sample == NO_SAMPLE ? 0 : sample;
   for (int k = threadIdx.x; k < width; k += blockDim.x) out[place * width + k] = data[from * width + k];
   if (threadIdx.x == 0) lengths[place] = sample == NO_SAMPLE ? 1 : data_lengths[sample];
-}
-
-extern "C" __global__ void load_labels(const u32* rows, const float* base, int schedule, int skip, const u32* data, const float* logits, int learned_from, u32* labels, float* weights, int samples) {
-  int at = blockIdx.x * blockDim.x + threadIdx.x;
-  if (at >= samples) return;
-  ll place = (ll)blockIdx.y * schedule + skip + at, to = (ll)blockIdx.y * samples + at;
-  u32 sample = rows[place];
-  bool absent = sample == NO_SAMPLE, learned = !absent && logits && skip + at >= learned_from;
-  labels[to] = absent ? 0 : data[sample];
-  weights[to] = absent ? 0.f : base[place] * (learned ? sigmoid(logits[sample]) : 1.f);
 }
 
 extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int learned_from, const float* losses_y, const float* losses_z, float step) {

@@ -74,7 +74,6 @@ impl Kernels {
             "first_rows_backward",
             "load_features",
             "load_tokens",
-            "load_labels",
             "step_logits",
             "norm_gap",
             "decay_from",
@@ -84,14 +83,16 @@ impl Kernels {
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 
-    /// The kernels that mix the state of `agents` agents.
-    pub(super) fn mixing(context: &Arc<CudaContext>, agents: usize) -> Result<Self> {
-        let options = vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}")];
-        let names = if agents <= super::DENSE {
-            ["pull_dense", "track_dense"]
-        } else {
-            ["pull_sparse", "track_sparse"]
-        };
+    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block.
+    pub(super) fn mixing(
+        context: &Arc<CudaContext>,
+        agents: usize,
+        is_dense: bool,
+        columns: usize,
+    ) -> Result<Self> {
+        let options =
+            vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}"), format!("-DCOLUMNS={columns}")];
+        let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
         Self::compile(
             context,
             format!("{PRELUDE}\n{MIXING}"),

@@ -5,30 +5,35 @@
 #error AGENTS must say for how many agents
 #endif
 
-// Words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at once.
+// Dense: words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at
+// once. Sparse: columns a block holds in shared memory, so that three blocks fit a multiprocessor while agents allow it.
 #if AGENTS <= 16
 #define LANE 4
 #define AT_ONCE AGENTS
 #elif AGENTS <= 32
 #define LANE 2
 #define AT_ONCE 4
-#else
+#elif AGENTS <= 64
 #define LANE 1
 #define AT_ONCE 4
+#else
+#define LANE 4
 #endif
 struct alignas(LANE * 4) Lane { float word[LANE]; };
+struct alignas(LANE * 2) Half { half_word word[LANE]; };
 #define EACH_LANE _Pragma("unroll") for (int k = 0; k < LANE; k++)
 
+// Reads words that this kernel reads once: past the first-level cache, and free to be moved before any write. Where the same
+// thread writes the same words later, what it writes depends on what it read, so the read comes first.
 __device__ __forceinline__ Lane stream_in(const float* from) {
   Lane lane;
 #if LANE == 4
-  float4 words = __ldcs((const float4*)from);
-  lane.word[0] = words.x; lane.word[1] = words.y; lane.word[2] = words.z; lane.word[3] = words.w;
+  asm("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+      : "=f"(lane.word[0]), "=f"(lane.word[1]), "=f"(lane.word[2]), "=f"(lane.word[3]) : "l"(from));
 #elif LANE == 2
-  float2 words = __ldcs((const float2*)from);
-  lane.word[0] = words.x; lane.word[1] = words.y;
+  asm("ld.global.nc.L1::no_allocate.v2.f32 {%0, %1}, [%2];" : "=f"(lane.word[0]), "=f"(lane.word[1]) : "l"(from));
 #else
-  lane.word[0] = __ldcs(from);
+  asm("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(lane.word[0]) : "l"(from));
 #endif
   return lane;
 }
@@ -45,7 +50,9 @@ struct Pull {
   }
   __device__ __forceinline__ void done(ll at, Lane lane) const {
     if (!narrow) return;
-    EACH_LANE narrow[at + k] = to_bf16(lane.word[k]);
+    Half half;
+    EACH_LANE half.word[k] = to_bf16(lane.word[k]);
+    *(Half*)(narrow + at) = half;
   }
 };
 
@@ -54,19 +61,14 @@ struct Track {
   const float* last;
   const float* v;
   const float* strengths;
-  int agents;
   __device__ __forceinline__ Lane seed(int group, int agent, ll at) const {
-    Lane lane;
+    Lane lane = stream_in(fresh + at), before = stream_in(last + at);
     if (v) {
       Lane decision = stream_in(v + at);
-      float strength = strengths[group * agents + agent];
-      lane = *(const Lane*)(fresh + at);
+      float strength = strengths[group * AGENTS + agent];
       EACH_LANE lane.word[k] += strength * decision.word[k];
       *(Lane*)(fresh + at) = lane;
-    } else {
-      lane = stream_in(fresh + at);
     }
-    Lane before = stream_in(last + at);
     EACH_LANE lane.word[k] -= before.word[k];
     return lane;
   }
@@ -104,36 +106,44 @@ extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const flo
 }
 
 extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, ll stride) {
-  mix_dense(t, weights, stride, Track{fresh, last, v, strengths, AGENTS});
+  mix_dense(t, weights, stride, Track{fresh, last, v, strengths});
 }
 #else
-// A block takes `columns` columns of all agents into shared memory; a row is a sum over its neighbours there.
-template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, ll stride, int columns, Terms terms) {
-  extern __shared__ float tile[];
-  ll base = (ll)blockIdx.y * AGENTS * stride + (ll)blockIdx.x * columns;
-  int width = (int)min((ll)columns, stride - (ll)blockIdx.x * columns);
-  for (int k = threadIdx.x; k < AGENTS * columns; k += blockDim.x) {
-    int agent = k / columns, column = k % columns;
-    if (column < width) tile[k] = v[base + agent * stride + column];
+// A block takes COLUMNS columns of all agents into shared memory; a row is a sum over its neighbours there.
+#define LANES (COLUMNS / LANE)
+
+template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, ll stride, Terms terms) {
+  extern __shared__ Lane tile[];
+  ll base = (ll)blockIdx.y * AGENTS * stride + (ll)blockIdx.x * COLUMNS;
+  int width = (int)min((ll)COLUMNS, stride - (ll)blockIdx.x * COLUMNS);
+#pragma unroll 4
+  for (int place = threadIdx.x; place < AGENTS * LANES; place += blockDim.x) {
+    int column = place % LANES * LANE;
+    if (column < width) tile[place] = *(const Lane*)(v + base + place / LANES * stride + column);
   }
   __syncthreads();
-  for (int k = threadIdx.x; k < AGENTS * columns; k += blockDim.x) {
-    int agent = k / columns, column = k % columns;
+#pragma unroll 2
+  for (int place = threadIdx.x; place < AGENTS * LANES; place += blockDim.x) {
+    int agent = place / LANES, column = place % LANES * LANE;
     if (column >= width) continue;
     ll at = base + agent * stride + column;
     Lane lane = terms.seed(blockIdx.y, agent, at);
-    for (u32 link = starts[agent]; link < starts[agent + 1]; link++) lane.word[0] += weights[link] * tile[senders[link] * columns + column];
-    v[at] = lane.word[0];
+    for (u32 link = starts[agent]; link < starts[agent + 1]; link++) {
+      float weight = weights[link];
+      Lane old = tile[senders[link] * LANES + place % LANES];
+      EACH_LANE lane.word[k] += weight * old.word[k];
+    }
+    *(Lane*)(v + at) = lane;
     terms.done(at, lane);
   }
 }
 
-extern "C" __global__ void pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, int columns, float step_y, float step_z) {
-  mix_sparse(v, starts, senders, weights, stride, columns, Pull{t, step_y, step_z, narrow});
+extern "C" __global__ void pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, float step_y, float step_z) {
+  mix_sparse(v, starts, senders, weights, stride, Pull{t, step_y, step_z, narrow});
 }
 
-extern "C" __global__ void track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride, int columns) {
-  mix_sparse(t, starts, senders, weights, stride, columns, Track{fresh, last, v, strengths, AGENTS});
+extern "C" __global__ void track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride) {
+  mix_sparse(t, starts, senders, weights, stride, Track{fresh, last, v, strengths});
 }
 #endif
 

@@ -1,7 +1,7 @@
 //! A program in the GPU's memory: batch, losses and intermediate buffers of all agents.
 
 use super::gemm::Grid;
-use super::kernels::{Arg, blocks};
+use super::kernels::Arg;
 use super::ops::Running;
 use super::{Cuda, Memory, Reals};
 use crate::large::device::{Dataset, Packed, Result, Schedule};
@@ -116,32 +116,26 @@ impl Pass {
         skip: usize,
         logits: Option<(&Reals, usize)>,
     ) -> Result<()> {
-        let samples = self.program.samples;
-        let rows = [Arg::At(schedule.rows.pointer), Arg::Int(schedule.samples), Arg::Int(skip)];
-        if let Some(features) = &data.features {
-            let rest =
-                [Arg::At(features.exact.pointer), Arg::At(self.features.pointer), Arg::Int(data.width)];
-            device.launch("load_features", [samples, self.agents], [128, 1], &[&rows[..], &rest].concat())?;
-        }
-        if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
-            let addresses = [tokens.pointer, lengths.pointer, self.tokens.pointer, self.lengths.pointer];
-            let args = [&rows[..], &addresses.map(Arg::At), &[Arg::Int(data.width)]].concat();
-            device.launch("load_tokens", [samples, self.agents], [128, 1], &args)?;
-        }
         let (logits, learned_from) = logits.map_or((0, 0), |(logits, from)| (logits.exact.pointer, from));
-        let args = [
-            Arg::At(schedule.rows.pointer),
-            Arg::At(schedule.weights.exact.pointer),
-            Arg::Int(schedule.samples),
-            Arg::Int(skip),
-            Arg::At(data.labels.pointer),
-            Arg::At(logits),
-            Arg::Int(learned_from),
-            Arg::At(self.labels.pointer),
-            Arg::At(self.weights.pointer),
-            Arg::Int(samples),
-        ];
-        device.launch("load_labels", [blocks(samples, 128), self.agents], [128, 1], &args)
+        let taken = [schedule.rows.pointer, schedule.weights.exact.pointer, data.labels.pointer, logits];
+        let mut args: Vec<Arg> = taken.into_iter().map(Arg::At).collect();
+        args.extend([schedule.samples, skip, learned_from].map(Arg::Int));
+        args.extend([self.labels.pointer, self.weights.pointer].map(Arg::At));
+        let name = match (&data.features, &data.tokens, &data.lengths) {
+            (Some(features), ..) => {
+                args.extend([features.exact.pointer, self.features.pointer].map(Arg::At));
+                "load_features"
+            }
+            (None, Some(tokens), Some(lengths)) => {
+                args.extend(
+                    [tokens.pointer, lengths.pointer, self.tokens.pointer, self.lengths.pointer].map(Arg::At),
+                );
+                "load_tokens"
+            }
+            _ => panic!("a dataset has features, or tokens and lengths"),
+        };
+        args.push(Arg::Int(data.width));
+        device.launch(name, [self.program.samples, self.agents], [128, 1], &args)
     }
 
     /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""The batched engine beside PyTorch: the same FAB round, gradient pass and mixing, in turns, in one run.
+
+    torch_fab.py ENGINE [--device cpu|cuda] [--jobs mlp,bert,mixing] [--turns 5]
+
+ENGINE is the `fabswarm` binary, whose `bench large` prints `ms=`. Each turn runs it once and every PyTorch form once, so that
+a busy machine slows all of them; the table shows medians over turns.
+
+The round is hyper-cleaning on an MLP 784-256-10, batch 64, ring of agents, L2 of .002: pull y and z, gather the batch, one
+gradient of y on validation and weighted training samples, one of z on the weighted training samples, step the samples'
+logits, push the trackers.
+"""
+import argparse
+import re
+import statistics
+import subprocess
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+INPUTS, HIDDEN, CLASSES, BATCH = 784, 256, 10, 64
+LAYERS, WIDTH, HEADS, INNER, VOCABULARY, SEQUENCE, TEXTS = 12, 768, 12, 3072, 30522, 128, 4
+PENALTY, STEP, STEP_X, REGULARISATION = 1.0, 0.03, 10.0, 0.002
+SHAPES = [(INPUTS, HIDDEN), (1, HIDDEN), (HIDDEN, CLASSES), (1, CLASSES)]
+
+
+def wait(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def milliseconds(device, work, warm_up=3, repeats=20, longest_s=8.0):
+    for _ in range(warm_up):
+        work()
+    wait(device)
+    start, done = time.perf_counter(), 0
+    while done < repeats and time.perf_counter() - start < longest_s:
+        work()
+        done += 1
+    wait(device)
+    return (time.perf_counter() - start) / done * 1e3
+
+
+def ring(agents, device):
+    weights = torch.zeros(agents, agents, device=device)
+    for i in range(agents):
+        for j in (i - 1, i, i + 1):
+            weights[i, j % agents] += 1 / 3
+    return weights
+
+
+def samples(agents, device):
+    data = torch.rand(agents * 2 * BATCH, INPUTS, device=device)
+    labels = torch.randint(0, CLASSES, (agents * 2 * BATCH,), device=device)
+    rows = torch.arange(agents * 2 * BATCH, device=device).view(agents, 2 * BATCH)
+    return data, labels, rows
+
+
+def mlp_loop(agents, device):
+    """One nn.Module an agent, one agent after the other: how most code is written."""
+    make = lambda: nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)).to(device)
+    y, z = [make() for _ in range(agents)], [make() for _ in range(agents)]
+    data, labels, rows = samples(agents, device)
+    psi = torch.zeros(len(data), device=device)
+    zeros = lambda models: [[torch.zeros_like(p) for p in m.parameters()] for m in models]
+    state = {"ty": zeros(y), "tz": zeros(z), "dy": zeros(y), "dz": zeros(z)}
+    heard = [[i, (i + 1) % agents, (i - 1) % agents] for i in range(agents)]
+
+    def pull(models, trackers):
+        with torch.no_grad():
+            old = [[p.detach().clone() for p in m.parameters()] for m in models]
+            for i, model in enumerate(models):
+                for k, p in enumerate(model.parameters()):
+                    p.copy_(sum(old[j][k] / 3 for j in heard[i]) - STEP * trackers[i][k])
+
+    def push(trackers, fresh, last):
+        return [[sum(trackers[j][k] / 3 for j in heard[i]) + fresh[i][k] - last[i][k] for k in range(4)] for i in range(agents)]
+
+    def work():
+        pull(y, state["ty"])
+        pull(z, state["tz"])
+        dy, dz = [], []
+        for i in range(agents):
+            x, label, train = data[rows[i]], labels[rows[i]], rows[i, BATCH:]
+            weight = torch.sigmoid(psi[train])
+            py, pz = list(y[i].parameters()), list(z[i].parameters())
+            ly = F.cross_entropy(y[i](x), label, reduction="none")
+            lz = F.cross_entropy(z[i](x[BATCH:]), label[BATCH:], reduction="none")
+            norm = lambda ps: 0.5 * REGULARISATION * sum((p * p).sum() for p in ps)
+            fy = ly[:BATCH].mean() + PENALTY * ((weight * ly[BATCH:]).mean() + norm(py))
+            fz = PENALTY * ((weight * lz).mean() + norm(pz))
+            dy.append(torch.autograd.grad(fy, py))
+            dz.append(torch.autograd.grad(fz, pz))
+            with torch.no_grad():
+                psi[train] -= STEP_X * PENALTY / BATCH * weight * (1 - weight) * (ly[BATCH:] - lz)
+        state["ty"] = push(state["ty"], dy, state["dy"])
+        state["tz"] = push(state["tz"], dz, state["dz"])
+        state["dy"], state["dz"] = dy, dz
+
+    return work
+
+
+def mlp_batched(agents, device):
+    """All agents in one tensor, torch.bmm, static buffers: can be captured in a CUDA graph."""
+    make = lambda scale: [torch.randn(agents, *shape, device=device) * scale for shape in SHAPES]
+    v = [p.requires_grad_() for p in make(0.03) + make(0.03)]
+    t, d = make(0) + make(0), make(0) + make(0)
+    data, labels, rows = samples(agents, device)
+    psi, mixing = torch.zeros(len(data), device=device), ring(agents, device)
+    forward = lambda p, x: torch.baddbmm(p[3], torch.relu(torch.baddbmm(p[1], x, p[0])), p[2])
+    entropy = lambda out, label: F.cross_entropy(out.reshape(-1, CLASSES), label.reshape(-1), reduction="none").view(label.shape)
+
+    def work():
+        with torch.no_grad():
+            for a, b in zip(v, t):
+                a.copy_(torch.addmm(b.view(agents, -1), mixing, a.view(agents, -1), beta=-STEP).view_as(a))
+        x, label, train = data[rows.view(-1)].view(agents, 2 * BATCH, INPUTS), labels[rows], rows[:, BATCH:]
+        weight = torch.sigmoid(psi[train])
+        ly, lz = entropy(forward(v[:4], x), label), entropy(forward(v[4:], x[:, BATCH:]), label[:, BATCH:])
+        total = ly[:, :BATCH].sum() / BATCH + PENALTY * (weight * (ly[:, BATCH:] + lz)).sum() / BATCH
+        gradient = torch.autograd.grad(total, v)
+        with torch.no_grad():
+            for p, b, g, last in zip(v, t, gradient, d):
+                g = g.add(p, alpha=PENALTY * REGULARISATION)
+                b.copy_((mixing @ b.view(agents, -1)).view_as(b).add_(g).sub_(last))
+                last.copy_(g)
+            psi[train] -= STEP_X * PENALTY / BATCH * weight * (1 - weight) * (ly[:, BATCH:] - lz)
+
+    return work
+
+
+def captured(work):
+    """`work` as a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    # The graph holds addresses only: `work` must outlive it, or its tensors are given to somebody else.
+    return lambda keep=work: graph.replay()
+
+
+def bert_loop(agents, precision):
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(num_labels=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    models = [BertForSequenceClassification(config).cuda().train() for _ in range(agents)]
+    ids = torch.randint(0, VOCABULARY, (agents, TEXTS, SEQUENCE), device="cuda")
+    labels = torch.randint(0, 2, (agents, TEXTS), device="cuda")
+    mask = torch.ones(TEXTS, SEQUENCE, dtype=torch.long, device="cuda")
+
+    def work():
+        for i, model in enumerate(models):
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "bf16"):
+                loss = model(input_ids=ids[i], attention_mask=mask, labels=labels[i]).loss
+            torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+
+    return work
+
+
+def bert_batched(agents, precision, compiles):
+    kind = torch.bfloat16 if precision == "bf16" else torch.float32
+    make = lambda *shape: (torch.randn(agents, *shape, device="cuda") * 0.02).requires_grad_()
+    ones = lambda *shape: torch.ones(agents, *shape, device="cuda").requires_grad_()
+    w = dict(words=make(VOCABULARY, WIDTH), positions=make(512, WIDTH), types=make(2, WIDTH), g=ones(1, WIDTH), b=make(1, WIDTH))
+    w |= dict(pool=make(WIDTH, WIDTH), pool_b=make(1, WIDTH), head=make(WIDTH, 2), head_b=make(1, 2))
+    names = ["qkv", "bqkv", "o", "bo", "g1", "e1", "w1", "b1", "w2", "b2", "g2", "e2"]
+    for i in range(LAYERS):
+        tensors = [make(WIDTH, 3 * WIDTH), make(1, 3 * WIDTH), make(WIDTH, WIDTH), make(1, WIDTH), ones(1, WIDTH), make(1, WIDTH)]
+        tensors += [make(WIDTH, INNER), make(1, INNER), make(INNER, WIDTH), make(1, WIDTH), ones(1, WIDTH), make(1, WIDTH)]
+        w |= {f"{i}.{name}": tensor for name, tensor in zip(names, tensors)}
+    ids = torch.randint(0, VOCABULARY, (agents, TEXTS * SEQUENCE), device="cuda")
+    labels = torch.randint(0, 2, (agents, TEXTS), device="cuda")
+    offset = (torch.arange(agents, device="cuda") * VOCABULARY)[:, None]
+    norm = lambda x, g, b: F.layer_norm(x.float(), (WIDTH,), eps=1e-12) * g + b
+    linear = lambda x, m, b: torch.baddbmm(b.to(kind), x.to(kind), m.to(kind))
+
+    def layer(x, qkv, bqkv, o, bo, g1, e1, w1, b1, w2, b2, g2, e2):
+        q = linear(x, qkv, bqkv).view(agents * TEXTS, SEQUENCE, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        a = F.scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(agents, TEXTS * SEQUENCE, WIDTH)
+        x = norm(x + linear(a, o, bo), g1, e1)
+        return norm(x + linear(F.gelu(linear(x, w1, b1)), w2, b2), g2, e2)
+
+    if compiles:
+        layer = torch.compile(layer, dynamic=False)
+
+    def work():
+        x = F.embedding((ids + offset).reshape(-1), w["words"].view(agents * VOCABULARY, WIDTH)).view(agents, TEXTS, SEQUENCE, WIDTH)
+        x = x + w["positions"][:, None, :SEQUENCE] + w["types"][:, None, :1]
+        x = norm(x.view(agents, TEXTS * SEQUENCE, WIDTH), w["g"], w["b"])
+        for i in range(LAYERS):
+            x = layer(x, *[w[f"{i}.{name}"] for name in names])
+        p = torch.tanh(linear(x.view(agents, TEXTS, SEQUENCE, WIDTH)[:, :, 0], w["pool"], w["pool_b"]))
+        out = linear(p, w["head"], w["head_b"]).float()
+        loss = F.cross_entropy(out.reshape(-1, 2), labels.reshape(-1), reduction="sum") / TEXTS
+        torch.autograd.grad(loss, list(w.values()))
+
+    return work
+
+
+def mixing(agents, words, compiles):
+    weights = ring(agents, "cuda")
+    v, t, d, last = (torch.rand(agents, words, device="cuda") for _ in range(4))
+    pull, push = (lambda a, v, t: a @ v - STEP * t), (lambda a, t, d, last: a @ t + d - last)
+    if compiles:
+        pull, push = torch.compile(pull), torch.compile(push)
+    return lambda: (pull(weights, v, t), push(weights, t, d, last))
+
+
+def engine(program, job, device, precision, agents, rounds):
+    """Milliseconds of the first number the batched engine prints: without choosing new samples, as PyTorch here."""
+    flags = ["--device", device, "--agents", str(agents), "--rounds", str(rounds)] + (["--precision", precision] if device == "cuda" else [])
+    out = subprocess.run([program, "bench", "large", job, *flags], capture_output=True, text=True, check=True).stdout
+    print(out.strip(), flush=True)
+    return float(re.search(r" ms=([0-9.]+)", out)[1])
+
+
+def table(title, ours, theirs):
+    print(f"\n{title}\n| who | ms, median of turns | times the batched engine |\n|---|---|---|")
+    mine = statistics.median(ours)
+    print(f"| fabswarm | {mine:.3f} | 1.00 |")
+    for name, times in theirs.items():
+        print(f"| PyTorch {torch.__version__}, {name} | {statistics.median(times):.3f} | {statistics.median(times) / mine:.2f} |", flush=True)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("engine")
+    arguments.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    arguments.add_argument("--jobs", default="mlp")
+    arguments.add_argument("--agents", type=int, default=10)
+    arguments.add_argument("--turns", type=int, default=5)
+    given = arguments.parse_args()
+    agents, device = given.agents, given.device
+    jobs = given.jobs.split(",")
+    if "mlp" in jobs:
+        for precision in ["cpu"] if device == "cpu" else ["tf32", "f32"]:
+            torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+            forms = {"loop over agents": mlp_loop(agents, device), "batched": mlp_batched(agents, device)}
+            if device == "cuda":
+                forms["batched, CUDA graph"] = captured(mlp_batched(agents, device))
+            ours, theirs = [], {name: [] for name in forms}
+            for _ in range(given.turns):
+                ours.append(engine(given.engine, "mlp", device, precision, agents, 60 if device == "cpu" else 400))
+                for name, work in forms.items():
+                    theirs[name].append(milliseconds(device, work, repeats=20 if device == "cpu" or "loop" in name else 200))
+            table(f"MLP round, {agents} agents, {precision}", ours, theirs)
+    if "bert" in jobs:
+        for precision in ["tf32", "bf16"]:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            ours = [engine(given.engine, "bert", device, precision, agents, 10)]
+            theirs = {}
+            forms = {"batched": lambda: bert_batched(agents, precision, False), "batched, torch.compile": lambda: bert_batched(agents, precision, True)}
+            forms["loop over agents"] = lambda: bert_loop(agents, precision)
+            for name, make in forms.items():
+                theirs[name] = [milliseconds(device, make(), warm_up=3, repeats=8)]
+                torch.cuda.empty_cache()
+            ours.append(engine(given.engine, "bert", device, precision, agents, 10))
+            table(f"BERT-base gradient pass, {agents} agents, batch {TEXTS}, {SEQUENCE} tokens, {precision}", ours, theirs)
+    if "mixing" in jobs:
+        words = 109_489_152
+        command = [given.engine, "bench", "large", "mixing", "--device", "cuda", "--agents", str(agents), "--words", str(words)]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        print(f"\nMixing {words} words an agent\n{out.strip()}")
+        for name, compiles in [("PyTorch", False), ("torch.compile", True)]:
+            ms = milliseconds(device, mixing(agents, words, compiles), repeats=10)
+            print(f"{name}: {7 * agents * words * 4 / ms / 1e9:.2f} TB/s of the bytes a fused kernel moves")
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

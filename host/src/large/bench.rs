@@ -1,0 +1,228 @@
+//! What a round, a gradient and a mixing step cost, on synthetic data. `benches/peers/torch_fab.py` does the same work in
+//! PyTorch and puts the two side by side.
+
+use std::time::Instant;
+
+use crate::large::device::cuda::Cuda;
+use crate::large::device::{Device, Gradient, Packed, Result, Schedule};
+use crate::large::fab::{Config, Draw, Exchange, Fab, Task};
+use crate::large::mixing::Mixing;
+use crate::large::models::Model;
+use crate::large::plan::Plan;
+use crate::large::real::Real;
+use crate::large::synthetic;
+
+/// Rounds before timing starts: lazy loading, recording, caches.
+const WARM_UP: usize = 6;
+
+/// One measured number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    pub job: &'static str,
+    pub agents: usize,
+    pub milliseconds: f64,
+    /// Matrix products only.
+    pub tera_flops_per_second: f64,
+    /// Memory taken, and what was planned.
+    pub bytes: Option<(u64, u64)>,
+}
+
+impl std::fmt::Display for Measured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "job={} agents={} ms={:.4} tflops={:.3}",
+            self.job, self.agents, self.milliseconds, self.tera_flops_per_second
+        )?;
+        if let Some((taken, planned)) = self.bytes {
+            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            write!(f, " taken_gib={:.2} planned_gib={:.2}", gib(taken), gib(planned))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a benchmark round does: hyper-cleaning with the paper's constants.
+fn config(agents: usize, batch: usize) -> Config {
+    Config {
+        agents,
+        task: Task::Cleaning { regularisation: 0.002 },
+        penalty: 1.0,
+        normalise: false,
+        steps: [10.0, 0.03, 0.03],
+        validation_batch: batch,
+        training_batch: batch,
+        seed: 0,
+        ledger: None,
+    }
+}
+
+/// Each agent hears the one before and the one after.
+fn ring(agents: usize) -> (Mixing, Mixing) {
+    let heard: Vec<Vec<usize>> = (0..agents)
+        .map(|agent| {
+            let mut senders = vec![(agent + 1) % agents, (agent + agents - 1) % agents];
+            senders.sort_unstable();
+            senders.dedup();
+            senders.retain(|&sender| sender != agent);
+            senders
+        })
+        .collect();
+    Mixing::uniform(&heard)
+}
+
+/// Whole FAB rounds; `chooses` them new samples and weights each, or repeats the same.
+///
+/// # Errors
+/// When the device fails.
+pub fn round<D: Device>(
+    device: D,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    rounds: usize,
+    chooses: bool,
+) -> Result<Measured> {
+    let config = config(agents, batch);
+    let free = device.free_bytes();
+    let samples = agents * 2 * batch;
+    let plan = Plan::new(&device, model, &config, samples);
+    let data = synthetic::dataset(&device, model, samples)?;
+    let start: Vec<D::Scalar> = model.program(1).layout.start(1);
+    let program = model.program(batch);
+    let mut swarm = Fab::new(device, model, config, data, &start)?;
+    let draw = Draw {
+        validation: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect())
+            .collect(),
+        training: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + batch + i) as u32).collect())
+            .collect(),
+    };
+    let (pull, push) = ring(agents);
+    let exchange = Exchange::Weights { pull: &pull, push: &push };
+    swarm.begin(&draw)?;
+    let one = |swarm: &mut Fab<D>| if chooses { swarm.round(&exchange, &draw) } else { swarm.repeat() };
+    swarm.round(&exchange, &draw)?;
+    for _ in 0..WARM_UP {
+        one(&mut swarm)?;
+    }
+    swarm.device().wait()?;
+    let before = Instant::now();
+    for _ in 0..rounds {
+        one(&mut swarm)?;
+    }
+    swarm.device().wait()?;
+    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / rounds as f64;
+    let taken = free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after));
+    Ok(Measured {
+        job: if chooses { "round" } else { "repeated-round" },
+        agents,
+        milliseconds,
+        // y sees both batches, z one.
+        tera_flops_per_second: 3.0 * agents as f64 * program.matrix_flops() / milliseconds / 1e9,
+        bytes: taken.map(|taken| (taken, plan.total())),
+    })
+}
+
+/// One forward and backward pass of all agents.
+///
+/// # Errors
+/// When the device fails.
+pub fn gradient<D: Device>(
+    mut device: D,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    repeats: usize,
+) -> Result<Measured> {
+    let program = model.program(batch);
+    let packed = Packed { groups: 1, agents, stride: program.layout.stride() };
+    let data = synthetic::dataset(&device, model, agents * batch)?;
+    let start: Vec<D::Scalar> = program.layout.start(1);
+    let mut parameters = device.decisions(packed.words())?;
+    for agent in 0..agents {
+        device.write(&mut parameters, agent * packed.stride, &start)?;
+    }
+    let mut gradient = device.reals(packed.words())?;
+    let mut pass = device.pass(&program, agents)?;
+    let mut schedule = Schedule {
+        samples: batch,
+        rows: device.indices(agents * batch)?,
+        weights: device.reals(agents * batch)?,
+        moment: device.indices(3)?,
+    };
+    device.write_indices(&mut schedule.rows, &(0..(agents * batch) as u32).collect::<Vec<_>>())?;
+    device.write(&mut schedule.weights, 0, &vec![D::Scalar::from_f64(1.0 / batch as f64); agents * batch])?;
+    let mut one = |device: &mut D| {
+        device.replay(0, |device| {
+            device.load(&mut pass, &data, &schedule, 0, None)?;
+            device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &schedule)
+        })
+    };
+    for _ in 0..WARM_UP {
+        one(&mut device)?;
+    }
+    device.wait()?;
+    let before = Instant::now();
+    for _ in 0..repeats {
+        one(&mut device)?;
+    }
+    device.wait()?;
+    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / repeats as f64;
+    let tera_flops_per_second = agents as f64 * program.matrix_flops() / milliseconds / 1e9;
+    Ok(Measured { job: "gradient", agents, milliseconds, tera_flops_per_second, bytes: None })
+}
+
+/// Bytes a second of a device copy, of a pull and of a push with and without a regulariser.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bandwidths {
+    pub copy: f64,
+    pub pull: f64,
+    pub push: f64,
+    pub push_with_regulariser: f64,
+}
+
+/// Mixing `words` words an agent, counting each word read and each word written once.
+///
+/// # Errors
+/// When the GPU fails.
+pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidths> {
+    const REPEATS: usize = 20;
+    let packed = Packed { groups: 1, agents, stride: words.next_multiple_of(64) };
+    let (pull, push) = ring(agents);
+    let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
+    device.write_mixing(&mut pull_weights, &pull)?;
+    device.write_mixing(&mut push_weights, &push)?;
+    let noise: Vec<f32> = synthetic::words(1, 1 << 16).into_iter().map(|word| word as f32).collect();
+    let filled = || {
+        let mut reals = device.reals(packed.words())?;
+        for offset in (0..packed.words()).step_by(noise.len()) {
+            device.write(&mut reals, offset, &noise[..noise.len().min(packed.words() - offset)])?;
+        }
+        Ok(reals)
+    };
+    let (mut v, mut t, mut fresh, last, strengths) =
+        (filled()?, filled()?, filled()?, filled()?, device.reals(agents)?);
+    let rate = |streams: usize, work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        work()?;
+        let milliseconds = device.time(|| (0..REPEATS).try_for_each(|_| work()))? / REPEATS as f64;
+        Ok((streams * packed.words() * 4) as f64 / milliseconds * 1e3)
+    };
+    Ok(Bandwidths {
+        copy: rate(2, &mut || device.copy(&last, &mut fresh))?,
+        pull: rate(3, &mut || device.pull(&mut v, &t, packed, &pull_weights, [1e-3; 2]))?,
+        push: rate(4, &mut || {
+            device.track(
+                &mut t,
+                Gradient { fresh: &mut fresh, last: &last, regulariser: None },
+                packed,
+                &push_weights,
+            )
+        })?,
+        push_with_regulariser: rate(6, &mut || {
+            let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
+            device.track(&mut t, gradient, packed, &push_weights)
+        })?,
+    })
+}

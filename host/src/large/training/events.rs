@@ -1,0 +1,119 @@
+//! Scalars as TensorBoard event files: length-delimited protocol-buffer records with checksums.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An event file that grows with the run.
+#[derive(Debug)]
+pub struct Events {
+    file: File,
+}
+
+impl Events {
+    /// Makes the event file of a run folder.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        // TensorBoard orders files of a folder by the seconds in their names.
+        let name = format!("events.out.tfevents.{:010}.fabswarm", wall_time() as u64);
+        let mut events = Events { file: File::create(folder.join(name))? };
+        let mut version = Vec::new();
+        put_double(&mut version, 1, wall_time());
+        put_bytes(&mut version, 3, b"brain.Event:2");
+        events.put(&version)?;
+        Ok(events)
+    }
+
+    /// Adds the value of each tag at `step`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn scalars(&mut self, step: u32, scalars: &[(&str, f64)]) -> io::Result<()> {
+        let mut summary = Vec::new();
+        for (tag, value) in scalars {
+            let mut entry = Vec::new();
+            put_bytes(&mut entry, 1, tag.as_bytes());
+            // Field 2, four bytes.
+            entry.push(2 << 3 | 5);
+            entry.extend_from_slice(&(*value as f32).to_le_bytes());
+            put_bytes(&mut summary, 1, &entry);
+        }
+        let mut event = Vec::new();
+        put_double(&mut event, 1, wall_time());
+        event.push(2 << 3);
+        put_varint(&mut event, u64::from(step));
+        put_bytes(&mut event, 5, &summary);
+        self.put(&event)
+    }
+
+    fn put(&mut self, record: &[u8]) -> io::Result<()> {
+        let length = (record.len() as u64).to_le_bytes();
+        self.file.write_all(&length)?;
+        self.file.write_all(&masked_checksum(&length).to_le_bytes())?;
+        self.file.write_all(record)?;
+        self.file.write_all(&masked_checksum(record).to_le_bytes())?;
+        self.file.flush()
+    }
+}
+
+fn wall_time() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+fn put_double(to: &mut Vec<u8>, field: u8, value: f64) {
+    to.push(field << 3 | 1);
+    to.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_bytes(to: &mut Vec<u8>, field: u8, bytes: &[u8]) {
+    to.push(field << 3 | 2);
+    put_varint(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+fn put_varint(to: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        to.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
+}
+
+/// CRC-32C, rotated and shifted as the format asks, so that a checksum of checksums is no checksum.
+fn masked_checksum(bytes: &[u8]) -> u32 {
+    let mut crc = !0_u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_is_crc32c() {
+        // The check value of CRC-32C is e3069283 for "123456789".
+        assert_eq!(masked_checksum(b"123456789"), 0xe306_9283_u32.rotate_right(15).wrapping_add(0xa282_ead8));
+    }
+
+    #[test]
+    fn records_are_delimited_and_carry_tags() {
+        let folder = tempfile::tempdir().unwrap();
+        Events::new(folder.path()).unwrap().scalars(300, &[("test/accuracy", 0.5)]).unwrap();
+        let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let bytes = std::fs::read(path).unwrap();
+        let first = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let second = u64::from_le_bytes(bytes[16 + first..24 + first].try_into().unwrap()) as usize;
+        assert_eq!(bytes.len(), 32 + first + second);
+        assert!(bytes.windows(13).any(|window| window == b"test/accuracy"));
+        assert!(bytes.windows(4).any(|window| window == 0.5_f32.to_le_bytes()));
+    }
+}
