@@ -34,7 +34,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     packet::{Boot, Packet},
     provisioning::Page,
-    wire,
+    wire::{self, seal::Sealer},
 };
 use health::Health;
 use link::{Inbox, Link, Mailbox, Outbox};
@@ -93,18 +93,11 @@ pub struct Parts<'a, L, F, H> {
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
     let Parts { board, page: bytes, memory, mut link, mut storage, mut health } = parts;
     let Memory { peers, incoming, outgoing } = memory;
-    let page = match Page::read(bytes, board) {
-        Ok(page) => page,
-        Err(error) => complain(board, error, &mut link, &mut health).await,
-    };
     let mut place = None;
-    let agent = match Speaker::make(&mut place, &page, &mut storage, peers) {
-        Ok(agent) => agent,
+    let (page, agent) = match awake(bytes, board, &mut storage, peers, &mut place) {
+        Ok(awake) => awake,
         Err(error) => complain(board, error, &mut link, &mut health).await,
     };
-    if let Err(error) = agent.restore(&mut storage) {
-        complain(board, error, &mut link, &mut health).await;
-    }
     let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
     let (to_agent, inbox) = incoming.split();
     let (outbox, from_agent) = outgoing.split();
@@ -118,6 +111,21 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
         Outbox::new(outbox),
     );
     join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
+}
+
+/// Finds out who the board is, and puts its agent into `place`.
+fn awake<'a, 'p, F: NorFlash>(
+    bytes: &'a [u8],
+    board: &str,
+    storage: &mut Storage<F>,
+    peers: &'a mut Peers,
+    place: &'p mut Option<Speaker<'a>>,
+) -> Result<(Page<'a>, &'p mut Speaker<'a>), provisioning::Error> {
+    let page = Page::read(bytes, board)?;
+    let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
+    let agent = Speaker::make(place, &page, sealer, peers)?;
+    agent.restore(storage)?;
+    Ok((page, agent))
 }
 
 /// Says again and again what is wrong with the board's page.

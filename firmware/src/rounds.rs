@@ -65,7 +65,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         while self.agent.round() < self.page.rounds {
             round_ends = match self.page.pace {
                 Pace::Air => Instant::MAX,
-                Pace::Deadline { us } => Instant::now() + Duration::from_micros(us.into()),
+                Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
                 // From the end of the round before: a late round does not shift the others.
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
@@ -118,12 +118,15 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Hears what comes until the round is over.
     async fn hear_until(&mut self, deadline: Instant) {
-        let ends_when_complete = matches!(self.page.pace, Pace::Deadline { .. });
-        while !(ends_when_complete && self.agent.is_complete(&self.page.schedule)) {
+        let schedule = match &self.page.pace {
+            Pace::Deadline { schedule, .. } => Some(schedule),
+            Pace::Air | Pace::Period { .. } => None,
+        };
+        while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
             match self.next_event(deadline).await {
                 Event::Over => return,
                 Event::Late => {
-                    self.telemetry.late += u32::from(ends_when_complete);
+                    self.telemetry.late += u32::from(schedule.is_some());
                     return;
                 }
                 Event::Start(air_round) => {

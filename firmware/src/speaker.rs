@@ -5,7 +5,7 @@
 
 use crate::{
     MEMBERS, WORDS,
-    sizes::{FRAME, STATE},
+    sizes::{FRAME, PEERS, STATE},
     storage::Storage,
 };
 use embedded_storage::nor_flash::NorFlash;
@@ -19,12 +19,13 @@ use fabswarm_shared::{
 };
 
 /// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
-pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, MEMBERS>;
+pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
 
 /// An agent that speaks in the name of a board.
 pub(crate) struct Speaker<'a> {
     agent: Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>,
-    key: Key,
+    /// `None` where the swarm speaks in the clear.
+    key: Option<Key>,
     sealer: Sealer,
     opener: Opener<MEMBERS>,
 }
@@ -32,22 +33,18 @@ pub(crate) struct Speaker<'a> {
 impl<'a> Speaker<'a> {
     /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
     #[inline(never)]
-    pub(crate) fn make<'p, F: NorFlash>(
+    pub(crate) fn make<'p>(
         place: &'p mut Option<Self>,
         page: &Page<'a>,
-        storage: &mut Storage<F>,
+        sealer: Sealer,
         peers: &'a mut Peers,
     ) -> Result<&'p mut Self, Error> {
-        let sealer = Sealer::start(page.agent.id, storage).map_err(|error| {
-            error!("nothing can be sealed: {}", error);
-            Error::Storage
-        })?;
         let boot = sealer.boot().saturating_add(1);
         let agent = match Agent::new(Config { boot, ..page.agent }, page.problem, page.start, peers) {
             Ok(agent) => agent,
             Err(error) => return Err(refuse(error)),
         };
-        let (key, opener) = (Key::new(&page.key), Opener::new());
+        let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
         Ok(place.insert(Self { agent, key, sealer, opener }))
     }
 
@@ -74,20 +71,27 @@ impl<'a> Speaker<'a> {
     /// Writes the next frame of this round to the start of `out`, sealed, if there is one.
     #[inline(never)]
     pub(crate) fn poll_frame(&mut self, out: &mut [u8]) -> Option<usize> {
-        let mut frame = [0; FRAME];
         // What cannot be written is as good as lost: buffers were made for the longest frame.
+        let Some(key) = &self.key else {
+            return self.agent.poll_frame(out).ok().flatten();
+        };
+        let mut frame = [0; FRAME];
         let length = self.agent.poll_frame(&mut frame).ok().flatten()?;
-        self.sealer.seal(&self.key, &frame[..length], out).ok()
+        self.sealer.seal(key, &frame[..length], out).ok()
     }
 
-    /// Hears a sealed frame; `false` where it was not taken.
+    /// Hears a frame as it came; `false` where it was not taken.
     #[inline(never)]
-    pub(crate) fn receive(&mut self, sealed: &[u8]) -> bool {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         let mut frame = [0; FRAME];
-        match self.opener.open(&self.key, sealed, &mut frame) {
-            Ok(opened) => !matches!(self.agent.receive(opened.frame), Received::Refused(_)),
-            Err(_) => false,
-        }
+        let frame = match &self.key {
+            None => bytes,
+            Some(key) => match self.opener.open(key, bytes, &mut frame) {
+                Ok(opened) => opened.frame,
+                Err(_) => return false,
+            },
+        };
+        !matches!(self.agent.receive(frame), Received::Refused(_))
     }
 
     /// Whether every sender of the schedule was heard in this round.

@@ -11,10 +11,8 @@
 //!     │ telemetry of round k, frames of k+1 ─▶ │  the shadow's digest must be the same
 //! ```
 
-mod air;
 mod board;
 mod cable;
-mod crew;
 mod error;
 mod flash;
 mod image;
@@ -23,16 +21,19 @@ mod native;
 mod placement;
 mod process;
 mod qemu;
-mod twin;
+mod remote;
 
-pub use air::{Air, LossyLinks};
 pub use board::Heard;
-pub use crew::{Crew, Plan};
 pub use error::Error;
 pub use placement::{Placement, PlacementError, Seat};
 
+use crate::swarm::{AgentSetup, DigestCounts};
+use crate::task::Task;
 use board::{Board, Place};
-use fabswarm_shared::{packet::Packet, provisioning::Page};
+use fabswarm_shared::agent::Config;
+use fabswarm_shared::packet::Packet;
+use fabswarm_shared::problem::Problem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
 use log::Words;
 use mio::{Events, Poll};
 use std::{
@@ -104,11 +105,40 @@ pub struct Boards {
     poll: Poll,
     events: Events,
     warnings: Vec<String>,
+    digests: DigestCounts,
     /// Sockets, flash and logs; removed with the boards.
     folder: TempDir,
 }
 
 impl Boards {
+    /// Writes a page for each agent of `task` that sits on a board, and starts those boards.
+    ///
+    /// # Errors
+    /// Where the task or the swarm is too large for boards, or a board does not start.
+    pub fn of(task: &Task<f32>, setup: &AgentSetup, seats: &[Seat], rounds: u32) -> Result<Self, Error> {
+        let (agents, words) = (seats.len(), task.shape().words());
+        if words.max(task.problem(0).scratch_words()) > BOARD_WORDS || agents > BOARD_MEMBERS_LARGE {
+            return Err(Error::TooLarge { words, agents });
+        }
+        let mut start = vec![0.0; words];
+        task.start(&mut start);
+        let page = |agent: usize, kind: Kind| Page {
+            board: kind.board(),
+            key: setup.key,
+            agent: Config { id: agent as u16, ..setup.config },
+            pace: Pace::Air,
+            rounds,
+            saves_state: true,
+            start: &start,
+            problem: task.problem(agent),
+        };
+        let pages = seats.iter().enumerate().filter_map(|(agent, seat)| match seat {
+            Seat::InProcess => None,
+            Seat::Board(kind) => Some((*kind, page(agent, *kind))),
+        });
+        Self::start(&pages.collect::<Vec<_>>())
+    }
+
     /// Starts a board for each page and begins round 0 on all of them.
     ///
     /// # Errors
@@ -133,7 +163,15 @@ impl Boards {
             boards.push(Board::start(place, &programs[program], page, &poll)?);
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
-        let mut boards = Self { boards, programs, poll, events, warnings: Vec::new(), folder };
+        let mut boards = Self {
+            boards,
+            programs,
+            poll,
+            events,
+            warnings: Vec::new(),
+            digests: DigestCounts::default(),
+            folder,
+        };
         boards.begin_round()?;
         Ok(boards)
     }
@@ -181,36 +219,15 @@ impl Boards {
         self.find(agent).and_then(Board::heard)
     }
 
-    /// Kills the board of `agent`, as a flat battery would.
-    pub fn kill(&mut self, agent: u16) {
-        if let Some(board) = self.find_mut(agent) {
-            board.kill();
-        }
-    }
-
-    /// Starts a killed board again, to join in `air_round` with what it had stored or without.
+    /// Starts a killed board again, to join in `air_round` with the state it had stored or without.
     ///
     /// # Errors
     /// Whatever keeps it from starting.
-    pub fn restart(&mut self, agent: u16, air_round: u32, storage_is_lost: bool) -> Result<(), Error> {
+    pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
         if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
-            board.restart(&self.programs[board.program()], air_round, storage_is_lost)?;
+            board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
         }
         Ok(())
-    }
-
-    /// Stops the board of `agent` where it is.
-    pub fn freeze(&mut self, agent: u16) {
-        if let Some(board) = self.find_mut(agent) {
-            board.freeze();
-        }
-    }
-
-    /// Lets a frozen board go on, to join in `air_round`.
-    pub fn thaw(&mut self, agent: u16, air_round: u32) {
-        if let Some(board) = self.find_mut(agent) {
-            board.thaw(air_round);
-        }
     }
 
     /// What boards logged at warning level since the last call, each with its agent.

@@ -56,6 +56,7 @@ pub struct Swarm {
     pub agents: usize,
     pub rounds: u64,
     pub precision: Precision,
+    pub boards: String,
     pub mode: Mode,
     pub clock_spread: f64,
 }

@@ -3,6 +3,8 @@
 use crate::air::Air;
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
+use std::io;
+use std::path::Path;
 
 mod agents;
 mod exact;
@@ -11,7 +13,7 @@ mod measure;
 mod plain;
 mod unguarded;
 
-pub use agents::{AgentSetup, AgentSwarm};
+pub use agents::{AgentSetup, AgentSwarm, DigestCounts, Remote};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::Links;
 pub use measure::{Metrics, Ruler, States};
@@ -23,8 +25,8 @@ pub trait Swarm {
     /// Takes every agent through one round.
     ///
     /// # Errors
-    /// When an agent's state is no longer finite.
-    fn step(&mut self) -> Result<(), Diverged>;
+    /// When an agent's state is no longer finite, or a board is lost.
+    fn step(&mut self) -> Result<(), Halt>;
     /// What the present state is worth.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.
@@ -36,6 +38,21 @@ pub trait Swarm {
     /// The air it speaks through, if it speaks.
     fn air(&self) -> Option<&Air> {
         None
+    }
+    /// How often boards were compared with their shadows so far.
+    fn digests(&self) -> DigestCounts {
+        DigestCounts::default()
+    }
+    /// What boards logged as warnings or errors since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Copies the logs of boards into a folder, which is made if there are any.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn keep_logs(&mut self, _folder: &Path) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -55,6 +72,17 @@ impl FrameCounts {
         let counters = air.counters();
         Self { sent: counters.frames, lost: counters.lost.total(), refused: counters.refused() }
     }
+}
+
+/// What ends a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// A state is no longer finite.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+    /// A board is lost, or is not what its shadow is.
+    #[error(transparent)]
+    Boards(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A state that is no longer finite.

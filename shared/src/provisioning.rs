@@ -97,14 +97,16 @@ pub enum Error {
 pub struct BufferTooSmall;
 
 /// Who ends a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Pace {
     /// The host, which plays the air and knows what is still on its way.
     Air,
-    /// The agent itself: when all expected frames came, at the latest after this time.
+    /// The agent itself: when it heard everybody it should hear, at the latest after this time.
     Deadline {
         /// Longest round.
         us: u32,
+        /// Who should hear whom.
+        schedule: Graph,
     },
     /// The agent's own clock, with the newest of what it heard.
     Period {
@@ -118,12 +120,10 @@ pub enum Pace {
 pub struct Page<'a> {
     /// The kind of board it is written for: the name in its `board.toml`.
     pub board: &'a str,
-    /// The swarm's key.
-    pub key: [u8; KEY_BYTES],
+    /// The swarm's key, where its frames are sealed.
+    pub key: Option<[u8; KEY_BYTES]>,
     /// Identity, swarm and steps. The board itself counts its boots.
     pub agent: agent::Config,
-    /// Who should hear whom, so that an agent that ends its own rounds knows whom to wait for.
-    pub schedule: Graph,
     /// Who ends a round.
     pub pace: Pace,
     /// Rounds to run, then silence.
@@ -141,9 +141,8 @@ pub struct Page<'a> {
 struct Body<'a> {
     schema: u32,
     board: &'a str,
-    key: [u8; KEY_BYTES],
+    key: Option<[u8; KEY_BYTES]>,
     agent: agent::Config,
-    schedule: Graph,
     pace: Pace,
     rounds: u32,
     saves_state: bool,
@@ -172,7 +171,6 @@ impl<'a> Page<'a> {
             board: body.board,
             key: body.key,
             agent: body.agent,
-            schedule: body.schedule,
             pace: body.pace,
             rounds: body.rounds,
             saves_state: body.saves_state,
@@ -198,7 +196,6 @@ impl<'a> Page<'a> {
             board: self.board,
             key: self.key,
             agent: self.agent,
-            schedule: self.schedule,
             pace: self.pace,
             rounds: self.rounds,
             saves_state: self.saves_state,

@@ -40,7 +40,7 @@ pub(super) struct Place<'a> {
 /// What the host waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing: the board is killed or frozen.
+    /// Nothing: the board is killed.
     Down,
     /// A word of the board, to be told to begin this round.
     Booting { air_round: u32 },
@@ -111,11 +111,11 @@ impl Board {
         &mut self,
         program: &Program,
         air_round: u32,
-        storage_is_lost: bool,
+        keeps_memory: bool,
     ) -> Result<(), Error> {
         self.kill();
-        if storage_is_lost {
-            self.flash.erase_storage()?;
+        if !keeps_memory {
+            self.flash.forget_state()?;
         }
         let log = self.socket.with_extension("defmt");
         let messages = self.process.messages_file().to_owned();
@@ -131,18 +131,6 @@ impl Board {
         self.process.kill();
         self.cable = None;
         self.go_down();
-    }
-
-    pub(super) fn freeze(&mut self) {
-        self.process.freeze();
-        self.go_down();
-    }
-
-    /// Lets a frozen board go on, to join in `air_round`.
-    pub(super) fn thaw(&mut self, air_round: u32) {
-        self.process.thaw();
-        self.phase = Phase::Starting { air_round };
-        self.push(&Packet::Start { air_round });
     }
 
     fn go_down(&mut self) {
@@ -257,7 +245,9 @@ impl Board {
             (Ok(Packet::Ready { air_round }), Phase::Starting { air_round: begun }) if air_round == begun => {
                 self.phase = Phase::Running { air_round };
             }
-            (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { air_round }) if telemetry.air_round == air_round => {
+            (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { air_round })
+                if telemetry.air_round == air_round =>
+            {
                 self.heard = Some(Heard { telemetry, x: x.iter().collect() });
                 self.frames.clear();
                 self.phase = Phase::Starting { air_round: air_round + 1 };

@@ -1,7 +1,7 @@
 //! Why boards could not be attached, or had to be given up.
 
-use fabswarm_shared::{agent, provisioning};
 use crate::swarm::Halt;
+use fabswarm_shared::provisioning;
 use std::{io, path::PathBuf, time::Duration};
 
 /// What went wrong with the boards of a swarm, and what to do about it.
@@ -121,7 +121,8 @@ pub enum Error {
     #[error(
         "the task takes {words} words and the swarm {agents} agents, and boards are built for {} and {}: \
          choose a smaller task, or boards = \"in-process\"",
-        provisioning::BOARD_WORDS, provisioning::BOARD_MEMBERS_LARGE
+        provisioning::BOARD_WORDS,
+        provisioning::BOARD_MEMBERS_LARGE
     )]
     TooLarge {
         /// Words of the task's decision.
@@ -129,9 +130,6 @@ pub enum Error {
         /// Agents of the swarm.
         agents: usize,
     },
-    /// An agent cannot be made.
-    #[error("an agent cannot be made: {0}")]
-    Agent(#[source] agent::Error),
     /// A board's state is not its shadow's.
     #[error(
         "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of \

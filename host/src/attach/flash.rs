@@ -11,6 +11,9 @@ use std::{
 /// The emulated machine maps all of its PSRAM to the file and takes no other size.
 const FLASH_BYTES: u64 = 16 << 20;
 
+/// The two sectors in which firmware counts its boots, in front of everything else it stores.
+const BOOTS_BYTES: u64 = 2 * 4096;
+
 /// One board's flash.
 #[derive(Debug)]
 pub(super) struct Flash {
@@ -49,11 +52,11 @@ impl Flash {
         self.page_crc
     }
 
-    /// Loses everything the board stored, and keeps the page.
-    pub(super) fn erase_storage(&self) -> Result<(), Error> {
+    /// Loses the agent's state. The page stays, and so does the count of boots: seals must never be used twice.
+    pub(super) fn forget_state(&self) -> Result<(), Error> {
         let erase = || {
             let file = File::options().write(true).open(&self.path)?;
-            file.set_len(PAGE_ROOM as u64)?;
+            file.set_len(PAGE_ROOM as u64 + BOOTS_BYTES)?;
             file.set_len(FLASH_BYTES)
         };
         erase().map_err(|source| Error::File { path: self.path.clone(), source })

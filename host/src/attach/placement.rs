@@ -26,7 +26,9 @@ pub enum PlacementError {
     #[error("`{0}` is no place for agents: use in-process, native or qemu, each with an optional `:COUNT`")]
     Unknown(String),
     /// Counts that do not add up.
-    #[error("boards = \"{boards}\" seats {seated} agents, and the swarm has {agents}: make the counts add up")]
+    #[error(
+        "boards = \"{boards}\" seats {seated} agents, and the swarm has {agents}: make the counts add up"
+    )]
     Count {
         /// The placement.
         boards: String,

@@ -4,7 +4,6 @@
 //! host itself is killed, the kernel kills the board: `setpriv` asks it to, and then becomes the program.
 
 use super::Error;
-use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::File,
     io,
@@ -58,23 +57,6 @@ impl Process {
     /// What it printed, for an error that must tell why it ended.
     pub(super) fn messages(&self) -> String {
         std::fs::read_to_string(&self.messages).unwrap_or_default().trim().to_owned()
-    }
-
-    /// Stops it where it is.
-    pub(super) fn freeze(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets a frozen process go on.
-    pub(super) fn thaw(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        // A process that is already gone needs no signal.
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, signal);
-        }
     }
 
     /// Kills it, as a flat battery would.

@@ -18,6 +18,8 @@ pub enum StoppedBecause {
     Interrupted,
     /// A state was no longer finite.
     Diverged,
+    /// A board was lost, or differed from its shadow.
+    BoardsFailed,
 }
 
 /// What the air did.
@@ -82,6 +84,10 @@ pub struct Summary {
     pub frames_lost: u64,
     /// Copies of frames that were heard and refused.
     pub frames_refused: u64,
+    /// Digests of boards that were compared with their shadows'.
+    pub digest_checks: u64,
+    /// Digests that differed.
+    pub digest_mismatches: u64,
     /// What became of every frame, by cause, where agents speak through the air.
     pub air: Option<AirReport>,
     /// Numbers that only the problem knows.

@@ -1,7 +1,7 @@
 //! What can be wrong with a recorded problem.
 
 use crate::air::masks;
-use crate::swarm::Diverged;
+use crate::swarm::Halt;
 use fabswarm_shared::graph::{Disconnected, NotStochastic};
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ pub enum Error {
     Disconnected(Disconnected),
     /// The steps are too large.
     #[error(transparent)]
-    Diverged(#[from] Diverged),
+    Halt(#[from] Halt),
 }
 
 impl From<Disconnected> for Error {

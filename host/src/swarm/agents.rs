@@ -5,10 +5,11 @@
 
 mod peers;
 mod radio;
+mod remote;
 mod share;
 
 use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, FrameCounts, Swarm};
+use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};
@@ -19,7 +20,10 @@ use fabswarm_shared::wire;
 use fabswarm_shared::wire::seal::KEY_BYTES;
 use peers::HeapPeers;
 use radio::Radio;
+pub use remote::{DigestCounts, Remote};
 use share::Share;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How a swarm of speaking agents is set up.
@@ -60,6 +64,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     posts: Vec<Post<A, WORDS>>,
     ruler: Ruler,
     buffer: Vec<u8>,
+    remote: Option<Box<dyn Remote>>,
 }
 
 impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
@@ -86,7 +91,14 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let gradients: Vec<f32> = posts.iter().flat_map(|post| post.agent.gradient()).copied().collect();
         ruler.start(&decisions, &gradients);
         let buffer = vec![0; posts.first().map_or(0, |post| post.agent.largest_frame()) + 64];
-        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, posts, ruler, buffer })
+        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, posts, ruler, buffer, remote: None })
+    }
+
+    /// The same swarm with some of its agents outside this process. Those inside become their shadows.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Box<dyn Remote>) -> Self {
+        self.remote = Some(remote);
+        self
     }
 
     /// Agents, in the order of their numbers.
@@ -121,10 +133,13 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     /// Crashes and restarts that the scenario has for this slot.
-    fn crash_and_restart(&mut self) {
+    fn crash_and_restart(&mut self) -> Result<(), Halt> {
         let crashing: Vec<_> =
             self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
         for (agent, keeps_memory) in crashing {
+            if let Some(remote) = &mut self.remote {
+                remote.kill(agent);
+            }
             let post = &mut self.posts[agent];
             let mut saved = vec![0; SAVED_BYTES + 8 * WORDS * (8 + post.agent.taken().count())];
             post.saved = match post.agent.save(&mut saved) {
@@ -135,8 +150,12 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 _ => None,
             };
         }
-        let restarting: Vec<_> = self.air.restarts(self.slot).map(|crash| crash.agent).collect();
-        for agent in restarting {
+        let restarting: Vec<_> =
+            self.air.restarts(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
+        for (agent, keeps_memory) in restarting {
+            if let Some(remote) = &mut self.remote {
+                remote.restart(agent, self.slot, keeps_memory)?;
+            }
             let post = &mut self.posts[agent];
             post.boot += 1;
             post.radio.restart();
@@ -150,6 +169,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 *post.agent = started;
             }
         }
+        Ok(())
     }
 
     fn is_running(&self, agent: usize) -> bool {
@@ -158,15 +178,25 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     fn send(&mut self, sender: usize) {
         let post = &mut self.posts[sender];
+        let remote = self.remote.as_ref().filter(|remote| remote.is_remote(sender));
         while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
-            let frame = post.radio.seal(&self.buffer[..length]);
+            // A shadow speaks as well, so that it goes the same way as its board; nobody hears it.
+            if remote.is_none() {
+                let frame = post.radio.seal(&self.buffer[..length]);
+                self.air.transmit(self.slot, sender, frame);
+            }
+        }
+        for frame in remote.into_iter().flat_map(|remote| remote.frames(sender)) {
             self.air.transmit(self.slot, sender, frame);
         }
     }
 
     fn deliver(&mut self) {
-        let posts = &mut self.posts;
+        let (posts, remote) = (&mut self.posts, &mut self.remote);
         self.air.deliver(self.slot, |receiver, _, bytes| {
+            if let Some(remote) = remote {
+                remote.deliver(receiver, bytes);
+            }
             let post = &mut posts[receiver];
             match post.radio.open(bytes) {
                 Ok(frame) => hearing(post.agent.receive(frame)),
@@ -176,11 +206,16 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         });
     }
 
-    fn end_round(&mut self, agent: usize) -> Result<(), Diverged> {
-        let report = self.posts[agent].agent.end_round();
-        report.fault.map_or(Ok(()), |fault| {
-            Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word))
-        })
+    fn end_round(&mut self, agent: usize) -> Result<(), Halt> {
+        let post = &mut self.posts[agent];
+        let report = post.agent.end_round();
+        if let Some(fault) = report.fault {
+            return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
+        }
+        match &mut self.remote {
+            Some(remote) => remote.check(agent, report.digest, &post.agent.decision()[..self.shape.x]),
+            None => Ok(()),
+        }
     }
 }
 
@@ -227,17 +262,23 @@ const fn cause(error: wire::Error) -> &'static str {
 }
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
-    fn step(&mut self) -> Result<(), Diverged> {
-        self.crash_and_restart();
+    fn step(&mut self) -> Result<(), Halt> {
+        self.crash_and_restart()?;
         let mut outcome = Ok(());
         match self.setup.config.mode {
             Mode::LockStep => {
+                if let Some(remote) = &mut self.remote {
+                    remote.begin_round()?;
+                }
                 for agent in 0..self.posts.len() {
                     if self.is_running(agent) {
                         self.send(agent);
                     }
                 }
                 self.deliver();
+                if let Some(remote) = &mut self.remote {
+                    remote.end_round()?;
+                }
                 for agent in 0..self.posts.len() {
                     if self.is_running(agent) {
                         outcome = outcome.and(self.end_round(agent));
@@ -283,5 +324,17 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
+    }
+
+    fn digests(&self) -> DigestCounts {
+        self.remote.as_ref().map(|remote| remote.digests()).unwrap_or_default()
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        self.remote.as_mut().map(|remote| remote.take_warnings()).unwrap_or_default()
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.keep_logs(folder))
     }
 }

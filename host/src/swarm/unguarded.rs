@@ -5,7 +5,7 @@
 
 use super::measure::{Metrics, Ruler, States};
 use super::plain::Constants;
-use super::{Diverged, FrameCounts, Mixing, Swarm};
+use super::{Diverged, FrameCounts, Halt, Mixing, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{descend, mix, track};
@@ -110,7 +110,7 @@ impl<S: Scalar> UnguardedFab<S> {
 }
 
 impl<S: Scalar> Swarm for UnguardedFab<S> {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.speak();
         let heard = self.listen();
         let words = self.shape.words();
@@ -152,7 +152,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
         }
         self.round += 1;
         broken.map_or(Ok(()), |(agent, word)| {
-            Err(Diverged::at_word(u64::from(self.round), agent, &self.shape, word))
+            Err(Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into())
         })
     }
 

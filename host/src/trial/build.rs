@@ -5,12 +5,14 @@ use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 use fabswarm_shared::ledger;
 use fabswarm_shared::problem::{Penalty, Problem};
+use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 use fabswarm_shared::wire::seal::KEY_BYTES;
 
 use crate::air::{self, Air, Source};
+use crate::attach::{self, Boards, Placement, PlacementError};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
 use crate::swarm::{
     AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, LedgerConstants, Mixing, PlainFab, Swarm,
@@ -48,6 +50,12 @@ pub enum BuildError {
     /// An agent cannot be made.
     #[error("an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem")]
     Agent(agent::Error),
+    /// Agents cannot be seated as asked.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// Boards do not start.
+    #[error(transparent)]
+    Boards(#[from] attach::Error),
     /// The swarm has diverged before it began.
     #[error(transparent)]
     Diverged(#[from] Diverged),
@@ -67,6 +75,10 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     let mut source = Source::new(scenario)?;
     check_connectivity(scenario, &mut source)
         .map_err(|found| BuildError::Disconnected { found, remedy: remedy(scenario) })?;
+    let placement: Placement = scenario.swarm.boards.parse()?;
+    if !placement.is_in_process() {
+        return on_boards(scenario, &placement);
+    }
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
         (AlgorithmKind::Ledger, Precision::F64) => Err(BuildError::Unfit {
@@ -153,6 +165,28 @@ fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, air: Air)
         Arithmetic::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
         Arithmetic::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
     })
+}
+
+/// Agents over the air, some of them on boards.
+fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
+    let swarm = &scenario.swarm;
+    let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
+        && scenario.algorithm.arithmetic == Arithmetic::Exact
+        && swarm.precision == Precision::F32;
+    if !is_exact || swarm.mode != Mode::LockStep {
+        return Err(BuildError::Unfit {
+            what: "boards run the exact ledger in f32, in lock-step with the host's air",
+            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\", swarm.precision to \"f32\" and \
+                     swarm.mode to \"lock-step\", or swarm.boards to \"in-process\"",
+        });
+    }
+    let (task, setup) = (Task::draw(scenario), setup(scenario));
+    let seats = placement.seats(swarm.agents)?;
+    let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
+    let boards = Boards::of(&task, &setup, &seats, rounds)?;
+    let agents =
+        AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;
+    Ok(Box::new(agents.with_remote(Box::new(boards))))
 }
 
 /// What every agent of `scenario` is told.

@@ -16,7 +16,7 @@ const FEATURES: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
 fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
     Page {
         board: "testing",
-        key: [7; KEY_BYTES],
+        key: Some([7; KEY_BYTES]),
         agent: agent::Config {
             id: 3,
             founders: 10,
@@ -30,8 +30,10 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
             boot: 1,
             build: 0,
         },
-        schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },
-        pace: Pace::Deadline { us: 20_000 },
+        pace: Pace::Deadline {
+            us: 20_000,
+            schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },
+        },
         rounds: 1000,
         saves_state: true,
         start: &[0.5, -0.0],

@@ -30,6 +30,7 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         StoppedBecause::MaxRounds => "all rounds done".to_owned(),
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
         StoppedBecause::Diverged => "diverged".to_owned(),
+        StoppedBecause::BoardsFailed => "the boards failed".to_owned(),
     };
     line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
     let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
@@ -49,6 +50,10 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         for (name, value) in air(report) {
             line(name, value);
         }
+    }
+    if summary.digest_checks > 0 {
+        let (checks, mismatches) = (summary.digest_checks, summary.digest_mismatches);
+        line("shadows", format!("{checks} digests compared, {mismatches} differed"));
     }
     for (name, score) in &summary.task {
         line(&name.replace('_', " "), format!("{score:.4}"));
