@@ -8,8 +8,11 @@ use crate::large::device::Result;
 use crate::large::program::op::{DistanceBias, NormShape};
 use crate::large::program::{Function, Geometry, Op, Place, Pooling, View};
 
-/// Rows a block sums by column before more blocks share them.
-const ROWS_PER_SPLIT: usize = 1024;
+/// Blocks that keep a GPU busy: rows of a sum by column are split until there are as many.
+const BUSY_BLOCKS: usize = 400;
+/// Fewer rows than this are not worth adding splits up for, in all and for one block.
+const FEW_ROWS: usize = 256;
+const ROWS_PER_SPLIT: usize = 64;
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`, for f32.
 const LAYER_NORM_COLUMNS: usize = 32 * 4 * 8;
 
@@ -82,7 +85,7 @@ impl Running<'_> {
                 (
                     &Op::ActivateBackward { saved, d, words, function },
                     Some(&Op::BiasGradient { d: summed, bias, rows, columns }),
-                ) if d == summed && words == rows * columns && rows <= ROWS_PER_SPLIT => {
+                ) if d == summed && words == rows * columns => {
                     self.bias_gradient(d, Some((saved, function)), bias, rows, columns)?;
                     at += 2;
                     continue;
@@ -301,7 +304,8 @@ impl Running<'_> {
         let views: Vec<View> = function.iter().map(|&(saved, _)| saved).chain([d]).collect();
         let lane = self.lane(columns, &views);
         let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };
-        let splits = splits(rows);
+        let across = blocks(columns, 32 * lane);
+        let splits = self.splits(across, rows);
         let saved = function.map_or([Arg::At(0), Arg::Long(0)], |(saved, _)| self.spot(saved));
         let function = function.map_or(0, |(_, function)| number(function));
         let out = if splits > 1 {
@@ -311,8 +315,8 @@ impl Running<'_> {
         };
         let rest = [rows, columns, splits].map(Arg::Int);
         let args = [&self.spot(d)[..], &saved, &[Arg::Int(function)], &out, &rest].concat();
-        self.launch(name, blocks(columns, 32 * lane) * splits, [32, 16], &args)?;
-        self.sum_splits(self.pass.partial.pointer, bias, columns, splits)
+        self.launch(name, across * splits, [32, 16], &args)?;
+        self.sum_splits([bias, bias], 1, columns, splits)
     }
 
     fn norm_gradient(
@@ -326,7 +330,8 @@ impl Running<'_> {
         let (rows, columns) = (shape.rows * shape.area, shape.columns);
         let lane = self.lane(columns, &[d, normal]);
         let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
-        let splits = splits(rows);
+        let across = blocks(columns, 32 * lane);
+        let splits = self.splits(across, rows);
         let second = self.pass.partial.at(self.pass.agents * splits * columns);
         let out = if splits > 1 {
             [Arg::At(self.pass.partial.pointer), Arg::At(second), Arg::Long(splits * columns)]
@@ -335,24 +340,29 @@ impl Running<'_> {
         };
         let args =
             [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
-        self.launch(name, blocks(columns, 32 * lane) * splits, [32, 16], &args)?;
-        self.sum_splits(self.pass.partial.pointer, gain, columns, splits)?;
-        self.sum_splits(second, shift, columns, splits)
+        self.launch(name, across * splits, [32, 16], &args)?;
+        self.sum_splits([gain, shift], 2, columns, splits)
     }
 
-    /// Adds the sums of all splits up, when there is more than one.
-    fn sum_splits(&self, partial: u64, offset: usize, columns: usize, splits: usize) -> Result<()> {
+    /// Blocks that share the rows of a sum by column, where one block for each of `across` would leave the GPU idle.
+    fn splits(&self, across: usize, rows: usize) -> usize {
+        if rows < FEW_ROWS {
+            return 1;
+        }
+        let wanted = BUSY_BLOCKS.div_ceil(across * self.pass.agents);
+        wanted.clamp(1, (rows / ROWS_PER_SPLIT).min(MOST_SPLITS))
+    }
+
+    /// Adds the sums of all splits up, when there is more than one, for the first `sums` of two parameters.
+    fn sum_splits(&self, offsets: [usize; 2], sums: usize, columns: usize, splits: usize) -> Result<()> {
         if splits == 1 {
             return Ok(());
         }
-        let args = [
-            Arg::At(partial),
-            self.gradient(Some(offset)),
-            Arg::Long(self.stride),
-            Arg::Int(columns),
-            Arg::Int(splits),
-        ];
-        self.launch("sum_splits", blocks(columns, 128), [128, 1], &args)
+        let [first, second] = offsets.map(|offset| self.gradient(Some(offset)));
+        let partial = Arg::At(self.pass.partial.pointer);
+        let sizes = [columns, splits, self.pass.agents].map(Arg::Int);
+        let args = [&[partial, first, second, Arg::Long(self.stride)][..], &sizes].concat();
+        self.launch("sum_splits", blocks(columns, 128) * sums, [128, 1], &args)
     }
 
     fn norm(
@@ -422,10 +432,6 @@ impl Running<'_> {
             &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat(),
         )
     }
-}
-
-fn splits(rows: usize) -> usize {
-    (rows / ROWS_PER_SPLIT).clamp(1, MOST_SPLITS)
 }
 
 /// The number `pointwise.cu` knows a function by.
