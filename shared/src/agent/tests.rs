@@ -6,7 +6,6 @@ use crate::ledger::{Exact, Float};
 use crate::problem::PolicyEvaluation;
 use crate::rng::{Purpose, Stream};
 use proptest::prelude::*;
-use std::vec;
 use std::vec::Vec;
 
 const WORDS: usize = 10;
