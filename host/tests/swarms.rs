@@ -2,7 +2,7 @@
 
 use fabswarm::air::{Air, Source};
 use fabswarm::scenario::{AlgorithmKind, Precision, ProblemKind, Scenario, Topology};
-use fabswarm::swarm::{AgentSwarm, ExactFab, LedgerConstants, Swarm};
+use fabswarm::swarm::{AgentSwarm, ExactFab, Swarm};
 use fabswarm::task::Task;
 use fabswarm::trial::{build, setup};
 use fabswarm_shared::ledger::Exact;
@@ -61,18 +61,8 @@ proptest! {
         let mut scenario = scenario(PROBLEMS[problem], topology, agents, seed);
         scenario.frames.sealed = is_sealed;
         let told = setup(&scenario);
-        let audience = match told.config.audience {
-            0 => agents as u32 - 1,
-            known => u32::from(known),
-        };
-        let constants = LedgerConstants {
-            steps: told.config.steps,
-            penalty: told.config.penalty,
-            self_weight: told.config.self_weight,
-            audience,
-        };
         let mut arrays =
-            ExactFab::new(Task::draw(&scenario), Source::new(&scenario).unwrap(), constants).unwrap();
+            ExactFab::new(Task::draw(&scenario), Source::new(&scenario).unwrap(), told.on_arrays(agents)).unwrap();
         let mut speaking = AgentSwarm::<Exact, 512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();

@@ -39,6 +39,23 @@ pub struct AgentSetup {
     pub seed: u64,
 }
 
+impl AgentSetup {
+    /// The same swarm of `agents` agents on arrays.
+    #[must_use]
+    pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
+        let others = agents.saturating_sub(1) as u32;
+        LedgerConstants {
+            steps: self.config.steps,
+            penalty: self.config.penalty,
+            self_weight: self.config.self_weight,
+            audience: match self.config.audience {
+                0 => others,
+                known => others.min(u32::from(known)),
+            },
+        }
+    }
+}
+
 type Speaker<A, const WORDS: usize> = Agent<Share, A, HeapPeers<A, WORDS>, WORDS>;
 
 /// One agent and what is around it.
