@@ -9,7 +9,7 @@ mod remote;
 mod share;
 
 use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, FrameCounts, Halt, Swarm};
+use super::{Diverged, FrameCounts, Halt, LedgerConstants, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};

@@ -15,8 +15,7 @@ use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
 use crate::swarm::{
-    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm,
-    UnguardedFab,
+    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
 };
 use crate::task::Task;
 
