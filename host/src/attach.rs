@@ -225,6 +225,8 @@ impl Boards {
     /// Whatever keeps it from starting.
     pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
         if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
+            // The new process begins its log anew.
+            board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
             board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
         }
         Ok(())

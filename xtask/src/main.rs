@@ -1,18 +1,21 @@
 //! What a developer of fabswarm runs.
 //!
 //!     cargo xtask test [STEP…]    everything a change must pass, or only the steps named
+//!     cargo xtask install qemu    the emulator that emulated boards run in, where it is missing
 
+mod qemu;
 mod step;
 mod test;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test [STEP…]";
+const USAGE: &str = "usage: cargo xtask test [STEP…] | cargo xtask install qemu";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
+        Some("install") if arguments.next().as_deref() == Some("qemu") => qemu::install(),
         Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
         None => Err(anyhow::anyhow!("{USAGE}")),
     };

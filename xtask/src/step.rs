@@ -60,10 +60,20 @@ pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
 
 /// Runs a command and shows its output.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    println!("    {program} {}", arguments.join(" "));
-    let status = command(program, arguments).status().with_context(|| format!("cannot start {program}"))?;
+    run_in(".", program, arguments)
+}
+
+/// Runs a command in a folder of the repository and shows its output.
+pub(crate) fn run_in(folder: &str, program: &str, arguments: &[&str]) -> Result<()> {
+    let place = if folder == "." { String::new() } else { format!(" (in {folder})") };
+    println!("    {program} {}{place}", arguments.join(" "));
+    let mut command = command(program, arguments);
+    if let Some(root) = command.get_current_dir().map(|root| root.join(folder)) {
+        command.current_dir(root);
+    }
+    let status = command.status().with_context(|| format!("cannot start {program}"))?;
     if !status.success() {
-        bail!("`{program} {}` ended with {status}", arguments.join(" "));
+        bail!("`{program} {}`{place} ended with {status}", arguments.join(" "));
     }
     Ok(())
 }

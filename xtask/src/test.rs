@@ -4,15 +4,25 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
+use crate::qemu;
 use crate::step::{self, Step};
 
 /// Microcontrollers without and with a floating-point unit, and a RISC-V one.
 const TARGETS: [&str; 3] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
 
 const STEPS: &[Step] = &[
-    Step { name: "install", what: "add the compiler targets that are missing", run: install },
+    Step {
+        name: "install",
+        what: "add the compiler targets and the emulator that are missing",
+        run: install,
+    },
     Step { name: "fmt", what: "check the formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step { name: "clippy", what: "lint all code", run: clippy },
+    Step {
+        name: "boards",
+        what: "lint the firmware of every board and build it within its budget",
+        run: boards,
+    },
     Step { name: "tests", what: "run all tests", run: tests },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
     Step { name: "targets", what: "build the shared crate for microcontrollers", run: targets },
@@ -36,6 +46,17 @@ fn install() -> Result<()> {
         } else {
             step::run("rustup", &["target", "add", target])?;
         }
+    }
+    qemu::install()
+}
+
+/// Boards stand outside the workspace: each has its own target and lock file.
+fn boards() -> Result<()> {
+    for board in ["mps2-an386", "native", "nrf52840-dk"] {
+        let folder = format!("boards/{board}");
+        step::run_in(&folder, "cargo", &["fmt", "--check"])?;
+        step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
+        step::run_in(&folder, "cargo", &["build", "--release", "--locked"])?;
     }
     Ok(())
 }

@@ -1,0 +1,118 @@
+//! Swarms on boards, seen from outside: the same bits as in the simulator, whatever happens to frames and processes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn fabswarm(arguments: &[&str], out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    command.arg("run").args(arguments).arg("--out").arg(out).stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn summary(folder: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
+}
+
+/// Runs to below 1 % and checks that every board was its shadow in every round it lived through.
+#[track_caller]
+fn converges(arguments: &[&str], boards: u64, rounds_down: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = fabswarm(arguments, folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let summary = summary(folder.path());
+    assert!(summary["final_relative_error"].as_f64().unwrap() < 0.01, "{summary:#}");
+    assert_eq!(summary["digest_mismatches"], 0);
+    let rounds = summary["rounds"].as_u64().unwrap();
+    assert_eq!(summary["digest_checks"], boards * rounds - rounds_down);
+    assert_eq!(fs::read_dir(folder.path().join("boards")).unwrap().count() as u64, boards);
+}
+
+#[test]
+fn emulated_boards_give_the_simulators_bits() {
+    converges(&["--boards", "qemu"], 10, 0);
+}
+
+#[test]
+fn emulated_boards_do_so_when_frames_are_lost() {
+    converges(&["--boards", "qemu", "--iid-loss", "0.2"], 10, 0);
+}
+
+#[test]
+fn native_boards_give_the_simulators_bits() {
+    converges(&["--boards", "native"], 10, 0);
+    converges(&["--boards", "native", "--iid-loss", "0.2"], 10, 0);
+}
+
+#[test]
+fn a_board_that_lost_power_rejoins_a_mixed_swarm() {
+    converges(&["--boards", "qemu:3,native:3,in-process", "--crashes", "1@137+40, 4@211+1"], 6, 41);
+}
+
+#[test]
+fn narrow_frames_and_frames_in_the_clear_are_the_same_on_boards() {
+    converges(&["--boards", "qemu:2,native:2,in-process", "--width", "byte", "--iid-loss", "0.1"], 4, 0);
+    converges(&["--boards", "qemu:2,native:2,in-process", "--sealed", "false"], 4, 0);
+}
+
+/// Processes whose command line names `folder`.
+fn processes_of(folder: &str) -> usize {
+    let commands = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    commands.filter(|command| String::from_utf8_lossy(command).contains(folder)).count()
+}
+
+#[track_caller]
+fn wait_until(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to be");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn no_board_outlives_a_host_that_is_killed() {
+    let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let name = sockets.path().to_str().unwrap();
+    let arguments = ["--boards", "qemu:2,native:2,in-process", "--rounds", "1000000", "--error-below", "0"];
+    let mut host = fabswarm(&arguments, folder.path())
+        .env("TMPDIR", name)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until(|| processes_of(name) == 4);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    wait_until(|| processes_of(name) == 0);
+}
+
+#[track_caller]
+fn refuses(command: &mut Command, expected: &str) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    assert!(!status.success());
+    assert!(text(&stderr).contains(expected), "{}\ndoes not contain\n{expected}", text(&stderr));
+}
+
+#[test]
+fn what_cannot_run_is_named_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut without_qemu = fabswarm(&["--boards", "qemu"], folder.path());
+    refuses(without_qemu.env("PATH", folder.path()), "apt-get install qemu-system-arm");
+    let too_few = &mut fabswarm(&["--boards", "qemu:3"], folder.path());
+    refuses(too_few, "seats 3 agents, and the swarm has 10");
+    let typo = &mut fabswarm(&["--boards", "quemu"], folder.path());
+    refuses(typo, "`quemu` is no place for agents");
+    let plain = &mut fabswarm(&["--boards", "native", "--algorithm", "fab"], folder.path());
+    refuses(plain, "boards run the exact ledger");
+    let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "40"], folder.path());
+    refuses(large, "the task takes 85 words");
+}
