@@ -8,7 +8,7 @@ use fabswarm_shared::wire::seal::{Key, Opener};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
 /// The key of the sealed seeds.
-pub const KEY: [u8; 16] = *b"a key for tests!";
+pub const KEY: [u8; 32] = *b"a key for tests, of thirty-two b";
 
 /// A frame that is read is written and read again as the same frame.
 pub fn frame(bytes: &[u8]) -> bool {

@@ -1,5 +1,7 @@
 //! The host side of fabswarm: swarms in this process, what they run through, and what they leave behind.
 
+pub mod air;
+pub mod attach;
 pub mod bench;
 pub mod cli;
 pub mod data;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::RunFolder;
-pub use summary::{StoppedBecause, Summary};
+pub use summary::{AirReport, StoppedBecause, Summary};
 
 use crate::swarm::Metrics;
 use table::{CsvTable, ParquetTable};

@@ -5,7 +5,6 @@
 
 mod error;
 mod file;
-mod masks;
 mod snapshot;
 
 pub use error::Error;

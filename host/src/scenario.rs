@@ -4,8 +4,8 @@
 //! are made from it. A run's scenario is built in layers, each over the one before it:
 //!
 //! 1. `scenarios/default.toml`;
-//! 2. what the chosen problem changes (`scenarios/problems/<problem>.toml`): steps that suit policy evaluation
-//!    do not suit the others;
+//! 2. what the chosen algorithm and problem change (`scenarios/algorithms/<algorithm>.toml`,
+//!    `scenarios/problems/<problem>.toml`): steps that suit policy evaluation do not suit the others;
 //! 3. the user's file;
 //! 4. the flags of the command line.
 //!
@@ -15,11 +15,15 @@ mod choices;
 mod error;
 mod layers;
 mod limits;
+mod outages;
 mod template;
 
-pub use choices::{AlgorithmKind, Precision, ProblemKind, Topology, Weights};
+pub use choices::{
+    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
+};
 pub use error::{Error, Origin};
 pub use layers::{Flag, Resolved, resolve};
+pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{Key, ValueKind, keys};
 
 use serde::Deserialize;
@@ -37,7 +41,10 @@ pub struct Scenario {
     pub hyper_cleaning: HyperCleaning,
     pub sensor_trust: SensorTrust,
     pub algorithm: Algorithm,
+    pub frames: Frames,
     pub network: Network,
+    pub motion: Motion,
+    pub faults: Faults,
     pub stop: Stop,
     pub output: Output,
 }
@@ -49,6 +56,9 @@ pub struct Swarm {
     pub agents: usize,
     pub rounds: u64,
     pub precision: Precision,
+    pub boards: String,
+    pub mode: Mode,
+    pub clock_spread: f64,
 }
 
 /// Which of the problem sections counts.
@@ -119,8 +129,18 @@ pub struct Algorithm {
     pub eta_y: f64,
     pub eta_z: f64,
     pub normalise_by_lambda: bool,
-    pub weights: Weights,
     pub self_weight: f64,
+    pub arithmetic: Arithmetic,
+    pub give_up_after: u32,
+    pub weights: Weights,
+}
+
+/// What agents say.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frames {
+    pub width: Width,
+    pub sealed: bool,
 }
 
 /// Who hears whom.
@@ -131,6 +151,58 @@ pub struct Network {
     pub edge_probability: f64,
     pub phase_rounds: u32,
     pub connectivity_window: u32,
+    pub trace: String,
+}
+
+/// How agents fly, and how far their radios reach.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Motion {
+    pub pattern: Pattern,
+    pub area_m: f64,
+    pub height_m: f64,
+    pub speed_m_s: f64,
+    pub spacing_m: f64,
+    pub round_ms: f64,
+    pub power_dbm: f64,
+    pub power_spread_db: f64,
+    pub reference_loss_db: f64,
+    pub path_loss_exponent: f64,
+    pub shadowing_db: f64,
+    pub shadowing_s: f64,
+    pub sensitivity_dbm: f64,
+    pub steepness_db: f64,
+}
+
+/// What goes wrong on the air.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    pub iid_loss: f64,
+    pub burst_loss: f64,
+    pub burst_rounds: f64,
+    pub delay_rounds: u32,
+    pub duplication: f64,
+    pub reordering: f64,
+    pub bit_corruption: f64,
+    pub replay: f64,
+    pub wrong_key: f64,
+    pub silent: Silences,
+    pub crashes: Crashes,
+}
+
+impl Faults {
+    /// Whether nothing ever goes wrong.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
+        let intruder = [self.replay, self.wrong_key];
+        shares == [0.0; 5]
+            && intruder == [0.0; 2]
+            && self.delay_rounds == 0
+            && self.silent.0.is_empty()
+            && self.crashes.0.is_empty()
+    }
 }
 
 /// When the run has done what it was asked to.
@@ -167,7 +239,7 @@ mod tests {
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
         assert_eq!(scenario.network.topology, Topology::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
-        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
     }
 }

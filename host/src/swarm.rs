@@ -1,25 +1,32 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
+use crate::air::Air;
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
+use std::io;
+use std::path::Path;
 
+mod agents;
 mod exact;
 mod links;
 mod measure;
 mod plain;
+mod unguarded;
 
+pub use agents::{AgentSetup, AgentSwarm, DigestCounts, Remote};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::Links;
 pub use measure::{Metrics, Ruler, States};
 pub use plain::{Constants, Mixing, PlainFab};
+pub use unguarded::UnguardedFab;
 
 /// Agents that step together, wherever they run.
 pub trait Swarm {
     /// Takes every agent through one round.
     ///
     /// # Errors
-    /// When an agent's state is no longer finite.
-    fn step(&mut self) -> Result<(), Diverged>;
+    /// When an agent's state is no longer finite, or a board is lost.
+    fn step(&mut self) -> Result<(), Halt>;
     /// What the present state is worth.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.
@@ -28,17 +35,54 @@ pub trait Swarm {
     fn counts(&self) -> FrameCounts;
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
+    /// The air it speaks through, if it speaks.
+    fn air(&self) -> Option<&Air> {
+        None
+    }
+    /// How often boards were compared with their shadows so far.
+    fn digests(&self) -> DigestCounts {
+        DigestCounts::default()
+    }
+    /// What boards logged as warnings or errors since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Copies the logs of boards into a folder, which is made if there are any.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn keep_logs(&mut self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Frames that the swarm sent, and what became of those that never counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// Frames sent.
+    /// Frames sent; each may be heard by many.
     pub sent: u64,
-    /// Frames that nobody heard.
+    /// Copies that were lost on their way to one who should have heard them.
     pub lost: u64,
-    /// Frames that were heard and refused.
+    /// Copies that were heard and refused.
     pub refused: u64,
+}
+
+impl FrameCounts {
+    fn of(air: &Air) -> Self {
+        let counters = air.counters();
+        Self { sent: counters.frames, lost: counters.lost.total(), refused: counters.refused() }
+    }
+}
+
+/// What ends a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// A state is no longer finite.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+    /// A board is lost, or is not what its shadow is.
+    #[error(transparent)]
+    Boards(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A state that is no longer finite.

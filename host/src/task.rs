@@ -82,6 +82,12 @@ impl<S: Scalar> Task<S> {
         }
     }
 
+    /// Whether every x is kept at or above zero.
+    #[must_use]
+    pub const fn keeps_x_non_negative(&self) -> bool {
+        matches!(self, Self::HyperTuning(_))
+    }
+
     /// The optimal x, where it is known in closed form.
     #[must_use]
     pub fn solution(&self) -> Option<&[f64]> {

@@ -3,26 +3,29 @@
 mod build;
 mod progress;
 
-pub use build::{BuildError, build};
+pub use build::{BuildError, build, setup};
 pub use progress::Progress;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::record::{self, Recorder, StoppedBecause, Summary};
+use crate::record::{self, AirReport, Recorder, StoppedBecause, Summary};
 use crate::scenario::Scenario;
-use crate::swarm::{Diverged, Swarm};
+use crate::swarm::{Halt, Swarm};
 
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
 
+/// How often boards are asked for what they logged.
+const WARN_EVERY: Duration = Duration::from_secs(1);
+
 /// How a run ended.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// What it came to.
     pub summary: Summary,
-    /// What broke, if the swarm diverged.
-    pub diverged: Option<Diverged>,
+    /// What broke, if anything did.
+    pub halt: Option<Halt>,
     /// Whether it did what the scenario asked.
     pub is_success: bool,
 }
@@ -40,9 +43,10 @@ pub fn run(
 ) -> Result<Outcome, record::Error> {
     let started = Instant::now();
     let mut goal = Goal::new(scenario);
-    let mut diverged = None;
+    let mut halt = None;
     let first = swarm.metrics();
     let mut last = first;
+    let mut warned = Instant::now();
     recorder.record(first)?;
     goal.look_at(first.round, first.error);
 
@@ -58,8 +62,12 @@ pub fn run(
             break StoppedBecause::Interrupted;
         }
         if let Err(error) = swarm.step() {
-            diverged = Some(error);
-            break StoppedBecause::Diverged;
+            let because = match error {
+                Halt::Diverged(_) => StoppedBecause::Diverged,
+                Halt::Boards(_) => StoppedBecause::BoardsFailed,
+            };
+            halt = Some(error);
+            break because;
         }
         let round = swarm.round();
         if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
@@ -68,18 +76,24 @@ pub fn run(
             goal.look_at(round, last.error);
         }
         progress.show(round, last.error);
+        if warned.elapsed() > WARN_EVERY {
+            progress.warn(&swarm.take_warnings());
+            warned = Instant::now();
+        }
     };
     progress.clear();
+    progress.warn(&swarm.take_warnings());
 
     let rounds = swarm.round();
     // A run that ends between two rows still ends with the state it ended in.
-    if last.round != rounds && diverged.is_none() {
+    if last.round != rounds && halt.is_none() {
         last = swarm.metrics();
         recorder.record(last)?;
         goal.look_at(rounds, last.error);
     }
     let seconds = started.elapsed().as_secs_f64();
     let counts = swarm.counts();
+    let digests = swarm.digests();
     let summary = Summary {
         version: env!("CARGO_PKG_VERSION"),
         problem: scenario.problem.kind.word(),
@@ -98,6 +112,9 @@ pub fn run(
         frames_sent: counts.sent,
         frames_lost: counts.lost,
         frames_refused: counts.refused,
+        digest_checks: digests.checks,
+        digest_mismatches: digests.mismatches,
+        air: swarm.air().map(AirReport::on),
         task: swarm.scores().into_iter().collect(),
     };
     let is_success = match stopped_because {
@@ -105,9 +122,9 @@ pub fn run(
         StoppedBecause::MaxRounds => {
             scenario.stop.error_below == 0.0 || last.error < scenario.stop.error_below
         }
-        StoppedBecause::Interrupted | StoppedBecause::Diverged => false,
+        StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
     };
-    Ok(Outcome { summary, diverged, is_success })
+    Ok(Outcome { summary, halt, is_success })
 }
 
 /// What the scenario waits for: an error that stays below its limit for a number of rounds.

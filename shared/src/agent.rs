@@ -47,7 +47,7 @@ pub enum Mode {
 }
 
 /// Everything an agent is told before it starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Its number in the swarm.
     pub id: u16,
@@ -453,14 +453,17 @@ where
         };
         let words = self.exchanged();
         let is_lock_step = self.config.mode == Mode::LockStep;
-        if is_lock_step && header.round > self.round + 1 {
+        if is_lock_step && header.round > self.round.saturating_add(1) {
+            let widths = [Width::Full, Width::Half, Width::Byte];
+            if widths.iter().all(|width| width.payload_bytes(words) != payload.len()) {
+                return Received::Refused(Refusal::Wire(wire::Error::WordCount));
+            }
             // The swarm went on without this agent: it goes on from where the swarm is.
             self.jump_to(header.round);
         }
         let peer = &mut self.peers.as_mut_slice()[at];
         let newest = peer.early_round.or(peer.taken_round);
-        let is_late = is_lock_step && header.round < self.round;
-        if is_late || newest.is_some_and(|newest| header.round <= newest) {
+        if newest.is_some_and(|newest| header.round <= newest) {
             return Received::Stale;
         }
         let is_early = is_lock_step && header.round > self.round;
@@ -485,6 +488,8 @@ where
         }
         peer.take(header.round, words, &mut self.t);
         peer.heard_at = self.round;
+        // A frame that comes late counts, but its sender is still to be heard in this round.
+        peer.is_heard = !is_lock_step || header.round == self.round;
         Received::Taken
     }
 

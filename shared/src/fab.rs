@@ -11,9 +11,10 @@
 use crate::linear::{axpy, scaled};
 use crate::problem::Shape;
 use crate::scalar::Scalar;
+use serde::{Deserialize, Serialize};
 
 /// The step sizes η_x, η_y, η_z.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steps<S> {
     /// η_x.
     pub x: S,

@@ -32,6 +32,7 @@ pub use softmax::{Classes, Samples};
 
 use crate::scalar::Scalar;
 use core::ops::Range;
+use serde::{Deserialize, Serialize};
 
 /// The sizes of one agent's decision, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub struct Moment {
 }
 
 /// How strongly the lower level binds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Penalty<S> {
     /// The penalty parameter λ.
     pub lambda: S,

@@ -41,7 +41,8 @@ fn payload() {
     bombard("payload", targets::payload);
 }
 
-/// Half random bytes, half seeds with a few changes. Every seed must get through, or the mutants would only test the door.
+/// Half random bytes, half seeds with a few changes. Every seed must get through, or the mutants would only test
+/// the door.
 fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "no seeds for {name}");
@@ -125,7 +126,8 @@ impl Random {
     }
 }
 
-/// Writes the seeds anew after a change of the format: `cargo test -p fabswarm-shared --test fuzz_bounded -- --ignored`.
+/// Writes the seeds anew after a change of the format:
+/// `cargo test -p fabswarm-shared --test fuzz_bounded -- --ignored`.
 #[test]
 #[ignore = "writes the committed corpus"]
 fn write_corpus() {

@@ -75,6 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mut progress = Progress::on_stderr(scenario.swarm.rounds);
     let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
     let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
+    swarm.keep_logs(&folder.join("boards"))?;
     print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
     Ok(verdict(scenario, &outcome))
 }
@@ -84,8 +85,8 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;
     }
-    if let Some(diverged) = &outcome.diverged {
-        eprintln!("error: {diverged}");
+    if let Some(halt) = &outcome.halt {
+        eprintln!("error: {halt}");
         return ExitCode::from(3);
     }
     let summary = &outcome.summary;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use crate::air::{Air, Counters, LinkReport};
+
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -16,6 +18,30 @@ pub enum StoppedBecause {
     Interrupted,
     /// A state was no longer finite.
     Diverged,
+    /// A board was lost, or differed from its shadow.
+    BoardsFailed,
+}
+
+/// What the air did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AirReport {
+    /// Frames and copies by cause.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// The links that lost the largest share.
+    pub worst_links: Vec<LinkReport>,
+}
+
+impl AirReport {
+    /// Links that a summary names.
+    const LINKS: usize = 5;
+
+    /// The report on `air`.
+    #[must_use]
+    pub fn on(air: &Air) -> Self {
+        let counters = air.counters();
+        Self { counters: counters.clone(), worst_links: counters.worst_links(Self::LINKS) }
+    }
 }
 
 /// What a run came to; `summary.json`.
@@ -54,10 +80,16 @@ pub struct Summary {
     pub rounds_per_second: f64,
     /// Frames sent.
     pub frames_sent: u64,
-    /// Frames that nobody heard.
+    /// Copies of frames that were lost on their way to one who should have heard them.
     pub frames_lost: u64,
-    /// Frames that were heard and refused.
+    /// Copies of frames that were heard and refused.
     pub frames_refused: u64,
+    /// Digests of boards that were compared with their shadows'.
+    pub digest_checks: u64,
+    /// Digests that differed.
+    pub digest_mismatches: u64,
+    /// What became of every frame, by cause, where agents speak through the air.
+    pub air: Option<AirReport>,
     /// Numbers that only the problem knows.
     pub task: BTreeMap<String, f64>,
 }

@@ -1,6 +1,7 @@
 //! What can be wrong with a recorded problem.
 
-use crate::swarm::Diverged;
+use crate::air::masks;
+use crate::swarm::Halt;
 use fabswarm_shared::graph::{Disconnected, NotStochastic};
 use std::path::PathBuf;
 
@@ -65,16 +66,9 @@ pub enum Error {
         "the file has neither `A` and `B` (explicit weights) nor `graphs` (hex row masks); give one of both"
     )]
     NoGraph,
-    /// A graph mask cannot be read.
-    #[error("`graphs[{round}]` is {found}; expected {expected}")]
-    Mask {
-        /// Which graph.
-        round: usize,
-        /// What is there.
-        found: String,
-        /// What should be.
-        expected: String,
-    },
+    /// The graphs cannot be read.
+    #[error(transparent)]
+    Masks(#[from] masks::Error),
     /// A snapshot is asked for after the last graph.
     #[error("a snapshot at k = {round} needs {round} graphs, but `graphs` has {graphs}")]
     TooFewGraphs {
@@ -92,7 +86,7 @@ pub enum Error {
     Disconnected(Disconnected),
     /// The steps are too large.
     #[error(transparent)]
-    Diverged(#[from] Diverged),
+    Halt(#[from] Halt),
 }
 
 impl From<Disconnected> for Error {

@@ -1,6 +1,7 @@
 //! The file format of recorded problems.
 
-use super::{Error, masks};
+use super::Error;
+use crate::air::masks;
 use crate::swarm::Mixing;
 use crate::task::Chain;
 use fabswarm_shared::fab::Steps;
@@ -198,29 +199,27 @@ fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
             let (a, b) = (flat("A", a)?, flat("B", b)?);
             check_row_stochastic(&a, agents).map_err(|reason| Error::Mixing { key: "A", reason })?;
             check_column_stochastic(&b, agents).map_err(|reason| Error::Mixing { key: "B", reason })?;
-            let rows = masks::pattern(&a, &b, agents);
+            let rows = pattern(&a, &b, agents);
             Ok((Mixing::Explicit { a, b }, rows))
         }
         (_, _, Some(graphs)) => {
-            let digits = keys.row_mask_hex_digits.unwrap_or_else(|| agents.div_ceil(4));
-            if digits < agents.div_ceil(4) {
-                return Err(Error::Value {
-                    key: "row_mask_hex_digits".into(),
-                    value: digits.to_string(),
-                    expected: "at least a quarter of n, rounded up",
-                });
-            }
-            if graphs.is_empty() {
-                return Err(Error::Size {
-                    key: "graphs".into(),
-                    found: "0 graphs".into(),
-                    expected: "at least 1".into(),
-                });
-            }
-            Ok((Mixing::Degrees(Weights::Uniform), masks::parse(graphs, agents, digits)?))
+            Ok((Mixing::Degrees(Weights::Uniform), masks::parse(graphs, agents, keys.row_mask_hex_digits)?))
         }
         _ => Err(Error::NoGraph),
     }
+}
+
+/// The pattern of non-zero entries of two row-major matrices, as one round.
+fn pattern(a: &[f64], b: &[f64], agents: usize) -> Vec<u64> {
+    let words = Trace::words_per_row(agents);
+    let mut rows = vec![0; agents * words];
+    for (place, (&a, &b)) in a.iter().zip(b).enumerate() {
+        let (row, column) = (place / agents, place % agents);
+        if a != 0.0 || b != 0.0 {
+            rows[row * words + column / 64] |= 1 << (column % 64);
+        }
+    }
+    rows
 }
 
 fn matrix(key: &str, rows: &Rows, height: usize, width: usize) -> Result<DMatrix<f64>, Error> {

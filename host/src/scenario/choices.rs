@@ -58,8 +58,42 @@ choice! {
 choice! {
     /// How the swarm solves it.
     AlgorithmKind {
-        /// Push-pull gradient tracking on the penalised problem.
+        /// FAB through the broadcast ledger.
+        Ledger = "ledger",
+        /// FAB as published.
         Fab = "fab",
+    }
+}
+
+choice! {
+    /// How a ledger counts.
+    Arithmetic {
+        /// In integers.
+        Exact = "exact",
+        /// In single precision.
+        Float = "float",
+    }
+}
+
+choice! {
+    /// When a round ends.
+    Mode {
+        /// For all agents together.
+        LockStep = "lock-step",
+        /// For each agent by its own clock.
+        FreeRunning = "free-running",
+    }
+}
+
+choice! {
+    /// How narrow frames are.
+    Width {
+        /// f32 decisions and all of the running sum.
+        Full = "full",
+        /// f16 decisions and 16 bits of the running sum.
+        Half = "half",
+        /// i8 differences and 8 bits of the running sum.
+        Byte = "byte",
     }
 }
 
@@ -86,6 +120,22 @@ choice! {
         ErdosRenyi = "erdos-renyi",
         /// Everybody hears everybody.
         Complete = "complete",
+        /// Graphs of a file.
+        Recorded = "recorded",
+        /// Agents that fly, as far as their radios reach.
+        Motion = "motion",
+    }
+}
+
+choice! {
+    /// How agents fly.
+    Pattern {
+        /// Each from one random place to the next.
+        RandomWaypoint = "random-waypoint",
+        /// Together, in a grid.
+        Formation = "formation",
+        /// In circles, half of them the other way round.
+        Orbit = "orbit",
     }
 }
 
@@ -94,9 +144,13 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
     match path {
         "swarm.precision" => Some(Precision::WORDS),
         "problem.kind" => Some(ProblemKind::WORDS),
+        "swarm.mode" => Some(Mode::WORDS),
+        "frames.width" => Some(Width::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
+        "algorithm.arithmetic" => Some(Arithmetic::WORDS),
         "algorithm.weights" => Some(Weights::WORDS),
         "network.topology" => Some(Topology::WORDS),
+        "motion.pattern" => Some(Pattern::WORDS),
         _ => None,
     }
 }

@@ -93,6 +93,20 @@ pub enum Error {
         /// The range.
         limit: super::limits::Limit,
     },
+    /// A text that is not in the key's form.
+    #[error("{origin}: {path} = {value} cannot be read: {reason}\nhelp: give {form}")]
+    Malformed {
+        /// Where.
+        origin: Origin,
+        /// The key.
+        path: String,
+        /// The value as written.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What it must look like.
+        form: &'static str,
+    },
     /// A file of another format version, or of none.
     #[error("{origin}: {found}, and this fabswarm reads version {expected}\nhelp: {remedy}")]
     Version {

@@ -4,19 +4,32 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Value};
 
-use super::choices::ProblemKind;
+use super::choices::{AlgorithmKind, ProblemKind};
 use super::error::{Error, Origin};
 use super::template::{self, Key, ValueKind, keys};
-use super::{Scenario, limits};
+use super::{Scenario, limits, outages};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
 
-/// What each problem changes of the defaults.
-const PROBLEM_DEFAULTS: [(ProblemKind, &str); 3] = [
-    (ProblemKind::HyperTuning, include_str!("../../../scenarios/problems/hyper-tuning.toml")),
-    (ProblemKind::HyperCleaning, include_str!("../../../scenarios/problems/hyper-cleaning.toml")),
-    (ProblemKind::SensorTrust, include_str!("../../../scenarios/problems/sensor-trust.toml")),
+/// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
+const CHOICE_DEFAULTS: [(&str, &str, &str); 4] = [
+    ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("../../../scenarios/algorithms/fab.toml")),
+    (
+        "problem.kind",
+        ProblemKind::HyperTuning.word(),
+        include_str!("../../../scenarios/problems/hyper-tuning.toml"),
+    ),
+    (
+        "problem.kind",
+        ProblemKind::HyperCleaning.word(),
+        include_str!("../../../scenarios/problems/hyper-cleaning.toml"),
+    ),
+    (
+        "problem.kind",
+        ProblemKind::SensorTrust.word(),
+        include_str!("../../../scenarios/problems/sensor-trust.toml"),
+    ),
 ];
 
 /// A flag that was given on the command line.
@@ -56,7 +69,7 @@ struct Setting {
     value: Value,
 }
 
-/// Builds the scenario of a run from the defaults, the problem's own defaults, the user's file and the flags.
+/// Builds the scenario of a run from the defaults, those of its algorithm and problem, the user's file and the flags.
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
@@ -73,7 +86,7 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     }
 
     let mut document = template::document().clone();
-    for setting in problem_defaults(&settings)?.into_iter().chain(settings) {
+    for setting in choice_defaults(&settings)?.into_iter().chain(settings) {
         put(&mut document, setting.path, setting.value);
     }
     let scenario = toml_edit::de::from_document(document.clone())
@@ -81,14 +94,16 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     Ok(Resolved { scenario, document })
 }
 
-/// The defaults of the problem that `settings` choose.
-fn problem_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
-    let chosen = settings.iter().rev().find(|setting| setting.path == "problem.kind");
-    let word = chosen.and_then(|setting| setting.value.as_str()).unwrap_or_default();
-    match PROBLEM_DEFAULTS.iter().find(|(kind, _)| kind.word() == word) {
-        Some((kind, text)) => read(Path::new(&format!("scenarios/problems/{kind}.toml")), text),
-        None => Ok(Vec::new()),
+/// The defaults of the algorithm and the problem that `settings` choose.
+fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+    let mut defaults = Vec::new();
+    for (key, word, text) in CHOICE_DEFAULTS {
+        let chosen = settings.iter().rev().find(|setting| setting.path == key);
+        if chosen.and_then(|setting| setting.value.as_str()) == Some(word) {
+            defaults.extend(read(Path::new(word), text)?);
+        }
     }
+    Ok(defaults)
 }
 
 /// Reads what a scenario file sets, and checks it.
@@ -167,7 +182,7 @@ fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
     Ok(settings)
 }
 
-/// Checks type, choice and range of one value.
+/// Checks type, choice, form and range of one value.
 fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
     let (origin, path) = (origin.clone(), key.path.clone());
     let written = value.to_string().trim().to_owned();
@@ -183,6 +198,11 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
         let nearest = nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         let remedy = format!("choose {}{nearest}", choices.join(", "));
         return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
+    }
+    if let (Some(form), Some(text)) = (outages::form_of(&path), value.as_str())
+        && let Err(reason) = (form.check)(text)
+    {
+        return Err(Error::Malformed { origin, path, value: written, reason, form: form.description });
     }
     match limits::limit_of(&path) {
         Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),
@@ -330,7 +350,11 @@ mod tests {
             ),
             (
                 "version = 1\n[network]\ntopology = \"rign\"",
-                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete; did you mean `ring`?",
+                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
+            ),
+            (
+                "version = 1\n[faults]\nsilent = \"3@200\"",
+                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` names no number of rounds\nhelp: give AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
             ),
             (
                 "version = 2",

@@ -13,6 +13,8 @@ pub enum Limit {
     Positive,
     /// A number at or above 0.
     NotNegative,
+    /// A number at or above 1.
+    AtLeastOne,
     /// A number from 0 to 1.
     Share,
     /// A number from 0 up to but not 1.
@@ -34,6 +36,7 @@ impl Limit {
             }
             Self::Positive => number > 0.0,
             Self::NotNegative => number >= 0.0,
+            Self::AtLeastOne => number >= 1.0,
             Self::Share => (0.0..=1.0).contains(&number),
             Self::BelowOne => (0.0..1.0).contains(&number),
             Self::Finite => true,
@@ -48,6 +51,7 @@ impl fmt::Display for Limit {
             Self::Whole(least, most) => write!(f, "a whole number from {least} to {most}"),
             Self::Positive => f.write_str("a number above 0"),
             Self::NotNegative => f.write_str("a number of at least 0"),
+            Self::AtLeastOne => f.write_str("a number of at least 1"),
             Self::Share => f.write_str("a number from 0 to 1"),
             Self::BelowOne => f.write_str("a number of at least 0 and below 1"),
             Self::Finite => f.write_str("a finite number"),
@@ -63,6 +67,8 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
     Some(match path {
         "seed" => Limit::Whole(0, i64::MAX),
         "swarm.agents" => Limit::Whole(1, 1_000_000),
+        "swarm.clock_spread" => Limit::BelowOne,
+        "algorithm.give_up_after" => Limit::Whole(0, u32::MAX as i64),
         "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
 
         "policy_evaluation.states" | "policy_evaluation.features" => SIZE,
@@ -90,6 +96,16 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
 
         "network.edge_probability" => Limit::Share,
         "network.phase_rounds" | "network.connectivity_window" => Limit::Whole(1, u32::MAX as i64),
+
+        "motion.area_m" | "motion.speed_m_s" | "motion.spacing_m" | "motion.round_ms" => Limit::Positive,
+        "motion.path_loss_exponent" | "motion.shadowing_s" | "motion.steepness_db" => Limit::Positive,
+        "motion.height_m" | "motion.power_spread_db" | "motion.shadowing_db" => Limit::NotNegative,
+        "motion.power_dbm" | "motion.reference_loss_db" | "motion.sensitivity_dbm" => Limit::Finite,
+
+        "faults.iid_loss" | "faults.burst_loss" | "faults.duplication" => Limit::BelowOne,
+        "faults.reordering" | "faults.bit_corruption" | "faults.replay" | "faults.wrong_key" => Limit::Share,
+        "faults.burst_rounds" => Limit::AtLeastOne,
+        "faults.delay_rounds" => Limit::Whole(0, 10_000),
 
         "stop.error_below" => Limit::NotNegative,
         "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),

@@ -5,7 +5,7 @@
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
 use super::plain::split_by_blocks;
-use super::{Diverged, FrameCounts, Swarm};
+use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, mix};
 use fabswarm_shared::graph::Schedule;
@@ -166,7 +166,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range])
                 .map_err(|broken| Diverged::at_word(0, agent, &shape, local + broken.word))?;
         }
-        swarm.ruler.start(&swarm.gradient);
+        swarm.ruler.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
         Ok(swarm)
     }
@@ -204,7 +204,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
 }
 
 impl<G: Schedule + Sync> Swarm for ExactFab<G> {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
         self.links_used += self.links.count() as u64;
         let round = Round {

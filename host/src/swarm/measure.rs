@@ -29,6 +29,7 @@ pub struct Metrics {
 pub struct Ruler {
     shape: Shape,
     solution: Option<Vec<f64>>,
+    keeps_x_non_negative: bool,
     first_gradient: Option<f64>,
 }
 
@@ -47,12 +48,17 @@ impl Ruler {
     /// A ruler for this task.
     #[must_use]
     pub fn new<S: Scalar>(task: &Task<S>) -> Self {
-        Self { shape: task.shape(), solution: task.solution().map(<[f64]>::to_vec), first_gradient: None }
+        Self {
+            shape: task.shape(),
+            solution: task.solution().map(<[f64]>::to_vec),
+            keeps_x_non_negative: task.keeps_x_non_negative(),
+            first_gradient: None,
+        }
     }
 
-    /// Takes the packed gradients at the start as what later ones are compared with.
-    pub fn start<S: Scalar>(&mut self, d: &[S]) {
-        self.first_gradient = Some(self.gradient_size(d));
+    /// Takes the packed decisions and gradients at the start as what later ones are compared with.
+    pub fn start<S: Scalar>(&mut self, v: &[S], d: &[S]) {
+        self.first_gradient = Some(self.gradient_size(v, d));
     }
 
     /// Measures the states after `round` rounds. Walks each state once, in the order of agents.
@@ -94,7 +100,7 @@ impl Ruler {
 
     fn error<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
         let Some(solution) = &self.solution else {
-            return ratio(self.gradient_size(states.d), self.first_gradient.unwrap_or(0.0));
+            return ratio(self.gradient_size(states.v, states.d), self.first_gradient.unwrap_or(0.0));
         };
         let words = self.shape.words();
         let size = solution.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -107,8 +113,8 @@ impl Ruler {
     }
 
     /// The size of the gradient of the whole swarm: its mean over what agents share, its root mean square over
-    /// what each keeps to itself.
-    fn gradient_size<S: Scalar>(&self, d: &[S]) -> f64 {
+    /// what each keeps to itself. Where x must stay at or above zero, only what can still move it counts.
+    fn gradient_size<S: Scalar>(&self, v: &[S], d: &[S]) -> f64 {
         let words = self.shape.words();
         let agents = (d.len() / words) as f64;
         let exchanged = self.shape.exchanged();
@@ -119,6 +125,12 @@ impl Ruler {
                 *mean += d.to_f64() / agents;
             }
             local += d[..exchanged.start].iter().map(|d| d.to_f64().powi(2)).sum::<f64>() / agents;
+        }
+        if self.keeps_x_non_negative {
+            for (word, mean) in mean[..self.shape.x].iter_mut().enumerate() {
+                let x = v.chunks_exact(words).map(|v| v[word].to_f64()).sum::<f64>() / agents;
+                *mean = mean.min(x);
+            }
         }
         (mean[exchanged].iter().map(|mean| mean * mean).sum::<f64>() + local).sqrt()
     }

@@ -2,7 +2,7 @@
 
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, FrameCounts, Swarm};
+use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, descend, mix, track};
 use fabswarm_shared::graph::{Schedule, Weights};
@@ -83,7 +83,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
         }
         let mut ruler = Ruler::new(&task);
-        ruler.start(&d);
+        ruler.start(&v, &d);
         Self {
             shape,
             round: 0,
@@ -234,7 +234,7 @@ pub(super) fn split_by_blocks<'a, S>(
 }
 
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
         self.links_used += self.links.count() as u64;
         if let Mixing::Degrees(weights) = &self.constants.mixing {
@@ -271,7 +271,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         std::mem::swap(&mut self.v, &mut self.next_v);
         std::mem::swap(&mut self.t, &mut self.next_t);
         self.round += 1;
-        outcome.map_err(|(agent, word)| Diverged::at_word(u64::from(self.round), agent, &self.shape, word))
+        outcome.map_err(|(agent, word)| {
+            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
+        })
     }
 
     fn round(&self) -> u64 {

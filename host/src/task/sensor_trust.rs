@@ -76,8 +76,7 @@ impl<S: Scalar> SensorTrustData<S> {
             };
             for sensor in 0..parameters.sensors {
                 let faulty = stream.uniform_f64() < parameters.faulty_share;
-                let sign = if stream.uniform_f64() < 0.5 { -1.0 } else { 1.0 };
-                let bias = if faulty { sign * parameters.fault_bias } else { 0.0 };
+                let bias = if faulty { parameters.fault_bias } else { 0.0 };
                 for _ in 0..parameters.readings_per_sensor {
                     read(&mut drone.readings, bias, &mut stream);
                     drone.sensor_of.push(sensor as u8);

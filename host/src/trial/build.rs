@@ -1,12 +1,22 @@
 //! Makes the swarm that a scenario describes.
 
+use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::Steps;
-use fabswarm_shared::graph::{self, Disconnected, Graph, check_joint_connectivity};
-use fabswarm_shared::problem::Penalty;
+use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
+use fabswarm_shared::ledger;
+use fabswarm_shared::problem::{Penalty, Problem};
+use fabswarm_shared::provisioning::BOARD_WORDS;
+use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
+use fabswarm_shared::wire::payload;
+use fabswarm_shared::wire::seal::KEY_BYTES;
 
-use crate::scenario::{AlgorithmKind, Precision, Scenario, Topology, Weights};
-use crate::swarm::{Constants, Mixing, PlainFab, Swarm};
+use crate::air::{self, Air, Source};
+use crate::attach::{self, Boards, Placement, PlacementError};
+use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
+use crate::swarm::{
+    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
+};
 use crate::task::Task;
 
 /// Why a scenario makes no swarm.
@@ -16,71 +26,252 @@ pub enum BuildError {
     /// Some agents never hear of others.
     #[error(
         "the network is not connected: nothing that agent {} says in rounds {} to {} reaches agent {}\n\
-         help: raise network.edge_probability (now {edge_probability}) or network.connectivity_window (now {})",
+         help: {remedy}, or raise network.connectivity_window (now {})",
         found.from, found.rounds.start, found.rounds.end - 1, found.to, found.rounds.end - found.rounds.start
     )]
     Disconnected {
         /// Who, and when.
         found: Disconnected,
-        /// The probability that was too low.
-        edge_probability: f64,
+        /// What brings agents together.
+        remedy: String,
     },
+    /// The graphs cannot be had.
+    #[error(transparent)]
+    Air(#[from] air::Error),
+    /// Two keys do not go together.
+    #[error("{what}\nhelp: {remedy}")]
+    Unfit {
+        /// Why not.
+        what: &'static str,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// An agent cannot be made.
+    #[error("an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem")]
+    Agent(agent::Error),
+    /// Agents cannot be seated as asked.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// Boards do not start.
+    #[error(transparent)]
+    Boards(#[from] attach::Error),
+    /// The swarm has diverged before it began.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+}
+
+impl From<agent::Error> for BuildError {
+    fn from(error: agent::Error) -> Self {
+        Self::Agent(error)
+    }
 }
 
 /// Makes the swarm that `scenario` describes.
 ///
 /// # Errors
-/// When its network is not connected.
+/// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
-    let network = &scenario.network;
-    let edge_probability = network.edge_probability;
-    let topology = match network.topology {
-        Topology::Paper => graph::Topology::Paper { edge_probability, phase_rounds: network.phase_rounds },
-        Topology::Ring => graph::Topology::Ring,
-        Topology::ReversedRing => graph::Topology::ReversedRing,
-        Topology::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
-        Topology::Complete => graph::Topology::Complete,
-    };
-    let graph = Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed };
-    check_connectivity(scenario, &graph)
-        .map_err(|found| BuildError::Disconnected { found, edge_probability })?;
-    Ok(match (scenario.algorithm.kind, scenario.swarm.precision) {
-        (AlgorithmKind::Fab, Precision::F32) => Box::new(plain_fab::<f32>(scenario, graph)),
-        (AlgorithmKind::Fab, Precision::F64) => Box::new(plain_fab::<f64>(scenario, graph)),
-    })
+    let mut source = Source::new(scenario)?;
+    check_connectivity(scenario, &mut source)
+        .map_err(|found| BuildError::Disconnected { found, remedy: remedy(scenario) })?;
+    let placement: Placement = scenario.swarm.boards.parse()?;
+    if !placement.is_in_process() {
+        return on_boards(scenario, &placement);
+    }
+    let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
+    match (scenario.algorithm.kind, scenario.swarm.precision) {
+        (AlgorithmKind::Ledger, Precision::F64) => Err(BuildError::Unfit {
+            what: "the ledger's agents compute in f32, as boards do",
+            remedy: "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
+        }),
+        (AlgorithmKind::Fab, _) if scenario.swarm.mode == Mode::FreeRunning => Err(BuildError::Unfit {
+            what: "plain FAB has no agents with clocks of their own",
+            remedy: "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
+        }),
+        (AlgorithmKind::Fab, Precision::F32) => plain_fab::<f32>(scenario, source),
+        (AlgorithmKind::Fab, Precision::F64) => plain_fab::<f64>(scenario, source),
+        (AlgorithmKind::Ledger, Precision::F32) if is_large => ledger_on_arrays(scenario, source),
+        (AlgorithmKind::Ledger, Precision::F32) => speaking_agents(scenario, Air::new(scenario)?),
+    }
 }
 
-fn plain_fab<S: Scalar>(scenario: &Scenario, graph: Graph) -> PlainFab<S, Graph> {
+type Built = Result<Box<dyn Swarm>, BuildError>;
+
+fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
     let algorithm = &scenario.algorithm;
     let weights = match algorithm.weights {
         Weights::Uniform => graph::Weights::Uniform,
         Weights::Lazy => graph::Weights::LazyPush { self_weight: algorithm.self_weight },
     };
-    let constants = Constants {
-        steps: Steps {
-            x: S::from_f64(algorithm.eta_x),
-            y: S::from_f64(algorithm.eta_y),
-            z: S::from_f64(algorithm.eta_z),
-        },
-        penalty: Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda },
+    let constants = Constants::<S> {
+        steps: steps(scenario),
+        penalty: penalty(scenario),
         mixing: Mixing::Degrees(weights),
     };
-    PlainFab::new(Task::draw(scenario), graph, constants)
+    let task = Task::draw(scenario);
+    if scenario.faults.are_none() {
+        return Ok(Box::new(PlainFab::new(task, source, constants)));
+    }
+    Ok(Box::new(UnguardedFab::new(task, Air::new(scenario)?, constants, scenario.faults.delay_rounds)))
+}
+
+/// A swarm too large for one agent each: the same numbers on arrays, where nothing goes wrong on the air.
+fn ledger_on_arrays(scenario: &Scenario, source: Source) -> Built {
+    let has_plain_frames =
+        scenario.frames.width == Width::Full && scenario.algorithm.arithmetic == Arithmetic::Exact;
+    if !scenario.faults.are_none() || !has_plain_frames || scenario.swarm.mode == Mode::FreeRunning {
+        return Err(BuildError::Unfit {
+            what: "faults, narrow frames, float ledgers and free-running clocks need one agent each, and that goes up to \
+                   1024 agents",
+            remedy: "lower swarm.agents, or set these keys back to their defaults",
+        });
+    }
+    let constants = setup(scenario).on_arrays(scenario.swarm.agents);
+    Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
+}
+
+/// One agent each, over the air.
+fn speaking_agents(scenario: &Scenario, air: Air) -> Built {
+    let task = Task::draw(scenario);
+    let needed = (0..scenario.swarm.agents)
+        .map(|agent| task.problem(agent))
+        .map(|problem| problem.shape().words().max(problem.scratch_words()))
+        .max()
+        .unwrap_or(0);
+    match needed {
+        0..=64 => agents_of::<64>(scenario, task, air),
+        65..=512 => agents_of::<512>(scenario, task, air),
+        513..=4096 => agents_of::<4096>(scenario, task, air),
+        _ => Err(BuildError::Unfit {
+            what: "agents of a ledger hold decisions of up to 4096 words",
+            remedy: "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
+        }),
+    }
+}
+
+fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, air: Air) -> Built {
+    let setup = setup(scenario);
+    let agents = scenario.swarm.agents;
+    Ok(match scenario.algorithm.arithmetic {
+        Arithmetic::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
+        Arithmetic::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
+    })
+}
+
+/// Agents over the air, some of them on boards.
+fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
+    let swarm = &scenario.swarm;
+    let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
+        && scenario.algorithm.arithmetic == Arithmetic::Exact
+        && swarm.precision == Precision::F32;
+    if !is_exact || swarm.mode != Mode::LockStep {
+        return Err(BuildError::Unfit {
+            what: "boards run the exact ledger in f32, in lock-step with the host's air",
+            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\", swarm.precision to \"f32\" and \
+                     swarm.mode to \"lock-step\", or swarm.boards to \"in-process\"",
+        });
+    }
+    let (task, setup) = (Task::draw(scenario), setup(scenario));
+    let seats = placement.seats(swarm.agents)?;
+    let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
+    let boards = Boards::of(&task, &setup, &seats, rounds)?;
+    let agents =
+        AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;
+    Ok(Box::new(agents.with_remote(Box::new(boards))))
+}
+
+/// What every agent of `scenario` is told.
+#[must_use]
+pub fn setup(scenario: &Scenario) -> AgentSetup {
+    let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Air);
+    let mut key = [0; KEY_BYTES];
+    key.fill_with(|| stream.next_u32() as u8);
+    AgentSetup {
+        config: agent::Config {
+            id: 0,
+            founders: scenario.swarm.agents as u16,
+            mode: match scenario.swarm.mode {
+                Mode::LockStep => agent::Mode::LockStep,
+                Mode::FreeRunning => agent::Mode::FreeRunning,
+            },
+            steps: steps(scenario),
+            penalty: penalty(scenario),
+            self_weight: scenario.algorithm.self_weight as f32,
+            audience: audience(scenario),
+            width: match scenario.frames.width {
+                Width::Full => payload::Width::Full,
+                Width::Half => payload::Width::Half,
+                Width::Byte => payload::Width::Byte,
+            },
+            give_up_after: scenario.algorithm.give_up_after,
+            boot: 1,
+            build: 0,
+        },
+        key: scenario.frames.sealed.then_some(key),
+        clock_spread: scenario.swarm.clock_spread,
+        seed: scenario.seed,
+    }
+}
+
+fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
+    let algorithm = &scenario.algorithm;
+    Steps {
+        x: S::from_f64(algorithm.eta_x),
+        y: S::from_f64(algorithm.eta_y),
+        z: S::from_f64(algorithm.eta_z),
+    }
+}
+
+fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
+    let algorithm = &scenario.algorithm;
+    Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
+}
+
+/// How many may ever hear an agent, where the topology knows: one on a ring. 0: all others.
+const fn audience(scenario: &Scenario) -> u16 {
+    match scenario.network.topology {
+        Topology::Ring | Topology::ReversedRing => 1,
+        _ => 0,
+    }
 }
 
 /// Checks the windows of the run one after the other, as many as a second or so allows.
-fn check_connectivity(scenario: &Scenario, graph: &Graph) -> Result<(), Disconnected> {
+fn check_connectivity(scenario: &Scenario, source: &mut Source) -> Result<(), Disconnected> {
     const MOST_LINKS: f64 = 2e7;
-    if graph.topology.is_always_connected() {
+    if source.is_always_connected() {
         return Ok(());
     }
-    let (agents, window) = (graph.agents as f64, scenario.network.connectivity_window);
-    let links_of_a_window = agents * (1.0 + agents * scenario.network.edge_probability) * f64::from(window);
+    let (agents, window) = (source.agents() as f64, scenario.network.connectivity_window);
+    let share = match source {
+        Source::Drawn(_) => scenario.network.edge_probability,
+        Source::Recorded(_) | Source::Motion(_) => 1.0,
+    };
+    let links_of_a_window = agents * (1.0 + agents * share) * f64::from(window);
     let affordable = (MOST_LINKS / links_of_a_window).ceil() as u64;
     let windows = (scenario.swarm.rounds / u64::from(window)).clamp(1, affordable.max(1));
-    let mut reached = vec![false; graph.agents];
+    let mut reached = vec![false; source.agents()];
     for index in 0..windows.min(u64::from(u32::MAX / window)) as u32 {
-        check_joint_connectivity(graph, index * window..(index + 1) * window, &mut reached)?;
+        let rounds = index * window..(index + 1) * window;
+        match source {
+            // Links of agents that fly take long to work out: once each is enough.
+            Source::Motion(motion) => {
+                let union = motion.record_union(rounds.clone());
+                check_joint_connectivity(&union.trace(), 0..1, &mut reached)
+                    .map_err(|found| Disconnected { rounds, ..found })?;
+            }
+            Source::Drawn(_) | Source::Recorded(_) => check_joint_connectivity(source, rounds, &mut reached)?,
+        }
     }
     Ok(())
+}
+
+fn remedy(scenario: &Scenario) -> String {
+    match scenario.network.topology {
+        Topology::Motion => format!(
+            "lower motion.area_m (now {}), or raise motion.power_dbm (now {})",
+            scenario.motion.area_m, scenario.motion.power_dbm
+        ),
+        Topology::Recorded => "name other graphs in network.trace".to_owned(),
+        _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
+    }
 }

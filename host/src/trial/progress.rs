@@ -63,6 +63,17 @@ impl Progress {
         (self.shown, self.shown_round) = (Instant::now(), round);
     }
 
+    /// Prints what boards warned of, above the bar.
+    pub fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            match &self.sink {
+                Sink::Bar(bar) => bar.suspend(|| eprintln!("{warning}")),
+                Sink::Lines { .. } => eprintln!("{warning}"),
+                Sink::Nothing => {}
+            }
+        }
+    }
+
     /// Leaves the terminal as it was.
     pub fn clear(&mut self) {
         if let Sink::Bar(bar) = &self.sink {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::record::{Caption, RunFolder};
-use crate::swarm::{FrameCounts, Metrics};
+use crate::swarm::{Diverged, FrameCounts, Metrics};
 use crate::task::Score;
 
 /// A swarm whose error is a given function of the round.
@@ -13,10 +13,10 @@ struct Scripted {
 }
 
 impl Swarm for Scripted {
-    fn step(&mut self) -> Result<(), Diverged> {
+    fn step(&mut self) -> Result<(), Halt> {
         self.round += 1;
         if self.round == self.breaks_at {
-            return Err(Diverged::new(self.round, 3, "y"));
+            return Err(Diverged::new(self.round, 3, "y").into());
         }
         Ok(())
     }
@@ -107,7 +107,8 @@ fn divergence_keeps_the_run_folder() {
     let mut swarm = Scripted { round: 0, error: |_| 1.0, breaks_at: 30 };
     let outcome = run_into(folder.path(), &Scenario::default(), &mut swarm);
     assert_eq!(outcome.summary.stopped_because, StoppedBecause::Diverged);
-    assert_eq!(outcome.diverged.map(|diverged| (diverged.round, diverged.agent)), Some((30, 3)));
+    let Some(Halt::Diverged(diverged)) = outcome.halt else { panic!("it diverged") };
+    assert_eq!((diverged.round, diverged.agent), (30, 3));
     let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
     assert_eq!(metrics.lines().count(), 1 + 30, "a header and rounds 0 to 29");
 }

@@ -30,7 +30,7 @@ where
             self.heard_epoch = self.heard_epoch.max(Some(header.epoch));
             self.round = self.round.max(header.round);
         } else if header.epoch < self.epoch {
-            self.announce_until = self.announce_until.max(self.round + 2);
+            self.announce_until = self.announce_until.max(self.round.saturating_add(2));
             self.outbox.has_members = true;
         }
         Received::OtherEpoch
@@ -60,7 +60,7 @@ where
             self.enter(next, members);
             return Received::NewEpoch;
         }
-        self.announce_until = self.announce_until.max(self.round + 2);
+        self.announce_until = self.announce_until.max(self.round.saturating_add(2));
         self.outbox.has_members = true;
         Received::Noted
     }
@@ -78,7 +78,7 @@ where
             return Received::NewEpoch;
         }
         if header.epoch < self.epoch {
-            self.announce_until = self.announce_until.max(self.round + 2);
+            self.announce_until = self.announce_until.max(self.round.saturating_add(2));
             self.outbox.has_members = true;
         }
         Received::Noted
@@ -133,7 +133,7 @@ where
         }
         self.encoder.begin_epoch(self.round);
         self.giving = self.giving_now();
-        self.announce_until = self.round + ANNOUNCE_ROUNDS;
+        self.announce_until = self.round.saturating_add(ANNOUNCE_ROUNDS);
         self.outbox.has_members = true;
         self.outbox.has_data = true;
     }

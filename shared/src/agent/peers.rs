@@ -123,3 +123,18 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
         heapless::Vec::insert(self, index, Peer::new(sender)).is_ok()
     }
 }
+
+/// Room that somebody else keeps: then an agent is small enough to be moved on a microcontroller's stack.
+impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for &mut L {
+    fn as_slice(&self) -> &[Peer<A, WORDS>] {
+        (**self).as_slice()
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>] {
+        (**self).as_mut_slice()
+    }
+
+    fn insert(&mut self, index: usize, sender: u16) -> bool {
+        (**self).insert(index, sender)
+    }
+}

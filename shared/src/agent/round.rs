@@ -38,7 +38,7 @@ where
                 self.fault = self.update(heard).err();
                 self.give_up_on_the_silent();
             }
-            self.round += 1;
+            self.round = self.round.saturating_add(1);
             self.begin_round();
         }
         Report { round, epoch, heard, digest: self.digest(), fault: self.fault }
@@ -75,7 +75,7 @@ where
         if let Some(word) = self.decision().iter().position(|word| !word.is_finite()) {
             return Err(Fault { word });
         }
-        self.take_gradient(self.round + 1)
+        self.take_gradient(self.round.saturating_add(1))
     }
 
     /// Tells the encoder what this round's frame held, before it changes.

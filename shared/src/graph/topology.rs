@@ -2,13 +2,14 @@
 
 use super::Schedule;
 use crate::rng::{Purpose, Stream};
+use serde::{Deserialize, Serialize};
 
 /// From this edge probability on every edge is drawn. Below it the gaps between edges are, each with a logarithm: then the
 /// cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
 const DENSE: f64 = 1.0 / 16.0;
 
 /// A family of directed graphs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Topology {
     /// Agent i hears agent i − 1.
     Ring,
@@ -40,7 +41,7 @@ impl Topology {
 }
 
 /// A topology over a number of agents, drawn from a seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
     /// The family.
     pub topology: Topology,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 
 /// Number of the frame format; raise it with every change of any byte that travels.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
 const LAYOUT: &str = "\
@@ -23,7 +23,7 @@ const LAYOUT: &str = "\
     full:0,v:f32*,sigma:i32*;\
     half:1,window:u8,granularity:u8,exponent:i8*/16,v:i16*,sigma:u16*;\
     byte:2,v_window:u8,window:u8,granularity:u8,exponent:i8*/16,v:u8*,sigma:u16*/2;\
-    seal:key:u8,sender:u16,boot:u32,counter:u32,ciphertext,tag:8;\
+    seal:key:u8,sender:u16,boot:u32,counter:u32,ciphertext,tag:10;\
     fragment:count:u8,index:u8,sender:u16le,number:u16le,part;\
     stream:cobs,frame,crc32";
 

@@ -1,4 +1,4 @@
-//! What a data frame carries: the exchanged decision words v and the running sum σ of the ledger, in one of three widths.
+//! What a data frame carries, in one of three widths: the exchanged decision words v and the running sum σ.
 //!
 //! | width | bytes for w words | v | σ |
 //! |---|---|---|---|
@@ -6,19 +6,21 @@
 //! | half | 3 + ⌈w/16⌉ + 4w | 16-bit multiple of 2^e, one e for 16 words | 16 bits |
 //! | byte | 4 + ⌈w/16⌉ + w + 2⌈w/2⌉ | low 8 bits of a multiple of 2^e | 16 bits of every other word |
 //!
-//! A receiver that heard this sender not long ago needs only the low bits of what changed little since. The sender
-//! keeps the range in which each word was in the last rounds, sends as many bits as tell a word from everything in that
-//! range, and writes into the payload for how many rounds this holds, the *window*. A receiver within the window
-//! completes the bits from what it holds; for any other the word waits for a full payload, which a narrow sender sends first, then
-//! every [`Width::period`] rounds, and whenever a value does not fit. So what is decoded is exactly what was sent, and
-//! the same bits for all.
+//! A receiver that heard this sender not long ago needs only the low bits of what changed little since. The
+//! sender keeps the range in which each word was in the last rounds, sends bits that tell a word from everything
+//! in that range, and writes into the payload for how many rounds this holds: the *window*. A receiver within the
+//! window completes the bits from what it holds; for any other the word waits for a full payload. A narrow sender
+//! sends full payloads when an epoch begins, every [`Width::period`] rounds, and when a value does not fit. So
+//! what is read is exactly what was sent, and the same bits for all.
 //!
-//! **v** is rounded on the way, and the sender adds what it rounded away to the next round's v (error feedback). Units are
-//! powers of two, so that no target divides differently.
+//! **v** is rounded on the way, and the sender adds what it rounded away to the next round's v (error feedback).
+//! Units are powers of two, so that no target divides differently. Half payloads share an exponent among 16 words
+//! rather than use f16: for the largest words its unit is 16 times finer, and they decide the error.
 //!
-//! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with a g from [`Encoder::granularity`] that
-//! keeps their sum over a window countable, and what that leaves over stays in the ledger's carry. So the ledger's
-//! invariant holds as with full payloads, and a word of σ that is not told is mass that waits.
+//! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with a g from
+//! [`Encoder::granularity`] that keeps their sum over a window countable, and what that leaves over stays in the
+//! ledger's carry. So the ledger's invariant holds as with full payloads, and a word of σ that is not told is mass
+//! that waits.
 
 mod decoder;
 mod encoder;
@@ -86,7 +88,8 @@ impl Width {
     pub const fn period(self) -> u32 {
         match self {
             Self::Full => 1,
-            Self::Half | Self::Byte => 16,
+            Self::Half => 64,
+            Self::Byte => 16,
         }
     }
 }
@@ -139,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// With shares of any size, rounded or not, under any loss, after restarts: σ comes out exact or not at all, and all see
-        /// the same v.
+        /// With shares of any size, rounded or not, under any loss, after restarts: σ comes out exact or not at
+        /// all, and all see the same v.
         #[test]
         fn what_is_told_is_exact(
             width in width(),
@@ -238,7 +241,7 @@ mod tests {
                     assert_ne!(listener.hear(&out[..length], round).unwrap().sigma, Words::None, "{round}");
                 }
             }
-            assert!(kinds[0] < 2000 / 16 + 64, "{kinds:?}");
+            assert!(kinds[0] < 2000 / width.period() + 64, "{kinds:?}");
         }
     }
 

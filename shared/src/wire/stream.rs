@@ -159,7 +159,10 @@ mod tests {
         }
 
         #[test]
-        fn garbage_before_a_frame_does_not_cost_it(garbage in vec(any::<u8>(), 0..200), frame in vec(any::<u8>(), 1..100)) {
+        fn garbage_before_a_frame_does_not_cost_it(
+            garbage in vec(any::<u8>(), 0..200),
+            frame in vec(any::<u8>(), 1..100),
+        ) {
             let mut bytes = garbage;
             bytes.extend(line(std::slice::from_ref(&frame)));
             let frames = deframe::<128>(&bytes, 17);

@@ -26,8 +26,8 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
     };
     let recorded = Recorded::read(file)?;
     let snapshots = match replay(&recorded, precision) {
-        Err(Error::Diverged(diverged)) => {
-            eprintln!("error: {diverged}");
+        Err(Error::Halt(halt)) => {
+            eprintln!("error: {halt}");
             return Ok(ExitCode::from(3));
         }
         outcome => outcome?,

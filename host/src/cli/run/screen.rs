@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::braille;
-use crate::record::{Curve, StoppedBecause};
+use crate::record::{AirReport, Curve, StoppedBecause};
 use crate::scenario::Scenario;
 use crate::trial::Outcome;
 
@@ -30,6 +30,7 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         StoppedBecause::MaxRounds => "all rounds done".to_owned(),
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
         StoppedBecause::Diverged => "diverged".to_owned(),
+        StoppedBecause::BoardsFailed => "the boards failed".to_owned(),
     };
     line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
     let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
@@ -45,6 +46,15 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
             summary.frames_sent, summary.frames_lost, summary.frames_refused
         ),
     );
+    if let Some(report) = &summary.air {
+        for (name, value) in air(report) {
+            line(name, value);
+        }
+    }
+    if summary.digest_checks > 0 {
+        let (checks, mismatches) = (summary.digest_checks, summary.digest_mismatches);
+        line("shadows", format!("{checks} digests compared, {mismatches} differed"));
+    }
     for (name, score) in &summary.task {
         line(&name.replace('_', " "), format!("{score:.4}"));
     }
@@ -56,6 +66,56 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         let _ = writeln!(text, "  {name:<width$}  {value}");
     }
     text
+}
+
+/// What became of frames, by cause; only what happened at all.
+fn air(report: &AirReport) -> Vec<(&'static str, String)> {
+    let counters = &report.counters;
+    let some = |causes: &[(&str, u64)]| {
+        let named: Vec<_> = causes
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| format!("{count} {cause}"))
+            .collect();
+        named.join(", ")
+    };
+    let lost = &counters.lost;
+    let refused: Vec<_> = counters.refused.iter().map(|(cause, count)| (*cause, *count)).collect();
+    let worst: Vec<_> = report
+        .worst_links
+        .iter()
+        .map(|link| format!("{}→{} {:.0} %", link.sender, link.receiver, 100.0 * link.loss()))
+        .collect();
+    let mut lines = vec![
+        (
+            "copies",
+            some(&[("on links", counters.copies), ("taken", counters.taken), ("useless", counters.useless)]),
+        ),
+        (
+            "lost",
+            some(&[
+                ("out of range", lost.margin),
+                ("one by one", lost.iid),
+                ("in bursts", lost.burst),
+                ("receiver away", lost.away),
+            ]),
+        ),
+        (
+            "on the way",
+            some(&[
+                ("delayed", counters.delayed),
+                ("doubled", counters.duplicated),
+                ("reordered", counters.reordered),
+                ("damaged", counters.damaged),
+                ("replayed", counters.replayed),
+                ("forged", counters.forged),
+            ]),
+        ),
+        ("refused", some(&refused)),
+        ("worst links", worst.join(", ")),
+    ];
+    lines.retain(|(_, value)| !value.is_empty());
+    lines
 }
 
 /// The error over the rounds, logarithmic, with powers of ten at the side.

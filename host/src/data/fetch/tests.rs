@@ -221,7 +221,7 @@ fn two_fetches_of_the_same_thing_do_not_meet() {
 }
 
 #[test]
-#[ignore = "downloads 740 MB into the cache"]
+#[ignore = "downloads 708 MB into the cache"]
 fn the_whole_catalogue_can_be_fetched() {
     let cache = Cache::from_environment().unwrap();
     for entry in crate::data::catalogue::ENTRIES {

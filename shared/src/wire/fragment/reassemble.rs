@@ -206,7 +206,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, doubled and reordered: each frame comes whole and once if all its packets came, else never.
+        /// Whatever is lost, doubled and reordered: a frame comes whole and once if all its packets came, else
+        /// never.
         #[test]
         fn whole_frames_or_none(
             frames in vec(frame(), 1..5),

@@ -70,8 +70,8 @@ impl<const WORDS: usize> Decoder<WORDS> {
 
     /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
     ///
-    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that are not told are those of `rho`, so that
-    /// nothing is left to take; `v` that is not told is left as it is.
+    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that are not told are those of `rho`,
+    /// so that nothing is left to take; `v` that is not told is left as it is.
     ///
     /// # Errors
     /// [`Error::WordCount`], [`Error::Malformed`] or [`Error::NotFinite`], with nothing changed or written.

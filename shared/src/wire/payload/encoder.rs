@@ -56,12 +56,6 @@ impl<const WORDS: usize> Encoder<WORDS> {
         }
     }
 
-    /// How narrow the payloads are, where they can be.
-    #[must_use]
-    pub const fn width(&self) -> Width {
-        self.width
-    }
-
     /// Writes the payload of `round` to the start of `out` and returns its length.
     ///
     /// # Errors

@@ -125,7 +125,8 @@ impl<const WORDS: usize> Motion<WORDS> {
         self.old.granularity(&self.sigma, sigma)
     }
 
-    /// The granularity that shares up to `largest` should have, so that one is found as long as they do not grow fourfold.
+    /// The granularity that shares up to `largest` should have, so that one is found as long as they do not grow
+    /// fourfold.
     pub(super) fn advice(&self, largest: u32) -> u8 {
         let moved = self.old.reaches.iter().map(|reach| reach.largest()).max();
         advice(moved.unwrap_or(0), largest)

@@ -1,0 +1,71 @@
+//! The board's flash: PSRAM that the emulator backs with a file, so that it outlives the process.
+
+use core::{convert::Infallible, ptr, slice};
+use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fabswarm_firmware::provisioning::PAGE_ROOM;
+
+/// `[page] origin` of `board.toml`.
+const PAGE: usize = 0x2100_0000;
+const STORAGE: usize = PAGE + PAGE_ROOM;
+const STORAGE_BYTES: usize = 64 * 1024;
+
+/// Where the host has put the provisioning page.
+pub fn page() -> &'static [u8] {
+    // SAFETY: PSRAM is there from reset on, larger than this, and nothing of this firmware writes to this part of it.
+    unsafe { slice::from_raw_parts(PAGE as *const u8, PAGE_ROOM) }
+}
+
+/// The part of the flash that the firmware writes to, with the habits of NOR flash.
+pub struct Storage(());
+
+impl Storage {
+    /// Call once.
+    pub fn new() -> Self {
+        Self(())
+    }
+
+    /// The address of `length` bytes at `offset`.
+    fn place(offset: u32, length: usize) -> *mut u8 {
+        let end = offset as usize + length;
+        assert!(end <= STORAGE_BYTES, "an access behind the storage");
+        (STORAGE + offset as usize) as *mut u8
+    }
+}
+
+impl ErrorType for Storage {
+    type Error = Infallible;
+}
+
+impl ReadNorFlash for Storage {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
+        let place = Self::place(offset, bytes.len());
+        // SAFETY: `place` checked the bounds; nobody else refers to this memory.
+        unsafe { ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        STORAGE_BYTES
+    }
+}
+
+impl NorFlash for Storage {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4096;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
+        let length = to.saturating_sub(from) as usize;
+        // SAFETY: as in `read`.
+        unsafe { ptr::write_bytes(Self::place(from, length), 0xFF, length) };
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
+        let place = Self::place(offset, bytes.len());
+        // SAFETY: as in `read`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! The board's interrupt vectors (ARM application note AN386, "Interrupts").
+
+use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
+
+/// An interrupt line this firmware uses.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+pub enum Interrupt {
+    Timer0 = 8,
+    Ethernet = 13,
+}
+
+// SAFETY: the discriminants are the board's line numbers, below the length of `__INTERRUPTS`.
+unsafe impl InterruptNumber for Interrupt {
+    fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+/// Lets `interrupt` through to the processor.
+pub fn enable(interrupt: Interrupt) {
+    // SAFETY: no critical section here relies on masking single lines.
+    unsafe { NVIC::unmask(interrupt) }
+}
+
+unsafe extern "C" {
+    fn DefaultHandler();
+}
+
+const LINES: usize = 32;
+
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+static __INTERRUPTS: [unsafe extern "C" fn(); LINES] = {
+    let mut vectors: [unsafe extern "C" fn(); LINES] = [DefaultHandler; LINES];
+    vectors[Interrupt::Timer0 as usize] = crate::clock::on_alarm;
+    vectors[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
+    vectors
+};

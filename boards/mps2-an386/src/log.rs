@@ -1,0 +1,111 @@
+//! defmt over UART 1, and what happens when the firmware cannot go on: it says why and ends the emulator.
+
+use crate::registers::Registers;
+use core::{
+    cell::UnsafeCell,
+    panic::PanicInfo,
+    sync::atomic::{AtomicBool, Ordering},
+};
+use cortex_m_rt::{ExceptionFrame, exception};
+use cortex_m_semihosting::debug;
+use critical_section::RestoreState;
+use defmt::Encoder;
+
+// SAFETY: address of application note AN386.
+const UART1: Registers = unsafe { Registers::new(0x4000_5000) };
+
+const DATA: usize = 0x0;
+const STATE: usize = 0x4;
+const CONTROL: usize = 0x8;
+const BAUD_DIVIDER: usize = 0x10;
+const TX_FULL: u32 = 1 << 0;
+const TX_ENABLE: u32 = 1 << 0;
+
+/// Starts the UART that carries the log.
+pub fn start() {
+    UART1.write(BAUD_DIVIDER, 16);
+    UART1.write(CONTROL, TX_ENABLE);
+}
+
+fn put(bytes: &[u8]) {
+    for &byte in bytes {
+        while UART1.read(STATE) & TX_FULL != 0 {}
+        UART1.write(DATA, byte.into());
+    }
+}
+
+defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
+
+#[defmt::global_logger]
+struct Logger;
+
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+static STATE_OF_LOG: State =
+    State { encoder: UnsafeCell::new(Encoder::new()), restore: UnsafeCell::new(RestoreState::invalid()) };
+
+struct State {
+    encoder: UnsafeCell<Encoder>,
+    restore: UnsafeCell<RestoreState>,
+}
+
+// SAFETY: touched only between `acquire` and `release`, inside a critical section of a single core.
+unsafe impl Sync for State {}
+
+// SAFETY: `acquire` opens a critical section and refuses to nest; `release` closes it.
+unsafe impl defmt::Logger for Logger {
+    fn acquire() {
+        // SAFETY: paired with the release below.
+        let restore = unsafe { critical_section::acquire() };
+        if IS_TAKEN.swap(true, Ordering::Relaxed) {
+            stop();
+        }
+        // SAFETY: the critical section makes this the only access.
+        unsafe {
+            *STATE_OF_LOG.restore.get() = restore;
+            (*STATE_OF_LOG.encoder.get()).start_frame(put);
+        }
+    }
+
+    unsafe fn flush() {}
+
+    unsafe fn release() {
+        // SAFETY: still inside the critical section of `acquire`, which ends last.
+        unsafe {
+            (*STATE_OF_LOG.encoder.get()).end_frame(put);
+            IS_TAKEN.store(false, Ordering::Relaxed);
+            critical_section::release(*STATE_OF_LOG.restore.get());
+        }
+    }
+
+    unsafe fn write(bytes: &[u8]) {
+        // SAFETY: called between `acquire` and `release`.
+        unsafe { (*STATE_OF_LOG.encoder.get()).write(bytes, put) };
+    }
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo) -> ! {
+    match info.location() {
+        Some(place) => defmt::error!("panic at {=str}:{=u32}", place.file(), place.line()),
+        None => defmt::error!("panic"),
+    }
+    stop()
+}
+
+#[defmt::panic_handler]
+fn defmt_panic() -> ! {
+    stop()
+}
+
+#[exception]
+unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
+    defmt::error!("hard fault at {=u32:#010x}, called from {=u32:#010x}", frame.pc(), frame.lr());
+    stop()
+}
+
+/// Ends the emulator with an error, so that the host sees the board go at once.
+fn stop() -> ! {
+    loop {
+        debug::exit(debug::EXIT_FAILURE);
+    }
+}

@@ -1,0 +1,33 @@
+//! fabswarm on the emulated board: ARM's MPS2 with a Cortex-M4F (application note AN386), as QEMU models it.
+#![no_std]
+#![no_main]
+
+mod clock;
+mod ethernet;
+mod executor;
+mod flash;
+mod health;
+mod interrupts;
+mod log;
+mod registers;
+
+use embassy_executor::Spawner;
+use fabswarm_firmware::{Memory, Parts, run, storage::Storage};
+use static_cell::ConstStaticCell;
+
+static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+
+#[embassy_executor::main(executor = "executor::Executor", entry = "cortex_m_rt::entry")]
+async fn main(_spawner: Spawner) {
+    log::start();
+    clock::start();
+    let parts = Parts {
+        board: "mps2-an386",
+        page: flash::page(),
+        memory: MEMORY.take(),
+        link: ethernet::Ethernet::start(),
+        storage: Storage::new(flash::Storage::new()),
+        health: health::Health::start(),
+    };
+    run(parts).await
+}

@@ -1,0 +1,68 @@
+//! A file as the board's flash: the page in front, storage behind it.
+
+use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
+use fabswarm_firmware::provisioning::PAGE_ROOM;
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+
+const STORAGE_BYTES: usize = 64 * 1024;
+
+/// The board's flash.
+pub struct Flash {
+    file: File,
+}
+
+/// The file could not be used.
+#[derive(Debug)]
+pub struct FileFault;
+
+impl NorFlashError for FileFault {
+    fn kind(&self) -> NorFlashErrorKind {
+        NorFlashErrorKind::Other
+    }
+}
+
+impl Flash {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::options().read(true).write(true).open(path)? })
+    }
+
+    /// The page, at an address that its words can be read from.
+    pub fn page(&self) -> io::Result<Vec<u32>> {
+        let mut words = vec![0; PAGE_ROOM / size_of::<u32>()];
+        self.file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0)?;
+        Ok(words)
+    }
+
+    fn write_at(&self, offset: u32, bytes: &[u8]) -> Result<(), FileFault> {
+        self.file.write_all_at(bytes, PAGE_ROOM as u64 + u64::from(offset)).map_err(|_| FileFault)
+    }
+}
+
+impl ErrorType for Flash {
+    type Error = FileFault;
+}
+
+impl ReadNorFlash for Flash {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), FileFault> {
+        self.file.read_exact_at(bytes, PAGE_ROOM as u64 + u64::from(offset)).map_err(|_| FileFault)
+    }
+
+    fn capacity(&self) -> usize {
+        STORAGE_BYTES
+    }
+}
+
+impl NorFlash for Flash {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4096;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), FileFault> {
+        self.write_at(from, &vec![0xFF; to.saturating_sub(from) as usize])
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FileFault> {
+        self.write_at(offset, bytes)
+    }
+}

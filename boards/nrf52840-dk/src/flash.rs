@@ -1,0 +1,47 @@
+//! The last part of the chip's flash: the provisioning page, then what the firmware stores.
+
+use core::slice;
+use embassy_nrf::nvmc::{Error, FLASH_SIZE, Nvmc, PAGE_SIZE};
+use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+
+/// `[page] origin` of `board.toml`.
+const PAGE: usize = 0x000E_0000;
+const STORAGE: usize = 0x000F_0000;
+
+/// Where the flasher has put the provisioning page.
+pub fn page() -> &'static [u8] {
+    // SAFETY: flash is always readable, and this part is written only while the firmware does not run.
+    unsafe { slice::from_raw_parts(PAGE as *const u8, STORAGE - PAGE) }
+}
+
+/// The part of the flash that the firmware writes to.
+pub struct Storage(pub Nvmc<'static>);
+
+impl ErrorType for Storage {
+    type Error = Error;
+}
+
+impl ReadNorFlash for Storage {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Error> {
+        self.0.read(STORAGE as u32 + offset, bytes)
+    }
+
+    fn capacity(&self) -> usize {
+        FLASH_SIZE - STORAGE
+    }
+}
+
+impl NorFlash for Storage {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = PAGE_SIZE;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Error> {
+        self.0.erase(STORAGE as u32 + from, STORAGE as u32 + to)
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Error> {
+        self.0.write(STORAGE as u32 + offset, bytes)
+    }
+}

@@ -1,0 +1,30 @@
+//! The chip's watchdog.
+
+use embassy_nrf::{
+    Peri, peripherals,
+    wdt::{Config, Watchdog, WatchdogHandle},
+};
+use fabswarm_firmware::health;
+
+const TICKS_PER_SECOND: u32 = 32_768;
+const PERIOD_S: u32 = 8;
+
+/// What watches over the firmware.
+pub struct Health(Option<WatchdogHandle>);
+
+impl Health {
+    /// Starts the watchdog, unless a debugger has started it otherwise.
+    pub fn start(watchdog: Peri<'static, peripherals::WDT>) -> Self {
+        let mut config = Config::default();
+        config.timeout_ticks = PERIOD_S * TICKS_PER_SECOND;
+        Self(Watchdog::try_new(watchdog, config).ok().map(|(_, [handle])| handle))
+    }
+}
+
+impl health::Health for Health {
+    fn feed_watchdog(&mut self) {
+        if let Some(handle) = &mut self.0 {
+            handle.pet();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! fabswarm on Nordic's nRF52840 DK: frames by 802.15.4, everything else by the UART of the debugger's USB port.
+#![no_std]
+#![no_main]
+
+mod flash;
+mod health;
+mod radio;
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_nrf::{
+    bind_interrupts,
+    buffered_uarte::{self, BufferedUarte},
+    config::{Config, HfclkSource},
+    nvmc::Nvmc,
+    peripherals,
+    radio::{self as nrf_radio, ieee802154::Radio},
+};
+use fabswarm_firmware::{
+    Memory, PACKET, Parts,
+    link::{Fragmented, Pair, Stream},
+    provisioning::Page,
+    run,
+    storage::Storage,
+};
+use panic_probe as _;
+use static_cell::ConstStaticCell;
+
+const BOARD: &str = "nrf52840-dk";
+/// Frames on their way in at once: two for each of a few neighbours.
+const SLOTS: usize = 8;
+
+static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+
+bind_interrupts!(struct Interrupts {
+    RADIO => nrf_radio::InterruptHandler<peripherals::RADIO>;
+    UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
+});
+
+#[embassy_executor::main]
+async fn main(_spawner: Spawner) {
+    let mut config = Config::default();
+    // The radio stays silent on the internal oscillator.
+    config.hfclk_source = HfclkSource::ExternalXtal;
+    let chip = embassy_nrf::init(config);
+
+    let page = flash::page();
+    let sender = Page::read(page, BOARD).map_or(0, |page| page.agent.id);
+    let air = radio::Air::new(Radio::new(chip.RADIO, Interrupts));
+    let (mut receiving, mut sending) = ([0; 256], [0; 256]);
+    let port = BufferedUarte::new(
+        chip.UARTE0,
+        chip.TIMER1,
+        chip.PPI_CH0,
+        chip.PPI_CH1,
+        chip.PPI_GROUP0,
+        chip.P0_08,
+        chip.P0_06,
+        Interrupts,
+        Default::default(),
+        &mut receiving,
+        &mut sending,
+    );
+    let parts = Parts {
+        board: BOARD,
+        page,
+        memory: MEMORY.take(),
+        link: Pair::new(
+            Fragmented::<_, { radio::MTU }, PACKET, SLOTS>::new(air, sender),
+            Stream::<_, PACKET>::new(port),
+        ),
+        storage: Storage::new(flash::Storage(Nvmc::new(chip.NVMC))),
+        health: health::Health::start(chip.WDT),
+    };
+    run(parts).await
+}

@@ -1,0 +1,107 @@
+//! Between the link and the agent: a few packets each way, so that neither waits for the other's present work.
+//!
+//! Both directions are bounded. A full inbox stops reading from the link, never sending; so the agent always gets rid
+//! of its packets, comes back to its inbox, and the two cannot wait for each other.
+
+use super::Link;
+use embassy_futures::select::{Either, select};
+use embassy_sync::{
+    blocking_mutex::raw::NoopRawMutex,
+    zerocopy_channel::{Channel, Receiver, Sender},
+};
+use embassy_time::{Duration, with_timeout};
+
+/// Packets each way.
+const WAITING: usize = 3;
+/// A link that does not take a packet for this long loses it, as the air would.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One packet in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Mail<const PACKET: usize> {
+    bytes: [u8; PACKET],
+    length: usize,
+}
+
+impl<const PACKET: usize> Mail<PACKET> {
+    const EMPTY: Self = Self { bytes: [0; PACKET], length: 0 };
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Memory for packets of one direction.
+pub(crate) struct Mailbox<const PACKET: usize>([Mail<PACKET>; WAITING]);
+
+impl<const PACKET: usize> Mailbox<PACKET> {
+    pub(crate) const fn new() -> Self {
+        Self([Mail::EMPTY; WAITING])
+    }
+
+    pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, Mail<PACKET>> {
+        Channel::new(&mut self.0)
+    }
+}
+
+/// The agent's side of what came.
+pub(crate) struct Inbox<'a, const PACKET: usize>(Receiver<'a, NoopRawMutex, Mail<PACKET>>);
+
+impl<'a, const PACKET: usize> Inbox<'a, PACKET> {
+    pub(crate) fn new(receiver: Receiver<'a, NoopRawMutex, Mail<PACKET>>) -> Self {
+        Self(receiver)
+    }
+
+    /// Waits for a packet, which stays until [`Inbox::done`].
+    pub(crate) async fn packet(&mut self) -> &[u8] {
+        self.0.receive().await.bytes()
+    }
+
+    pub(crate) fn done(&mut self) {
+        self.0.receive_done();
+    }
+}
+
+/// The agent's side of what goes.
+pub(crate) struct Outbox<'a, const PACKET: usize>(Sender<'a, NoopRawMutex, Mail<PACKET>>);
+
+impl<'a, const PACKET: usize> Outbox<'a, PACKET> {
+    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, Mail<PACKET>>) -> Self {
+        Self(sender)
+    }
+
+    /// Waits for room and lets `write` put a packet there, which answers its length, or `None` to send nothing. Answers
+    /// whether anything was sent.
+    pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        let mail = self.0.send().await;
+        let written = write(&mut mail.bytes);
+        if let Some(length) = written {
+            mail.length = length.min(PACKET);
+            self.0.send_done();
+        }
+        written.is_some()
+    }
+}
+
+/// Carries packets between the link and the agent, for ever.
+pub(crate) async fn serve<L: Link, const PACKET: usize>(
+    link: &mut L,
+    mut incoming: Sender<'_, NoopRawMutex, Mail<PACKET>>,
+    mut outgoing: Receiver<'_, NoopRawMutex, Mail<PACKET>>,
+) -> ! {
+    loop {
+        let receive = async {
+            let mail = incoming.send().await;
+            mail.length = link.receive(&mut mail.bytes).await;
+        };
+        match select(outgoing.receive(), receive).await {
+            Either::First(mail) => {
+                if with_timeout(SEND_TIMEOUT, link.send(mail.bytes())).await.is_err() {
+                    warn!("the link did not take a packet in time");
+                }
+                outgoing.receive_done();
+            }
+            Either::Second(()) => incoming.send_done(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The agent's rounds: say, hear, compute.
+
+use crate::{
+    BOOT_EVERY, PACKET,
+    health::Health,
+    link::{Inbox, Outbox},
+    speaker::Speaker,
+    storage::Storage,
+};
+use embassy_time::{Duration, Instant, with_deadline};
+use embedded_storage::nor_flash::NorFlash;
+use fabswarm_shared::{
+    packet::{self, Boot, FRAME_OFFSET, Identity, Packet, Telemetry},
+    provisioning::{Pace, Page},
+    wire,
+};
+
+/// How long the firmware may wait before it feeds the watchdog again.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Walking the stack takes longer than a round: it is done now and then.
+const ROUNDS_PER_STACK_CHECK: u32 = 64;
+
+/// Drives one agent.
+pub(crate) struct Rounds<'a, F, H> {
+    page: &'a Page<'a>,
+    page_crc: u32,
+    agent: &'a mut Speaker<'a>,
+    storage: &'a mut Storage<F>,
+    health: &'a mut H,
+    telemetry: Telemetry,
+    inbox: Inbox<'a, PACKET>,
+    outbox: Outbox<'a, PACKET>,
+}
+
+/// What the agent waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// The round is over.
+    Over,
+    /// The air is in this round.
+    Start(u32),
+    /// The host has missed what was said last.
+    Missed,
+    /// Nothing in time.
+    Late,
+}
+
+impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
+    pub(crate) fn new(
+        page: &'a Page<'a>,
+        page_crc: u32,
+        agent: &'a mut Speaker<'a>,
+        storage: &'a mut Storage<F>,
+        health: &'a mut H,
+        inbox: Inbox<'a, PACKET>,
+        outbox: Outbox<'a, PACKET>,
+    ) -> Self {
+        let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
+        Self { page, page_crc, agent, storage, health, telemetry, inbox, outbox }
+    }
+
+    pub(crate) async fn run(&mut self) -> ! {
+        self.wait_for_the_host().await;
+        let mut round_ends = Instant::now();
+        while self.agent.round() < self.page.rounds {
+            round_ends = match self.page.pace {
+                Pace::Air => Instant::MAX,
+                Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
+                // From the end of the round before: a late round does not shift the others.
+                Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
+            };
+            self.broadcast().await;
+            self.hear_until(round_ends).await;
+            self.end_round().await;
+        }
+        info!("done after {} rounds", self.page.rounds);
+        loop {
+            if self.next_event(Instant::MAX).await == Event::Missed {
+                self.report().await;
+            }
+        }
+    }
+
+    /// Says that the board is there until the air says which round it is in. Without a host that plays the air it says
+    /// so once, to whoever listens.
+    async fn wait_for_the_host(&mut self) {
+        loop {
+            let identity =
+                Identity { agent: self.page.agent.id, page_crc: self.page_crc, round: self.agent.round() };
+            let boot = Boot { board: self.page.board, schema: wire::SCHEMA, page: Ok(identity) };
+            self.outbox.post(|out| Packet::Boot(boot).encode(out).ok()).await;
+            if self.page.pace != Pace::Air {
+                return;
+            }
+            if let Event::Start(air_round) = self.next_event(Instant::now() + BOOT_EVERY).await {
+                self.telemetry.air_round = air_round;
+                return;
+            }
+        }
+    }
+
+    /// Says all the agent has to say in this round.
+    async fn broadcast(&mut self) {
+        let mut is_more = true;
+        while is_more {
+            let agent = &mut *self.agent;
+            let write = |out: &mut [u8]| {
+                packet::write_frame_header(out).ok()?;
+                Some(FRAME_OFFSET + agent.poll_frame(out.get_mut(FRAME_OFFSET..)?)?)
+            };
+            is_more = self.outbox.post(write).await;
+        }
+        if self.page.pace == Pace::Air {
+            let air_round = self.telemetry.air_round;
+            self.outbox.post(|out| Packet::Ready { air_round }.encode(out).ok()).await;
+        }
+    }
+
+    /// Hears what comes until the round is over.
+    async fn hear_until(&mut self, deadline: Instant) {
+        let schedule = match &self.page.pace {
+            Pace::Deadline { schedule, .. } => Some(schedule),
+            Pace::Air | Pace::Period { .. } => None,
+        };
+        while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
+            match self.next_event(deadline).await {
+                Event::Over => return,
+                Event::Late => {
+                    self.telemetry.late += u32::from(schedule.is_some());
+                    return;
+                }
+                Event::Start(air_round) => {
+                    self.telemetry.air_round = air_round;
+                    self.broadcast().await;
+                }
+                Event::Missed => {
+                    self.report().await;
+                    self.broadcast().await;
+                }
+            }
+        }
+    }
+
+    /// Feeds the agent with frames until something else happens.
+    async fn next_event(&mut self, deadline: Instant) -> Event {
+        loop {
+            self.health.feed_watchdog();
+            let watch = Instant::now() + WATCH_EVERY;
+            let Ok(bytes) = with_deadline(deadline.min(watch), self.inbox.packet()).await else {
+                if Instant::now() >= deadline {
+                    return Event::Late;
+                }
+                continue;
+            };
+            let now = self.telemetry.air_round;
+            let event = match Packet::decode(bytes) {
+                Ok(Packet::Frame(sealed)) => {
+                    self.telemetry.refused += u32::from(!self.agent.receive(sealed));
+                    None
+                }
+                Ok(Packet::RoundOver { air_round }) if air_round == now => Some(Event::Over),
+                Ok(Packet::RoundOver { air_round }) if air_round.wrapping_add(1) == now => {
+                    Some(Event::Missed)
+                }
+                Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
+                // Another board's words on a shared link, or noise.
+                Ok(_) | Err(_) => None,
+            };
+            self.inbox.done();
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    async fn end_round(&mut self) {
+        let report = self.agent.end_round();
+        self.telemetry.round = report.round;
+        self.telemetry.epoch = report.epoch;
+        self.telemetry.digest = report.digest;
+        self.telemetry.heard = report.heard;
+        if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
+            error!("stopped in round {}: word {} is no longer a number", report.round, fault.word);
+            self.telemetry.is_stopped = true;
+        }
+        if report.round.is_multiple_of(ROUNDS_PER_STACK_CHECK) {
+            self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
+        }
+        self.save();
+        self.report().await;
+        self.telemetry.air_round = self.telemetry.air_round.wrapping_add(1);
+    }
+
+    /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
+    fn save(&mut self) {
+        if self.page.saves_state && !self.agent.save(self.storage) {
+            warn!("the state of round {} could not be saved", self.agent.round());
+        }
+    }
+
+    async fn report(&mut self) {
+        let (telemetry, x) = (self.telemetry, self.agent.x(self.page));
+        self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
+    }
+}

@@ -1,0 +1,30 @@
+//! How large a swarm and its problem may be: the constants a firmware is built with.
+
+use fabswarm_shared::{
+    agent::MemberSet,
+    packet,
+    provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS},
+    wire,
+};
+
+/// Words of the packed decision `[x | y | z]`.
+pub const WORDS: usize = BOARD_WORDS;
+
+/// Members of the swarm, this agent included.
+pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
+
+/// Bytes of the longest frame an agent says.
+pub(crate) const FRAME: usize = {
+    let payload = wire::payload::Width::Full.payload_bytes(WORDS);
+    let longest = if payload > MemberSet::BYTES { payload } else { MemberSet::BYTES };
+    wire::frame::DATA_HEADER_MAX + longest
+};
+
+/// Bytes of the longest packet: a sealed frame.
+pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MAX;
+
+/// Bytes of a saved state at most: per member a running sum and four words, for the agent eight vectors.
+pub(crate) const STATE: usize = 4 * (43 + 8 * WORDS + MEMBERS * (4 + WORDS));
+
+/// Others that an agent may hear.
+pub(crate) const PEERS: usize = MEMBERS - 1;

@@ -1,0 +1,126 @@
+//! The agent behind its seal: sealed frames in, sealed frames out, its state in storage.
+//!
+//! Everything here runs to its end without waiting. The functions with large buffers stay out of line, so that no two of
+//! those buffers are ever on the stack together.
+
+use crate::{
+    MEMBERS, WORDS,
+    sizes::{FRAME, PEERS, STATE},
+    storage::Storage,
+};
+use embedded_storage::nor_flash::NorFlash;
+use fabswarm_shared::{
+    agent::{self, Agent, Config, Peer, Received, Report},
+    graph::Schedule,
+    ledger::Exact,
+    problem::{AnyProblem, Problem},
+    provisioning::{Error, Page},
+    wire::seal::{Key, Opener, Sealer},
+};
+
+/// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
+pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
+
+/// An agent that speaks in the name of a board.
+pub(crate) struct Speaker<'a> {
+    agent: Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>,
+    /// `None` where the swarm speaks in the clear.
+    key: Option<Key>,
+    sealer: Sealer,
+    opener: Opener<MEMBERS>,
+}
+
+impl<'a> Speaker<'a> {
+    /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
+    #[inline(never)]
+    pub(crate) fn make<'p>(
+        place: &'p mut Option<Self>,
+        page: &Page<'a>,
+        sealer: Sealer,
+        peers: &'a mut Peers,
+    ) -> Result<&'p mut Self, Error> {
+        let boot = sealer.boot().saturating_add(1);
+        let agent = match Agent::new(Config { boot, ..page.agent }, page.problem, page.start, peers) {
+            Ok(agent) => agent,
+            Err(error) => return Err(refuse(error)),
+        };
+        let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
+        Ok(place.insert(Self { agent, key, sealer, opener }))
+    }
+
+    /// Goes on from what storage remembers, if it remembers anything.
+    #[inline(never)]
+    pub(crate) fn restore<F: NorFlash>(&mut self, storage: &mut Storage<F>) -> Result<(), Error> {
+        let mut state = [0; STATE];
+        match storage.load(&mut state) {
+            Some(length) => self.agent.restore(&state[..length]).map_err(refuse)?,
+            None => {}
+        }
+        let boot = self.sealer.boot().saturating_add(1);
+        info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());
+        Ok(())
+    }
+
+    /// Writes the agent's state to storage; `false` where it was not taken.
+    #[inline(never)]
+    pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>) -> bool {
+        let mut state = [0; STATE];
+        self.agent.save(&mut state).is_ok_and(|length| storage.save(&state[..length]).is_ok())
+    }
+
+    /// Writes the next frame of this round to the start of `out`, sealed, if there is one.
+    #[inline(never)]
+    pub(crate) fn poll_frame(&mut self, out: &mut [u8]) -> Option<usize> {
+        // What cannot be written is as good as lost: buffers were made for the longest frame.
+        let Some(key) = &self.key else {
+            return self.agent.poll_frame(out).ok().flatten();
+        };
+        let mut frame = [0; FRAME];
+        let length = self.agent.poll_frame(&mut frame).ok().flatten()?;
+        self.sealer.seal(key, &frame[..length], out).ok()
+    }
+
+    /// Hears a frame as it came; `false` where it was not taken.
+    #[inline(never)]
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
+        let mut frame = [0; FRAME];
+        let frame = match &self.key {
+            None => bytes,
+            Some(key) => match self.opener.open(key, bytes, &mut frame) {
+                Ok(opened) => opened.frame,
+                Err(_) => return false,
+            },
+        };
+        !matches!(self.agent.receive(frame), Received::Refused(_))
+    }
+
+    /// Whether every sender of the schedule was heard in this round.
+    pub(crate) fn is_complete(&self, schedule: &impl Schedule) -> bool {
+        self.agent.is_complete(schedule)
+    }
+
+    /// Ends the round.
+    #[inline(never)]
+    pub(crate) fn end_round(&mut self) -> Report {
+        self.agent.end_round()
+    }
+
+    pub(crate) fn round(&self) -> u32 {
+        self.agent.round()
+    }
+
+    /// The upper variable.
+    pub(crate) fn x<'b>(&'b self, page: &Page<'_>) -> &'b [f32] {
+        &self.agent.decision()[..page.problem.shape().x]
+    }
+}
+
+/// What is wrong with a page whose agent cannot be made.
+fn refuse(error: agent::Error) -> Error {
+    error!("the agent cannot be made: {}", error);
+    match error {
+        agent::Error::TooLarge { .. } | agent::Error::Identity => Error::TooLarge,
+        agent::Error::Memory => Error::Storage,
+        _ => Error::Malformed,
+    }
+}

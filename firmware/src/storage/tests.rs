@@ -1,0 +1,117 @@
+//! Whatever a power cut interrupts, what was stored before it is there.
+
+extern crate std;
+use super::*;
+use core::convert::Infallible;
+use embedded_storage::nor_flash::{ErrorType, ReadNorFlash};
+use seal::Storage as _;
+use std::{vec, vec::Vec};
+
+const SECTOR: usize = 64;
+
+/// Flash in memory that loses power after so many written bytes.
+struct Memory<'a> {
+    bytes: &'a mut Vec<u8>,
+    power: usize,
+}
+
+impl ErrorType for Memory<'_> {
+    type Error = Infallible;
+}
+
+impl ReadNorFlash for Memory<'_> {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
+        out.copy_from_slice(&self.bytes[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl NorFlash for Memory<'_> {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = SECTOR;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
+        assert!(from as usize % SECTOR == 0 && to as usize % SECTOR == 0, "only whole sectors can be erased");
+        if self.power > 0 {
+            self.bytes[from as usize..to as usize].fill(0xFF);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
+        assert!(offset % 4 == 0 && bytes.len() % 4 == 0, "only whole words can be written");
+        let written = self.power.min(bytes.len());
+        for (place, byte) in self.bytes[offset as usize..].iter_mut().zip(&bytes[..written]) {
+            assert_eq!(*place, 0xFF, "only erased flash can be written");
+            *place = *byte;
+        }
+        self.power -= written;
+        Ok(())
+    }
+}
+
+fn storage(bytes: &mut Vec<u8>, power: usize) -> Storage<Memory<'_>> {
+    Storage::new(Memory { bytes, power })
+}
+
+fn loaded(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let mut out = vec![0; 256];
+    let length = Storage::load(&mut storage(bytes, 0), &mut out)?;
+    out.truncate(length);
+    Some(out)
+}
+
+#[test]
+fn the_last_saved_state_is_loaded() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    assert_eq!(loaded(&mut bytes), None);
+    for round in 0..20u8 {
+        let state = vec![round; 40 + 4 * usize::from(round)];
+        storage(&mut bytes, usize::MAX).save(&state).unwrap();
+        assert_eq!(loaded(&mut bytes), Some(state));
+    }
+}
+
+#[test]
+fn a_power_cut_leaves_the_state_before_or_the_new_one() {
+    for power in 0..=HEADER_BYTES + 100 {
+        let mut bytes = vec![0xFF; 10 * SECTOR];
+        storage(&mut bytes, usize::MAX).save(&[1; 100]).unwrap();
+        storage(&mut bytes, usize::MAX).save(&[2; 100]).unwrap();
+        storage(&mut bytes, power).save(&[3; 100]).unwrap();
+        let expected = if power == HEADER_BYTES + 100 { 3 } else { 2 };
+        assert_eq!(loaded(&mut bytes), Some(vec![expected; 100]), "power for {power} bytes");
+    }
+}
+
+#[test]
+fn a_state_that_does_not_fit_is_refused_and_the_one_before_it_stays() {
+    let mut bytes = vec![0xFF; 4 * SECTOR];
+    let mut storage = storage(&mut bytes, usize::MAX);
+    storage.save(&[1; SECTOR - HEADER_BYTES]).unwrap();
+    assert_eq!(storage.save(&[2; SECTOR]), Err(StorageFault));
+    assert_eq!(loaded(&mut bytes), Some(vec![1; SECTOR - HEADER_BYTES]));
+}
+
+#[test]
+fn boots_only_ever_rise_whatever_power_cuts_do() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    let mut used = None;
+    for start in 0..100usize {
+        let power = if start % 3 == 2 { start % BOOT_BYTES } else { usize::MAX };
+        let mut storage = storage(&mut bytes, power);
+        let last = seal::Storage::load(&mut storage).unwrap();
+        assert!(last >= used, "boot {used:?} was used and {last:?} is remembered");
+        let next = last.map_or(0, |last| last + 1);
+        storage.store(next).unwrap();
+        if power == usize::MAX {
+            used = Some(next);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What can be wrong with the air of a scenario.
+
+use std::path::PathBuf;
+
+use super::{MOST_AGENTS, masks};
+
+/// Why a scenario makes no air.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Graphs are to be read from nowhere.
+    #[error(
+        "network.topology is recorded, and network.trace names no file\nhelp: name a JSON file with `n` and `graphs`"
+    )]
+    NoTrace,
+    /// The recorded graphs cannot be read.
+    #[error("cannot read the recorded graphs {path}: {source}\nhelp: name a JSON file in network.trace", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no JSON, or a key is missing or of the wrong type.
+    #[error("{path} is no file of recorded graphs: {source}\nhelp: it needs the keys `n` and `graphs`", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// The recorded graphs are of another swarm.
+    #[error("{path} has graphs of {recorded} agents, and the swarm has {agents}\nhelp: set swarm.agents = {recorded}", path = path.display())]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Agents of the graphs.
+        recorded: usize,
+        /// Agents of the swarm.
+        agents: usize,
+    },
+    /// A recorded graph cannot be understood.
+    #[error("{path}: {source}", path = path.display())]
+    Masks {
+        /// The file.
+        path: PathBuf,
+        /// Which, and why.
+        source: masks::Error,
+    },
+    /// A formation does not fit its area.
+    #[error(
+        "a formation of {agents} agents is {width_m} m wide, and motion.area_m is {area_m}\n\
+         help: lower motion.spacing_m (now {spacing_m}) or raise motion.area_m"
+    )]
+    FormationTooLarge {
+        /// Agents of the swarm.
+        agents: usize,
+        /// The larger side of their grid.
+        width_m: f64,
+        /// Side of the area.
+        area_m: f64,
+        /// Distance between neighbours.
+        spacing_m: f64,
+    },
+    /// So much loss cannot come in such short bursts.
+    #[error(
+        "faults.burst_loss = {loss} cannot come in bursts of {rounds} rounds: there is hardly a round between them\n\
+         help: set faults.burst_rounds to at least {}", loss / (1.0 - loss)
+    )]
+    BurstsTooShort {
+        /// The share of frames to lose.
+        loss: f64,
+        /// The mean length of a burst.
+        rounds: f64,
+    },
+    /// An agent that is away and does not exist.
+    #[error(
+        "{key} names agent {agent}, and the swarm has agents 0 to {}\nhelp: correct the number, or raise swarm.agents", agents - 1
+    )]
+    NoSuchAgent {
+        /// The key.
+        key: &'static str,
+        /// The agent.
+        agent: usize,
+        /// Agents of the swarm.
+        agents: usize,
+    },
+    /// Two crashes of one agent at once.
+    #[error(
+        "faults.crashes lets agent {agent} crash in round {round}, while it is down\nhelp: let it start again before that"
+    )]
+    CrashedTwice {
+        /// The agent.
+        agent: usize,
+        /// The second crash.
+        round: u32,
+    },
+    /// More agents than links can be kept for.
+    #[error(
+        "swarm.agents = {agents} is too many to carry every frame\nhelp: take at most {MOST_AGENTS} agents"
+    )]
+    TooManyAgents {
+        /// Agents of the swarm.
+        agents: usize,
+    },
+}

@@ -1,0 +1,119 @@
+//! What goes wrong with a copy of a frame between its sender's radio and its receiver.
+//!
+//! ```text
+//!   loss (iid) ─▶ loss (bursts) ─▶ duplication ─┬─▶ damage ─▶ delay ─▶ …
+//!                                               └─▶ damage ─▶ delay ─▶ …
+//! ```
+//!
+//! A stage that is switched off draws no random number. Reordering acts later, on all that arrives at a receiver.
+
+mod away;
+mod bursts;
+mod intruder;
+
+pub(super) use away::Away;
+pub(super) use intruder::Intruder;
+
+use bursts::Bursts;
+use fabswarm_shared::rng::Stream;
+
+use super::Error;
+use super::counters::Loss;
+use crate::scenario;
+
+/// Longest run of damaged bytes.
+const DAMAGED_BYTES_MAX: u32 = 4;
+
+/// The faults of all links.
+#[derive(Clone, Debug)]
+pub(super) struct Faults {
+    iid_loss: f64,
+    bursts: Option<Bursts>,
+    duplication: f64,
+    damage: f64,
+    delay_max: u32,
+    reordering: f64,
+}
+
+/// What becomes of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It does not come through.
+    Lost(Loss),
+    /// It comes through, perhaps twice.
+    Arrives(Passage, Option<Passage>),
+}
+
+/// How a copy comes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    pub(super) delay: u32,
+    pub(super) is_damaged: bool,
+}
+
+impl Faults {
+    pub(super) fn new(faults: &scenario::Faults, agents: usize) -> Result<Self, Error> {
+        let bursts = (faults.burst_loss > 0.0)
+            .then(|| Bursts::new(faults.burst_loss, faults.burst_rounds, agents * agents))
+            .transpose()?;
+        Ok(Self {
+            iid_loss: faults.iid_loss,
+            bursts,
+            duplication: faults.duplication,
+            damage: faults.bit_corruption,
+            delay_max: faults.delay_rounds,
+            reordering: faults.reordering,
+        })
+    }
+
+    /// Whether nothing ever goes wrong.
+    pub(super) fn is_none(&self) -> bool {
+        let shares = [self.iid_loss, self.duplication, self.damage, self.reordering];
+        shares == [0.0; 4] && self.bursts.is_none() && self.delay_max == 0
+    }
+
+    /// Takes a copy through the chain.
+    pub(super) fn pass(&mut self, link: usize, slot: u32, stream: &mut Stream) -> Fate {
+        if happens(self.iid_loss, stream) {
+            return Fate::Lost(Loss::Iid);
+        }
+        if let Some(bursts) = &mut self.bursts
+            && bursts.loses(link, slot, stream)
+        {
+            return Fate::Lost(Loss::Burst);
+        }
+        let second = happens(self.duplication, stream).then(|| self.passage(stream));
+        Fate::Arrives(self.passage(stream), second)
+    }
+
+    fn passage(&self, stream: &mut Stream) -> Passage {
+        let is_damaged = happens(self.damage, stream);
+        let delay = if self.delay_max > 0 { stream.below(self.delay_max + 1) } else { 0 };
+        Passage { delay, is_damaged }
+    }
+
+    /// Lets neighbours among `arrivals` change places and tells how many did.
+    pub(super) fn reorder<T>(&self, arrivals: &mut [T], stream: &mut Stream) -> u64 {
+        let mut changes = 0;
+        for place in 1..arrivals.len() {
+            if happens(self.reordering, stream) {
+                arrivals.swap(place - 1, place);
+                changes += 1;
+            }
+        }
+        changes
+    }
+}
+
+/// Damages some neighbouring bytes, at least one bit of each.
+pub(super) fn damage(bytes: &mut [u8], stream: &mut Stream) {
+    let run = 1 + stream.below(DAMAGED_BYTES_MAX) as usize;
+    let start = stream.below(bytes.len() as u32) as usize;
+    for byte in bytes.iter_mut().skip(start).take(run) {
+        *byte ^= 1 + stream.below(255) as u8;
+    }
+}
+
+fn happens(chance: f64, stream: &mut Stream) -> bool {
+    chance > 0.0 && stream.uniform_f64() < chance
+}

@@ -1,0 +1,55 @@
+//! Agents that are away: silent, or down after a crash.
+
+use super::super::Error;
+use crate::scenario::{Crash, Faults, Silence};
+
+/// Who is away when.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Away {
+    silences: Vec<Silence>,
+    crashes: Vec<Crash>,
+}
+
+impl Away {
+    pub(in super::super) fn new(faults: &Faults, agents: usize) -> Result<Self, Error> {
+        let exists =
+            |key, agent| if agent < agents { Ok(()) } else { Err(Error::NoSuchAgent { key, agent, agents }) };
+        faults.silent.0.iter().try_for_each(|silence| exists("faults.silent", silence.agent))?;
+        faults.crashes.0.iter().try_for_each(|crash| exists("faults.crashes", crash.agent))?;
+        let mut crashes = faults.crashes.0.clone();
+        crashes.sort_by_key(|crash| (crash.agent, crash.round));
+        for pair in crashes.windows(2) {
+            let is_up = pair[0].round.saturating_add(pair[0].down_rounds) <= pair[1].round;
+            if pair[0].agent == pair[1].agent && (!is_up || pair[0].round == pair[1].round) {
+                return Err(Error::CrashedTwice { agent: pair[1].agent, round: pair[1].round });
+            }
+        }
+        Ok(Self { silences: faults.silent.0.clone(), crashes })
+    }
+
+    pub(in super::super) fn is_nobody(&self) -> bool {
+        self.silences.is_empty() && self.crashes.is_empty()
+    }
+
+    pub(in super::super) fn is_silent(&self, agent: usize, slot: u32) -> bool {
+        self.silences.iter().any(|silence| {
+            silence.agent == agent && slot.checked_sub(silence.from).is_some_and(|past| past < silence.rounds)
+        })
+    }
+
+    pub(in super::super) fn is_down(&self, agent: usize, slot: u32) -> bool {
+        self.crashes.iter().any(|crash| {
+            crash.agent == agent && slot.checked_sub(crash.round).is_some_and(|past| past < crash.down_rounds)
+        })
+    }
+
+    /// Crashes at the start of `slot`, by agent.
+    pub(in super::super) fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+        self.crashes.iter().filter(move |crash| crash.round == slot)
+    }
+
+    /// Crashes whose agents start again at the start of `slot`, by agent.
+    pub(in super::super) fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+        self.crashes.iter().filter(move |crash| crash.round.checked_add(crash.down_rounds) == Some(slot))
+    }
+}

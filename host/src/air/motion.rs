@@ -1,0 +1,227 @@
+//! Agents that fly: who hears whom follows from where they are and how strong their radios are.
+
+mod flight;
+mod radio;
+
+use fabswarm_shared::rng::Purpose;
+use nalgebra::Vector3;
+use std::f64::consts::FRAC_PI_2;
+use std::ops::Range;
+
+use super::{Error, MOST_AGENTS, Recording, link_stream};
+use crate::scenario::Scenario;
+use flight::Flight;
+use radio::Radio;
+
+/// A swarm in flight.
+///
+/// Every round can be asked for at any time; [`Motion::look_at`] makes one of them cheap.
+#[derive(Clone, Debug)]
+pub struct Motion {
+    agents: usize,
+    seed: u64,
+    round_s: f64,
+    shadowing_s: f64,
+    flight: Flight,
+    radio: Radio,
+    sky: Option<Sky>,
+}
+
+/// What is the same for all links of one round.
+#[derive(Clone, Debug)]
+struct Sky {
+    round: u32,
+    positions: Vec<Vector3<f64>>,
+    knot: u32,
+    /// Shadowing of each directed link, receiver by receiver, at this knot and the next.
+    shadows: Vec<[f64; 2]>,
+}
+
+/// A moment between two knots of shadowing. The weights' squares add up to 1, so the variance stays as it is.
+#[derive(Clone, Copy)]
+struct Shade {
+    knot: u32,
+    weights: [f64; 2],
+}
+
+impl Motion {
+    /// The flight that `scenario` describes.
+    ///
+    /// # Errors
+    /// When a formation does not fit its area, or there are more agents than links can be kept for.
+    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+        let (agents, seed, motion) = (scenario.swarm.agents, scenario.seed, &scenario.motion);
+        if agents > MOST_AGENTS {
+            return Err(Error::TooManyAgents { agents });
+        }
+        Ok(Self {
+            agents,
+            seed,
+            round_s: motion.round_ms / 1000.0,
+            shadowing_s: motion.shadowing_s,
+            flight: Flight::new(motion, agents, seed)?,
+            radio: Radio::new(motion, agents, seed),
+            sky: None,
+        })
+    }
+
+    pub(super) const fn agents(&self) -> usize {
+        self.agents
+    }
+
+    /// Where `agent` is at the start of `round`, in m from a corner of the area.
+    #[must_use]
+    pub fn position(&self, agent: usize, round: u32) -> Vector3<f64> {
+        match &self.sky {
+            Some(sky) if sky.round == round => sky.positions[agent],
+            _ => self.flight.position(agent, f64::from(round) * self.round_s),
+        }
+    }
+
+    /// Works out once what all links of `round` need.
+    pub(super) fn look_at(&mut self, round: u32) {
+        let knot = self.shade(round).knot;
+        let (shadows, mut positions) = match self.sky.take() {
+            Some(sky) if sky.knot == knot => (sky.shadows, sky.positions),
+            Some(sky) => (self.shadows(knot), sky.positions),
+            None => (self.shadows(knot), Vec::new()),
+        };
+        positions.clear();
+        positions.extend((0..self.agents).map(|agent| self.position(agent, round)));
+        self.sky = Some(Sky { round, positions, knot, shadows });
+    }
+
+    /// Everybody who hears anybody in some of `rounds`, as one round.
+    pub fn record_union(&mut self, rounds: Range<u32>) -> Recording {
+        let mut union = Recording::silence(self.agents);
+        for round in rounds {
+            self.look_at(round);
+            for receiver in 0..self.agents {
+                self.each_link(receiver, round, |sender, is_received| {
+                    if is_received {
+                        union.add_link(receiver, sender);
+                    }
+                });
+            }
+        }
+        union
+    }
+
+    fn shadows(&self, knot: u32) -> Vec<[f64; 2]> {
+        let shadow = |receiver: usize| {
+            (0..self.agents)
+                .map(move |sender| [knot, knot + 1].map(|knot| self.radio.shadow(sender, receiver, knot)))
+        };
+        (0..self.agents).flat_map(shadow).collect()
+    }
+
+    fn shade(&self, round: u32) -> Shade {
+        let time = f64::from(round) * self.round_s / self.shadowing_s;
+        let angle = FRAC_PI_2 * (time - time.floor());
+        Shade { knot: time as u32, weights: [libm::cos(angle), libm::sin(angle)] }
+    }
+
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, and tells whether the sender's frames come
+    /// through. Frames of one round fare alike: they are sent back to back, and the channel changes more slowly.
+    pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
+        let here = self.position(receiver, round);
+        let shade = self.shade(round);
+        let sky = self.sky.as_ref().filter(|sky| sky.round == round);
+        for sender in (0..self.agents).filter(|&sender| sender != receiver) {
+            let distance_squared = (self.position(sender, round) - here).norm_squared();
+            if !self.radio.may_reach(sender, distance_squared) {
+                continue;
+            }
+            let [now, next] = match sky {
+                Some(sky) => sky.shadows[receiver * self.agents + sender],
+                None => [shade.knot, shade.knot + 1].map(|knot| self.radio.shadow(sender, receiver, knot)),
+            };
+            let deviations = shade.weights[0] * now + shade.weights[1] * next;
+            if let Some(chance) = self.radio.reception(sender, distance_squared, deviations) {
+                let draw = link_stream(self.seed, sender, receiver, round, Purpose::Air).uniform_f64();
+                visit(sender, draw < chance);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Source;
+    use super::*;
+    use crate::scenario::{Pattern, Topology};
+    use fabswarm_shared::graph::{Schedule, check_joint_connectivity};
+
+    fn scenario(pattern: Pattern, seed: u64) -> Scenario {
+        let mut scenario = Scenario { seed, ..Scenario::default() };
+        scenario.network.topology = Topology::Motion;
+        scenario.motion.pattern = pattern;
+        scenario
+    }
+
+    fn links(motion: &Motion, round: u32) -> Vec<(usize, usize, bool)> {
+        let mut links = Vec::new();
+        for receiver in 0..motion.agents {
+            motion.each_link(receiver, round, |sender, is_received| {
+                links.push((receiver, sender, is_received))
+            });
+        }
+        links
+    }
+
+    #[test]
+    fn looking_changes_no_link() {
+        let motion = Motion::new(&scenario(Pattern::RandomWaypoint, 3)).unwrap();
+        let mut looked = motion.clone();
+        for round in [0, 1, 49, 50, 51, 7, 100_000] {
+            looked.look_at(round);
+            assert_eq!(links(&looked, round), links(&motion, round));
+        }
+    }
+
+    #[test]
+    fn links_are_directed_and_appear_and_vanish() {
+        let motion = Motion::new(&scenario(Pattern::RandomWaypoint, 3)).unwrap();
+        let (mut one_way, mut changed, mut all) = (0, 0, 0);
+        let mut before = links(&motion, 0);
+        for round in (50..2000).step_by(50) {
+            let now = links(&motion, round);
+            let has = |links: &[(usize, usize, bool)], from, to| {
+                links.iter().any(|link| (link.0, link.1) == (to, from))
+            };
+            one_way += now.iter().filter(|link| !has(&now, link.0, link.1)).count();
+            changed += now.iter().filter(|link| !has(&before, link.1, link.0)).count();
+            all += now.len();
+            before = now;
+        }
+        assert!(one_way * 20 > all, "{one_way} of {all} links go one way");
+        assert!(changed * 20 > all, "{changed} of {all} links are new after 5 s");
+    }
+
+    #[test]
+    fn the_default_flights_are_jointly_connected() {
+        for pattern in [Pattern::RandomWaypoint, Pattern::Formation, Pattern::Orbit] {
+            for seed in 1..=5 {
+                let scenario = scenario(pattern, seed);
+                let mut motion = Motion::new(&scenario).unwrap();
+                let window = scenario.network.connectivity_window;
+                for start in (0..6000).step_by(window as usize) {
+                    let union = motion.record_union(start..start + window);
+                    let found = check_joint_connectivity(&union.trace(), 0..1, &mut [false; 10]);
+                    assert_eq!(found, Ok(()), "{pattern}, seed {seed}, from round {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn most_of_a_default_flight_is_neither_silence_nor_everybody_hearing_everybody() {
+        let source = Source::new(&scenario(Pattern::RandomWaypoint, 1)).unwrap();
+        let mut heard = 0;
+        for round in (0..20_000).step_by(40) {
+            (0..10).for_each(|agent| source.heard_by(agent, round, |_| heard += 1));
+        }
+        let share = f64::from(heard) / (500.0 * 90.0);
+        assert!((0.25..0.75).contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Graphs that were recorded, as a file.
+
+use fabswarm_shared::graph::Trace;
+use serde::Deserialize;
+use std::path::Path;
+
+use super::{Error, masks};
+
+/// The keys of a recorded problem that make its graphs; all others are left alone.
+#[derive(Deserialize)]
+struct Keys {
+    n: usize,
+    row_mask_hex_digits: Option<usize>,
+    graphs: Vec<String>,
+}
+
+/// Recorded graphs. A run that is longer than the recording starts it again.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    agents: usize,
+    rows: Vec<u64>,
+}
+
+impl Recording {
+    /// Reads the graphs of a swarm of `agents` agents.
+    ///
+    /// # Errors
+    /// When the file cannot be read, holds no graphs, or those of another number of agents.
+    pub(super) fn read(path: &str, agents: usize) -> Result<Self, Error> {
+        if path.is_empty() {
+            return Err(Error::NoTrace);
+        }
+        let path = Path::new(path);
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let keys: Keys =
+            serde_json::from_str(&text).map_err(|source| Error::Parse { path: path.into(), source })?;
+        if keys.n != agents {
+            return Err(Error::OtherSize { path: path.into(), recorded: keys.n, agents });
+        }
+        let rows = masks::parse(&keys.graphs, agents, keys.row_mask_hex_digits)
+            .map_err(|source| Error::Masks { path: path.into(), source })?;
+        Ok(Self { agents, rows })
+    }
+
+    /// A recording of one round in which nobody hears anybody yet.
+    pub(super) fn silence(agents: usize) -> Self {
+        Self { agents, rows: vec![0; agents * Trace::words_per_row(agents)] }
+    }
+
+    /// Lets `receiver` hear `sender` in the first round.
+    pub(super) fn add_link(&mut self, receiver: usize, sender: usize) {
+        self.rows[receiver * Trace::words_per_row(self.agents) + sender / 64] |= 1 << (sender % 64);
+    }
+
+    /// The graphs.
+    #[must_use]
+    pub fn trace(&self) -> Trace<'_> {
+        Trace::new(self.agents, &self.rows).expect("masks were read for this many agents")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, agents: usize) -> Result<Recording, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Recording::read(file.path().to_str().unwrap(), agents).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn graphs_are_read_and_everything_else_is_left_alone() {
+        let recording =
+            read(r#"{"name": "two", "n": 2, "row_mask_hex_digits": 1, "graphs": ["32", "13"]}"#, 2);
+        assert_eq!(recording.unwrap().trace().rounds(), 2);
+    }
+
+    #[test]
+    fn errors_name_file_key_and_remedy() {
+        assert!(Recording::read("", 2).unwrap_err().to_string().contains("network.trace"));
+        assert!(read(r#"{"n": 2, "graphs": ["32"]}"#, 3).unwrap_err().contains("swarm.agents = 2"));
+        assert!(read(r#"{"n": 2, "graphs": []}"#, 2).unwrap_err().contains("`graphs`"));
+        assert!(read(r#"{"n": 2, "graphs": ["3x"]}"#, 2).unwrap_err().contains("graphs[0]"));
+        assert!(read("{}", 2).unwrap_err().contains("is no file of recorded graphs"));
+    }
+}

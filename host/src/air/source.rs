@@ -1,0 +1,86 @@
+//! Where the graph comes from.
+
+use fabswarm_shared::graph::{self, Graph, Schedule};
+
+use super::{Error, Motion, Recording};
+use crate::scenario::{Scenario, Topology};
+
+/// Who hears whom, round by round, as a scenario describes it.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Drawn from a seed.
+    Drawn(Graph),
+    /// Read from a file.
+    Recorded(Recording),
+    /// As far as the radios of flying agents reach.
+    Motion(Box<Motion>),
+}
+
+impl Source {
+    /// The graphs that `scenario` describes.
+    ///
+    /// # Errors
+    /// When the recorded graphs cannot be used, or a formation does not fit its area.
+    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+        let network = &scenario.network;
+        let edge_probability = network.edge_probability;
+        let topology = match network.topology {
+            Topology::Paper => {
+                graph::Topology::Paper { edge_probability, phase_rounds: network.phase_rounds }
+            }
+            Topology::Ring => graph::Topology::Ring,
+            Topology::ReversedRing => graph::Topology::ReversedRing,
+            Topology::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
+            Topology::Complete => graph::Topology::Complete,
+            Topology::Recorded => {
+                return Recording::read(&network.trace, scenario.swarm.agents).map(Self::Recorded);
+            }
+            Topology::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
+        };
+        Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed }))
+    }
+
+    /// Whether every single round is strongly connected by construction.
+    #[must_use]
+    pub fn is_always_connected(&self) -> bool {
+        matches!(self, Self::Drawn(graph) if graph.topology.is_always_connected())
+    }
+
+    /// Works out once what all links of `round` need.
+    pub(super) fn look_at(&mut self, round: u32) {
+        if let Self::Motion(motion) = self {
+            motion.look_at(round);
+        }
+    }
+
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, and tells whether the radio gets what is
+    /// sent over it.
+    #[inline]
+    pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
+        match self {
+            Self::Drawn(graph) => graph.heard_by(receiver, round, |sender| visit(sender, true)),
+            Self::Recorded(recording) => {
+                recording.trace().heard_by(receiver, round, |sender| visit(sender, true));
+            }
+            Self::Motion(motion) => motion.each_link(receiver, round, visit),
+        }
+    }
+}
+
+impl Schedule for Source {
+    fn agents(&self) -> usize {
+        match self {
+            Self::Drawn(graph) => graph.agents,
+            Self::Recorded(recording) => recording.trace().agents(),
+            Self::Motion(motion) => motion.agents(),
+        }
+    }
+
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        self.each_link(agent, round, |sender, is_received| {
+            if is_received {
+                visit(sender);
+            }
+        });
+    }
+}

@@ -1,0 +1,305 @@
+//! Agents outside this process: each on a board of its own, emulated or native.
+//!
+//! The host starts the boards, is their air, and hears their telemetry. A board's round goes like this:
+//!
+//! ```text
+//!   board                                   host
+//!     │ boot (repeated until answered) ──────▶ │  is it the right board, with the right page?
+//!     │ ◀────────────────────────── start(k) │
+//!     │ frames of round k, ready(k) ─────────▶ │  the air decides who hears them
+//!     │ ◀───── frames it heard, round over(k) │
+//!     │ telemetry of round k, frames of k+1 ─▶ │  the shadow's digest must be the same
+//! ```
+
+mod board;
+mod cable;
+mod error;
+mod flash;
+mod image;
+mod log;
+mod native;
+mod placement;
+mod process;
+mod qemu;
+mod remote;
+
+pub use board::Heard;
+pub use error::Error;
+pub use placement::{Placement, PlacementError, Seat};
+
+use crate::swarm::{AgentSetup, DigestCounts};
+use crate::task::Task;
+use board::{Board, Place};
+use fabswarm_shared::agent::Config;
+use fabswarm_shared::packet::Packet;
+use fabswarm_shared::problem::Problem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
+use log::Words;
+use mio::{Events, Poll};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// How long a board may say nothing before it is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often processes are asked whether they still run while nothing comes from them.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+
+/// Where an agent outside this process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A Cortex-M4F that QEMU emulates.
+    Qemu,
+    /// A Linux process.
+    Native,
+}
+
+impl Kind {
+    /// The name in the board's `board.toml`.
+    #[must_use]
+    pub const fn board(self) -> &'static str {
+        self.image().board
+    }
+
+    const fn image(self) -> image::Image {
+        match self {
+            Self::Qemu => qemu::IMAGE,
+            Self::Native => native::IMAGE,
+        }
+    }
+}
+
+/// What all boards of a kind share.
+#[derive(Debug)]
+struct Program {
+    kind: Kind,
+    image: PathBuf,
+    /// The emulator, where the image does not run by itself.
+    emulator: Option<PathBuf>,
+    words: Option<Words>,
+}
+
+impl Program {
+    fn find(kind: Kind, members: usize) -> Result<Self, Error> {
+        let emulator = match kind {
+            Kind::Qemu => Some(qemu::program()?),
+            Kind::Native => None,
+        };
+        let image = kind.image().build(members)?;
+        let words = match kind {
+            Kind::Qemu => Some(Words::of(kind.board(), &image)?),
+            Kind::Native => None,
+        };
+        Ok(Self { kind, image, emulator, words })
+    }
+}
+
+/// The boards of a swarm.
+#[derive(Debug)]
+pub struct Boards {
+    boards: Vec<Board>,
+    programs: Vec<Program>,
+    poll: Poll,
+    events: Events,
+    warnings: Vec<String>,
+    digests: DigestCounts,
+    /// Sockets, flash and logs; removed with the boards.
+    folder: TempDir,
+}
+
+impl Boards {
+    /// Writes a page for each agent of `task` that sits on a board, and starts those boards.
+    ///
+    /// # Errors
+    /// Where the task or the swarm is too large for boards, or a board does not start.
+    pub fn of(task: &Task<f32>, setup: &AgentSetup, seats: &[Seat], rounds: u32) -> Result<Self, Error> {
+        let (agents, words) = (seats.len(), task.shape().words());
+        if words.max(task.problem(0).scratch_words()) > BOARD_WORDS || agents > BOARD_MEMBERS_LARGE {
+            return Err(Error::TooLarge { words, agents });
+        }
+        let mut start = vec![0.0; words];
+        task.start(&mut start);
+        let page = |agent: usize, kind: Kind| Page {
+            board: kind.board(),
+            key: setup.key,
+            agent: Config { id: agent as u16, ..setup.config },
+            pace: Pace::Air,
+            rounds,
+            saves_state: true,
+            start: &start,
+            problem: task.problem(agent),
+        };
+        let pages = seats.iter().enumerate().filter_map(|(agent, seat)| match seat {
+            Seat::InProcess => None,
+            Seat::Board(kind) => Some((*kind, page(agent, *kind))),
+        });
+        Self::start(&pages.collect::<Vec<_>>())
+    }
+
+    /// Starts a board for each page and begins round 0 on all of them.
+    ///
+    /// # Errors
+    /// Whatever keeps one of them from starting.
+    pub fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("fabswarm-")
+            .tempdir()
+            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+        let poll = Poll::new().map_err(Error::Wait)?;
+        let mut programs: Vec<Program> = Vec::new();
+        let mut boards = Vec::with_capacity(pages.len());
+        for (index, (kind, page)) in pages.iter().enumerate() {
+            let program = match programs.iter().position(|program| program.kind == *kind) {
+                Some(found) => found,
+                None => {
+                    programs.push(Program::find(*kind, page.agent.founders.into())?);
+                    programs.len() - 1
+                }
+            };
+            let place = Place { index, program, folder: folder.path() };
+            boards.push(Board::start(place, &programs[program], page, &poll)?);
+        }
+        let events = Events::with_capacity(2 * boards.len().max(16));
+        let mut boards = Self {
+            boards,
+            programs,
+            poll,
+            events,
+            warnings: Vec::new(),
+            digests: DigestCounts::default(),
+            folder,
+        };
+        boards.begin_round()?;
+        Ok(boards)
+    }
+
+    /// Waits until every board that is up has broadcast in its present round.
+    ///
+    /// # Errors
+    /// Where a board ended, fell silent, or talks nonsense.
+    pub fn begin_round(&mut self) -> Result<(), Error> {
+        self.wait("to begin a round", Board::is_ready)
+    }
+
+    /// Which agents run here.
+    pub fn agents(&self) -> impl Iterator<Item = u16> + '_ {
+        self.boards.iter().map(|board| board.agent)
+    }
+
+    /// What the board of `agent` broadcasts in the present round; nothing where it is down.
+    #[must_use]
+    pub fn frames(&self, agent: u16) -> &[Vec<u8>] {
+        self.find(agent).map_or(&[], Board::frames)
+    }
+
+    /// Lets the board of `agent` hear a frame.
+    pub fn deliver(&mut self, agent: u16, frame: &[u8]) {
+        if let Some(board) = self.find_mut(agent) {
+            board.push(&Packet::Frame(frame));
+        }
+    }
+
+    /// Ends the round on all boards and waits for their telemetry.
+    ///
+    /// # Errors
+    /// Where a board ended, fell silent, or talks nonsense.
+    pub fn end_round(&mut self) -> Result<(), Error> {
+        for board in &mut self.boards {
+            board.end_round();
+        }
+        self.wait("to end a round", Board::has_ended_round)
+    }
+
+    /// What the board of `agent` told of the round that ended last; `None` where it is down.
+    #[must_use]
+    pub fn heard(&self, agent: u16) -> Option<&Heard> {
+        self.find(agent).and_then(Board::heard)
+    }
+
+    /// Starts a killed board again, to join in `air_round` with the state it had stored or without.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting.
+    pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
+        if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
+            board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
+        }
+        Ok(())
+    }
+
+    /// What boards logged at warning level since the last call, each with its agent.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        for board in &mut self.boards {
+            board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
+        }
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Copies the boards' logs into `folder`.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for agent in self.agents() {
+            let name = board::log_name(agent);
+            fs::copy(self.folder.path().join(&name), folder.join(&name))?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, agent: u16) -> Option<&Board> {
+        self.boards.iter().find(|board| board.agent == agent)
+    }
+
+    fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
+        self.boards.iter_mut().find(|board| board.agent == agent)
+    }
+
+    /// Serves the sockets until `is_done` holds for every board that is up.
+    fn wait(&mut self, what_for: &str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            for board in &mut self.boards {
+                board.flush();
+            }
+            if self.boards.iter().all(|board| board.is_down() || is_done(board)) {
+                return Ok(());
+            }
+            self.poll.poll(&mut self.events, Some(CHECK_EVERY)).map_err(Error::Wait)?;
+            for event in &self.events {
+                let index = event.token().0 / board::TOKENS_EACH;
+                if let Some(board) = self.boards.get_mut(index) {
+                    board.serve(event.token(), &self.poll)?;
+                }
+            }
+            if self.events.is_empty() {
+                self.find_the_lost(begun, what_for, &is_done)?;
+            }
+        }
+    }
+
+    /// Names a board that will not answer any more.
+    fn find_the_lost(
+        &mut self,
+        begun: Instant,
+        what_for: &str,
+        is_done: &impl Fn(&Board) -> bool,
+    ) -> Result<(), Error> {
+        for board in self.boards.iter_mut().filter(|board| !board.is_down() && !is_done(board)) {
+            if let Some(how) = board.ended() {
+                board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
+                return Err(Error::Ended { agent: board.agent, how, messages: board.last_words() });
+            }
+            if begun.elapsed() > PATIENCE {
+                let when = format!("when it was {what_for}");
+                return Err(Error::Silent { agent: board.agent, after: PATIENCE, when });
+            }
+            board.ask_again();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! A file that is a board's flash: its page in front, its storage behind.
+
+use super::Error;
+use fabswarm_shared::provisioning::{BufferTooSmall, PAGE_ROOM, Page, page_crc};
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+/// The emulated machine maps all of its PSRAM to the file and takes no other size.
+const FLASH_BYTES: u64 = 16 << 20;
+
+/// The two sectors in which firmware counts its boots, in front of everything else it stores.
+const BOOTS_BYTES: u64 = 2 * 4096;
+
+/// One board's flash.
+#[derive(Debug)]
+pub(super) struct Flash {
+    path: PathBuf,
+    page_crc: u32,
+}
+
+impl Flash {
+    /// Writes `page` into a new flash file.
+    pub(super) fn create(path: PathBuf, page: &Page<'_>) -> Result<Self, Error> {
+        let mut bytes = vec![0; PAGE_ROOM];
+        let length = page
+            .write(&mut bytes)
+            .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;
+        bytes.truncate(length);
+        Self::holding(path, &bytes)
+    }
+
+    /// Makes a new flash file with these bytes where the page should be.
+    pub(super) fn holding(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
+        let write = || {
+            let file = File::create(&path)?;
+            file.set_len(FLASH_BYTES)?;
+            file.write_all_at(page, 0)
+        };
+        write().map_err(|source| Error::File { path: path.clone(), source })?;
+        Ok(Self { path, page_crc: page_crc(page) })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Tells this page from any other.
+    pub(super) fn page_crc(&self) -> u32 {
+        self.page_crc
+    }
+
+    /// Loses the agent's state. The page stays, and so does the count of boots: seals must never be used twice.
+    pub(super) fn forget_state(&self) -> Result<(), Error> {
+        let erase = || {
+            let file = File::options().write(true).open(&self.path)?;
+            file.set_len(PAGE_ROOM as u64 + BOOTS_BYTES)?;
+            file.set_len(FLASH_BYTES)
+        };
+        erase().map_err(|source| Error::File { path: self.path.clone(), source })
+    }
+}

@@ -1,0 +1,47 @@
+//! The firmware that a board's process runs.
+
+use super::Error;
+use fabswarm_shared::provisioning::BOARD_MEMBERS;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A kind of board whose firmware can be built here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Image {
+    /// The folder under `boards/`, the binary's name, and the name in `board.toml`.
+    pub(super) board: &'static str,
+    /// The compiler's target; the host's own where there is none.
+    pub(super) target: Option<&'static str>,
+}
+
+impl Image {
+    /// Builds the firmware for a swarm of so many members, unless it is fresh, and returns where it is.
+    pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../boards").join(self.board);
+        let failure = |messages: String| Error::Build { board: self.board, messages };
+        let is_large = members > BOARD_MEMBERS;
+        // Firmware of both sizes stays fresh side by side.
+        let target_folder = if is_large { "target/large-swarm" } else { "target" };
+        let output = Command::new("cargo")
+            .args(["build", "--release", "--quiet", "--target-dir", target_folder])
+            .args(is_large.then_some("--features=large-swarm"))
+            .current_dir(&folder)
+            // The board's own flags and target folder, whatever the host's build was told.
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .output()
+            .map_err(|source| failure(format!("cannot run cargo in {}: {source}", folder.display())))?;
+        if !output.status.success() {
+            let mut messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            if let Some(target) = self.target.filter(|_| messages.contains("can't find crate for `core`")) {
+                messages.push_str(&format!("\nadd its target with `rustup target add {target}`"));
+            }
+            return Err(failure(messages));
+        }
+        let target = folder.join(target_folder).join(self.target.unwrap_or_default());
+        Ok(target.join("release").join(self.board))
+    }
+}

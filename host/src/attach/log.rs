@@ -1,0 +1,93 @@
+//! What an emulated board logged, in words.
+
+use super::Error;
+use defmt_decoder::{DecodeError, Table};
+use defmt_parser::Level;
+use std::{
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// The words behind the numbers that a defmt log consists of; they stand in the image.
+#[derive(Debug)]
+pub(super) struct Words {
+    table: Table,
+}
+
+impl Words {
+    pub(super) fn of(board: &'static str, image: &Path) -> Result<Self, Error> {
+        let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
+        let refuse = |why: String| Error::Image { board, path: image.to_owned(), why };
+        match Table::parse(&bytes) {
+            Ok(Some(table)) => Ok(Self { table }),
+            Ok(None) => Err(refuse("it has no log messages".to_owned())),
+            Err(error) => Err(refuse(error.to_string())),
+        }
+    }
+}
+
+/// One board's log, decoded as it grows.
+#[derive(Debug)]
+pub(super) struct Log {
+    encoded: PathBuf,
+    read: u64,
+    pending: Vec<u8>,
+    decoded: File,
+    last_error: Option<String>,
+}
+
+impl Log {
+    /// Decodes what grows in `encoded` into a new file `decoded`.
+    pub(super) fn new(encoded: PathBuf, decoded: &Path) -> Result<Self, Error> {
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(decoded)
+            .map_err(|source| Error::File { path: decoded.to_owned(), source })?;
+        Ok(Self { encoded, read: 0, pending: Vec::new(), decoded: file, last_error: None })
+    }
+
+    /// Expects a new log from the start: the board begins one with every boot.
+    pub(super) fn start_over(&mut self) {
+        self.read = 0;
+        self.pending.clear();
+    }
+
+    /// Decodes what is new and hands each message of warning level or above to `warn`.
+    pub(super) fn decode(&mut self, words: &Words, mut warn: impl FnMut(&str)) {
+        let Ok(mut file) = File::open(&self.encoded) else { return };
+        if file.seek(SeekFrom::Start(self.read)).is_err() {
+            return;
+        }
+        self.read += file.read_to_end(&mut self.pending).unwrap_or_default() as u64;
+        let mut decoder = words.table.new_stream_decoder();
+        decoder.received(&self.pending);
+        loop {
+            let message = match decoder.decode() {
+                Ok(frame) => {
+                    let message = frame.display(false).to_string();
+                    if frame.level() >= Some(Level::Warn) {
+                        warn(&message);
+                    }
+                    if frame.level() == Some(Level::Error) {
+                        self.last_error = Some(frame.display_message().to_string());
+                    }
+                    message
+                }
+                Err(DecodeError::UnexpectedEof) => break,
+                Err(DecodeError::Malformed) => "(bytes that are no message)".to_owned(),
+            };
+            // A log that cannot be written must not stop the swarm.
+            let _ = writeln!(self.decoded, "{message}");
+        }
+        // Whatever follows the last end of a message waits for the rest of it.
+        let whole = self.pending.iter().rposition(|&byte| byte == 0).map_or(0, |end| end + 1);
+        self.pending.drain(..whole);
+    }
+
+    /// The last message of error level: why a board that is gone went.
+    pub(super) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+}

@@ -1,0 +1,149 @@
+//! Agents that are away for a while, in the compact text that fits a file and a flag: `3@200+500, 4@0+10`.
+
+use serde::Deserialize;
+
+/// An agent whose radio is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    pub agent: usize,
+    pub from: u32,
+    pub rounds: u32,
+}
+
+/// An agent that stops at the start of a round and starts again some rounds later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub agent: usize,
+    pub round: u32,
+    pub down_rounds: u32,
+    pub keeps_memory: bool,
+}
+
+/// Every agent that falls silent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Silences(pub Vec<Silence>);
+
+/// Every agent that crashes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Crashes(pub Vec<Crash>);
+
+impl TryFrom<String> for Silences {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl TryFrom<String> for Crashes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl Silences {
+    fn parse(text: &str) -> Result<Self, String> {
+        let silence = |entry| {
+            let (agent, from, rounds) = span(entry)?;
+            Ok(Silence { agent, from, rounds })
+        };
+        entries(text).map(silence).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Crashes {
+    fn parse(text: &str) -> Result<Self, String> {
+        let crash = |entry: &str| {
+            let (place, keeps_memory) = match entry.split_once(char::is_whitespace) {
+                None => (entry, true),
+                Some((place, word)) if word.trim() == "forgets" => (place, false),
+                Some((_, word)) => {
+                    return Err(format!("`{}` is not the word `forgets`", word.trim()));
+                }
+            };
+            let (agent, round, down_rounds) = span(place)?;
+            Ok(Crash { agent, round, down_rounds, keeps_memory })
+        };
+        entries(text).map(crash).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A key whose text has a form.
+pub(super) struct Form {
+    /// Says what is wrong with a text.
+    pub(super) check: fn(&str) -> Result<(), String>,
+    /// What the text looks like.
+    pub(super) description: &'static str,
+}
+
+/// The form of the text at `path`, if it has one.
+pub(super) fn form_of(path: &str) -> Option<Form> {
+    match path {
+        "faults.silent" => Some(Form {
+            check: |text| Silences::parse(text).map(drop),
+            description: "AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
+        }),
+        "faults.crashes" => Some(Form {
+            check: |text| Crashes::parse(text).map(drop),
+            description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, with commas between, as in \
+                          \"3@300+50 forgets, 4@0+10\"",
+        }),
+        _ => None,
+    }
+}
+
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+/// Reads `AGENT@ROUND+ROUNDS`.
+fn span(entry: &str) -> Result<(usize, u32, u32), String> {
+    let number = |text: &str, what: &str| {
+        text.trim().parse().map_err(|_| format!("`{}` in `{entry}` is no {what}", text.trim()))
+    };
+    let (agent, rest) = entry.split_once('@').ok_or_else(|| format!("`{entry}` names no round"))?;
+    let (from, rounds) =
+        rest.split_once('+').ok_or_else(|| format!("`{entry}` names no number of rounds"))?;
+    Ok((number(agent, "agent")? as usize, number(from, "round")?, number(rounds, "number of rounds")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        let silences = Silences::parse("3@200+500, 4@0+10,").unwrap();
+        let expected =
+            [(3, 200, 500), (4, 0, 10)].map(|(agent, from, rounds)| Silence { agent, from, rounds });
+        assert_eq!(silences.0, expected);
+        let crashes = Crashes::parse(" 3@300+50  forgets,4@1+2").unwrap();
+        let crash =
+            |agent, round, down_rounds, keeps_memory| Crash { agent, round, down_rounds, keeps_memory };
+        assert_eq!(crashes.0, [crash(3, 300, 50, false), crash(4, 1, 2, true)]);
+        assert_eq!(Crashes::parse(""), Ok(Crashes::default()));
+    }
+
+    #[test]
+    fn errors_name_the_entry() {
+        assert_eq!(Silences::parse("3").unwrap_err(), "`3` names no round");
+        assert_eq!(Silences::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is no agent");
+        assert_eq!(Silences::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is no round");
+        assert_eq!(Crashes::parse("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*", near in "[0-9@+, a-z]{0,30}") {
+            for text in [&text, &near] {
+                let _ = Silences::parse(text);
+                let _ = Crashes::parse(text);
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Agents that speak: one sans-IO agent each, its frames sealed and carried by the air.
+//!
+//! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
+//! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
+
+mod peers;
+mod radio;
+mod remote;
+mod share;
+
+use super::measure::{Metrics, Ruler, States};
+use super::{Diverged, FrameCounts, Halt, LedgerConstants, Swarm};
+use crate::air::{Air, Hearing};
+use crate::task::{Score, Task};
+use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};
+use fabswarm_shared::ledger::Arithmetic;
+use fabswarm_shared::problem::Shape;
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::wire;
+use fabswarm_shared::wire::seal::KEY_BYTES;
+use peers::HeapPeers;
+use radio::Radio;
+pub use remote::{DigestCounts, Remote};
+use share::Share;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a swarm of speaking agents is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentSetup {
+    /// What every agent is told; its number and boot are filled in.
+    pub config: Config,
+    /// The swarm's key, where frames are sealed.
+    pub key: Option<[u8; KEY_BYTES]>,
+    /// How far clocks go wrong in free-running mode: rates are uniform in 1 ± this.
+    pub clock_spread: f64,
+    /// What clocks are drawn from.
+    pub seed: u64,
+}
+
+impl AgentSetup {
+    /// The same swarm of `agents` agents on arrays.
+    #[must_use]
+    pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
+        let others = agents.saturating_sub(1) as u32;
+        LedgerConstants {
+            steps: self.config.steps,
+            penalty: self.config.penalty,
+            self_weight: self.config.self_weight,
+            audience: match self.config.audience {
+                0 => others,
+                known => others.min(u32::from(known)),
+            },
+        }
+    }
+}
+
+type Speaker<A, const WORDS: usize> = Agent<Share, A, HeapPeers<A, WORDS>, WORDS>;
+
+/// One agent and what is around it.
+#[derive(Debug)]
+struct Post<A: Arithmetic, const WORDS: usize> {
+    agent: Box<Speaker<A, WORDS>>,
+    radio: Radio,
+    boot: u32,
+    /// What it had saved when it crashed, if it keeps its memory.
+    saved: Option<Vec<u8>>,
+    rate: f64,
+    phase: f64,
+}
+
+/// A swarm of agents over an air.
+#[derive(Debug)]
+pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
+    setup: AgentSetup,
+    task: Arc<Task<f32>>,
+    shape: Shape,
+    air: Air,
+    slot: u32,
+    posts: Vec<Post<A, WORDS>>,
+    ruler: Ruler,
+    buffer: Vec<u8>,
+    remote: Option<Box<dyn Remote>>,
+}
+
+impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+    /// A swarm at rest at the task's starting point.
+    ///
+    /// # Errors
+    /// Where an agent cannot be made.
+    pub fn new(task: Task<f32>, air: Air, agents: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
+        let task = Arc::new(task);
+        let mut posts = Vec::with_capacity(agents);
+        for id in 0..agents {
+            let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Motion);
+            posts.push(Post {
+                agent: Box::new(start(&task, &setup, id, 1)?),
+                radio: Radio::new(id as u16, setup.key),
+                boot: 1,
+                saved: None,
+                rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
+                phase: stream.uniform_f64(),
+            });
+        }
+        let mut ruler = Ruler::new(&task);
+        let decisions: Vec<f32> = posts.iter().flat_map(|post| post.agent.decision()).copied().collect();
+        let gradients: Vec<f32> = posts.iter().flat_map(|post| post.agent.gradient()).copied().collect();
+        ruler.start(&decisions, &gradients);
+        let buffer = vec![0; posts.first().map_or(0, |post| post.agent.largest_frame()) + 64];
+        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, posts, ruler, buffer, remote: None })
+    }
+
+    /// The same swarm with some of its agents outside this process. Those inside become their shadows.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Box<dyn Remote>) -> Self {
+        self.remote = Some(remote);
+        self
+    }
+
+    /// Agents, in the order of their numbers.
+    pub fn agents(&self) -> impl Iterator<Item = &Speaker<A, WORDS>> {
+        self.posts.iter().map(|post| &*post.agent)
+    }
+
+    /// Packed decisions of all agents.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<f32> {
+        self.agents().flat_map(|agent| agent.decision()).copied().collect()
+    }
+
+    /// `Σt + Σ(σ − ρ) − Σd` of the highest epoch, word by word, as it travels. In exact arithmetic it is zero.
+    #[must_use]
+    pub fn defect(&self) -> Vec<f64> {
+        let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
+        let mut defect = vec![A::Word::default(); self.shape.exchanged().len()];
+        for agent in self.agents().filter(|agent| agent.epoch() == epoch && epoch > 0) {
+            A::add(&mut defect, agent.trackers(), 1);
+            A::add(&mut defect, agent.tracked(), -1);
+            A::add(&mut defect, agent.sigma(), agent.audience() as i32);
+            agent.taken().for_each(|(_, rho)| A::add(&mut defect, rho, -1));
+        }
+        defect.into_iter().map(|word| f64::from(A::value(word))).collect()
+    }
+
+    /// What became of every frame.
+    #[must_use]
+    pub const fn air(&self) -> &Air {
+        &self.air
+    }
+
+    /// Crashes and restarts that the scenario has for this slot.
+    fn crash_and_restart(&mut self) -> Result<(), Halt> {
+        let crashing: Vec<_> =
+            self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
+        for (agent, keeps_memory) in crashing {
+            if let Some(remote) = &mut self.remote {
+                remote.kill(agent);
+            }
+            let post = &mut self.posts[agent];
+            let mut saved = vec![0; SAVED_BYTES + 8 * WORDS * (8 + post.agent.taken().count())];
+            post.saved = match post.agent.save(&mut saved) {
+                Ok(length) if keeps_memory => {
+                    saved.truncate(length);
+                    Some(saved)
+                }
+                _ => None,
+            };
+        }
+        let restarting: Vec<_> =
+            self.air.restarts(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
+        for (agent, keeps_memory) in restarting {
+            if let Some(remote) = &mut self.remote {
+                remote.restart(agent, self.slot, keeps_memory)?;
+            }
+            let post = &mut self.posts[agent];
+            post.boot += 1;
+            post.radio.restart();
+            // The same scenario made this agent once; it does so again.
+            if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
+                if let Some(saved) = post.saved.take()
+                    && started.restore(&saved).is_err()
+                {
+                    continue;
+                }
+                *post.agent = started;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_running(&self, agent: usize) -> bool {
+        !self.air.is_down(agent, self.slot)
+    }
+
+    fn send(&mut self, sender: usize) {
+        let post = &mut self.posts[sender];
+        let remote = self.remote.as_ref().filter(|remote| remote.is_remote(sender));
+        while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
+            // A shadow speaks as well, so that it goes the same way as its board; nobody hears it.
+            if remote.is_none() {
+                let frame = post.radio.seal(&self.buffer[..length]);
+                self.air.transmit(self.slot, sender, frame);
+            }
+        }
+        for frame in remote.into_iter().flat_map(|remote| remote.frames(sender)) {
+            self.air.transmit(self.slot, sender, frame);
+        }
+    }
+
+    fn deliver(&mut self) {
+        let (posts, remote) = (&mut self.posts, &mut self.remote);
+        self.air.deliver(self.slot, |receiver, _, bytes| {
+            if let Some(remote) = remote {
+                remote.deliver(receiver, bytes);
+            }
+            let post = &mut posts[receiver];
+            match post.radio.open(bytes) {
+                Ok(frame) => hearing(post.agent.receive(frame)),
+                Err(wire::Error::Replayed) => Hearing::Useless,
+                Err(error) => Hearing::Refused(cause(error)),
+            }
+        });
+    }
+
+    fn end_round(&mut self, agent: usize) -> Result<(), Halt> {
+        let post = &mut self.posts[agent];
+        let report = post.agent.end_round();
+        if let Some(fault) = report.fault {
+            return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
+        }
+        match &mut self.remote {
+            Some(remote) => remote.check(agent, report.digest, &post.agent.decision()[..self.shape.x]),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bytes of a saved state that do not depend on words and peers.
+const SAVED_BYTES: usize = 512;
+
+fn start<A: Arithmetic, const WORDS: usize>(
+    task: &Arc<Task<f32>>,
+    setup: &AgentSetup,
+    id: usize,
+    boot: u32,
+) -> Result<Speaker<A, WORDS>, agent::Error> {
+    let mut v = vec![0.0; task.shape().words()];
+    task.start(&mut v);
+    let config = Config { id: id as u16, boot, ..setup.config };
+    Agent::new(config, Share::new(task.clone(), id), &v, HeapPeers::default())
+}
+
+fn hearing(received: Received) -> Hearing {
+    match received {
+        Received::Taken | Received::Early | Received::NewEpoch | Received::Noted => Hearing::Taken,
+        Received::Stale | Received::OtherEpoch => Hearing::Useless,
+        Received::Refused(refusal) => Hearing::Refused(match refusal {
+            Refusal::Wire(error) => cause(error),
+            Refusal::Own => "own frame",
+            Refusal::NotMember => "not a member",
+            Refusal::NoRoom => "no room for another peer",
+            Refusal::Schema { .. } => "other wire format",
+            Refusal::Shape => "other problem",
+            Refusal::Stopped => "receiver stopped",
+            _ => "other",
+        }),
+    }
+}
+
+const fn cause(error: wire::Error) -> &'static str {
+    match error {
+        wire::Error::ForeignKey => "foreign key",
+        wire::Error::Tampered => "tampered",
+        wire::Error::OldBoot => "old boot",
+        wire::Error::UnknownSender => "unknown sender",
+        _ => "malformed",
+    }
+}
+
+impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
+    fn step(&mut self) -> Result<(), Halt> {
+        self.crash_and_restart()?;
+        let mut outcome = Ok(());
+        match self.setup.config.mode {
+            Mode::LockStep => {
+                if let Some(remote) = &mut self.remote {
+                    remote.begin_round()?;
+                }
+                for agent in 0..self.posts.len() {
+                    if self.is_running(agent) {
+                        self.send(agent);
+                    }
+                }
+                self.deliver();
+                if let Some(remote) = &mut self.remote {
+                    remote.end_round()?;
+                }
+                for agent in 0..self.posts.len() {
+                    if self.is_running(agent) {
+                        outcome = outcome.and(self.end_round(agent));
+                    }
+                }
+            }
+            Mode::FreeRunning => {
+                for agent in 0..self.posts.len() {
+                    let post = &mut self.posts[agent];
+                    post.phase += post.rate;
+                    while self.posts[agent].phase >= 1.0 {
+                        self.posts[agent].phase -= 1.0;
+                        if self.is_running(agent) {
+                            outcome = outcome.and(self.end_round(agent));
+                            self.send(agent);
+                        }
+                    }
+                }
+                self.deliver();
+            }
+        }
+        self.slot += 1;
+        outcome
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.slot)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let gradients: Vec<f32> = self.agents().flat_map(|agent| agent.gradient()).copied().collect();
+        let states = States { v: &self.decisions(), d: &gradients, defect: &self.defect() };
+        self.ruler.measure(self.round(), states)
+    }
+
+    fn counts(&self) -> FrameCounts {
+        FrameCounts::of(&self.air)
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.decisions())
+    }
+
+    fn air(&self) -> Option<&Air> {
+        Some(&self.air)
+    }
+
+    fn digests(&self) -> DigestCounts {
+        self.remote.as_ref().map(|remote| remote.digests()).unwrap_or_default()
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        self.remote.as_mut().map(|remote| remote.take_warnings()).unwrap_or_default()
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.keep_logs(folder))
+    }
+}

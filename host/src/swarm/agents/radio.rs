@@ -1,0 +1,79 @@
+//! What stands between an agent and the air: its seal, where the swarm has a key.
+
+use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::wire::Error;
+use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, Storage, StorageFault};
+
+/// Remembers the boot for as long as the simulation lasts.
+#[derive(Debug, Default)]
+struct Flash(Option<u32>);
+
+impl Storage for Flash {
+    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
+        Ok(self.0)
+    }
+
+    fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
+        self.0 = Some(boot);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Seals {
+    key: Key,
+    flash: Flash,
+    sealer: Sealer,
+    opener: Box<Opener<{ MemberSet::CAPACITY }>>,
+}
+
+/// One agent's radio.
+#[derive(Debug)]
+pub(super) struct Radio {
+    id: u16,
+    seals: Option<Seals>,
+    buffer: Vec<u8>,
+}
+
+impl Radio {
+    pub(super) fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
+        let seals = key.and_then(|key| {
+            let mut flash = Flash::default();
+            let sealer = Sealer::start(id, &mut flash).ok()?;
+            Some(Seals { key: Key::new(&key), flash, sealer, opener: Box::default() })
+        });
+        Self { id, seals, buffer: Vec::new() }
+    }
+
+    /// Starts again, under numbers that were never used.
+    pub(super) fn restart(&mut self) {
+        if let Some(seals) = &mut self.seals {
+            // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
+            if let Ok(sealer) = Sealer::start(self.id, &mut seals.flash) {
+                seals.sealer = sealer;
+            }
+            *seals.opener = Opener::new();
+        }
+    }
+
+    /// The frame as it goes on air.
+    pub(super) fn seal<'a>(&'a mut self, frame: &'a [u8]) -> &'a [u8] {
+        let Some(seals) = &mut self.seals else {
+            return frame;
+        };
+        self.buffer.resize(frame.len() + OVERHEAD_MAX, 0);
+        // The buffer fits, and a simulation does not live for the 2³² frames of a boot.
+        let length = seals.sealer.seal(&seals.key, frame, &mut self.buffer).unwrap_or(0);
+        &self.buffer[..length]
+    }
+
+    /// The frame that came over the air, if it is genuine and new.
+    pub(super) fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+        let Some(seals) = &mut self.seals else {
+            return Ok(bytes);
+        };
+        self.buffer.resize(self.buffer.len().max(bytes.len()), 0);
+        let opened = seals.opener.open(&seals.key, bytes, &mut self.buffer)?;
+        Ok(opened.frame)
+    }
+}

@@ -1,0 +1,68 @@
+//! Agents that run outside this process.
+
+use crate::swarm::Halt;
+use std::io;
+use std::path::Path;
+
+/// Comparisons of boards with their shadows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DigestCounts {
+    /// Digests compared.
+    pub checks: u64,
+    /// Digests that differed.
+    pub mismatches: u64,
+}
+
+/// Boards that run some agents of a swarm in lock-step.
+///
+/// The agents of the same numbers in this process are their shadows: they hear what the boards hear, and must come to the
+/// same bits.
+pub trait Remote: std::fmt::Debug {
+    /// Whether `agent` runs on a board.
+    fn is_remote(&self, agent: usize) -> bool;
+
+    /// Cuts the power of a board.
+    fn kill(&mut self, agent: usize);
+
+    /// Starts a killed board again in `round`, with what it had stored or without.
+    ///
+    /// # Errors
+    /// When it does not start.
+    fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt>;
+
+    /// Waits until every board has said what it has to say in the round.
+    ///
+    /// # Errors
+    /// When a board is lost.
+    fn begin_round(&mut self) -> Result<(), Halt>;
+
+    /// What a board says in the round.
+    fn frames(&self, agent: usize) -> &[Vec<u8>];
+
+    /// Lets a board hear a frame.
+    fn deliver(&mut self, agent: usize, frame: &[u8]);
+
+    /// Ends the round on every board.
+    ///
+    /// # Errors
+    /// When a board is lost.
+    fn end_round(&mut self) -> Result<(), Halt>;
+
+    /// Compares what a board came to with the digest and the upper variable of its shadow.
+    ///
+    /// # Errors
+    /// When they differ.
+    fn check(&mut self, agent: usize, digest: u32, x: &[f32]) -> Result<(), Halt>;
+
+    /// How often they were compared.
+    fn digests(&self) -> DigestCounts;
+
+    /// What boards logged as warnings or errors since the last call.
+    fn take_warnings(&mut self) -> Vec<String>;
+
+    /// Copies the logs of boards into a folder.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()>;
+}

@@ -1,0 +1,62 @@
+//! One agent's share of a task, as a problem that owns what it borrows.
+
+use crate::task::Task;
+use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Share {
+    task: Arc<Task<f32>>,
+    agent: usize,
+}
+
+impl Share {
+    pub(super) fn new(task: Arc<Task<f32>>, agent: usize) -> Self {
+        Self { task, agent }
+    }
+}
+
+impl Problem<f32> for Share {
+    fn shape(&self) -> Shape {
+        self.task.problem(self.agent).shape()
+    }
+    fn check(&self) -> Result<(), Mismatch> {
+        self.task.problem(self.agent).check()
+    }
+    fn scratch_words(&self) -> usize {
+        self.task.problem(self.agent).scratch_words()
+    }
+    fn upper_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
+        self.task.problem(self.agent).upper_value(x, y, scratch)
+    }
+    fn lower_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
+        self.task.problem(self.agent).lower_value(x, y, scratch)
+    }
+    fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], scratch: &mut [f32]) {
+        self.task.problem(self.agent).upper_gradient(x, y, dx, dy, scratch);
+    }
+    fn lower_gradient(
+        &self,
+        at: Moment,
+        x: &[f32],
+        y: &[f32],
+        dx: &mut [f32],
+        dy: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        self.task.problem(self.agent).lower_gradient(at, x, y, dx, dy, scratch);
+    }
+    fn project(&self, x: &mut [f32]) {
+        self.task.problem(self.agent).project(x);
+    }
+    fn penalty_gradient(
+        &self,
+        penalty: &Penalty<f32>,
+        at: Moment,
+        v: &[f32],
+        d: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        self.task.problem(self.agent).penalty_gradient(penalty, at, v, d, scratch);
+    }
+}

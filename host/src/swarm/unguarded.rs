@@ -1,0 +1,185 @@
+//! Plain FAB over a faulty air: what happens to the published algorithm when frames are lost, late or doubled.
+//!
+//! A frame carries its sender's decision and, for each who hears it, the same share of its tracker. What is lost takes its
+//! mass with it, what comes twice counts twice, and the sender cannot know.
+
+use super::measure::{Metrics, Ruler, States};
+use super::plain::Constants;
+use super::{Diverged, FrameCounts, Halt, Mixing, Swarm};
+use crate::air::{Air, Hearing};
+use crate::task::{Score, Task};
+use fabswarm_shared::fab::{descend, mix, track};
+use fabswarm_shared::graph::Schedule;
+use fabswarm_shared::problem::{Moment, Problem, Shape};
+use fabswarm_shared::scalar::Scalar;
+use std::collections::VecDeque;
+
+/// What every agent said in one round.
+#[derive(Clone, Debug)]
+struct Said<S> {
+    v: Vec<S>,
+    t: Vec<S>,
+    /// `(b_jj, b_ij)` of each agent.
+    push: Vec<(S, S)>,
+}
+
+/// Plain FAB, one frame an agent and round, over an air that may do anything to it.
+#[derive(Debug)]
+pub struct UnguardedFab<S> {
+    task: Task<S>,
+    air: Air,
+    constants: Constants<S>,
+    shape: Shape,
+    round: u32,
+    v: Vec<S>,
+    t: Vec<S>,
+    d: Vec<S>,
+    /// Rounds that may still arrive, the newest first.
+    said: VecDeque<Said<S>>,
+    rounds_remembered: usize,
+    ruler: Ruler,
+}
+
+impl<S: Scalar> UnguardedFab<S> {
+    /// A swarm at rest at the task's starting point. Frames arrive at most `delay` rounds late.
+    #[must_use]
+    pub fn new(task: Task<S>, air: Air, constants: Constants<S>, delay: u32) -> Self {
+        let shape = task.shape();
+        let words = shape.words();
+        let mut start = vec![S::ZERO; words];
+        task.start(&mut start);
+        let v = start.repeat(air.source().agents());
+        let mut d = vec![S::ZERO; v.len()];
+        let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
+        for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
+            let at = Moment { agent: agent as u32, round: 0 };
+            task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
+        }
+        let mut ruler = Ruler::new(&task);
+        ruler.start(&v, &d);
+        Self {
+            shape,
+            round: 0,
+            t: d.clone(),
+            v,
+            d,
+            said: VecDeque::new(),
+            rounds_remembered: delay as usize + 1,
+            ruler,
+            task,
+            air,
+            constants,
+        }
+    }
+
+    /// What agents say in this round: they share their trackers out among those who should hear them.
+    fn speak(&mut self) {
+        let agents = self.air.source().agents();
+        let mut listeners = vec![0; agents];
+        for agent in 0..agents {
+            self.air.source().heard_by(agent, self.round, |sender| listeners[sender] += 1);
+        }
+        let push = listeners.iter().map(|&listeners| match &self.constants.mixing {
+            Mixing::Degrees(weights) => weights.push(listeners),
+            Mixing::Explicit { .. } => (S::ONE, S::ZERO),
+        });
+        self.said.push_front(Said { v: self.v.clone(), t: self.t.clone(), push: push.collect() });
+        self.said.truncate(self.rounds_remembered);
+        for agent in 0..agents {
+            if !self.air.is_down(agent, self.round) {
+                self.air.transmit(self.round, agent, &self.round.to_le_bytes());
+            }
+        }
+    }
+
+    /// Who is heard by whom, as (sender, how many rounds ago it spoke).
+    fn listen(&mut self) -> Vec<Vec<(usize, usize)>> {
+        let mut heard = vec![Vec::new(); self.air.source().agents()];
+        let (round, remembered) = (self.round, self.said.len());
+        self.air.deliver(round, |receiver, sender, bytes| {
+            let sent = <[u8; 4]>::try_from(bytes).map_or(round, u32::from_le_bytes);
+            let age = round.wrapping_sub(sent) as usize;
+            if age >= remembered {
+                return Hearing::Refused("malformed");
+            }
+            heard[receiver].push((sender, age));
+            Hearing::Taken
+        });
+        heard
+    }
+}
+
+impl<S: Scalar> Swarm for UnguardedFab<S> {
+    fn step(&mut self) -> Result<(), Halt> {
+        self.speak();
+        let heard = self.listen();
+        let words = self.shape.words();
+        let exchanged = self.shape.exchanged();
+        let mut scratch = vec![S::ZERO; self.task.problem(0).scratch_words()];
+        let mut newest = vec![S::ZERO; words];
+        let mut broken = None;
+        for (agent, heard) in heard.iter().enumerate() {
+            if self.air.is_down(agent, self.round) {
+                continue;
+            }
+            let own = agent * words..(agent + 1) * words;
+            let (v, t) = (&mut self.v[own.clone()], &mut self.t[own.clone()]);
+            let now = &self.said[0];
+            let of = |state: &'_ [S], sender: usize| -> Vec<S> {
+                state[sender * words..][exchanged.clone()].to_vec()
+            };
+            let decisions: Vec<Vec<S>> =
+                heard.iter().map(|&(sender, age)| of(&self.said[age].v, sender)).collect();
+            let masses: Vec<(S, Vec<S>)> = heard
+                .iter()
+                .map(|&(sender, age)| (self.said[age].push[sender].1, of(&self.said[age].t, sender)))
+                .collect();
+
+            let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
+            let others = decisions.iter().map(|v| (weight, v.as_slice()));
+            mix(weight, &now.v[own.clone()][exchanged.clone()], others, &mut v[exchanged.clone()]);
+            descend(&self.shape, &self.constants.steps, &now.t[own.clone()], v);
+            let problem = self.task.problem(agent);
+            problem.project(&mut v[..self.shape.x]);
+            let at = Moment { agent: agent as u32, round: self.round + 1 };
+            problem.penalty_gradient(&self.constants.penalty, at, v, &mut newest, &mut scratch);
+            let others = masses.iter().map(|(weight, t)| (*weight, t.as_slice()));
+            mix(now.push[agent].0, &now.t[own.clone()][exchanged.clone()], others, &mut t[exchanged.clone()]);
+            track(&newest, &mut self.d[own], t);
+            if broken.is_none() {
+                broken = v.iter().position(|word| !word.is_finite()).map(|word| (agent, word));
+            }
+        }
+        self.round += 1;
+        broken.map_or(Ok(()), |(agent, word)| {
+            Err(Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into())
+        })
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.round)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let words = self.shape.words();
+        let mut defect = vec![0.0; words];
+        for (t, d) in self.t.chunks_exact(words).zip(self.d.chunks_exact(words)) {
+            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
+                *defect += t.to_f64() - d.to_f64();
+            }
+        }
+        self.ruler.measure(self.round(), States { v: &self.v, d: &self.d, defect: &defect })
+    }
+
+    fn counts(&self) -> FrameCounts {
+        FrameCounts::of(&self.air)
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.v)
+    }
+
+    fn air(&self) -> Option<&Air> {
+        Some(&self.air)
+    }
+}

@@ -1,0 +1,259 @@
+//! What travels between a board and its host.
+//!
+//! A board's link carries more than the agents' own frames: the host must know who is there and how it fares, and,
+//! where it plays the air, it must tell a board that a round is over. The air counts its own rounds: an agent that was away
+//! finds its way back to the swarm's by what it hears.
+//!
+//! | packet | way | first byte, then |
+//! |---|---|---|
+//! | frame | both | `0`, a sealed frame as [`wire`](crate::wire) wrote it |
+//! | boot | to the host | `1`, [`Boot`]: repeated until the host starts the board |
+//! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32 |
+//! | ready | to the host | `3`, round of the air: behind all frames of that round |
+//! | start | to the board | `4`, round of the air |
+//! | round over | to the board | `5`, round of the air |
+
+use crate::provisioning;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a packet before an agent's frame.
+pub const FRAME_OFFSET: usize = 1;
+
+/// Where a packet travels as an Ethernet frame: to everyone, from nobody, in the EtherType kept for experiments.
+pub const ETHERNET_HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 0, 0x88, 0xB5];
+
+/// What a board says of itself when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot<'a> {
+    /// The name in its `board.toml`.
+    pub board: &'a str,
+    /// [`wire::SCHEMA`](crate::wire::SCHEMA) of its firmware.
+    pub schema: u32,
+    /// Who it is, or why its page does not tell.
+    pub page: Result<Identity, provisioning::Error>,
+}
+
+/// Who a board is, and how far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The agent it runs.
+    pub agent: u16,
+    /// The checksum of its provisioning page: tells whether it runs what the host wrote.
+    pub page_crc: u32,
+    /// The round it would go on with: 0 when its storage held nothing.
+    pub round: u32,
+}
+
+/// How an agent fares after a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// The agent.
+    pub agent: u16,
+    /// The air's count of rounds; the agent's own where there is no host that plays the air.
+    pub air_round: u32,
+    /// The agent's round that ended.
+    pub round: u32,
+    /// The epoch of its ledger; 0 while it is joining.
+    pub epoch: u32,
+    /// Digest of the agent's whole state at its end.
+    pub digest: u32,
+    /// How many others it heard in the round.
+    pub heard: u16,
+    /// Whether the agent has stopped for good, because a number of its state is no longer one.
+    pub is_stopped: bool,
+    /// Frames that were not taken since the start, whatever the reason.
+    pub refused: u32,
+    /// Rounds that ended at their deadline since the start, without all expected frames.
+    pub late: u32,
+    /// The most stack its board used since the start, in bytes, where the board can tell.
+    pub deepest_stack_bytes: Option<u32>,
+}
+
+/// One packet, borrowing from the bytes it came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// A sealed frame from one agent to whoever hears it.
+    Frame(&'a [u8]),
+    /// A board is there.
+    Boot(Boot<'a>),
+    /// A round of a board has ended.
+    Telemetry(Telemetry, Words<'a>),
+    /// The board has sent all it has to say in this round.
+    Ready {
+        /// The air's count of rounds.
+        air_round: u32,
+    },
+    /// The host has heard the board, which now begins this round.
+    Start {
+        /// The air's count of rounds.
+        air_round: u32,
+    },
+    /// The air will deliver nothing more in this round.
+    RoundOver {
+        /// The air's count of rounds.
+        air_round: u32,
+    },
+}
+
+/// The bytes are no packet, or do not fit the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no packet of this format")]
+pub struct Malformed;
+
+/// Numbers as they travelled, read one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a>(&'a [u8]);
+
+impl Words<'_> {
+    /// The numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
+        self.0.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+    }
+}
+
+/// What postcard writes behind which number; a frame needs no header of its own.
+#[derive(Serialize, Deserialize)]
+enum Header<'a> {
+    Frame,
+    #[serde(borrow)]
+    Boot(Boot<'a>),
+    Telemetry(Telemetry),
+    Ready(u32),
+    Start(u32),
+    RoundOver(u32),
+}
+
+impl<'a> Packet<'a> {
+    /// Reads exactly these bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] for an unknown kind, a header cut short, or a rest that fits none.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Malformed)?;
+        match header {
+            Header::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
+            Header::Telemetry(telemetry) if rest.len().is_multiple_of(4) => {
+                Ok(Self::Telemetry(telemetry, Words(rest)))
+            }
+            Header::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
+            Header::Ready(air_round) if rest.is_empty() => Ok(Self::Ready { air_round }),
+            Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
+            Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// Writes the packet to the start of `out` and returns its length.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it does not fit.
+    pub fn encode(&self, out: &mut [u8]) -> Result<usize, Malformed> {
+        match *self {
+            Self::Frame(frame) => {
+                let end = FRAME_OFFSET + frame.len();
+                out.get_mut(FRAME_OFFSET..end).ok_or(Malformed)?.copy_from_slice(frame);
+                write(&Header::Frame, out)?;
+                Ok(end)
+            }
+            Self::Boot(boot) => write(&Header::Boot(boot), out),
+            Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
+            Self::Ready { air_round } => write(&Header::Ready(air_round), out),
+            Self::Start { air_round } => write(&Header::Start(air_round), out),
+            Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
+        }
+    }
+}
+
+/// Marks the start of `out` as a packet whose frame is written in place at [`FRAME_OFFSET`].
+///
+/// # Errors
+/// [`Malformed`] when `out` is empty.
+pub fn write_frame_header(out: &mut [u8]) -> Result<(), Malformed> {
+    write(&Header::Frame, out).map(|_| ())
+}
+
+/// Whether a packet carries an agent's frame.
+#[must_use]
+pub fn is_frame(packet: &[u8]) -> bool {
+    matches!(Packet::decode(packet), Ok(Packet::Frame(_)))
+}
+
+/// Writes a telemetry packet from numbers that are not bytes yet.
+///
+/// # Errors
+/// [`Malformed`] when it does not fit.
+pub fn write_telemetry(
+    telemetry: Telemetry,
+    x: impl Iterator<Item = f32>,
+    out: &mut [u8],
+) -> Result<usize, Malformed> {
+    let mut end = write(&Header::Telemetry(telemetry), out)?;
+    for word in x {
+        out.get_mut(end..end + 4).ok_or(Malformed)?.copy_from_slice(&word.to_le_bytes());
+        end += 4;
+    }
+    Ok(end)
+}
+
+fn write(header: &Header, out: &mut [u8]) -> Result<usize, Malformed> {
+    postcard::to_slice(header, out).map(|written| written.len()).map_err(|_| Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const BOOT: Boot = Boot {
+        board: "mps2-an386",
+        schema: 7,
+        page: Ok(Identity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
+    };
+    const TELEMETRY: Telemetry = Telemetry {
+        agent: 4,
+        air_round: 901,
+        round: 900,
+        epoch: 1,
+        digest: 1 << 31,
+        heard: 3,
+        is_stopped: false,
+        refused: 1,
+        late: 0,
+        deepest_stack_bytes: Some(2048),
+    };
+
+    #[test]
+    fn packets_survive_their_way() {
+        let words: Vec<u8> = [1.5f32, -0.0].iter().flat_map(|word| word.to_le_bytes()).collect();
+        for packet in [
+            Packet::Frame(&[1, 2, 3]),
+            Packet::Boot(BOOT),
+            Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
+            Packet::Telemetry(TELEMETRY, Words(&words)),
+            Packet::Ready { air_round: 7 },
+            Packet::Start { air_round: u32::MAX },
+            Packet::RoundOver { air_round: 0 },
+        ] {
+            let mut out = [0; 64];
+            let length = packet.encode(&mut out).unwrap();
+            assert_eq!(Packet::decode(&out[..length]), Ok(packet));
+            assert_eq!(packet.encode(&mut out[..length - 1]), Err(Malformed));
+        }
+    }
+
+    #[test]
+    fn a_frame_written_in_place_is_the_same_packet() {
+        let mut out = [9; 4];
+        write_frame_header(&mut out).unwrap();
+        assert_eq!(Packet::decode(&out), Ok(Packet::Frame(&[9, 9, 9])));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = Packet::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The provisioning page: everything that makes one of many equal boards a certain agent.
+//!
+//! All boards of a kind carry the same image; who they are and what they work on stands in a page of flash that the
+//! host writes. Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no
+//! RAM.
+//!
+//! ```text
+//!   0       4         8       12      16    20
+//!   | magic | version | words | bytes | crc | words as little-endian f32 | body as postcard |
+//! ```
+//!
+//! `words` and `bytes` count what follows; the CRC-32 covers everything but the magic and itself.
+
+mod constants;
+
+use crate::{
+    agent,
+    graph::Graph,
+    problem::AnyProblem,
+    wire::{self, seal::KEY_BYTES},
+};
+use constants::Constants;
+use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
+use serde::{Deserialize, Serialize};
+
+/// Number of the page format; raise it with every change of its bytes.
+pub const VERSION: u32 = 1;
+
+/// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
+pub const BOARD_WORDS: usize = 45;
+
+/// Members of a swarm that firmware is built for.
+pub const BOARD_MEMBERS: usize = 16;
+
+/// Members that firmware for large swarms is built for.
+pub const BOARD_MEMBERS_LARGE: usize = 128;
+
+/// Room for a page on boards whose flash is a file, emulated and native ones; their storage begins behind it.
+pub const PAGE_ROOM: usize = 1 << 20;
+
+const MAGIC: [u8; 4] = *b"FABp";
+const HEADER_BYTES: usize = 20;
+const WORD_BYTES: usize = size_of::<f32>();
+
+const _: () = assert!(cfg!(target_endian = "little"), "pages hold little-endian words, read in place");
+
+/// Why a page cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no page: the flash is blank or holds something else.
+    #[error("no provisioning page where the board looks for it")]
+    Missing,
+    /// The page is of another format.
+    #[error("the provisioning page has format {page}, the firmware reads format {firmware}")]
+    Version {
+        /// The page's format.
+        page: u32,
+        /// The format this firmware reads.
+        firmware: u32,
+    },
+    /// The page ends before its own lengths say.
+    #[error("the provisioning page is truncated")]
+    Truncated,
+    /// The page was damaged.
+    #[error("the checksum of the provisioning page is wrong")]
+    Checksum,
+    /// The page does not stand at a multiple of four bytes.
+    #[error("the provisioning page is not aligned to words")]
+    Misaligned,
+    /// The checksum is right and the contents contradict each other.
+    #[error("the contents of the provisioning page contradict each other")]
+    Malformed,
+    /// The page was written for another kind of board.
+    #[error("the provisioning page is for another kind of board")]
+    OtherBoard,
+    /// The page's swarm speaks another frame format.
+    #[error("the page's swarm speaks schema {page:#010x}, the firmware {firmware:#010x}")]
+    Schema {
+        /// The swarm's [`wire::SCHEMA`].
+        page: u32,
+        /// The firmware's own.
+        firmware: u32,
+    },
+    /// The agent is larger than the firmware was built for.
+    #[error("the agent or its swarm is larger than the firmware was built for")]
+    TooLarge,
+    /// The board's storage failed, so it cannot tell which numbers its seals have used.
+    #[error("the storage of the board failed")]
+    Storage,
+}
+
+/// The page did not fit the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the provisioning page does not fit its buffer")]
+pub struct BufferTooSmall;
+
+/// Who ends a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Pace {
+    /// The host, which plays the air and knows what is still on its way.
+    Air,
+    /// The agent itself: when it heard everybody it should hear, at the latest after this time.
+    Deadline {
+        /// Longest round.
+        us: u32,
+        /// Who should hear whom.
+        schedule: Graph,
+    },
+    /// The agent's own clock, with the newest of what it heard.
+    Period {
+        /// Length of a round.
+        us: u32,
+    },
+}
+
+/// What makes a board an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// The kind of board it is written for: the name in its `board.toml`.
+    pub board: &'a str,
+    /// The swarm's key, where its frames are sealed.
+    pub key: Option<[u8; KEY_BYTES]>,
+    /// Identity, swarm and steps. The board itself counts its boots.
+    pub agent: agent::Config,
+    /// Who ends a round.
+    pub pace: Pace,
+    /// Rounds to run, then silence.
+    pub rounds: u32,
+    /// Whether the agent's state goes to flash every round, so that a restart forgets nothing.
+    pub saves_state: bool,
+    /// The decision to start from.
+    pub start: &'a [f32],
+    /// The agent's problem with its share of the data.
+    pub problem: AnyProblem<'a, f32>,
+}
+
+/// What postcard reads and writes.
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    schema: u32,
+    board: &'a str,
+    key: Option<[u8; KEY_BYTES]>,
+    agent: agent::Config,
+    pace: Pace,
+    rounds: u32,
+    saves_state: bool,
+    start_words: u16,
+    #[serde(borrow)]
+    constants: Constants<'a>,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the page at the start of `bytes`, which may be longer: all of a flash region, say.
+    ///
+    /// # Errors
+    /// Whatever keeps this kind of `board` from being the page's agent.
+    pub fn read(bytes: &'a [u8], board: &str) -> Result<Self, Error> {
+        let (words, body) = checked_parts(bytes)?;
+        let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| Error::Misaligned)?;
+        let body: Body = postcard::from_bytes(body).map_err(|_| Error::Malformed)?;
+        if body.board != board {
+            return Err(Error::OtherBoard);
+        }
+        if body.schema != wire::SCHEMA {
+            return Err(Error::Schema { page: body.schema, firmware: wire::SCHEMA });
+        }
+        let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;
+        Ok(Self {
+            board: body.board,
+            key: body.key,
+            agent: body.agent,
+            pace: body.pace,
+            rounds: body.rounds,
+            saves_state: body.saves_state,
+            start,
+            problem: body.constants.with(words)?,
+        })
+    }
+
+    /// Writes the page to the start of `out` and returns its length.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`].
+    pub fn write(&self, out: &mut [u8]) -> Result<usize, BufferTooSmall> {
+        let mut end = HEADER_BYTES;
+        let mut words = 0u32;
+        for &word in self.start.iter().chain(constants::words(&self.problem).into_iter().flatten()) {
+            out.get_mut(end..end + WORD_BYTES).ok_or(BufferTooSmall)?.copy_from_slice(&word.to_le_bytes());
+            end += WORD_BYTES;
+            words += 1;
+        }
+        let body = Body {
+            schema: wire::SCHEMA,
+            board: self.board,
+            key: self.key,
+            agent: self.agent,
+            pace: self.pace,
+            rounds: self.rounds,
+            saves_state: self.saves_state,
+            start_words: self.start.len() as u16,
+            constants: Constants::of(&self.problem),
+        };
+        let rest = out.get_mut(end..).ok_or(BufferTooSmall)?;
+        let bytes = postcard::to_slice(&body, rest).map_err(|_| BufferTooSmall)?.len();
+        end += bytes;
+
+        out[..4].copy_from_slice(&MAGIC);
+        for (field, number) in out[4..16].chunks_exact_mut(4).zip([VERSION, words, bytes as u32]) {
+            field.copy_from_slice(&number.to_le_bytes());
+        }
+        let crc = checksum(&out[4..16], &out[HEADER_BYTES..end]);
+        out[16..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+        Ok(end)
+    }
+}
+
+/// The checksum a page says it has: tells one page from another.
+#[must_use]
+pub fn page_crc(bytes: &[u8]) -> u32 {
+    number_at(bytes, 16).unwrap_or_default()
+}
+
+/// Splits a page of right format, length and checksum into words and body.
+fn checked_parts(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
+    if bytes.get(..4) != Some(&MAGIC) {
+        return Err(Error::Missing);
+    }
+    let number = |at| number_at(bytes, at).ok_or(Error::Truncated);
+    let (version, words, length, crc) = (number(4)?, number(8)?, number(12)?, number(16)?);
+    if version != VERSION {
+        return Err(Error::Version { page: version, firmware: VERSION });
+    }
+    let words = usize::try_from(words).ok().and_then(|words| words.checked_mul(WORD_BYTES));
+    let body_at = words.and_then(|words| words.checked_add(HEADER_BYTES)).ok_or(Error::Truncated)?;
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(body_at));
+    let contents = end.and_then(|end| bytes.get(HEADER_BYTES..end)).ok_or(Error::Truncated)?;
+    if checksum(&bytes[4..16], contents) != crc {
+        return Err(Error::Checksum);
+    }
+    Ok(contents.split_at(body_at - HEADER_BYTES))
+}
+
+fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let number = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes(number.try_into().ok()?))
+}
+
+fn checksum(header: &[u8], contents: &[u8]) -> u32 {
+    // Without a table: it is done once a start, and a kilobyte of flash is worth more.
+    const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
+    let mut digest = CRC.digest();
+    digest.update(header);
+    digest.update(contents);
+    digest.finalize()
+}
+
+#[cfg(test)]
+mod tests;

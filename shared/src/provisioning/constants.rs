@@ -1,0 +1,160 @@
+//! A problem as it stands in a page: its constants in the body, its numbers among the words.
+
+use super::Error;
+use crate::problem::{
+    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
+    SensorTrust,
+};
+use serde::{Deserialize, Serialize};
+
+/// Everything of a problem but its words.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Constants<'a> {
+    /// Words: features, successors, rewards.
+    PolicyEvaluation {
+        states: u16,
+        features: u16,
+        upper_weight: f32,
+        lower_weight: f32,
+        regularisation: f32,
+        reward_noise: f32,
+        seed: u64,
+    },
+    /// Words: training features, validation features.
+    HyperTuning { classes: u8, train: &'a [u8], validation: &'a [u8], features: u16 },
+    /// Words: training features, validation features.
+    HyperCleaning { classes: u8, train: &'a [u8], validation: &'a [u8], features: u16, regularisation: f32 },
+    /// Words: basis and values of the readings, then of the calibrated ones.
+    SensorTrust { sensors: u8, sensor_of: &'a [u8], calibrated: u16, features: u16, regularisation: f32 },
+}
+
+impl<'a> Constants<'a> {
+    pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Self {
+        match problem {
+            AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
+                states: problem.rewards.len() as u16,
+                features: per_row(problem.features, problem.rewards.len()),
+                upper_weight: problem.upper_weight,
+                lower_weight: problem.lower_weight,
+                regularisation: problem.regularisation,
+                reward_noise: problem.reward_noise,
+                seed: problem.seed,
+            },
+            AnyProblem::HyperTuning(problem) => Self::HyperTuning {
+                classes: problem.classes.0 as u8,
+                train: problem.train.labels,
+                validation: problem.validation.labels,
+                features: per_row(problem.train.features, problem.train.len()),
+            },
+            AnyProblem::HyperCleaning(problem) => Self::HyperCleaning {
+                classes: problem.classes.0 as u8,
+                train: problem.train.labels,
+                validation: problem.validation.labels,
+                features: per_row(problem.train.features, problem.train.len()),
+                regularisation: problem.regularisation,
+            },
+            AnyProblem::SensorTrust(problem) => Self::SensorTrust {
+                sensors: problem.sensors as u8,
+                sensor_of: problem.sensor_of,
+                calibrated: problem.calibrated.values.len() as u16,
+                features: per_row(problem.readings.basis, problem.readings.values.len()),
+                regularisation: problem.regularisation,
+            },
+        }
+    }
+
+    /// The problem these constants and exactly these `words` describe.
+    pub(super) fn with(self, words: &'a [f32]) -> Result<AnyProblem<'a, f32>, Error> {
+        let mut words = Words(words);
+        let problem = match self {
+            Self::PolicyEvaluation {
+                states,
+                features,
+                upper_weight,
+                lower_weight,
+                regularisation,
+                reward_noise,
+                seed,
+            } => {
+                let states = usize::from(states);
+                AnyProblem::PolicyEvaluation(PolicyEvaluation {
+                    features: words.rows(states, features)?,
+                    successors: words.rows(states, features)?,
+                    rewards: words.rows(states, 1)?,
+                    upper_weight,
+                    lower_weight,
+                    regularisation,
+                    reward_noise,
+                    seed,
+                })
+            }
+            Self::HyperTuning { classes, train, validation, features } => {
+                AnyProblem::HyperTuning(HyperTuning {
+                    train: words.samples(train, features)?,
+                    validation: words.samples(validation, features)?,
+                    classes: Classes(classes.into()),
+                })
+            }
+            Self::HyperCleaning { classes, train, validation, features, regularisation } => {
+                AnyProblem::HyperCleaning(HyperCleaning {
+                    train: words.samples(train, features)?,
+                    validation: words.samples(validation, features)?,
+                    classes: Classes(classes.into()),
+                    regularisation,
+                })
+            }
+            Self::SensorTrust { sensors, sensor_of, calibrated, features, regularisation } => {
+                AnyProblem::SensorTrust(SensorTrust {
+                    readings: words.readings(sensor_of.len(), features)?,
+                    sensor_of,
+                    sensors: sensors.into(),
+                    calibrated: words.readings(calibrated.into(), features)?,
+                    regularisation,
+                })
+            }
+        };
+        problem.check().map_err(|_| Error::Malformed)?;
+        if words.0.is_empty() { Ok(problem) } else { Err(Error::Malformed) }
+    }
+}
+
+/// The words of a problem, in the order in which [`Constants::with`] takes them.
+pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
+    match problem {
+        AnyProblem::PolicyEvaluation(problem) => [problem.features, problem.successors, problem.rewards, &[]],
+        AnyProblem::HyperTuning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
+        AnyProblem::HyperCleaning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
+        AnyProblem::SensorTrust(problem) => [
+            problem.readings.basis,
+            problem.readings.values,
+            problem.calibrated.basis,
+            problem.calibrated.values,
+        ],
+    }
+}
+
+/// Words not yet given to a problem.
+struct Words<'a>(&'a [f32]);
+
+impl<'a> Words<'a> {
+    fn rows(&mut self, rows: usize, columns: u16) -> Result<&'a [f32], Error> {
+        let (taken, rest) = rows
+            .checked_mul(columns.into())
+            .and_then(|count| self.0.split_at_checked(count))
+            .ok_or(Error::Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn samples(&mut self, labels: &'a [u8], features: u16) -> Result<Samples<'a, f32>, Error> {
+        Ok(Samples { features: self.rows(labels.len(), features)?, labels })
+    }
+
+    fn readings(&mut self, readings: usize, features: u16) -> Result<Readings<'a, f32>, Error> {
+        Ok(Readings { basis: self.rows(readings, features)?, values: self.rows(readings, 1)? })
+    }
+}
+
+fn per_row(words: &[f32], rows: usize) -> u16 {
+    (words.len() / rows.max(1)) as u16
+}

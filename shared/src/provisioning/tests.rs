@@ -1,0 +1,154 @@
+//! Pages survive their way, and whatever is wrong with one is named.
+
+extern crate std;
+use super::*;
+use crate::fab::Steps;
+use crate::graph::Topology;
+use crate::problem::{
+    Classes, HyperCleaning, HyperTuning, Penalty, PolicyEvaluation, Readings, Samples, SensorTrust,
+};
+use crate::wire::payload::Width;
+use proptest::prelude::*;
+use std::{format, vec, vec::Vec};
+
+const FEATURES: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+
+fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
+    Page {
+        board: "testing",
+        key: Some([7; KEY_BYTES]),
+        agent: agent::Config {
+            id: 3,
+            founders: 10,
+            mode: agent::Mode::LockStep,
+            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
+            penalty: Penalty { lambda: 60.0, normalise: true },
+            self_weight: 0.98,
+            audience: 0,
+            width: Width::Full,
+            give_up_after: 0,
+            boot: 1,
+            build: 0,
+        },
+        pace: Pace::Deadline {
+            us: 20_000,
+            schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },
+        },
+        rounds: 1000,
+        saves_state: true,
+        start: &[0.5, -0.0],
+        problem,
+    }
+}
+
+fn policy_evaluation() -> AnyProblem<'static, f32> {
+    AnyProblem::PolicyEvaluation(PolicyEvaluation {
+        features: &FEATURES,
+        successors: &FEATURES,
+        rewards: &[0.5, 0.25, -1.0],
+        upper_weight: 1.0,
+        lower_weight: 2.0,
+        regularisation: 0.1,
+        reward_noise: 0.0,
+        seed: 5,
+    })
+}
+
+/// A page's bytes at an address that words can be read from.
+struct Flash(Vec<u32>);
+
+impl Flash {
+    fn holding(bytes: &[u8]) -> Self {
+        let mut words = vec![u32::MAX; bytes.len().div_ceil(4)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Self(words)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+fn written(page: &Page) -> Vec<u8> {
+    let mut out = vec![0; 1024];
+    let length = page.write(&mut out).unwrap();
+    out.truncate(length);
+    out
+}
+
+fn read_error(bytes: &[u8]) -> Option<Error> {
+    Page::read(Flash::holding(bytes).bytes(), "testing").err()
+}
+
+#[test]
+fn every_problem_survives_its_way() {
+    let samples = Samples { features: &FEATURES, labels: &[1, 0, 2] };
+    let readings = Readings { basis: &FEATURES, values: &[1.0, 2.0, 3.0] };
+    for problem in [
+        policy_evaluation(),
+        AnyProblem::HyperTuning(HyperTuning { train: samples, validation: samples, classes: Classes(3) }),
+        AnyProblem::HyperCleaning(HyperCleaning {
+            train: samples,
+            validation: samples,
+            classes: Classes(3),
+            regularisation: 0.5,
+        }),
+        AnyProblem::SensorTrust(SensorTrust {
+            readings,
+            sensor_of: &[1, 0, 1],
+            sensors: 2,
+            calibrated: readings,
+            regularisation: 0.5,
+        }),
+    ] {
+        let page = page(problem);
+        let flash = Flash::holding(&written(&page));
+        let read = Page::read(flash.bytes(), "testing").unwrap();
+        assert_eq!(format!("{read:?}"), format!("{page:?}"));
+    }
+}
+
+#[test]
+fn each_fault_of_a_page_has_its_name() {
+    let good = written(&page(policy_evaluation()));
+    let with = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        bytes
+    };
+    assert_eq!(read_error(&good), None);
+    assert_eq!(read_error(&[]), Some(Error::Missing));
+    assert_eq!(read_error(&[0xFF; 64]), Some(Error::Missing));
+    assert_eq!(read_error(&with(4, 9)), Some(Error::Version { page: 9, firmware: VERSION }));
+    assert_eq!(read_error(&good[..10]), Some(Error::Truncated));
+    assert_eq!(read_error(&good[..good.len() - 8]), Some(Error::Truncated));
+    assert_eq!(read_error(&with(30, good[30] ^ 1)), Some(Error::Checksum));
+    let flash = Flash::holding(&good);
+    assert_eq!(Page::read(flash.bytes(), "other").err(), Some(Error::OtherBoard));
+}
+
+#[test]
+fn a_problem_that_contradicts_itself_is_refused() {
+    let samples = Samples { features: &FEATURES, labels: &[1, 0, 9] };
+    let problem = HyperTuning { train: samples, validation: samples, classes: Classes(3) };
+    let bytes = written(&page(AnyProblem::HyperTuning(problem)));
+    assert_eq!(read_error(&bytes), Some(Error::Malformed));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        let _ = read_error(&bytes);
+    }
+
+    #[test]
+    fn no_right_checksum_around_wrong_contents_makes_it_panic(words in 0..8u32, body: Vec<u8>) {
+        let mut bytes = [&MAGIC[..], &[0; 16], &vec![0; words as usize * 4], &body].concat();
+        for (field, number) in bytes[4..16].chunks_exact_mut(4).zip([VERSION, words, body.len() as u32]) {
+            field.copy_from_slice(&number.to_le_bytes());
+        }
+        let crc = checksum(&bytes[4..16], &bytes[HEADER_BYTES..]);
+        bytes[16..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+        prop_assert!(read_error(&bytes).is_some());
+    }
+}
