@@ -213,6 +213,10 @@ const ANNOUNCE_ROUNDS: u32 = 30;
 /// Later it is announced once in so many rounds, for those who were away.
 const ANNOUNCE_EVERY: u32 = 16;
 
+/// In lock-step a frame counts up to so many rounds late. What it tells of mass is in every later frame too, and its decision
+/// is stale; nobody gains by repeating it.
+const LATE_ROUNDS: u32 = 8;
+
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
     P: Problem<f32>,
@@ -463,7 +467,8 @@ where
         }
         let peer = &mut self.peers.as_mut_slice()[at];
         let newest = peer.early_round.or(peer.taken_round);
-        if newest.is_some_and(|newest| header.round <= newest) {
+        let is_too_late = is_lock_step && header.round.saturating_add(LATE_ROUNDS) < self.round;
+        if is_too_late || newest.is_some_and(|newest| header.round <= newest) {
             return Received::Stale;
         }
         let is_early = is_lock_step && header.round > self.round;

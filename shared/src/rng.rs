@@ -25,6 +25,10 @@ pub enum Purpose {
     Batch = 7,
     /// Which activations are dropped.
     Dropout = 8,
+    /// How fast an agent's clock runs.
+    Clock = 9,
+    /// The key of a simulated swarm.
+    Key = 10,
 }
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -93,7 +93,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let task = Arc::new(task);
         let mut posts = Vec::with_capacity(agents);
         for id in 0..agents {
-            let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Motion);
+            let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
             posts.push(Post {
                 agent: Box::new(start(&task, &setup, id, 1)?),
                 radio: Radio::new(id as u16, setup.key),

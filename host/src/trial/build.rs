@@ -183,7 +183,7 @@ fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
 /// What every agent of `scenario` is told.
 #[must_use]
 pub fn setup(scenario: &Scenario) -> AgentSetup {
-    let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Air);
+    let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Key);
     let mut key = [0; KEY_BYTES];
     key.fill_with(|| stream.next_u32() as u8);
     AgentSetup {
