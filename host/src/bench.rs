@@ -1,7 +1,8 @@
 //! How fast swarms run, beside what a researcher would write instead.
 //!
-//! Both sides take plain rounds of FAB policy evaluation, without metrics, files or progress. Repeats of both alternate, so
-//! that a machine that slows down slows both, and the median of each counts.
+//! The first table has plain FAB: both sides take plain rounds of FAB policy evaluation, without metrics, files or progress. Repeats of both alternate, so
+//! that a machine that slows down slows both, and the median of each counts. The second has the ledger: on arrays, through
+//! agents and their frames, and with frames sealed.
 
 mod numpy;
 
@@ -9,7 +10,10 @@ pub use numpy::{NumPy, PeerError};
 
 use std::time::Instant;
 
-use crate::scenario::{Precision, Scenario, Topology};
+use crate::air::Source;
+use crate::scenario::{AlgorithmKind, Precision, Scenario, Topology};
+use crate::swarm::{ExactFab, Swarm};
+use crate::task::Task;
 use crate::trial::{self, BuildError};
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
@@ -46,6 +50,7 @@ impl Case {
 
     fn scenario(&self, precision: Precision) -> Scenario {
         let mut scenario = Scenario::default();
+        scenario.algorithm.kind = AlgorithmKind::Fab;
         scenario.swarm.agents = self.agents;
         scenario.swarm.precision = precision;
         scenario.network.topology = self.topology;
@@ -62,16 +67,48 @@ impl Case {
 /// What the default steps are multiplied by, on both sides.
 const STEP_FACTOR: f64 = 1e-3;
 
-/// Rounds per second of the in-process swarm, over at least `seconds`.
+/// Rounds per second of plain FAB in this process, over at least `seconds`.
 ///
 /// # Errors
 /// When the case makes no swarm.
 pub fn measure(case: &Case, precision: Precision, seconds: f64) -> Result<f64, BuildError> {
     let mut swarm = trial::build(&case.scenario(precision))?;
+    Ok(rounds_per_second(swarm.as_mut(), seconds))
+}
+
+/// How the ledger is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// On arrays, without frames.
+    Arrays,
+    /// One agent each, through frames and the air.
+    Frames,
+    /// The same with sealed frames.
+    SealedFrames,
+}
+
+/// Rounds per second of ten agents with the ledger, over at least `seconds`.
+///
+/// # Errors
+/// When they make no swarm.
+pub fn measure_ledger(way: Way, seconds: f64) -> Result<f64, BuildError> {
+    let mut scenario = Scenario::default();
+    scenario.frames.sealed = way == Way::SealedFrames;
+    let mut swarm: Box<dyn Swarm> = match way {
+        Way::Arrays => {
+            let constants = trial::setup(&scenario).on_arrays(scenario.swarm.agents);
+            Box::new(ExactFab::new(Task::draw(&scenario), Source::new(&scenario)?, constants)?)
+        }
+        Way::Frames | Way::SealedFrames => trial::build(&scenario)?,
+    };
+    Ok(rounds_per_second(swarm.as_mut(), seconds))
+}
+
+fn rounds_per_second(swarm: &mut dyn Swarm, seconds: f64) -> f64 {
     let mut rounds = 0_u64;
     let mut period = || {
         for _ in 0..PERIOD {
-            // Steps this small do not diverge.
+            // Neither steps this small nor the default ones diverge.
             let _ = swarm.step();
         }
     };
@@ -82,7 +119,7 @@ pub fn measure(case: &Case, precision: Precision, seconds: f64) -> Result<f64, B
         rounds += u64::from(PERIOD);
         let elapsed = started.elapsed().as_secs_f64();
         if elapsed >= seconds {
-            return Ok(rounds as f64 / elapsed);
+            return rounds as f64 / elapsed;
         }
     }
 }

@@ -7,6 +7,8 @@ const README: &str = include_str!("../../README.md");
 #[test]
 fn the_commands_of_the_readme_work() {
     let folder = tempfile::tempdir().unwrap();
+    let scenarios = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    std::os::unix::fs::symlink(scenarios, folder.path().join("scenarios")).unwrap();
     let mut commands = 0;
     for line in README.lines().filter(|line| line.starts_with("cargo run --release")) {
         let arguments =

@@ -113,6 +113,10 @@ fn every_flag_is_its_key() {
                 ((*word).to_owned(), format!("\"{word}\""))
             }
             (None, "true") => ("false".to_owned(), "false".to_owned()),
+            _ if ["faults.silent", "faults.crashes"].contains(&key.path.as_str()) => {
+                ("3@200+50".to_owned(), "\"3@200+50\"".to_owned())
+            }
+            _ if key.path == "faults.burst_rounds" => ("2.5".to_owned(), "2.5".to_owned()),
             (None, "\"\"") => ("elsewhere".to_owned(), "\"elsewhere\"".to_owned()),
             (None, default) if default.contains('.') => ("0.4375".to_owned(), "0.4375".to_owned()),
             (None, _) => ("7".to_owned(), "7".to_owned()),
@@ -255,5 +259,46 @@ fn every_problem_runs_with_its_own_defaults() {
         let output = run(folder.path(), &arguments);
         assert!(output.status.success(), "{problem}: {}", text(&output.stderr));
         assert_eq!(summary(&folder.path().join(problem))["problem"], *problem);
+    }
+}
+
+#[test]
+fn recorded_problems_are_replayed_and_bad_ones_named() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/fab_n3_static_ring.json");
+    let folder = tempfile::tempdir().unwrap();
+    let replay = |file: &str| run(folder.path(), &["--recorded", file, "--snapshots", "out.json"]);
+    let output = replay(golden.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let whole = std::fs::read_to_string(&golden).unwrap();
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let ours = parse(&std::fs::read_to_string(folder.path().join("out.json")).unwrap());
+    assert_eq!(
+        ours["snapshots"].as_array().unwrap().len(),
+        parse(&whole)["snapshots"].as_array().unwrap().len()
+    );
+    assert_eq!(ours["phi"], parse(&whole)["phi"]);
+    std::fs::remove_file(folder.path().join("out.json")).unwrap();
+
+    let change = |key: &str, value: serde_json::Value| {
+        let mut file = parse(&whole);
+        file[key] = value;
+        file.to_string()
+    };
+    let lone = serde_json::json!([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    let mut apart = parse(&whole);
+    (apart["A"], apart["B"]) = (lone.clone(), lone);
+    for (bad, expected) in [
+        (whole[..whole.len() / 2].to_owned(), "not a recorded problem"),
+        (change("n", 4.into()), "`r` has 3 rows but needs 4"),
+        (change("eta_x", (-1.0).into()), "`eta_x` is -1"),
+        (change("phi", "no".into()), "not a recorded problem"),
+        (change("A", serde_json::json!([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])), "sums to 1.5"),
+        (apart.to_string(), "nothing that agent 0 says ever reaches agent 1"),
+    ] {
+        std::fs::write(folder.path().join("bad.json"), bad).unwrap();
+        let output = replay("bad.json");
+        assert_eq!(output.status.code(), Some(2), "{expected}");
+        assert!(text(&output.stderr).contains(expected), "{expected}: {}", text(&output.stderr));
+        assert_eq!(names(folder.path()), ["bad.json"], "nothing half-written");
     }
 }

@@ -17,6 +17,7 @@
 //! move. [`Float`] is the same in `f32`, whose σ drifts as it grows.
 
 use crate::fab::Steps;
+use crate::linear::first_exception;
 use crate::problem::Shape;
 
 /// Bits behind the point of an exact tracker: one is 2²⁰.
@@ -187,7 +188,7 @@ impl Arithmetic for Exact {
         const LIMIT: f32 = (i32::MAX / 2) as f32;
         // A NaN fails the comparison too.
         let fits = |new: f32| (new * ONE).abs() < LIMIT;
-        if let Some(word) = newest.iter().position(|&new| !fits(new)) {
+        if let Some(word) = first_exception(newest, fits) {
             return Err(OutOfRange { word });
         }
         for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
@@ -259,7 +260,7 @@ impl Arithmetic for Float {
 
     #[inline(always)]
     fn track(newest: &[f32], gradient: &mut [f32], tracker: &mut [f32]) -> Result<(), OutOfRange> {
-        if let Some(word) = newest.iter().position(|new| !new.is_finite()) {
+        if let Some(word) = first_exception(newest, f32::is_finite) {
             return Err(OutOfRange { word });
         }
         crate::fab::track(newest, gradient, tracker);

@@ -93,6 +93,17 @@ pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)
 }
 
+/// Where the first word is that is not as it should be. Looks at all of them at once, as they almost always are.
+#[inline(always)]
+#[must_use]
+pub fn first_exception<S: Copy>(words: &[S], is_as_it_should_be: impl Fn(S) -> bool) -> Option<usize> {
+    let mut are_all = true;
+    for &word in words {
+        are_all &= is_as_it_should_be(word);
+    }
+    if are_all { None } else { words.iter().position(|&word| !is_as_it_should_be(word)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

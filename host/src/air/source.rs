@@ -13,7 +13,7 @@ pub enum Source {
     /// Read from a file.
     Recorded(Recording),
     /// As far as the radios of flying agents reach.
-    Motion(Motion),
+    Motion(Box<Motion>),
 }
 
 impl Source {
@@ -35,7 +35,7 @@ impl Source {
             Topology::Recorded => {
                 return Recording::read(&network.trace, scenario.swarm.agents).map(Self::Recorded);
             }
-            Topology::Motion => return Motion::new(scenario).map(Self::Motion),
+            Topology::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
         };
         Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed }))
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::bench::{self, CASES, Case, NumPy};
+use crate::bench::{self, CASES, Case, NumPy, Way};
 use crate::scenario::{Precision, Topology};
 
 pub(super) fn command() -> Command {
@@ -66,11 +66,34 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             case.agents
         );
     }
+    ledger(repeats, seconds)?;
     match bench::peak_memory() {
         Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
         None => println!("peak memory of this process: not told by this system"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What agents, frames, air and seals cost over the bare numbers.
+fn ledger(repeats: u32, seconds: f64) -> Result<()> {
+    let ways = [
+        (Way::Arrays, "on arrays, without frames"),
+        (Way::Frames, "agents, frames and air"),
+        (Way::SealedFrames, "the same, frames sealed"),
+    ];
+    let mut rates = [const { Vec::new() }; 3];
+    for _ in 0..repeats {
+        for ((way, _), rates) in ways.iter().zip(&mut rates) {
+            rates.push(bench::measure_ledger(*way, seconds)?);
+        }
+    }
+    let medians = rates.map(|rates| bench::median(&rates));
+    println!("\nledger, 10 agents, paper topology; rounds per second, median of {repeats}\n");
+    for ((_, name), rate) in ways.iter().zip(medians) {
+        println!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
+    }
+    println!("sealing takes {:.0} % of a round with sealed frames", 100.0 * (1.0 - medians[2] / medians[1]));
+    Ok(())
 }
 
 fn row(case: &Case, single: f64, double: f64, peers: &[f64]) -> String {

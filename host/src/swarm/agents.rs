@@ -9,7 +9,7 @@ mod remote;
 mod share;
 
 use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, FrameCounts, Halt, Swarm};
+use super::{Diverged, FrameCounts, Halt, LedgerConstants, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};
@@ -37,6 +37,23 @@ pub struct AgentSetup {
     pub clock_spread: f64,
     /// What clocks are drawn from.
     pub seed: u64,
+}
+
+impl AgentSetup {
+    /// The same swarm of `agents` agents on arrays.
+    #[must_use]
+    pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
+        let others = agents.saturating_sub(1) as u32;
+        LedgerConstants {
+            steps: self.config.steps,
+            penalty: self.config.penalty,
+            self_weight: self.config.self_weight,
+            audience: match self.config.audience {
+                0 => others,
+                known => others.min(u32::from(known)),
+            },
+        }
+    }
 }
 
 type Speaker<A, const WORDS: usize> = Agent<Share, A, HeapPeers<A, WORDS>, WORDS>;

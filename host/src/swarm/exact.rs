@@ -10,6 +10,7 @@ use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, mix};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
+use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::Arch;
 use rayon::prelude::*;
@@ -113,7 +114,7 @@ impl Round<'_> {
             }
             let problem = self.task.problem(agent);
             problem.project(&mut next_v[..self.shape.x]);
-            if let Some(word) = next_v.iter().position(|word| !word.is_finite()) {
+            if let Some(word) = first_exception(next_v, f32::is_finite) {
                 return Err((agent, word));
             }
             let at = Moment { agent: agent as u32, round: self.round + 1 };

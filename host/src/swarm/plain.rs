@@ -6,6 +6,7 @@ use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, descend, mix, track};
 use fabswarm_shared::graph::{Schedule, Weights};
+use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use pulp::Arch;
@@ -153,17 +154,17 @@ struct Round<'a, S> {
 }
 
 impl<'a, S: Scalar> Round<'a, S> {
-    /// `a_ij` of an agent that hears `senders` others.
-    #[inline]
-    fn pull(&self, agent: usize, sender: usize, senders: usize) -> S {
+    /// `a_ij`, where `uniform` is what all weights of this agent are if they follow from its degree.
+    #[inline(always)]
+    fn pull(&self, uniform: S, agent: usize, sender: usize) -> S {
         match &self.constants.mixing {
-            Mixing::Degrees(weights) => weights.pull(senders),
+            Mixing::Degrees(_) => uniform,
             Mixing::Explicit { a, .. } => a[agent * self.push.len() + sender],
         }
     }
 
     /// `b_ij`.
-    #[inline]
+    #[inline(always)]
     fn push(&self, agent: usize, sender: usize) -> S {
         match &self.constants.mixing {
             Mixing::Degrees(_) if agent == sender => self.push[agent].0,
@@ -194,7 +195,11 @@ impl<'a, S: Scalar> Round<'a, S> {
             let sent = |state: &'a [S], sender: u32| &state[sender as usize * words..][exchanged.clone()];
             let problem = self.task.problem(agent);
 
-            let pull = |sender| self.pull(agent, sender, senders.len());
+            let uniform = match &self.constants.mixing {
+                Mixing::Degrees(weights) => weights.pull(senders.len()),
+                Mixing::Explicit { .. } => S::ZERO,
+            };
+            let pull = |sender| self.pull(uniform, agent, sender);
             let heard = senders.iter().map(|&sender| (pull(sender as usize), sent(self.v, sender)));
             mix(pull(agent), &v[exchanged.clone()], heard, &mut next_v[exchanged.clone()]);
             next_v[local.clone()].copy_from_slice(&v[local.clone()]);
@@ -210,7 +215,7 @@ impl<'a, S: Scalar> Round<'a, S> {
             next_t[local.clone()].copy_from_slice(&t[local.clone()]);
             track(&newest, d, next_t);
 
-            if let Some(word) = next_v.iter().position(|word| !word.is_finite()) {
+            if let Some(word) = first_exception(next_v, S::is_finite) {
                 return Err((agent, word));
             }
         }

@@ -15,8 +15,7 @@ use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
 use crate::swarm::{
-    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, LedgerConstants, Mixing, PlainFab, Swarm,
-    UnguardedFab,
+    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
 };
 use crate::task::Task;
 
@@ -127,15 +126,7 @@ fn ledger_on_arrays(scenario: &Scenario, source: Source) -> Built {
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
-    let constants = LedgerConstants {
-        steps: steps(scenario),
-        penalty: penalty(scenario),
-        self_weight: scenario.algorithm.self_weight as f32,
-        audience: match audience(scenario) {
-            0 => scenario.swarm.agents as u32 - 1,
-            known => u32::from(known),
-        },
-    };
+    let constants = setup(scenario).on_arrays(scenario.swarm.agents);
     Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
 }
 

@@ -4,6 +4,7 @@ use super::peers::{Peer, Peers};
 use super::{ANNOUNCE_EVERY, Agent, Fault, Outbox, digest};
 use crate::fab::mix;
 use crate::ledger::{Arithmetic, descend};
+use crate::linear::first_exception;
 use crate::problem::Problem;
 use crate::wire::payload::Width;
 
@@ -72,7 +73,7 @@ where
             *v -= self.config.steps.x * d;
         }
         self.problem.project(&mut self.v[..self.shape.x]);
-        if let Some(word) = self.decision().iter().position(|word| !word.is_finite()) {
+        if let Some(word) = first_exception(self.decision(), f32::is_finite) {
             return Err(Fault { word });
         }
         self.take_gradient(self.round.saturating_add(1))

@@ -6,7 +6,6 @@ use crate::ledger::{Exact, Float};
 use crate::problem::PolicyEvaluation;
 use crate::rng::{Purpose, Stream};
 use proptest::prelude::*;
-use std::vec;
 use std::vec::Vec;
 
 const WORDS: usize = 10;
@@ -75,9 +74,9 @@ fn frames<A: Arithmetic>(agents: &mut [Small<A>]) -> Vec<(usize, Vec<u8>)> {
 /// One round in which `hears(receiver, sender)` decides.
 fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, usize) -> bool) {
     for (sender, frame) in frames(agents) {
-        for receiver in 0..agents.len() {
+        for (receiver, agent) in agents.iter_mut().enumerate() {
             if receiver != sender && hears(receiver, sender) {
-                let _ = agents[receiver].receive(&frame);
+                let _ = agent.receive(&frame);
             }
         }
     }
@@ -296,7 +295,7 @@ proptest! {
         let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
         let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: 60, ..config(id) });
         let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id, 1)).collect();
-        let mut boots = vec![1; AGENTS];
+        let mut boots = [1; AGENTS];
         let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();
         let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
         for now in 0..400u32 {

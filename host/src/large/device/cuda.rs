@@ -11,6 +11,7 @@ mod memory;
 mod mixing;
 mod ops;
 mod pass;
+mod sums;
 
 use std::collections::HashMap;
 use std::fmt::Debug;

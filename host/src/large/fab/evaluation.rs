@@ -19,7 +19,10 @@ impl<D: Device> Fab<D> {
     pub fn evaluate(&self, parameters: &[D::Scalar], rows: &[u32], batch: usize) -> Result<Score> {
         let batch = batch.min(rows.len()).max(1);
         let device = &self.device;
-        let mut pass = device.pass(&self.model.without_dropout().program(batch), 1)?;
+        let mut program = self.model.without_dropout().program(batch);
+        // Without a way back no buffer has to outlive the next layer.
+        program.backward.clear();
+        let mut pass = device.pass(&program, 1)?;
         let mut on_device = device.decisions(self.packed.stride)?;
         device.write(&mut on_device, 0, parameters)?;
         let mut schedule = Schedule {

@@ -149,8 +149,10 @@ impl Prepared {
                 };
                 tokens =
                     Some(indices(&texts().flat_map(|texts| texts.ids.iter().copied()).collect::<Vec<_>>())?);
-                lengths =
-                    Some(indices(&texts().flat_map(|texts| texts.used.iter().copied()).collect::<Vec<_>>())?);
+                // A softmax over no token has no value.
+                lengths = Some(indices(
+                    &texts().flat_map(|texts| texts.used.iter().map(|&used| used.max(1))).collect::<Vec<_>>(),
+                )?);
             }
         }
         Ok(Dataset {

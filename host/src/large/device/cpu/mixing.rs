@@ -198,3 +198,64 @@ fn link_stripes<S>(mass: &mut [S], packed: Packed) -> Vec<Vec<&mut [S]>> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::large::device::Device as _;
+    use crate::large::mixing::Mixing;
+    use crate::large::synthetic;
+
+    const AGENTS: usize = 4;
+    const PACKED: Packed = Packed { groups: 2, agents: AGENTS, stride: 64 };
+
+    /// Sum over agents of every column of every group.
+    fn totals(buffer: &[f64]) -> Vec<f64> {
+        let columns = (0..PACKED.groups * PACKED.stride).map(|at| (at / PACKED.stride, at % PACKED.stride));
+        let total = |(group, column): (usize, usize)| {
+            (0..AGENTS).map(|agent| buffer[(group * AGENTS + agent) * PACKED.stride + column]).sum()
+        };
+        columns.map(total).collect()
+    }
+
+    /// Sum over links of the mass that waits, in the order of [`totals`].
+    fn waiting_totals(mass: &[f64]) -> Vec<f64> {
+        let words = PACKED.groups * PACKED.stride;
+        (0..words).map(|word| mass.iter().skip(word).step_by(words).sum()).collect()
+    }
+
+    fn assert_equal(found: &[f64], expected: &[f64]) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+        }
+    }
+
+    proptest! {
+        /// Whoever hears whom, trackers sum to gradients: with push weights, and with a ledger counting what waits.
+        #[test]
+        fn tracking_mass_is_conserved(rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), AGENTS * AGENTS), 1..6)) {
+            let device = Cpu::<f64>::new();
+            let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
+            let (mut pushed, mut ledger) = (gradients[0].clone(), gradients[0].clone());
+            let mut mass = vec![0.0; AGENTS * PACKED.words()];
+            let mut weights = device.mixing(AGENTS).unwrap();
+            for links in rounds {
+                let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
+                let heard: Vec<Vec<usize>> =
+                    (0..AGENTS).map(|receiver| (0..AGENTS).filter(|&sender| hears(receiver, sender)).collect()).collect();
+                device.write_mixing(&mut weights, &Mixing::uniform(&heard).1).unwrap();
+                let [last, fresh] = &mut gradients;
+                track(&mut pushed, Gradient { fresh, last, regulariser: None }, PACKED, &weights);
+                let square: Vec<u32> = (0..AGENTS * AGENTS).map(|link| u32::from(hears(link / AGENTS, link % AGENTS))).collect();
+                let waiting = Waiting { mass: &mut mass, heard: &square, keep: 0.9, audience: AGENTS - 1, among: &weights };
+                track_by_ledger(&mut ledger, Gradient { fresh, last, regulariser: None }, PACKED, waiting);
+                assert_equal(&totals(&pushed), &totals(fresh));
+                let held: Vec<f64> = totals(&ledger).iter().zip(waiting_totals(&mass)).map(|(held, waits)| held + waits).collect();
+                assert_equal(&held, &totals(fresh));
+                gradients.swap(0, 1);
+            }
+        }
+    }
+}

@@ -3,13 +3,11 @@
 use super::Cuda;
 use super::gemm::Grid;
 use super::kernels::{Arg, blocks};
-use super::pass::{MOST_SPLITS, Pass, Spot};
+use super::pass::{Pass, Spot};
 use crate::large::device::Result;
 use crate::large::program::op::{DistanceBias, NormShape};
 use crate::large::program::{Function, Geometry, Op, Place, Pooling, View};
 
-/// Rows a block sums by column before more blocks share them.
-const ROWS_PER_SPLIT: usize = 1024;
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`, for f32.
 const LAYER_NORM_COLUMNS: usize = 32 * 4 * 8;
 
@@ -44,7 +42,7 @@ impl Running<'_> {
         Spot { address: address + (view.offset * bytes) as u64, model: self.stride, is_narrow }
     }
 
-    fn spot(&self, view: View) -> [Arg; 2] {
+    pub(super) fn spot(&self, view: View) -> [Arg; 2] {
         args(self.pass.spot(self.device, view))
     }
 
@@ -53,18 +51,24 @@ impl Running<'_> {
         Arg::At(offset.map_or(0, |offset| self.parameters + (offset * 4) as u64))
     }
 
-    fn gradient(&self, offset: Option<usize>) -> Arg {
+    pub(super) fn gradient(&self, offset: Option<usize>) -> Arg {
         let start = self.gradient.unwrap_or_default();
         Arg::At(offset.map_or(0, |offset| start + (offset * 4) as u64))
     }
 
-    fn launch(&self, name: &'static str, blocks: usize, block: [usize; 2], args: &[Arg]) -> Result<()> {
+    pub(super) fn launch(
+        &self,
+        name: &'static str,
+        blocks: usize,
+        block: [usize; 2],
+        args: &[Arg],
+    ) -> Result<()> {
         let stream = &self.device.streams[self.group % 2];
         self.device.kernels.launch(stream, name, [blocks, self.pass.agents], block, 0, args)
     }
 
     /// Words a thread can take at once: 16 bytes where every view starts and steps at a multiple, else one.
-    fn lane(&self, columns: usize, views: &[View]) -> usize {
+    pub(super) fn lane(&self, columns: usize, views: &[View]) -> usize {
         let wide = 16 / self.device.activation_bytes();
         let fits = |view: &View| {
             let spot = self.pass.spot(self.device, *view);
@@ -82,7 +86,7 @@ impl Running<'_> {
                 (
                     &Op::ActivateBackward { saved, d, words, function },
                     Some(&Op::BiasGradient { d: summed, bias, rows, columns }),
-                ) if d == summed && words == rows * columns && rows <= ROWS_PER_SPLIT => {
+                ) if d == summed && words == rows * columns => {
                     self.bias_gradient(d, Some((saved, function)), bias, rows, columns)?;
                     at += 2;
                     continue;
@@ -289,72 +293,6 @@ impl Running<'_> {
         }
     }
 
-    /// Sums of `d` by column, times a function's derivative first where there is one.
-    fn bias_gradient(
-        &self,
-        d: View,
-        function: Option<(View, Function)>,
-        bias: usize,
-        rows: usize,
-        columns: usize,
-    ) -> Result<()> {
-        let views: Vec<View> = function.iter().map(|&(saved, _)| saved).chain([d]).collect();
-        let lane = self.lane(columns, &views);
-        let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };
-        let splits = splits(rows);
-        let saved = function.map_or([Arg::At(0), Arg::Long(0)], |(saved, _)| self.spot(saved));
-        let function = function.map_or(0, |(_, function)| number(function));
-        let out = if splits > 1 {
-            [Arg::At(self.pass.partial.pointer), Arg::Long(splits * columns)]
-        } else {
-            [self.gradient(Some(bias)), Arg::Long(self.stride)]
-        };
-        let rest = [rows, columns, splits].map(Arg::Int);
-        let args = [&self.spot(d)[..], &saved, &[Arg::Int(function)], &out, &rest].concat();
-        self.launch(name, blocks(columns, 32 * lane) * splits, [32, 16], &args)?;
-        self.sum_splits(self.pass.partial.pointer, bias, columns, splits)
-    }
-
-    fn norm_gradient(
-        &self,
-        d: View,
-        normal: View,
-        gain: usize,
-        shift: usize,
-        shape: NormShape,
-    ) -> Result<()> {
-        let (rows, columns) = (shape.rows * shape.area, shape.columns);
-        let lane = self.lane(columns, &[d, normal]);
-        let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
-        let splits = splits(rows);
-        let second = self.pass.partial.at(self.pass.agents * splits * columns);
-        let out = if splits > 1 {
-            [Arg::At(self.pass.partial.pointer), Arg::At(second), Arg::Long(splits * columns)]
-        } else {
-            [self.gradient(Some(gain)), self.gradient(Some(shift)), Arg::Long(self.stride)]
-        };
-        let args =
-            [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
-        self.launch(name, blocks(columns, 32 * lane) * splits, [32, 16], &args)?;
-        self.sum_splits(self.pass.partial.pointer, gain, columns, splits)?;
-        self.sum_splits(second, shift, columns, splits)
-    }
-
-    /// Adds the sums of all splits up, when there is more than one.
-    fn sum_splits(&self, partial: u64, offset: usize, columns: usize, splits: usize) -> Result<()> {
-        if splits == 1 {
-            return Ok(());
-        }
-        let args = [
-            Arg::At(partial),
-            self.gradient(Some(offset)),
-            Arg::Long(self.stride),
-            Arg::Int(columns),
-            Arg::Int(splits),
-        ];
-        self.launch("sum_splits", blocks(columns, 128), [128, 1], &args)
-    }
-
     fn norm(
         &self,
         [rows, sets]: [&'static str; 2],
@@ -424,12 +362,8 @@ impl Running<'_> {
     }
 }
 
-fn splits(rows: usize) -> usize {
-    (rows / ROWS_PER_SPLIT).clamp(1, MOST_SPLITS)
-}
-
 /// The number `pointwise.cu` knows a function by.
-fn number(function: Function) -> usize {
+pub(super) fn number(function: Function) -> usize {
     match function {
         Function::Identity => 0,
         Function::Relu => 1,

@@ -113,12 +113,15 @@ __device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* sav
 BOTH(bias_gradient, (T* d, ll d_model, const T* saved, ll saved_model, int function, float* g, ll g_model, int rows, int columns, int splits),
      (d, d_model, saved, saved_model, function, g, g_model, rows, columns, splits))
 
-extern "C" __global__ void sum_splits(const float* partial, float* g, ll g_model, int columns, int splits) {
-  int at = blockIdx.x * blockDim.x + threadIdx.x;
+// Adds splits up: blocks of the first half of the grid into `first`, of a second half into `second`, whose sums lie behind.
+extern "C" __global__ void sum_splits(const float* partial, float* first, float* second, ll g_model, int columns, int splits, int models) {
+  int blocks = (columns + blockDim.x - 1) / blockDim.x, is_second = blockIdx.x >= blocks;
+  int at = (blockIdx.x - is_second * blocks) * blockDim.x + threadIdx.x;
   if (at >= columns) return;
+  partial += (ll)is_second * models * splits * columns + (ll)blockIdx.y * splits * columns + at;
   float total = 0;
-  for (int split = 0; split < splits; split++) total += partial[((ll)blockIdx.y * splits + split) * columns + at];
-  g[blockIdx.y * g_model + at] = total;
+  for (int split = 0; split < splits; split++) total += partial[(ll)split * columns];
+  (is_second ? second : first)[blockIdx.y * g_model + at] = total;
 }
 
 extern "C" __global__ void clear(float* g, ll g_model, ll words) {
