@@ -55,9 +55,8 @@ impl<'p, 'a> Speaker<'p, 'a> {
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(&mut self, storage: &mut Storage<F>) -> Result<(), Error> {
         let mut state = [0; STATE];
-        match storage.load(&mut state) {
-            Some(length) => self.agent.restore(&state[..length]).map_err(refuse)?,
-            None => {}
+        if let Some(length) = storage.load(&mut state) {
+            self.agent.restore(&state[..length]).map_err(refuse)?;
         }
         let boot = self.sealer.boot().saturating_add(1);
         info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());

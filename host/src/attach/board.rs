@@ -198,7 +198,7 @@ impl Board {
 
     /// Takes what came to one of the board's sockets.
     pub(super) fn serve(&mut self, token: Token, poll: &Poll) -> Result<(), Error> {
-        if token.0 % TOKENS_EACH == 0 {
+        if token.0.is_multiple_of(TOKENS_EACH) {
             return self.accept(poll);
         }
         let Some(cable) = &mut self.cable else { return Ok(()) };
