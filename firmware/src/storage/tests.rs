@@ -37,7 +37,10 @@ impl NorFlash for Memory<'_> {
     const ERASE_SIZE: usize = SECTOR;
 
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
-        assert!(from as usize % SECTOR == 0 && to as usize % SECTOR == 0, "only whole sectors can be erased");
+        assert!(
+            (from as usize).is_multiple_of(SECTOR) && (to as usize).is_multiple_of(SECTOR),
+            "only whole sectors can be erased"
+        );
         if self.power > 0 {
             self.bytes[from as usize..to as usize].fill(0xFF);
         }
@@ -45,7 +48,7 @@ impl NorFlash for Memory<'_> {
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
-        assert!(offset % 4 == 0 && bytes.len() % 4 == 0, "only whole words can be written");
+        assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4), "only whole words can be written");
         let written = self.power.min(bytes.len());
         for (place, byte) in self.bytes[offset as usize..].iter_mut().zip(&bytes[..written]) {
             assert_eq!(*place, 0xFF, "only erased flash can be written");

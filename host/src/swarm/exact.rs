@@ -28,6 +28,9 @@ pub struct LedgerConstants {
     pub audience: u32,
 }
 
+/// What one agent took of each sender it ever heard, in ascending order of senders.
+type Taken = Vec<(u32, Box<[i32]>)>;
+
 /// All agents of a swarm, their states packed one agent after the other.
 #[derive(Debug)]
 pub struct ExactFab<G> {
@@ -49,8 +52,7 @@ pub struct ExactFab<G> {
     before: Vec<i32>,
     sigma: Vec<i32>,
     carry: Vec<i64>,
-    /// What each agent took of each sender it ever heard, in ascending order of senders.
-    taken: Vec<Vec<(u32, Box<[i32]>)>>,
+    taken: Vec<Taken>,
 }
 
 /// One block of agents and what it writes.
@@ -60,7 +62,7 @@ struct Part<'a> {
     gradient: &'a mut [f32],
     t: &'a mut [i32],
     d: &'a mut [i32],
-    taken: &'a mut [Vec<(u32, Box<[i32]>)>],
+    taken: &'a mut [Taken],
 }
 
 /// What all blocks read.
@@ -225,7 +227,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         let d = split_by_blocks(&mut self.d, blocks, shared);
         let taken = split_by_blocks(&mut self.taken, blocks, 1);
         let parts = blocks.iter().zip(next_v).zip(gradient).zip(t).zip(d).zip(taken);
-        let parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| Part {
+        let mut parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| Part {
             block,
             next_v,
             gradient,
@@ -234,7 +236,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
             taken,
         });
         let outcome: Result<(), (usize, usize)> = if blocks.len() == 1 {
-            parts.map(|part| round.run(part)).collect()
+            parts.try_for_each(|part| round.run(part))
         } else {
             let parts: Vec<_> = parts.collect();
             let outcomes: Vec<_> = parts.into_par_iter().map(|part| round.run(part)).collect();
