@@ -39,7 +39,7 @@ use fabswarm_shared::{
 use health::Health;
 use link::{Inbox, Link, Mailbox, Outbox};
 use rounds::Rounds;
-use speaker::{Peers, Speaker};
+use speaker::{BoardAgent, Peers, Speaker};
 use storage::Storage;
 
 /// How often a board that waits for its host says that it is there.
@@ -119,11 +119,11 @@ fn awake<'a, 'p, F: NorFlash>(
     board: &str,
     storage: &mut Storage<F>,
     peers: &'a mut Peers,
-    place: &'p mut Option<Speaker<'a>>,
-) -> Result<(Page<'a>, &'p mut Speaker<'a>), provisioning::Error> {
+    place: &'p mut Option<BoardAgent<'a>>,
+) -> Result<(Page<'a>, Speaker<'p, 'a>), provisioning::Error> {
     let page = Page::read(bytes, board)?;
     let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
-    let agent = Speaker::make(place, &page, sealer, peers)?;
+    let mut agent = Speaker::make(place, &page, sealer, peers)?;
     agent.restore(storage)?;
     Ok((page, agent))
 }

@@ -24,9 +24,12 @@ const ROUNDS_PER_STACK_CHECK: u32 = 64;
 pub(crate) struct Rounds<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
-    agent: &'a mut Speaker<'a>,
+    agent: Speaker<'a, 'a>,
     storage: &'a mut Storage<F>,
     health: &'a mut H,
+    /// The round the air is in.
+    air_round: u32,
+    /// What became of the round before it.
     telemetry: Telemetry,
     inbox: Inbox<'a, PACKET>,
     outbox: Outbox<'a, PACKET>,
@@ -49,14 +52,14 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     pub(crate) fn new(
         page: &'a Page<'a>,
         page_crc: u32,
-        agent: &'a mut Speaker<'a>,
+        agent: Speaker<'a, 'a>,
         storage: &'a mut Storage<F>,
         health: &'a mut H,
         inbox: Inbox<'a, PACKET>,
         outbox: Outbox<'a, PACKET>,
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        Self { page, page_crc, agent, storage, health, telemetry, inbox, outbox }
+        Self { page, page_crc, agent, storage, health, air_round: 0, telemetry, inbox, outbox }
     }
 
     pub(crate) async fn run(&mut self) -> ! {
@@ -93,7 +96,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 return;
             }
             if let Event::Start(air_round) = self.next_event(Instant::now() + BOOT_EVERY).await {
-                self.telemetry.air_round = air_round;
+                self.air_round = air_round;
                 return;
             }
         }
@@ -103,7 +106,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     async fn broadcast(&mut self) {
         let mut is_more = true;
         while is_more {
-            let agent = &mut *self.agent;
+            let agent = &mut self.agent;
             let write = |out: &mut [u8]| {
                 packet::write_frame_header(out).ok()?;
                 Some(FRAME_OFFSET + agent.poll_frame(out.get_mut(FRAME_OFFSET..)?)?)
@@ -111,7 +114,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             is_more = self.outbox.post(write).await;
         }
         if self.page.pace == Pace::Air {
-            let air_round = self.telemetry.air_round;
+            let air_round = self.air_round;
             self.outbox.post(|out| Packet::Ready { air_round }.encode(out).ok()).await;
         }
     }
@@ -130,7 +133,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     return;
                 }
                 Event::Start(air_round) => {
-                    self.telemetry.air_round = air_round;
+                    self.air_round = air_round;
                     self.broadcast().await;
                 }
                 Event::Missed => {
@@ -152,7 +155,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 }
                 continue;
             };
-            let now = self.telemetry.air_round;
+            let now = self.air_round;
             let event = match Packet::decode(bytes) {
                 Ok(Packet::Frame(sealed)) => {
                     self.telemetry.refused += u32::from(!self.agent.receive(sealed));
@@ -175,6 +178,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     async fn end_round(&mut self) {
         let report = self.agent.end_round();
+        self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
         self.telemetry.digest = report.digest;
@@ -188,7 +192,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
         self.save();
         self.report().await;
-        self.telemetry.air_round = self.telemetry.air_round.wrapping_add(1);
+        self.air_round = self.air_round.wrapping_add(1);
     }
 
     /// Remembers the agent's state before anybody hears of it: an older one would be of no use.

@@ -21,31 +21,34 @@ use fabswarm_shared::{
 /// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
 pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
 
+/// The agent itself.
+pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>;
+
 /// An agent that speaks in the name of a board.
-pub(crate) struct Speaker<'a> {
-    agent: Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>,
+pub(crate) struct Speaker<'p, 'a> {
+    agent: &'p mut BoardAgent<'a>,
     /// `None` where the swarm speaks in the clear.
     key: Option<Key>,
     sealer: Sealer,
     opener: Opener<MEMBERS>,
 }
 
-impl<'a> Speaker<'a> {
+impl<'p, 'a> Speaker<'p, 'a> {
     /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
     #[inline(never)]
-    pub(crate) fn make<'p>(
-        place: &'p mut Option<Self>,
+    pub(crate) fn make(
+        place: &'p mut Option<BoardAgent<'a>>,
         page: &Page<'a>,
         sealer: Sealer,
         peers: &'a mut Peers,
-    ) -> Result<&'p mut Self, Error> {
+    ) -> Result<Self, Error> {
         let boot = sealer.boot().saturating_add(1);
         let agent = match Agent::new(Config { boot, ..page.agent }, page.problem, page.start, peers) {
-            Ok(agent) => agent,
+            Ok(agent) => place.insert(agent),
             Err(error) => return Err(refuse(error)),
         };
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
-        Ok(place.insert(Self { agent, key, sealer, opener }))
+        Ok(Self { agent, key, sealer, opener })
     }
 
     /// Goes on from what storage remembers, if it remembers anything.
