@@ -51,7 +51,10 @@ fn every_shipped_scenario_reaches_one_percent_and_keeps_its_ledger() {
 fn an_intruder_is_refused_by_cause() {
     let (swarm, _) = run(&read(&folder().join("intruder.toml")));
     let counters = swarm.air().unwrap().counters();
-    println!("refused: {:?}", counters.refused);
+    println!(
+        "refused: {:?}; replayed {}, of those taken {}",
+        counters.refused, counters.replayed, counters.replayed_taken
+    );
     assert!(counters.forged > 0 && counters.replayed > 0 && counters.damaged > 0);
     assert_eq!((counters.forged_taken, counters.damaged_taken), (0, 0));
     assert!(counters.refused["foreign key"] >= counters.forged / 2);
