@@ -116,6 +116,7 @@ fn every_flag_is_its_key() {
             _ if ["faults.silent", "faults.crashes"].contains(&key.path.as_str()) => {
                 ("3@200+50".to_owned(), "\"3@200+50\"".to_owned())
             }
+            _ if key.path == "swarm.boards" => ("native".to_owned(), "\"native\"".to_owned()),
             _ if key.path == "faults.burst_rounds" => ("2.5".to_owned(), "2.5".to_owned()),
             (None, "\"\"") => ("elsewhere".to_owned(), "\"elsewhere\"".to_owned()),
             (None, default) if default.contains('.') => ("0.4375".to_owned(), "0.4375".to_owned()),

@@ -11,7 +11,7 @@ use plotters::style::{FontStyle, register_font};
 
 use super::folder::RunFolder;
 use super::{Curve, Error};
-use crate::scenario::{ProblemKind, Scenario};
+use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
 use crate::swarm::Metrics;
 use decades::Decades;
 
@@ -40,13 +40,19 @@ impl Caption {
                 network.topology
             ),
             subtitle: format!(
-                "{}, λ = {}, η = ({}, {}, {}), {} weights, {}, seed {}",
-                algorithm.kind.word().to_uppercase(),
+                "{}, λ = {}, η = ({}, {}, {}), {}, {}, seed {}",
+                match algorithm.kind {
+                    AlgorithmKind::Ledger => "FAB through the ledger",
+                    AlgorithmKind::Fab => "plain FAB",
+                },
                 algorithm.lambda,
                 algorithm.eta_x,
                 algorithm.eta_y,
                 algorithm.eta_z,
-                algorithm.weights,
+                match algorithm.kind {
+                    AlgorithmKind::Ledger => format!("κ = {}", algorithm.self_weight),
+                    AlgorithmKind::Fab => format!("{} weights", algorithm.weights),
+                },
                 swarm.precision,
                 scenario.seed
             ),
@@ -169,8 +175,13 @@ impl Figure<'_> {
             colour: VERMILION,
             value: |row| row.consensus_error,
         };
+        let is_exact = self.curve.points().all(|row| row.tracking_defect == 0.0);
         let defect = Line {
-            name: "tracking defect: trackers against gradients",
+            name: if is_exact {
+                "tracking defect: exactly 0 after every round"
+            } else {
+                "tracking defect: trackers against gradients"
+            },
             colour: GREEN,
             value: |row| row.tracking_defect,
         };
