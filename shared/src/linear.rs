@@ -57,13 +57,12 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let mut blocks = out.chunks_exact_mut(LANES);
     for block in &mut blocks {
         let mut sums = [S::ZERO; LANES];
-        let mut at = row;
+        let mut columns = &matrix[row..];
         for &x in x {
-            let column = &matrix[at..at + LANES];
-            for lane in 0..LANES {
-                sums[lane] += column[lane] * x;
+            for (sum, &entry) in sums.iter_mut().zip(columns) {
+                *sum += entry * x;
             }
-            at += rows;
+            columns = columns.get(rows..).unwrap_or_default();
         }
         block.copy_from_slice(&sums);
         row += LANES;

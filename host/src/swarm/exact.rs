@@ -12,7 +12,7 @@ use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
 /// The constants of a swarm with a ledger.
@@ -76,11 +76,26 @@ struct Round<'a> {
     sigma: &'a [i32],
 }
 
+/// One block's work, as something that is compiled for the registers of this machine.
+struct Run<'r, 'a, 'p> {
+    round: &'r Round<'a>,
+    part: Part<'p>,
+}
+
+impl NullaryFnOnce for Run<'_, '_, '_> {
+    type Output = Result<(), (usize, usize)>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        self.round.run_agents(self.part)
+    }
+}
+
 impl Round<'_> {
     /// Runs the agents of one block; answers the first that broke and its packed word.
     fn run(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(|| self.run_agents(part))
+        Arch::new().dispatch(Run { round: self, part })
     }
 
     #[inline(always)]

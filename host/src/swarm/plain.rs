@@ -9,7 +9,7 @@ use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
 /// The constants of Algorithm 1.
@@ -153,6 +153,21 @@ struct Round<'a, S> {
     push: &'a [(S, S)],
 }
 
+/// One block's work, as something that is compiled for the registers of this machine.
+struct Run<'r, 'a, 'p, S> {
+    round: &'r Round<'a, S>,
+    part: Part<'p, S>,
+}
+
+impl<S: Scalar> NullaryFnOnce for Run<'_, '_, '_, S> {
+    type Output = Result<(), (usize, usize)>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        self.round.run_agents(self.part)
+    }
+}
+
 impl<'a, S: Scalar> Round<'a, S> {
     /// `a_ij`, where `uniform` is what all weights of this agent are if they follow from its degree.
     #[inline(always)]
@@ -176,7 +191,7 @@ impl<'a, S: Scalar> Round<'a, S> {
     /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
     fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(|| self.run_agents(part))
+        Arch::new().dispatch(Run { round: self, part })
     }
 
     #[inline(always)]
