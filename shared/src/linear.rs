@@ -11,10 +11,22 @@ use crate::scalar::Scalar;
 /// How many rows a kernel carries in registers at a time.
 const LANES: usize = 4;
 
+/// How many elements a loop takes at a time where their order does not matter. Vectors here are short, and a loop that a
+/// compiler widens by itself would leave most of a short vector to its scalar end.
+const WIDE: usize = 8;
+
 /// `y += a·x`, over the shorter of both.
 #[inline(always)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
-    for (y, &x) in y.iter_mut().zip(x) {
+    let length = x.len().min(y.len());
+    let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
+    let (y_wide, y_rest) = y[..length].as_chunks_mut::<WIDE>();
+    for (y, x) in y_wide.iter_mut().zip(x_wide) {
+        for lane in 0..WIDE {
+            y[lane] += a * x[lane];
+        }
+    }
+    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
         *y += a * x;
     }
 }
@@ -22,7 +34,15 @@ pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
 /// `out = a·x`, over the shorter of both.
 #[inline(always)]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
-    for (out, &x) in out.iter_mut().zip(x) {
+    let length = x.len().min(out.len());
+    let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
+    let (out_wide, out_rest) = out[..length].as_chunks_mut::<WIDE>();
+    for (out, x) in out_wide.iter_mut().zip(x_wide) {
+        for lane in 0..WIDE {
+            out[lane] = a * x[lane];
+        }
+    }
+    for (out, &x) in out_rest.iter_mut().zip(x_rest) {
         *out = a * x;
     }
 }
@@ -59,8 +79,10 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
         let mut sums = [S::ZERO; LANES];
         let mut columns = &matrix[row..];
         for &x in x {
-            for (sum, &entry) in sums.iter_mut().zip(columns) {
-                *sum += entry * x;
+            if let Some(column) = columns.first_chunk::<LANES>() {
+                for lane in 0..LANES {
+                    sums[lane] += column[lane] * x;
+                }
             }
             columns = columns.get(rows..).unwrap_or_default();
         }
