@@ -141,6 +141,7 @@ pub struct Algorithm {
 pub struct Frames {
     pub width: Width,
     pub sealed: bool,
+    pub late_rounds: u32,
 }
 
 /// Who hears whom.

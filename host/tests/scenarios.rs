@@ -56,7 +56,7 @@ fn an_intruder_is_refused_by_cause() {
         counters.refused, counters.replayed, counters.replayed_taken
     );
     assert!(counters.forged > 0 && counters.replayed > 0 && counters.damaged > 0);
-    assert_eq!((counters.forged_taken, counters.damaged_taken), (0, 0));
+    assert_eq!((counters.forged_taken, counters.damaged_taken, counters.replayed_taken), (0, 0, 0));
     assert!(counters.refused["foreign key"] >= counters.forged / 2);
 }
 

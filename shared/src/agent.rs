@@ -67,6 +67,9 @@ pub struct Config {
     pub width: Width,
     /// Rounds of silence after which a member that was heard in this epoch is given up; 0: never.
     pub give_up_after: u32,
+    /// How many rounds late a frame may come and still count, in lock-step. With 0 a frame is of its own round only, so that
+    /// one that was recorded and sent again never counts.
+    pub late_rounds: u32,
     /// How often it started, from 1. Later starts without [`Agent::restore`] join as one that lost its memory.
     pub boot: u32,
     /// The program it runs.
@@ -212,10 +215,6 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
 const ANNOUNCE_ROUNDS: u32 = 30;
 /// Later it is announced once in so many rounds, for those who were away.
 const ANNOUNCE_EVERY: u32 = 16;
-
-/// In lock-step a frame counts up to so many rounds late. What it tells of mass is in every later frame too, and its decision
-/// is stale; nobody gains by repeating it.
-const LATE_ROUNDS: u32 = 8;
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
@@ -467,7 +466,7 @@ where
         }
         let peer = &mut self.peers.as_mut_slice()[at];
         let newest = peer.early_round.or(peer.taken_round);
-        let is_too_late = is_lock_step && header.round.saturating_add(LATE_ROUNDS) < self.round;
+        let is_too_late = is_lock_step && header.round.saturating_add(self.config.late_rounds) < self.round;
         if is_too_late || newest.is_some_and(|newest| header.round <= newest) {
             return Received::Stale;
         }

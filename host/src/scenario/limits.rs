@@ -68,6 +68,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "seed" => Limit::Whole(0, i64::MAX),
         "swarm.agents" => Limit::Whole(1, 1_000_000),
         "swarm.clock_spread" => Limit::BelowOne,
+        "frames.late_rounds" => Limit::Whole(0, 1000),
         "algorithm.give_up_after" => Limit::Whole(0, u32::MAX as i64),
         "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
 

@@ -204,6 +204,7 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
                 Width::Byte => payload::Width::Byte,
             },
             give_up_after: scenario.algorithm.give_up_after,
+            late_rounds: scenario.frames.late_rounds,
             boot: 1,
             build: 0,
         },

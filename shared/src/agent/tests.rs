@@ -36,6 +36,7 @@ fn config(id: usize) -> Config {
         audience: 0,
         width: Width::Full,
         give_up_after: 0,
+        late_rounds: 8,
         boot: 1,
         build: 7,
     }
@@ -293,7 +294,7 @@ proptest! {
     fn the_ledger_balances_whatever_the_air_does(seed: u64, loss in 0.0..0.9f64, width in 0..3usize, is_free: bool) {
         let width = [Width::Full, Width::Half, Width::Byte][width];
         let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
-        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: 60, ..config(id) });
+        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: 60, late_rounds: 3, ..config(id) });
         let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id, 1)).collect();
         let mut boots = [1; AGENTS];
         let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();

@@ -27,6 +27,7 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
             audience: 0,
             width: Width::Full,
             give_up_after: 0,
+            late_rounds: 0,
             boot: 1,
             build: 0,
         },
