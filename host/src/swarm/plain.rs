@@ -76,13 +76,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
         let shape = task.shape();
         let agents = schedule.agents();
         assert_eq!(v.len(), agents * shape.words(), "one packed decision an agent");
-        let mut d = vec![S::ZERO; v.len()];
-        let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
-        let words = shape.words();
-        for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
-            let at = Moment { agent: agent as u32, round: 0 };
-            task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
-        }
+        let d = gradients_at(&task, &constants.penalty, &v);
         let mut ruler = Ruler::new(&task);
         ruler.start(&v, &d);
         Self {
@@ -120,18 +114,29 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     pub fn gradients(&self) -> &[S] {
         &self.d
     }
+}
 
-    /// `Σt − Σd`, word by word.
-    fn defect(&self) -> Vec<f64> {
-        let words = self.shape.words();
-        let mut defect = vec![0.0; words];
-        for (t, d) in self.t.chunks_exact(words).zip(self.d.chunks_exact(words)) {
-            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
-                *defect += t.to_f64() - d.to_f64();
-            }
-        }
-        defect
+/// The packed gradients of all agents at packed decisions, before the first round.
+pub(super) fn gradients_at<S: Scalar>(task: &Task<S>, penalty: &Penalty<S>, v: &[S]) -> Vec<S> {
+    let words = task.shape().words();
+    let mut d = vec![S::ZERO; v.len()];
+    let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
+    for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
+        let at = Moment { agent: agent as u32, round: 0 };
+        task.problem(agent).penalty_gradient(penalty, at, v, d, &mut scratch);
     }
+    d
+}
+
+/// `Σt − Σd`, word by word.
+pub(super) fn defect<S: Scalar>(t: &[S], d: &[S], words: usize) -> Vec<f64> {
+    let mut defect = vec![0.0; words];
+    for (t, d) in t.chunks_exact(words).zip(d.chunks_exact(words)) {
+        for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
+            *defect += t.to_f64() - d.to_f64();
+        }
+    }
+    defect
 }
 
 /// One block of agents and the part of the state that it writes.
@@ -301,7 +306,10 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     }
 
     fn metrics(&self) -> Metrics {
-        self.ruler.measure(self.round(), States { v: &self.v, d: &self.d, defect: &self.defect() })
+        self.ruler.measure(
+            self.round(),
+            States { v: &self.v, d: &self.d, defect: &defect(&self.t, &self.d, self.shape.words()) },
+        )
     }
 
     /// Without an air each agent's word is heard on every link of the schedule.

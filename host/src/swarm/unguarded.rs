@@ -4,7 +4,7 @@
 //! mass with it, what comes twice counts twice, and the sender cannot know.
 
 use super::measure::{Metrics, Ruler, States};
-use super::plain::Constants;
+use super::plain::{Constants, defect, gradients_at};
 use super::{Diverged, FrameCounts, Halt, Mixing, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
@@ -49,12 +49,7 @@ impl<S: Scalar> UnguardedFab<S> {
         let mut start = vec![S::ZERO; words];
         task.start(&mut start);
         let v = start.repeat(air.source().agents());
-        let mut d = vec![S::ZERO; v.len()];
-        let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
-        for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
-            let at = Moment { agent: agent as u32, round: 0 };
-            task.problem(agent).penalty_gradient(&constants.penalty, at, v, d, &mut scratch);
-        }
+        let d = gradients_at(&task, &constants.penalty, &v);
         let mut ruler = Ruler::new(&task);
         ruler.start(&v, &d);
         Self {
@@ -161,13 +156,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
     }
 
     fn metrics(&self) -> Metrics {
-        let words = self.shape.words();
-        let mut defect = vec![0.0; words];
-        for (t, d) in self.t.chunks_exact(words).zip(self.d.chunks_exact(words)) {
-            for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
-                *defect += t.to_f64() - d.to_f64();
-            }
-        }
+        let defect = defect(&self.t, &self.d, self.shape.words());
         self.ruler.measure(self.round(), States { v: &self.v, d: &self.d, defect: &defect })
     }
 
