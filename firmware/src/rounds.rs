@@ -177,7 +177,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     }
 
     async fn end_round(&mut self) {
-        let report = self.agent.end_round();
+        let report = self.agent.end_round(self.page.pace == Pace::Air);
         self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;

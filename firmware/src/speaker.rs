@@ -101,10 +101,10 @@ impl<'p, 'a> Speaker<'p, 'a> {
         self.agent.is_complete(schedule)
     }
 
-    /// Ends the round.
+    /// Ends the round, on the air's beat or alone.
     #[inline(never)]
-    pub(crate) fn end_round(&mut self) -> Report {
-        self.agent.end_round()
+    pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
+        if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
     }
 
     pub(crate) fn round(&self) -> u32 {

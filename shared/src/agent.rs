@@ -4,8 +4,8 @@
 //!
 //! 1. sends what [`Agent::poll_frame`] gives until it gives nothing more,
 //! 2. hands over what arrives with [`Agent::receive`],
-//! 3. ends the round with [`Agent::end_round`]: in lock-step when [`Agent::is_complete`] or at a deadline, in
-//!    free-running mode whenever its own clock says so.
+//! 3. ends the round: with [`Agent::end_round`] in lock-step when [`Agent::is_complete`] or at a deadline and in free-running
+//!    mode whenever its own clock says so, or with [`Agent::end_on_beat`] where a common beat ends the rounds of all.
 //!
 //! It pulls uniformly over itself and those it heard in the round (Algorithm 1 with `a_ij = 1/indeg(i)`) and pushes through
 //! the [broadcast ledger](crate::ledger), so lost, late, repeated and reordered frames cost time and nothing else.
@@ -318,14 +318,17 @@ where
         wire::frame::DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged()).max(MemberSet::BYTES)
     }
 
-    /// Whether every sender of the schedule was heard in this round.
+    /// Whether every sender of the schedule was heard in this round, or is in the next one already.
     #[must_use]
     pub fn is_complete(&self, schedule: &impl Schedule) -> bool {
         let mut is_complete = true;
         schedule.heard_by(usize::from(self.config.id), self.round, |sender| {
             let is_due = self.members.contains(sender as u16);
-            is_complete &=
-                !is_due || self.peers.find(sender as u16).is_ok_and(|at| self.peers.as_slice()[at].is_heard);
+            let has_spoken = |at: usize| {
+                let peer = &self.peers.as_slice()[at];
+                peer.is_heard || peer.early_round.is_some()
+            };
+            is_complete &= !is_due || self.peers.find(sender as u16).is_ok_and(has_spoken);
         });
         is_complete
     }

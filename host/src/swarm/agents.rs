@@ -225,7 +225,10 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     fn end_round(&mut self, agent: usize) -> Result<(), Halt> {
         let post = &mut self.posts[agent];
-        let report = post.agent.end_round();
+        let report = match self.setup.config.mode {
+            Mode::LockStep => post.agent.end_on_beat(),
+            Mode::FreeRunning => post.agent.end_round(),
+        };
         if let Some(fault) = report.fault {
             return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
         }

@@ -45,6 +45,13 @@ where
         Report { round, epoch, heard, digest: self.digest(), fault: self.fault }
     }
 
+    /// Ends the round on a beat that ends it for the whole swarm. Whoever then finds frames of the next round waiting is one
+    /// round behind, as after a short power cut, and ends that one too: otherwise all it says would come too late.
+    pub fn end_on_beat(&mut self) -> Report {
+        let report = self.end_round();
+        if self.peers.as_slice().iter().any(|peer| peer.is_heard) { self.end_round() } else { report }
+    }
+
     /// A digest of everything that decides what this agent does next.
     #[must_use]
     pub fn digest(&self) -> u32 {
@@ -65,7 +72,7 @@ where
         let fresh = self.peers.as_slice().iter().filter(|peer| peer.is_fresh);
         let next = &mut self.next[..words];
         let heard = fresh.map(|peer: &Peer<A, WORDS>| (weight, &peer.v[..words]));
-        mix(weight, &self.v[exchanged.clone()], heard, next);
+        mix::<1, _>(weight, &self.v[exchanged.clone()], heard, next);
         descend::<A>(&self.shape, &self.config.steps, &self.before[..words], next);
         self.v[exchanged.clone()].copy_from_slice(next);
         // What never travels is its own tracker.

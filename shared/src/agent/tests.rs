@@ -36,7 +36,7 @@ fn config(id: usize) -> Config {
         audience: 0,
         width: Width::Full,
         give_up_after: 0,
-        late_rounds: 8,
+        late_rounds: 0,
         boot: 1,
         build: 7,
     }
@@ -82,7 +82,7 @@ fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, us
         }
     }
     for agent in agents.iter_mut() {
-        assert_eq!(agent.end_round().fault, None);
+        assert_eq!(agent.end_on_beat().fault, None);
     }
 }
 
@@ -169,6 +169,24 @@ fn a_frame_of_the_next_round_waits_for_it() {
     round(&mut punctual, |_, _| true);
     round(&mut punctual, |receiver, _| receiver == 0);
     assert_eq!(ahead[0].digest(), punctual[0].digest());
+}
+
+#[test]
+fn who_fell_a_round_behind_catches_up_on_the_next_beat() {
+    let mut agents = swarm::<Exact>();
+    for _ in 0..5 {
+        round(&mut agents, |_, _| true);
+    }
+    // Agent 0 is off for one beat and keeps its memory.
+    round(&mut agents[1..], |_, _| true);
+    assert_eq!((agents[0].round(), agents[1].round()), (5, 6));
+    round(&mut agents, |receiver, sender| receiver == 0 || sender == 0 || receiver != sender);
+    assert!(agents.iter().all(|agent| agent.round() == 7));
+    let heard = frames(&mut agents).into_iter().filter(|(sender, _)| *sender == 0);
+    for (_, frame) in heard.collect::<Vec<_>>() {
+        assert_eq!(agents[1].receive(&frame), Received::Taken);
+    }
+    check_invariant(&agents);
 }
 
 #[test]
