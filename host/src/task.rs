@@ -14,7 +14,7 @@ mod sensor_trust;
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 
 use crate::scenario::{ProblemKind, Scenario};
-use fabswarm_shared::problem::{AnyProblem, Problem, Shape};
+use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 
 /// A named number that tells how well a swarm did at its task.
@@ -61,17 +61,50 @@ impl<S: Scalar> Task<S> {
     #[inline]
     pub fn problem(&self, agent: usize) -> AnyProblem<'_, S> {
         match self {
-            Self::PolicyEvaluation(data) => AnyProblem::PolicyEvaluation(data.problem(agent)),
+            Self::PolicyEvaluation(data) => AnyProblem::PolicyEvaluation(data.problem(data.shape(), agent)),
             Self::HyperTuning(data) => AnyProblem::HyperTuning(data.problem(agent)),
             Self::HyperCleaning(data) => AnyProblem::HyperCleaning(data.problem(agent)),
             Self::SensorTrust(data) => AnyProblem::SensorTrust(data.problem(agent)),
         }
     }
 
+    /// What `problem(at.agent)` does with `x` and then with all of `v`: brings the one back into its set and takes the gradient
+    /// at the other. `shape` is [`Task::shape`]; a loop that is compiled for one shape has kernels of fixed sizes, because here
+    /// a problem never becomes one of several.
+    #[inline(always)]
+    pub(crate) fn project_and_take_gradient(
+        &self,
+        shape: Shape,
+        penalty: &Penalty<S>,
+        at: Moment,
+        v: &mut [S],
+        d: &mut [S],
+        scratch: &mut [S],
+    ) {
+        let agent = at.agent as usize;
+        match self {
+            Self::PolicyEvaluation(data) => {
+                let problem = data.problem(shape, agent);
+                problem.project(&mut v[..shape.x]);
+                problem.penalty_gradient(penalty, at, v, d, scratch);
+            }
+            _ => {
+                let problem = self.problem(agent);
+                problem.project(&mut v[..shape.x]);
+                problem.penalty_gradient(penalty, at, v, d, scratch);
+            }
+        }
+    }
+
     /// Sizes of every agent's decision.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.problem(0).shape()
+        match self {
+            Self::PolicyEvaluation(data) => data.shape(),
+            Self::HyperTuning(data) => data.problem(0).shape(),
+            Self::HyperCleaning(data) => data.problem(0).shape(),
+            Self::SensorTrust(data) => data.problem(0).shape(),
+        }
     }
 
     /// Writes the decision that every agent starts from.

@@ -24,30 +24,66 @@ pub struct Steps<S> {
     pub z: S,
 }
 
-/// `next = w·own + Σ_j w_j·v_j` over what was heard, in the order given.
-///
-/// The order decides the last bit, so callers name senders in ascending order.
-#[inline(always)]
-pub fn mix<'v, S: Scalar>(
-    own_weight: S,
-    own: &[S],
-    heard: impl IntoIterator<Item = (S, &'v [S])>,
-    next: &mut [S],
-) {
-    scaled(own_weight, own, next);
-    for (weight, v) in heard {
-        axpy(weight, v, next);
+impl<S: Scalar> Steps<S> {
+    /// Writes each word's step into a packed vector.
+    pub fn pack(&self, shape: &Shape, packed: &mut [S]) {
+        let (x, y, z) = shape.split_mut(packed);
+        x.fill(self.x);
+        y.fill(self.y);
+        z[..shape.y].fill(self.z);
     }
 }
 
-/// `v −= η_v·t_v` for x, y and z.
+/// Words that [`mix`] carries in one piece.
+pub const PIECE: usize = 16;
+
+/// `next = w·own + Σ_j w_j·v_j` over what was heard, in the order given.
+///
+/// The order decides the last bit, so callers name senders in ascending order. `PIECES` times [`PIECE`] sums stay in registers
+/// while all that was heard is added; what is left of a vector beyond whole blocks of them goes through memory.
 #[inline(always)]
-pub fn descend<S: Scalar>(shape: &Shape, steps: &Steps<S>, tracker: &[S], v: &mut [S]) {
-    let (x, y, z) = shape.split_mut(v);
-    let (tx, ty, tz) = shape.split(tracker);
-    axpy(-steps.x, tx, x);
-    axpy(-steps.y, ty, y);
-    axpy(-steps.z, tz, z);
+pub fn mix<'v, const PIECES: usize, S: Scalar>(
+    own_weight: S,
+    own: &[S],
+    heard: impl Iterator<Item = (S, &'v [S])> + Clone,
+    next: &mut [S],
+) {
+    let block = PIECES * PIECE;
+    let own_blocks = own.as_chunks::<PIECE>().0.as_chunks::<PIECES>().0;
+    let next_blocks = next.as_chunks_mut::<PIECE>().0.as_chunks_mut::<PIECES>().0;
+    let mut start = 0;
+    for (next, own) in next_blocks.iter_mut().zip(own_blocks) {
+        let mut sums = *own;
+        for piece in &mut sums {
+            for sum in piece {
+                *sum *= own_weight;
+            }
+        }
+        for (weight, v) in heard.clone() {
+            if let Some(v) = v[start..].as_chunks::<PIECE>().0.first_chunk::<PIECES>() {
+                for piece in 0..PIECES {
+                    for lane in 0..PIECE {
+                        sums[piece][lane] += weight * v[piece][lane];
+                    }
+                }
+            }
+        }
+        *next = sums;
+        start += block;
+    }
+    let next = &mut next[start..];
+    scaled(own_weight, &own[start..], next);
+    for (weight, v) in heard {
+        axpy(weight, &v[start..], next);
+    }
+}
+
+/// `v −= η·t`, word by word; `steps` are packed by [`Steps::pack`].
+#[inline(always)]
+pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
+    for ((v, &t), &step) in v.iter_mut().zip(tracker).zip(steps) {
+        *v -= step * t;
+    }
 }
 
 /// `t += d⁺ − d`, and `d` becomes `d⁺`.

@@ -19,6 +19,18 @@ pub trait Schedule {
     /// How many agents there are.
     fn agents(&self) -> usize;
 
+    /// Calls `visit` with the senders that `agent` hears in `round`, 64 at a time: bit b of word w is sender 64·w + b. Senders
+    /// ascend, a word may come in several parts, and `agent` itself is in none.
+    fn heard_in_words(&self, agent: usize, round: u32, visit: impl FnMut(usize, u64));
+
     /// Calls `visit` for each sender that `agent` hears in `round`, ascending, without `agent` itself.
-    fn heard_by(&self, agent: usize, round: u32, visit: impl FnMut(usize));
+    #[inline(always)]
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        self.heard_in_words(agent, round, |word, mut bits| {
+            while bits != 0 {
+                visit(64 * word + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        });
+    }
 }

@@ -73,38 +73,87 @@ pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
 pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let rows = out.len();
     let matrix = &matrix[..rows * x.len()];
-    let mut row = 0;
-    let mut blocks = out.chunks_exact_mut(LANES);
-    for block in &mut blocks {
-        let mut sums = [S::ZERO; LANES];
+    let row = row_blocks::<16, S>(matrix, x, 0, out);
+    let row = row_blocks::<LANES, S>(matrix, x, row, out);
+    row_blocks::<1, S>(matrix, x, row, out);
+}
+
+/// Rows of `M·x` from number `row` on, as many whole blocks as there are; answers the first that is left.
+#[inline(always)]
+fn row_blocks<const BLOCK: usize, S: Scalar>(matrix: &[S], x: &[S], mut row: usize, out: &mut [S]) -> usize {
+    let rows = out.len();
+    for block in out[row..].as_chunks_mut::<BLOCK>().0 {
+        let mut sums = [S::ZERO; BLOCK];
         let mut columns = &matrix[row..];
         for &x in x {
-            if let Some(column) = columns.first_chunk::<LANES>() {
-                for lane in 0..LANES {
+            if let Some(column) = columns.first_chunk::<BLOCK>() {
+                for lane in 0..BLOCK {
                     sums[lane] += column[lane] * x;
                 }
             }
             columns = columns.get(rows..).unwrap_or_default();
         }
-        block.copy_from_slice(&sums);
-        row += LANES;
+        *block = sums;
+        row += BLOCK;
     }
-    for out in blocks.into_remainder() {
-        let mut sum = S::ZERO;
-        for (column, &x) in x.iter().enumerate() {
-            sum += matrix[column * rows + row] * x;
-        }
-        *out = sum;
-        row += 1;
+    row
+}
+
+/// `out = Mᵀ·x` for a column-major `M` with `x.len()` rows and `out.len()` columns; every sum is a [`dot`].
+#[inline(always)]
+pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
+    mats_transposed_vecs([(matrix, x)], out);
+}
+
+/// `out = Σ Mᵀ·x` over pairs of a column-major `M` and an `x`, all `M` of `x.len()` rows and `out.len()` columns. Each sum is
+/// the [`dot`] of all columns one after the other with all `x`.
+#[inline(always)]
+pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
+    let mut column = 0;
+    let (blocks, rest) = out.as_chunks_mut::<LANES>();
+    for out in blocks {
+        *out = dots(pairs, column);
+        column += LANES;
+    }
+    for out in rest {
+        [*out] = dots(pairs, column);
+        column += 1;
     }
 }
 
-/// `out = Mᵀ·x` for a column-major `M` with `x.len()` rows and `out.len()` columns.
+/// The sums of neighbouring columns, from number `first` on, with every part of an `x` fetched once for all of them.
 #[inline(always)]
-pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
-    for (column, out) in matrix.chunks_exact(x.len().max(1)).zip(out) {
-        *out = dot(column, x);
+fn dots<const PAIRS: usize, const COLUMNS: usize, S: Scalar>(
+    pairs: [(&[S], &[S]); PAIRS],
+    first: usize,
+) -> [S; COLUMNS] {
+    let mut lanes = [[S::ZERO; LANES]; COLUMNS];
+    for (matrix, x) in pairs {
+        let rows = x.len();
+        let matrix: [&[S]; COLUMNS] =
+            core::array::from_fn(|column| &matrix[(first + column) * rows..][..rows]);
+        let (x, _) = x.as_chunks::<LANES>();
+        let matrix = matrix.map(|column| &column.as_chunks::<LANES>().0[..x.len()]);
+        for (block, x) in x.iter().enumerate() {
+            for column in 0..COLUMNS {
+                for lane in 0..LANES {
+                    lanes[column][lane] += matrix[column][block][lane] * x[lane];
+                }
+            }
+        }
     }
+    let mut sums = lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]));
+    for (matrix, x) in pairs {
+        let rows = x.len();
+        let whole = rows - rows % LANES;
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let column = &matrix[(first + column) * rows..][..rows];
+            for (&entry, &x) in column[whole..].iter().zip(&x[whole..]) {
+                *sum += entry * x;
+            }
+        }
+    }
+    sums
 }
 
 /// `‖x‖²`.
@@ -151,6 +200,17 @@ mod tests {
         for (row, out) in out.iter().enumerate() {
             let plain: f64 = (0..3).map(|c| matrix[c * rows + row] * x[c]).sum();
             assert_eq!(*out, plain);
+        }
+    }
+
+    #[test]
+    fn every_transposed_sum_is_a_dot() {
+        let matrix: [f32; 54] = core::array::from_fn(|i| libm::sinf(i as f32));
+        let x: [f32; 9] = core::array::from_fn(|i| libm::cosf(i as f32));
+        let mut out = [0.0; 6];
+        mat_transposed_vec(&matrix, &x, &mut out);
+        for (column, out) in matrix.chunks_exact(9).zip(out) {
+            assert_eq!(out, dot(column, &x));
         }
     }
 

@@ -76,11 +76,16 @@ impl Schedule for Source {
         }
     }
 
-    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
-        self.each_link(agent, round, |sender, is_received| {
-            if is_received {
-                visit(sender);
-            }
-        });
+    #[inline(always)]
+    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
+        match self {
+            Self::Drawn(graph) => graph.heard_in_words(agent, round, visit),
+            Self::Recorded(recording) => recording.trace().heard_in_words(agent, round, visit),
+            Self::Motion(motion) => motion.each_link(agent, round, |sender, is_received| {
+                if is_received {
+                    visit(sender / 64, 1 << (sender % 64));
+                }
+            }),
+        }
     }
 }

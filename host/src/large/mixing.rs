@@ -44,7 +44,7 @@ impl Mixing {
     }
 
     /// `(sender, weight)` of one receiver.
-    pub fn row(&self, receiver: usize) -> impl Iterator<Item = (usize, f64)> {
+    pub fn row(&self, receiver: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
         let range = self.starts[receiver] as usize..self.starts[receiver + 1] as usize;
         self.senders[range.clone()]
             .iter()

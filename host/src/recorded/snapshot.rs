@@ -39,8 +39,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn take<S: Scalar, G: Schedule + Sync>(shape: &Shape, swarm: &PlainFab<S, G>) -> Self {
-        let [x, y, z] = parts(shape, swarm.decisions());
-        let [tx, ty, tz] = parts(shape, swarm.trackers());
+        let [x, y, z] = parts(shape, &swarm.decisions());
+        let [tx, ty, tz] = parts(shape, &swarm.trackers());
         Self { k: swarm.round(), x, y, z, tx, ty, tz, xrel_mean: swarm.metrics().error }
     }
 

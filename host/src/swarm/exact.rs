@@ -119,7 +119,7 @@ impl Round<'_> {
             let weight = 1.0 / (senders.len() as f32 + 1.0);
             let heard =
                 senders.iter().map(|&sender| (weight, &self.v[sender as usize * words..][exchanged.clone()]));
-            mix(weight, &v[exchanged.clone()], heard, &mut next_v[local..]);
+            mix::<3, _>(weight, &v[exchanged.clone()], heard, &mut next_v[local..]);
             descend::<Exact>(
                 &self.shape,
                 &self.constants.steps,

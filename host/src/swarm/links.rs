@@ -1,6 +1,7 @@
 //! The links of one round, laid out for speed.
 
 use fabswarm_shared::graph::Schedule;
+use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -19,6 +20,7 @@ pub struct Links {
 pub(super) struct Block {
     agents: Range<usize>,
     ends: Vec<u32>,
+    /// Valid up to the last of `ends`.
     senders: Vec<u32>,
     /// How often each agent of the swarm is heard by an agent of this block.
     heard: Vec<u32>,
@@ -69,21 +71,49 @@ impl Links {
     /// Directed links of this round.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.blocks.iter().map(|block| block.senders.len()).sum()
+        self.blocks.iter().map(|block| block.ends.last().map_or(0, |&end| end as usize)).sum()
+    }
+}
+
+/// The work of laying out a block, as something that is compiled for the registers of this machine.
+struct Lay<'a, G> {
+    block: &'a mut Block,
+    schedule: &'a G,
+    round: u32,
+}
+
+impl<G: Schedule> NullaryFnOnce for Lay<'_, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.block.lay_out(self.schedule, self.round);
     }
 }
 
 impl Block {
     fn lay(&mut self, schedule: &impl Schedule, round: u32) {
+        Arch::new().dispatch(Lay { block: self, schedule, round });
+    }
+
+    #[inline(always)]
+    fn lay_out(&mut self, schedule: &impl Schedule, round: u32) {
         self.ends.clear();
-        self.senders.clear();
         self.heard.fill(0);
+        let mut count = 0;
         for agent in self.agents.clone() {
-            schedule.heard_by(agent, round, |sender| {
-                self.senders.push(sender as u32);
-                self.heard[sender] += 1;
+            let first = count;
+            schedule.heard_in_words(agent, round, |word, bits| {
+                if self.senders.len() < count + 64 {
+                    self.senders.resize(2 * (count + 64), 0);
+                }
+                unpack(64 * word as u32, bits, &mut self.senders[count..]);
+                count += bits.count_ones() as usize;
             });
-            self.ends.push(self.senders.len() as u32);
+            for &sender in &self.senders[first..count] {
+                self.heard[sender as usize] += 1;
+            }
+            self.ends.push(count as u32);
         }
     }
 
@@ -99,6 +129,21 @@ impl Block {
             start = end as usize;
             (agent, row)
         })
+    }
+}
+
+/// Writes where bits are set, and a few words of rubbish behind: writing eight at a time costs less than a branch that nobody
+/// can foresee after each.
+#[inline(always)]
+fn unpack(first: u32, mut bits: u64, row: &mut [u32]) {
+    for eight in row.as_chunks_mut::<8>().0 {
+        for place in eight {
+            *place = first + bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+        }
+        if bits == 0 {
+            return;
+        }
     }
 }
 

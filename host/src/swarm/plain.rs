@@ -1,16 +1,18 @@
 //! Plain FAB: Algorithm 1 on arrays, with every link of the schedule perfect.
 
+mod round;
+
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
 use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
-use fabswarm_shared::fab::{Steps, descend, mix, track};
+use aligned_vec::{AVec, ConstAlign};
+use fabswarm_shared::fab::{PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
-use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
-use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
+use round::{Part, Round, Workspace};
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
@@ -37,20 +39,24 @@ pub enum Mixing<S> {
     },
 }
 
-/// All agents of a swarm, their states packed one agent after the other.
+/// All agents of a swarm, their states one row an agent.
 #[derive(Debug)]
 pub struct PlainFab<S, G> {
     task: Task<S>,
     schedule: G,
     constants: Constants<S>,
     shape: Shape,
+    /// Each word's step size, as a row.
+    steps: Vec<S>,
     round: u32,
-    v: Vec<S>,
-    t: Vec<S>,
-    d: Vec<S>,
-    next_v: Vec<S>,
-    next_t: Vec<S>,
+    v: Rows<S>,
+    t: Rows<S>,
+    d: Rows<S>,
+    next_v: Rows<S>,
+    next_t: Rows<S>,
     links: Links,
+    /// One for each block of links.
+    workspaces: Vec<Workspace<S>>,
     /// `(b_jj, b_ij)` of each agent in this round.
     push: Vec<(S, S)>,
     links_used: u64,
@@ -79,15 +85,22 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
         let d = gradients_at(&task, &constants.penalty, &v);
         let mut ruler = Ruler::new(&task);
         ruler.start(&v, &d);
+        let (v, d) = (rows(&shape, &v), rows(&shape, &d));
+        let mut steps = vec![S::ZERO; stride(&shape)];
+        constants.steps.pack(&shape, &mut steps);
+        let links = Links::new(agents);
+        let scratch_words = task.problem(0).scratch_words();
         Self {
             shape,
+            steps,
             round: 0,
-            next_v: vec![S::ZERO; v.len()],
-            next_t: vec![S::ZERO; v.len()],
+            next_v: v.clone(),
+            next_t: v.clone(),
             t: d.clone(),
             v,
             d,
-            links: Links::new(agents),
+            workspaces: vec![Workspace::new(stride(&shape), scratch_words); links.blocks().len()],
+            links,
             push: vec![(S::ONE, S::ZERO); agents],
             links_used: 0,
             ruler,
@@ -99,21 +112,38 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
 
     /// Packed decisions `[x | y | z]`, one agent after the other.
     #[must_use]
-    pub fn decisions(&self) -> &[S] {
-        &self.v
+    pub fn decisions(&self) -> Vec<S> {
+        packed(&self.shape, &self.v)
     }
 
     /// Packed trackers.
     #[must_use]
-    pub fn trackers(&self) -> &[S] {
-        &self.t
+    pub fn trackers(&self) -> Vec<S> {
+        packed(&self.shape, &self.t)
     }
+}
 
-    /// Packed last gradients.
-    #[must_use]
-    pub fn gradients(&self) -> &[S] {
-        &self.d
+/// One row an agent. Rows start at cache lines: a vector register that crosses two of them is filled half as fast.
+type Rows<S> = AVec<S, ConstAlign<64>>;
+
+/// Words of an agent's row: its packed state, and zeros up to whole vector registers.
+const fn stride(shape: &Shape) -> usize {
+    shape.words().next_multiple_of(PIECE)
+}
+
+/// Packed states as rows.
+fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> Rows<S> {
+    let agents = packed.len() / shape.words();
+    let mut rows = Rows::from_iter(0, std::iter::repeat_n(S::ZERO, agents * stride(shape)));
+    for (row, packed) in rows.chunks_exact_mut(stride(shape)).zip(packed.chunks_exact(shape.words())) {
+        row[..packed.len()].copy_from_slice(packed);
     }
+    rows
+}
+
+/// Rows as packed states.
+fn packed<S: Scalar>(shape: &Shape, rows: &[S]) -> Vec<S> {
+    rows.chunks_exact(stride(shape)).flat_map(|row| &row[..shape.words()]).copied().collect()
 }
 
 /// The packed gradients of all agents at packed decisions, before the first round.
@@ -137,110 +167,6 @@ pub(super) fn defect<S: Scalar>(t: &[S], d: &[S], words: usize) -> Vec<f64> {
         }
     }
     defect
-}
-
-/// One block of agents and the part of the state that it writes.
-struct Part<'a, S> {
-    block: &'a Block,
-    next_v: &'a mut [S],
-    next_t: &'a mut [S],
-    d: &'a mut [S],
-}
-
-/// What all blocks read.
-struct Round<'a, S> {
-    task: &'a Task<S>,
-    constants: &'a Constants<S>,
-    shape: Shape,
-    round: u32,
-    v: &'a [S],
-    t: &'a [S],
-    push: &'a [(S, S)],
-}
-
-/// One block's work, as something that is compiled for the registers of this machine.
-struct Run<'r, 'a, 'p, S> {
-    round: &'r Round<'a, S>,
-    part: Part<'p, S>,
-}
-
-impl<S: Scalar> NullaryFnOnce for Run<'_, '_, '_, S> {
-    type Output = Result<(), (usize, usize)>;
-
-    #[inline(always)]
-    fn call(self) -> Self::Output {
-        self.round.run_agents(self.part)
-    }
-}
-
-impl<'a, S: Scalar> Round<'a, S> {
-    /// `a_ij`, where `uniform` is what all weights of this agent are if they follow from its degree.
-    #[inline(always)]
-    fn pull(&self, uniform: S, agent: usize, sender: usize) -> S {
-        match &self.constants.mixing {
-            Mixing::Degrees(_) => uniform,
-            Mixing::Explicit { a, .. } => a[agent * self.push.len() + sender],
-        }
-    }
-
-    /// `b_ij`.
-    #[inline(always)]
-    fn push(&self, agent: usize, sender: usize) -> S {
-        match &self.constants.mixing {
-            Mixing::Degrees(_) if agent == sender => self.push[agent].0,
-            Mixing::Degrees(_) => self.push[sender].1,
-            Mixing::Explicit { b, .. } => b[agent * self.push.len() + sender],
-        }
-    }
-
-    /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
-    fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
-        // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(Run { round: self, part })
-    }
-
-    #[inline(always)]
-    fn run_agents(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
-        let words = self.shape.words();
-        let exchanged = self.shape.exchanged();
-        let local = 0..exchanged.start;
-        let mut scratch = vec![S::ZERO; self.task.problem(0).scratch_words()];
-        let mut newest = vec![S::ZERO; words];
-        let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(words));
-        let rows = rows.zip(part.next_t.chunks_exact_mut(words)).zip(part.d.chunks_exact_mut(words));
-        for ((((agent, senders), next_v), next_t), d) in rows {
-            let own = agent * words;
-            let v = &self.v[own..own + words];
-            let t = &self.t[own..own + words];
-            let sent = |state: &'a [S], sender: u32| &state[sender as usize * words..][exchanged.clone()];
-            let problem = self.task.problem(agent);
-
-            let uniform = match &self.constants.mixing {
-                Mixing::Degrees(weights) => weights.pull(senders.len()),
-                Mixing::Explicit { .. } => S::ZERO,
-            };
-            let pull = |sender| self.pull(uniform, agent, sender);
-            let heard = senders.iter().map(|&sender| (pull(sender as usize), sent(self.v, sender)));
-            mix(pull(agent), &v[exchanged.clone()], heard, &mut next_v[exchanged.clone()]);
-            next_v[local.clone()].copy_from_slice(&v[local.clone()]);
-            descend(&self.shape, &self.constants.steps, t, next_v);
-            problem.project(&mut next_v[..self.shape.x]);
-
-            let at = Moment { agent: agent as u32, round: self.round + 1 };
-            problem.penalty_gradient(&self.constants.penalty, at, next_v, &mut newest, &mut scratch);
-
-            let heard =
-                senders.iter().map(|&sender| (self.push(agent, sender as usize), sent(self.t, sender)));
-            mix(self.push(agent, agent), &t[exchanged.clone()], heard, &mut next_t[exchanged.clone()]);
-            next_t[local.clone()].copy_from_slice(&t[local.clone()]);
-            track(&newest, d, next_t);
-
-            if let Some(word) = first_exception(next_v, S::is_finite) {
-                return Err((agent, word));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Splits a packed state into the parts that blocks write.
@@ -271,27 +197,31 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             task: &self.task,
             constants: &self.constants,
             shape: self.shape,
+            steps: &self.steps,
             round: self.round,
             v: &self.v,
             t: &self.t,
             push: &self.push,
         };
-        let outcome = match self.links.blocks() {
-            [block] => {
-                round.run(Part { block, next_v: &mut self.next_v, next_t: &mut self.next_t, d: &mut self.d })
-            }
-            blocks => {
-                let words = self.shape.words();
-                let next_v = split_by_blocks(&mut self.next_v, blocks, words);
-                let next_t = split_by_blocks(&mut self.next_t, blocks, words);
-                let d = split_by_blocks(&mut self.d, blocks, words);
-                let parts: Vec<_> = blocks.iter().zip(next_v).zip(next_t).zip(d).collect();
-                let outcomes: Vec<_> = parts
-                    .into_par_iter()
-                    .map(|(((block, next_v), next_t), d)| round.run(Part { block, next_v, next_t, d }))
-                    .collect();
-                outcomes.into_iter().collect()
-            }
+        let words = stride(&self.shape);
+        let blocks = self.links.blocks();
+        let outcome = if let ([block], [workspace]) = (blocks, self.workspaces.as_mut_slice()) {
+            let (next_v, next_t, d) = (&mut *self.next_v, &mut *self.next_t, &mut *self.d);
+            round.run(Part { block, workspace, next_v, next_t, d })
+        } else {
+            let next_v = split_by_blocks(&mut self.next_v, blocks, words);
+            let next_t = split_by_blocks(&mut self.next_t, blocks, words);
+            let d = split_by_blocks(&mut self.d, blocks, words);
+            let states = next_v.into_par_iter().zip(next_t).zip(d);
+            let outcomes: Vec<_> = blocks
+                .par_iter()
+                .zip(&mut self.workspaces)
+                .zip(states)
+                .map(|((block, workspace), ((next_v, next_t), d))| {
+                    round.run(Part { block, workspace, next_v, next_t, d })
+                })
+                .collect();
+            outcomes.into_iter().collect()
         };
         std::mem::swap(&mut self.v, &mut self.next_v);
         std::mem::swap(&mut self.t, &mut self.next_t);
@@ -306,10 +236,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     }
 
     fn metrics(&self) -> Metrics {
-        self.ruler.measure(
-            self.round(),
-            States { v: &self.v, d: &self.d, defect: &defect(&self.t, &self.d, self.shape.words()) },
-        )
+        let (v, t, d) = (self.decisions(), self.trackers(), packed(&self.shape, &self.d));
+        let defect = defect(&t, &d, self.shape.words());
+        self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
     /// Without an air each agent's word is heard on every link of the schedule.
@@ -318,6 +247,6 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     }
 
     fn scores(&self) -> Vec<Score> {
-        self.task.scores(&self.v)
+        self.task.scores(&self.decisions())
     }
 }

@@ -30,6 +30,8 @@ pub struct UnguardedFab<S> {
     air: Air,
     constants: Constants<S>,
     shape: Shape,
+    /// Each word's step size.
+    steps: Vec<S>,
     round: u32,
     v: Vec<S>,
     t: Vec<S>,
@@ -52,8 +54,11 @@ impl<S: Scalar> UnguardedFab<S> {
         let d = gradients_at(&task, &constants.penalty, &v);
         let mut ruler = Ruler::new(&task);
         ruler.start(&v, &d);
+        let mut steps = vec![S::ZERO; words];
+        constants.steps.pack(&shape, &mut steps);
         Self {
             shape,
+            steps,
             round: 0,
             t: d.clone(),
             v,
@@ -132,14 +137,19 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
             let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
             let others = decisions.iter().map(|v| (weight, v.as_slice()));
-            mix(weight, &now.v[own.clone()][exchanged.clone()], others, &mut v[exchanged.clone()]);
-            descend(&self.shape, &self.constants.steps, &now.t[own.clone()], v);
+            mix::<1, _>(weight, &now.v[own.clone()][exchanged.clone()], others, &mut v[exchanged.clone()]);
+            descend(&self.steps, &now.t[own.clone()], v);
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
             let at = Moment { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, v, &mut newest, &mut scratch);
             let others = masses.iter().map(|(weight, t)| (*weight, t.as_slice()));
-            mix(now.push[agent].0, &now.t[own.clone()][exchanged.clone()], others, &mut t[exchanged.clone()]);
+            mix::<1, _>(
+                now.push[agent].0,
+                &now.t[own.clone()][exchanged.clone()],
+                others,
+                &mut t[exchanged.clone()],
+            );
             track(&newest, &mut self.d[own], t);
             if broken.is_none() {
                 broken = v.iter().position(|word| !word.is_finite()).map(|word| (agent, word));

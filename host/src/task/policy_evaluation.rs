@@ -2,7 +2,7 @@
 
 use super::converted;
 use crate::scenario;
-use fabswarm_shared::problem::PolicyEvaluation;
+use fabswarm_shared::problem::{PolicyEvaluation, Shape};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 use nalgebra::{DMatrix, DVector};
@@ -113,12 +113,16 @@ impl<S: Scalar> PolicyEvaluationData<S> {
         }
     }
 
-    #[inline]
-    pub(super) fn problem(&self, agent: usize) -> PolicyEvaluation<'_, S> {
+    pub(super) fn shape(&self) -> Shape {
+        Shape { x: self.features.len() / self.states.max(1), y: self.states, x_is_local: false }
+    }
+
+    #[inline(always)]
+    pub(super) fn problem(&self, shape: Shape, agent: usize) -> PolicyEvaluation<'_, S> {
         PolicyEvaluation {
-            features: &self.features,
-            successors: &self.successors,
-            rewards: &self.rewards[agent * self.states..][..self.states],
+            features: &self.features[..shape.x * shape.y],
+            successors: &self.successors[..shape.x * shape.y],
+            rewards: &self.rewards[agent * shape.y..][..shape.y],
             upper_weight: self.upper_weight,
             lower_weight: self.lower_weight,
             regularisation: self.regularisation,
@@ -150,7 +154,7 @@ mod tests {
         let y = chain.rewards.column_mean() + &successors * &x;
         let data = PolicyEvaluationData::<f64>::new(&chain);
         let (mut dx, mut dy) = (vec![0.0; 5], vec![0.0; 20]);
-        data.problem(0).upper_gradient(x.as_slice(), y.as_slice(), &mut dx, &mut dy, &mut []);
+        data.problem(data.shape(), 0).upper_gradient(x.as_slice(), y.as_slice(), &mut dx, &mut dy, &mut []);
         let total = DVector::from_vec(dx) + successors.transpose() * DVector::from_vec(dy);
         assert!(total.norm() < 1e-12, "{total}");
     }

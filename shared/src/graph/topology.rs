@@ -4,9 +4,12 @@ use super::Schedule;
 use crate::rng::{Purpose, Stream};
 use serde::{Deserialize, Serialize};
 
-/// From this edge probability on every edge is drawn. Below it the gaps between edges are, each with a logarithm: then the
-/// cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
-const DENSE: f64 = 1.0 / 16.0;
+/// From this edge probability on a coin is thrown for every edge, 64 at a time. Below it the gaps between edges are drawn,
+/// each with a logarithm: then the cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
+const DENSE: f64 = 1.0 / 64.0;
+
+/// Words of coins that are thrown together where a row has as many.
+const WORDS_AT_ONCE: usize = 8;
 
 /// A family of directed graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,26 +63,47 @@ impl Graph {
         if agent + 1 == self.agents { 0 } else { agent + 1 }
     }
 
+    /// The agents that there are, of the 64 of one word.
+    #[inline(always)]
+    fn existing(&self, word: usize) -> u64 {
+        u64::MAX >> 64usize.saturating_sub(self.agents - 64 * word)
+    }
+
+    /// A word of senders without `agent` and those who do not exist, and with `always`.
+    #[inline(always)]
+    fn valid(&self, word: usize, senders: u64, agent: usize, always: Option<usize>) -> u64 {
+        let bit = |sender: usize| if sender / 64 == word { 1 << (sender % 64) } else { 0 };
+        (senders & self.existing(word) | always.map_or(0, bit)) & !bit(agent)
+    }
+
     /// Random senders, and `always` among them where one is given.
+    #[inline(always)]
     fn random(
         &self,
         agent: usize,
         round: u32,
         probability: f64,
         always: Option<usize>,
-        mut visit: impl FnMut(usize),
+        mut visit: impl FnMut(usize, u64),
     ) {
         let mut stream = Stream::new(self.seed, agent as u32, round, Purpose::Edges);
         if probability >= DENSE {
-            let bound = (probability * (1u64 << 32) as f64) as u64;
-            for sender in 0..self.agents {
-                let exists = u64::from(stream.next_u32()) < bound;
-                if (exists || Some(sender) == always) && sender != agent {
-                    visit(sender);
+            let words = self.agents.div_ceil(64);
+            let mut word = 0;
+            while word + WORDS_AT_ONCE <= words {
+                for coins in stream.coins::<WORDS_AT_ONCE>(probability, word, u64::MAX) {
+                    visit(word, self.valid(word, coins, agent, always));
+                    word += 1;
                 }
+            }
+            while word < words {
+                let [coins] = stream.coins::<1>(probability, word, self.existing(word));
+                visit(word, self.valid(word, coins, agent, always));
+                word += 1;
             }
             return;
         }
+        let mut visit = |sender: usize| visit(sender / 64, 1 << (sender % 64));
         let ln_failure = libm::log(1.0 - probability);
         let mut due = always;
         let mut sender = 0usize;
@@ -110,21 +134,26 @@ impl Schedule for Graph {
         self.agents
     }
 
-    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+    #[inline(always)]
+    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
         if self.agents < 2 {
             return;
         }
+        let mut one = |sender: usize| visit(sender / 64, 1 << (sender % 64));
         match self.topology {
-            Topology::Ring => visit(self.before(agent)),
-            Topology::ReversedRing => visit(self.after(agent)),
-            Topology::Complete => (0..self.agents).filter(|&sender| sender != agent).for_each(visit),
+            Topology::Ring => one(self.before(agent)),
+            Topology::ReversedRing => one(self.after(agent)),
+            Topology::Complete => {
+                (0..self.agents.div_ceil(64))
+                    .for_each(|word| visit(word, self.valid(word, u64::MAX, agent, None)));
+            }
             Topology::ErdosRenyi { edge_probability } => {
                 self.random(agent, round, edge_probability, None, visit)
             }
             Topology::Paper { edge_probability, phase_rounds } => match (round / phase_rounds.max(1)) % 3 {
                 0 => self.random(agent, round, edge_probability, Some(self.before(agent)), visit),
-                1 => visit(self.before(agent)),
-                _ => visit(self.after(agent)),
+                1 => one(self.before(agent)),
+                _ => one(self.after(agent)),
             },
         }
     }

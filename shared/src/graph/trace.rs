@@ -39,18 +39,13 @@ impl Schedule for Trace<'_> {
         self.agents
     }
 
-    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
         let row = (round as usize % self.rounds()) * self.agents + agent;
         let words = self.rows.iter().skip(row * self.words_per_row).take(self.words_per_row);
-        for (index, &word) in words.enumerate() {
-            let mut bits = word;
-            while bits != 0 {
-                let sender = index * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                if sender != agent && sender < self.agents {
-                    visit(sender);
-                }
-            }
+        for (word, &senders) in words.enumerate() {
+            let all = u64::MAX >> 64usize.saturating_sub(self.agents - 64 * word);
+            let own = if agent / 64 == word { 1 << (agent % 64) } else { 0 };
+            visit(word, senders & all & !own);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! (the paper's eqs. upper_level_split and lower_level_split, with their factors as parameters).
 
 use super::{Mismatch, Moment, Penalty, Problem, Shape};
-use crate::linear::{dot, mat_transposed_vec, mat_vec, squared_norm};
+use crate::linear::{mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
 
@@ -39,13 +39,10 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
         self.rewards.len()
     }
 
-    /// `r_i + ωξ + N·x` into `out`: what y should be.
+    /// `N·x + ωξ` into `out`: what y should be, without the reward.
     #[inline(always)]
-    fn targets(&self, at: Moment, x: &[S], out: &mut [S]) {
+    fn returns(&self, at: Moment, x: &[S], out: &mut [S]) {
         mat_vec(self.successors, x, out);
-        for (out, &reward) in out.iter_mut().zip(self.rewards) {
-            *out += reward;
-        }
         if self.reward_noise > S::ZERO {
             let mut noise = Stream::new(self.seed, at.agent, at.round, Purpose::Noise);
             for out in out {
@@ -112,9 +109,9 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
     }
 
     fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
-        self.targets(at, x, dy);
-        for (dy, &y) in dy.iter_mut().zip(y) {
-            *dy = self.lower_weight * (y - *dy);
+        self.returns(at, x, dy);
+        for ((dy, &y), &reward) in dy.iter_mut().zip(y).zip(self.rewards) {
+            *dy = self.lower_weight * (y - (*dy + reward));
         }
         mat_transposed_vec(self.successors, dy, dx);
         for dx in dx {
@@ -135,19 +132,19 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         let gap = &mut gap[..shape.y];
 
         self.misfit(x, y, misfit);
-        self.targets(at, x, dz);
+        self.returns(at, x, dz);
         for state in 0..shape.y {
-            let target = dz[state];
+            let target = dz[state] + self.rewards[state];
             let residual_y = self.lower_weight * (y[state] - target);
             let residual_z = self.lower_weight * (z[state] - target);
-            dy[state] = bound * residual_y - scale * misfit[state];
+            misfit[state] *= scale;
+            dy[state] = bound * residual_y - misfit[state];
             dz[state] = bound * residual_z;
-            gap[state] = residual_y - residual_z;
+            gap[state] = dz[state] - bound * residual_y;
         }
-        let columns = self.features.chunks_exact(shape.y).zip(self.successors.chunks_exact(shape.y));
-        for ((dx, &x), (features, successors)) in dx.iter_mut().zip(x).zip(columns) {
-            let fit = dot(features, misfit) + self.regularisation * x;
-            *dx = scale * fit - bound * dot(successors, gap);
+        mats_transposed_vecs([(self.features, misfit), (self.successors, gap)], dx);
+        for (dx, &x) in dx.iter_mut().zip(x) {
+            *dx += scale * (self.regularisation * x);
         }
     }
 }

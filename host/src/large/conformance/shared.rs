@@ -135,6 +135,8 @@ fn reference(data: &Data, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing
     let mut v: Vec<Vec<f64>> = vec![start; AGENTS];
     let mut d: Vec<Vec<f64>> = (0..AGENTS).map(|agent| gradient(agent, 0, &v[agent])).collect();
     let mut t = d.clone();
+    let mut steps = vec![0.0; words];
+    STEPS.pack(&shape, &mut steps);
     for round in 1..=ROUNDS {
         let (pull, push) = exchange(round);
         let mix = |mixing: &Mixing, all: &[Vec<f64>], agent: usize| {
@@ -145,7 +147,7 @@ fn reference(data: &Data, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing
                 .filter(|&(sender, _)| sender != agent)
                 .map(|(sender, weight)| (weight, &all[sender][..]));
             let mut next = vec![0.0; words];
-            fab::mix(own, &all[agent], others, &mut next);
+            fab::mix::<1, _>(own, &all[agent], others, &mut next);
             if shape.x_is_local {
                 next[..shape.x].copy_from_slice(&all[agent][..shape.x]);
             }
@@ -154,7 +156,7 @@ fn reference(data: &Data, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing
         let mut next: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&pull, &v, agent)).collect();
         let mut pushed: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&push, &t, agent)).collect();
         for agent in 0..AGENTS {
-            fab::descend(&shape, &STEPS, &t[agent], &mut next[agent]);
+            fab::descend(&steps, &t[agent], &mut next[agent]);
             problems[agent].project(&mut next[agent][..shape.x]);
             let newest = gradient(agent, round, &next[agent]);
             fab::track(&newest, &mut d[agent], &mut pushed[agent]);
