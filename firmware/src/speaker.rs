@@ -5,7 +5,7 @@
 
 use crate::{
     MEMBERS, WORDS,
-    sizes::{FRAME, PEERS, STATE},
+    sizes::{FRAME, PEERS},
     storage::Storage,
 };
 use embedded_storage::nor_flash::NorFlash;
@@ -54,9 +54,8 @@ impl<'p, 'a> Speaker<'p, 'a> {
     /// Goes on from what storage remembers, if it remembers anything.
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(&mut self, storage: &mut Storage<F>) -> Result<(), Error> {
-        let mut state = [0; STATE];
-        if let Some(length) = storage.load(&mut state) {
-            self.agent.restore(&state[..length]).map_err(refuse)?;
+        if let Some(mut saved) = storage.saved() {
+            self.agent.restore(|words| saved.read(words)).map_err(refuse)?;
         }
         let boot = self.sealer.boot().saturating_add(1);
         info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());
@@ -66,8 +65,8 @@ impl<'p, 'a> Speaker<'p, 'a> {
     /// Writes the agent's state to storage; `false` where it was not taken.
     #[inline(never)]
     pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>) -> bool {
-        let mut state = [0; STATE];
-        self.agent.save(&mut state).is_ok_and(|length| storage.save(&state[..length]).is_ok())
+        let mut draft = storage.draft();
+        self.agent.save(|words| draft.write(words)).and_then(|()| draft.commit()).is_ok()
     }
 
     /// Writes the next frame of this round to the start of `out`, sealed, if there is one.

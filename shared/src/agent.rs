@@ -24,6 +24,7 @@ mod receive;
 mod round;
 
 pub use members::MemberSet;
+pub use memory::read_from;
 pub use peers::{Peer, Peers};
 pub use receive::{Received, Refusal};
 pub use round::Report;
@@ -109,9 +110,6 @@ pub enum Error {
     /// The saved state is of another agent, another problem or another version, or is damaged.
     #[error("the saved state does not belong to this agent")]
     Memory,
-    /// The buffer is too small for the state.
-    #[error("the buffer is too small for the state")]
-    BufferTooSmall,
 }
 
 impl From<Mismatch> for Error {

@@ -12,7 +12,7 @@ use super::measure::{Metrics, Ruler, States};
 use super::{Diverged, FrameCounts, Halt, LedgerConstants, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
-use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};
+use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -22,6 +22,7 @@ use peers::HeapPeers;
 use radio::Radio;
 pub use remote::{DigestCounts, Remote};
 use share::Share;
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ struct Post<A: Arithmetic, const WORDS: usize> {
     radio: Radio,
     boot: u32,
     /// What it had saved when it crashed, if it keeps its memory.
-    saved: Option<Vec<u8>>,
+    saved: Option<Vec<u32>>,
     rate: f64,
     phase: f64,
 }
@@ -158,14 +159,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 remote.kill(agent);
             }
             let post = &mut self.posts[agent];
-            let mut saved = vec![0; SAVED_BYTES + 8 * WORDS * (8 + post.agent.taken().count())];
-            post.saved = match post.agent.save(&mut saved) {
-                Ok(length) if keeps_memory => {
-                    saved.truncate(length);
-                    Some(saved)
-                }
-                _ => None,
-            };
+            post.saved = keeps_memory.then(|| saved(&post.agent));
         }
         let restarting: Vec<_> =
             self.air.restarts(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
@@ -179,7 +173,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             // The same scenario made this agent once; it does so again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
                 if let Some(saved) = post.saved.take()
-                    && started.restore(&saved).is_err()
+                    && started.restore(read_from(&saved)).is_err()
                 {
                     continue;
                 }
@@ -236,8 +230,15 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 }
 
-/// Bytes of a saved state that do not depend on words and peers.
-const SAVED_BYTES: usize = 512;
+/// The agent's whole state, as it would be written to flash.
+fn saved<A: Arithmetic, const WORDS: usize>(agent: &Speaker<A, WORDS>) -> Vec<u32> {
+    let mut saved = Vec::new();
+    let Ok(()) = agent.save(|words| {
+        saved.extend_from_slice(words);
+        Ok::<_, Infallible>(())
+    });
+    saved
+}
 
 fn start<A: Arithmetic, const WORDS: usize>(
     task: &Arc<Task<f32>>,
