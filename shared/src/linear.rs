@@ -3,8 +3,9 @@
 //! Slices rather than static matrices, so that an agent with sizes in its type and a simulator with
 //! sizes from a file run the very same code. Matrices are column-major. Every kernel fixes the order
 //! in which it adds, never fuses a multiplication with an addition, and touches neighbouring elements
-//! together, so that a compiler may use vector registers without changing a bit. They are always inlined: a host compiles
-//! its loops for the vector registers it finds, and the kernels with them.
+//! together, so that a compiler may use vector registers without changing a bit. A host inlines them always: it compiles
+//! its loops for the vector registers it finds, and the kernels with them. A microcontroller has one of each, in 2 KiB less
+//! flash.
 
 use crate::scalar::Scalar;
 
@@ -16,7 +17,8 @@ const LANES: usize = 4;
 const WIDE: usize = 8;
 
 /// `y += a·x`, over the shorter of both.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
     let length = x.len().min(y.len());
     let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
@@ -32,7 +34,8 @@ pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
 }
 
 /// `out = a·x`, over the shorter of both.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
     let length = x.len().min(out.len());
     let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
@@ -48,7 +51,8 @@ pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
 }
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
     let mut lanes = [S::ZERO; LANES];
@@ -69,7 +73,8 @@ pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
 }
 
 /// `out = M·x` for a column-major `M` with `out.len()` rows and `x.len()` columns.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let rows = out.len();
     let matrix = &matrix[..rows * x.len()];
@@ -100,7 +105,8 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 }
 
 /// `out = Mᵀ·x` for a column-major `M` with `x.len()` rows and `out.len()` columns.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     for (column, out) in matrix.chunks_exact(x.len().max(1)).zip(out) {
         *out = dot(column, x);
@@ -108,14 +114,16 @@ pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 }
 
 /// `‖x‖²`.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)
 }
 
 /// Where the first word is that is not as it should be. Looks at all of them at once, as they almost always are.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn first_exception<S: Copy>(words: &[S], is_as_it_should_be: impl Fn(S) -> bool) -> Option<usize> {
     let mut are_all = true;
