@@ -29,7 +29,7 @@ pub use placement::{Placement, PlacementError, Seat};
 
 use crate::swarm::{AgentSetup, DigestCounts};
 use crate::task::Task;
-use board::{Board, Place};
+use board::{Board, Hands, Place};
 use fabswarm_shared::agent::Config;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::problem::Problem;
@@ -104,6 +104,7 @@ pub struct Boards {
     programs: Vec<Program>,
     poll: Poll,
     events: Events,
+    hands: Hands,
     warnings: Vec<String>,
     digests: DigestCounts,
     /// Sockets, flash and logs; removed with the boards.
@@ -168,6 +169,7 @@ impl Boards {
             programs,
             poll,
             events,
+            hands: Hands::default(),
             warnings: Vec::new(),
             digests: DigestCounts::default(),
             folder,
@@ -224,7 +226,8 @@ impl Boards {
     /// # Errors
     /// Whatever keeps it from starting.
     pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
-        if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
+        if let Some(place) = self.place(agent) {
+            let board = &mut self.boards[place];
             // The new process begins its log anew.
             board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
             board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
@@ -253,12 +256,17 @@ impl Boards {
         Ok(())
     }
 
+    /// Boards stand in the order of their agents.
+    fn place(&self, agent: u16) -> Option<usize> {
+        self.boards.binary_search_by_key(&agent, |board| board.agent).ok()
+    }
+
     fn find(&self, agent: u16) -> Option<&Board> {
-        self.boards.iter().find(|board| board.agent == agent)
+        self.place(agent).map(|place| &self.boards[place])
     }
 
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
-        self.boards.iter_mut().find(|board| board.agent == agent)
+        self.place(agent).map(|place| &mut self.boards[place])
     }
 
     /// Serves the sockets until `is_done` holds for every board that is up.
@@ -266,7 +274,7 @@ impl Boards {
         let begun = Instant::now();
         loop {
             for board in &mut self.boards {
-                board.flush();
+                board.flush(&self.poll);
             }
             if self.boards.iter().all(|board| board.is_down() || is_done(board)) {
                 return Ok(());
@@ -275,7 +283,7 @@ impl Boards {
             for event in &self.events {
                 let index = event.token().0 / board::TOKENS_EACH;
                 if let Some(board) = self.boards.get_mut(index) {
-                    board.serve(event.token(), &self.poll)?;
+                    board.serve(event.token(), &self.poll, &mut self.hands)?;
                 }
             }
             if self.events.is_empty() {

@@ -17,8 +17,11 @@ use std::{
 /// Each board has a token for its listener and one for its cable.
 pub(super) const TOKENS_EACH: usize = 2;
 
-/// Longer than any packet the host writes: a frame with its kind.
-const LONGEST_PACKET: usize = 16 * 1024;
+/// Room for any packet of the host but a frame, and for what a frame's packet has in front of the frame.
+const PACKET_ROOM: usize = 16;
+
+/// Bytes read from a socket at once: more than a board says in a round.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Telemetry of one round.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,19 @@ pub struct Heard {
     pub telemetry: Telemetry,
     /// The upper variable.
     pub x: Vec<f32>,
+}
+
+/// What packets pass through on their way in, one for all boards.
+#[derive(Debug)]
+pub(super) struct Hands {
+    chunk: Vec<u8>,
+    packet: Vec<u8>,
+}
+
+impl Default for Hands {
+    fn default() -> Self {
+        Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
+    }
 }
 
 /// Which of the boards it is, and where its files are.
@@ -183,31 +199,39 @@ impl Board {
     }
 
     pub(super) fn push(&mut self, packet: &Packet) {
-        let mut bytes = [0; LONGEST_PACKET];
-        if let (Some(cable), Ok(length)) = (&mut self.cable, packet.encode(&mut bytes)) {
-            cable.push(&bytes[..length]);
+        let room = match packet {
+            Packet::Frame(frame) => PACKET_ROOM + frame.len(),
+            _ => PACKET_ROOM,
+        };
+        if let Some(cable) = &mut self.cable {
+            cable.push(room, |out| packet.encode(out).ok());
         }
     }
 
     /// Sends what waits. A cable that broke shows when the host waits for the board.
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, poll: &Poll) {
+        let token = self.cable_token();
         if let Some(cable) = &mut self.cable {
             let _ = cable.flush();
+            let _ = cable.watch_room(poll.registry(), token);
         }
     }
 
+    fn cable_token(&self) -> Token {
+        Token(self.index * TOKENS_EACH + 1)
+    }
+
     /// Takes what came to one of the board's sockets.
-    pub(super) fn serve(&mut self, token: Token, poll: &Poll) -> Result<(), Error> {
+    pub(super) fn serve(&mut self, token: Token, poll: &Poll, hands: &mut Hands) -> Result<(), Error> {
         if token.0.is_multiple_of(TOKENS_EACH) {
             return self.accept(poll);
         }
         let Some(cable) = &mut self.cable else { return Ok(()) };
         // An end of the stream shows as the end of the process; what came before it still counts.
-        let _ = cable.fill();
-        let mut packet = Vec::new();
+        let _ = cable.fill(&mut hands.chunk);
         while let Some(cable) = &mut self.cable {
-            match cable.pop(&mut packet) {
-                Ok(true) => self.take(&packet)?,
+            match cable.pop(&mut hands.packet) {
+                Ok(true) => self.take(&hands.packet)?,
                 Ok(false) => break,
                 Err(_) => return Err(Error::Nonsense { agent: self.agent }),
             }
@@ -218,9 +242,8 @@ impl Board {
     fn accept(&mut self, poll: &Poll) -> Result<(), Error> {
         match self.listener.accept() {
             Ok((mut socket, _)) => {
-                let token = Token(self.index * TOKENS_EACH + 1);
                 poll.registry()
-                    .register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)
+                    .register(&mut socket, self.cable_token(), Interest::READABLE)
                     .map_err(Error::Wait)?;
                 self.cable = Some(Cable::new(socket));
                 Ok(())

@@ -3,7 +3,7 @@
 //! Both ends speak as QEMU's stream netdev does: a big-endian length, then an Ethernet frame.
 
 use fabswarm_shared::packet::ETHERNET_HEADER;
-use mio::net::UnixStream;
+use mio::{Interest, Registry, Token, net::UnixStream};
 use std::io::{self, Read, Write};
 
 const LENGTH_BYTES: usize = 4;
@@ -13,25 +13,53 @@ const LONGEST: usize = 64 * 1024;
 /// One end of a board's cable.
 #[derive(Debug)]
 pub(super) struct Cable {
-    pub(super) socket: UnixStream,
+    socket: UnixStream,
     incoming: Vec<u8>,
     /// Bytes of `incoming` that were taken as packets.
     taken: usize,
     outgoing: Vec<u8>,
     written: usize,
+    is_watching_room: bool,
 }
 
 impl Cable {
     pub(super) fn new(socket: UnixStream) -> Self {
-        Self { socket, incoming: Vec::new(), taken: 0, outgoing: Vec::new(), written: 0 }
+        Self {
+            socket,
+            incoming: Vec::new(),
+            taken: 0,
+            outgoing: Vec::new(),
+            written: 0,
+            is_watching_room: false,
+        }
     }
 
-    /// Puts a packet in line. Nothing leaves before [`Cable::flush`].
-    pub(super) fn push(&mut self, packet: &[u8]) {
-        let length = (ETHERNET_HEADER.len() + packet.len()) as u32;
-        self.outgoing.extend_from_slice(&length.to_be_bytes());
-        self.outgoing.extend_from_slice(&ETHERNET_HEADER);
-        self.outgoing.extend_from_slice(packet);
+    /// Puts a packet of at most `room` bytes in line, which `write` writes and tells the length of. Nothing leaves before
+    /// [`Cable::flush`].
+    pub(super) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        let start = self.outgoing.len();
+        let packet = start + LENGTH_BYTES + ETHERNET_HEADER.len();
+        self.outgoing.resize(packet + room, 0);
+        let Some(written) = write(&mut self.outgoing[packet..]) else {
+            self.outgoing.truncate(start);
+            return;
+        };
+        let length = (ETHERNET_HEADER.len() + written) as u32;
+        self.outgoing[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+        self.outgoing[start + LENGTH_BYTES..packet].copy_from_slice(&ETHERNET_HEADER);
+        self.outgoing.truncate(packet + written);
+    }
+
+    /// Asks to be told of room in the socket while something waits for it, and only then: else every packet that the board
+    /// takes would wake the host.
+    pub(super) fn watch_room(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let is_full = self.written < self.outgoing.len();
+        if is_full != self.is_watching_room {
+            let interest = if is_full { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+            registry.reregister(&mut self.socket, token, interest)?;
+            self.is_watching_room = is_full;
+        }
+        Ok(())
     }
 
     /// Writes what the socket takes; the rest leaves with the next call.
@@ -49,14 +77,19 @@ impl Cable {
         Ok(())
     }
 
-    /// Reads what has come.
-    pub(super) fn fill(&mut self) -> io::Result<()> {
+    /// Reads what has come, by way of `chunk`.
+    pub(super) fn fill(&mut self, chunk: &mut [u8]) -> io::Result<()> {
         self.incoming.drain(..std::mem::take(&mut self.taken));
-        let mut chunk = [0; 16 * 1024];
         loop {
-            match self.socket.read(&mut chunk) {
+            match self.socket.read(chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.incoming.extend_from_slice(&chunk[..count]),
+                Ok(count) => {
+                    self.incoming.extend_from_slice(&chunk[..count]);
+                    // A socket that gave less than there was room for is empty, and tells when it is not.
+                    if count < chunk.len() {
+                        return Ok(());
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -94,12 +127,15 @@ mod tests {
         let mut far = Cable::new(UnixStream::from_std(far));
         let packets: Vec<Vec<u8>> = (0..200).map(|length| vec![length as u8; length * 13]).collect();
         for packet in &packets {
-            near.push(packet);
+            near.push(packet.len(), |out| {
+                out.copy_from_slice(packet);
+                Some(packet.len())
+            });
         }
         let mut heard = Vec::new();
         while heard.len() < packets.len() {
             near.flush().unwrap();
-            far.fill().unwrap();
+            far.fill(&mut [0; 1000]).unwrap();
             let mut packet = Vec::new();
             while far.pop(&mut packet).unwrap() {
                 heard.push(packet.clone());
@@ -107,6 +143,6 @@ mod tests {
         }
         assert_eq!(heard, packets);
         drop(near);
-        assert_eq!(far.fill().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(far.fill(&mut [0; 1000]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }
