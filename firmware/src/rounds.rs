@@ -46,6 +46,8 @@ enum Event {
     Start(u32),
     /// The host has missed what was said last.
     Missed,
+    /// The host wants to know the agent's state from this word on.
+    Tell(u32),
     /// Nothing in time.
     Late,
 }
@@ -81,8 +83,10 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
         info!("done after {} rounds", self.page.rounds);
         loop {
-            if self.next_event(Instant::MAX).await == Event::Missed {
-                self.report().await;
+            match self.next_event(Instant::MAX).await {
+                Event::Missed => self.report().await,
+                Event::Tell(from) => self.tell(from).await,
+                Event::Over | Event::Start(_) | Event::Late => {}
             }
         }
     }
@@ -143,6 +147,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     self.report().await;
                     self.broadcast().await;
                 }
+                Event::Tell(from) => self.tell(from).await,
             }
         }
     }
@@ -173,6 +178,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     Some(Event::Missed)
                 }
                 Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
+                Ok(Packet::Tell { from }) => Some(Event::Tell(from)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,
             };
@@ -207,6 +213,11 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         if self.page.saves_state && !self.agent.save(self.storage) {
             warn!("the state of round {} could not be saved", self.agent.round());
         }
+    }
+
+    async fn tell(&mut self, from: u32) {
+        let agent = &self.agent;
+        self.outbox.post(|out| agent.tell(from, out)).await;
     }
 
     async fn report(&mut self) {

