@@ -26,7 +26,7 @@ mod speaker;
 pub mod storage;
 
 pub use fabswarm_shared::{packet, provisioning};
-pub use sizes::{MEMBERS, PACKET, WORDS};
+pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
 use embassy_futures::join::join;
 use embassy_time::{Duration, Timer};

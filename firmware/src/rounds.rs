@@ -27,6 +27,8 @@ pub(crate) struct Rounds<'a, F, H> {
     agent: Speaker<'a, 'a>,
     storage: &'a mut Storage<F>,
     health: &'a mut H,
+    /// When the watchdog is due.
+    feed_at: Instant,
     /// The round the air is in.
     air_round: u32,
     /// What became of the round before it.
@@ -44,6 +46,8 @@ enum Event {
     Start(u32),
     /// The host has missed what was said last.
     Missed,
+    /// The host wants to know the agent's state from this word on.
+    Tell(u32),
     /// Nothing in time.
     Late,
 }
@@ -59,7 +63,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         outbox: Outbox<'a, PACKET>,
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        Self { page, page_crc, agent, storage, health, air_round: 0, telemetry, inbox, outbox }
+        let feed_at = Instant::MIN;
+        Self { page, page_crc, agent, storage, health, feed_at, air_round: 0, telemetry, inbox, outbox }
     }
 
     pub(crate) async fn run(&mut self) -> ! {
@@ -78,8 +83,10 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
         info!("done after {} rounds", self.page.rounds);
         loop {
-            if self.next_event(Instant::MAX).await == Event::Missed {
-                self.report().await;
+            match self.next_event(Instant::MAX).await {
+                Event::Missed => self.report().await,
+                Event::Tell(from) => self.tell(from).await,
+                Event::Over | Event::Start(_) | Event::Late => {}
             }
         }
     }
@@ -140,6 +147,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     self.report().await;
                     self.broadcast().await;
                 }
+                Event::Tell(from) => self.tell(from).await,
             }
         }
     }
@@ -147,9 +155,13 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     /// Feeds the agent with frames until something else happens.
     async fn next_event(&mut self, deadline: Instant) -> Event {
         loop {
-            self.health.feed_watchdog();
-            let watch = Instant::now() + WATCH_EVERY;
-            let Ok(bytes) = with_deadline(deadline.min(watch), self.inbox.packet()).await else {
+            // Reading the clock is cheap where feeding is not.
+            let now = Instant::now();
+            if now >= self.feed_at {
+                self.health.feed_watchdog();
+                self.feed_at = now + WATCH_EVERY;
+            }
+            let Ok(bytes) = with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await else {
                 if Instant::now() >= deadline {
                     return Event::Late;
                 }
@@ -166,6 +178,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     Some(Event::Missed)
                 }
                 Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
+                Ok(Packet::Tell { from }) => Some(Event::Tell(from)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,
             };
@@ -200,6 +213,11 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         if self.page.saves_state && !self.agent.save(self.storage) {
             warn!("the state of round {} could not be saved", self.agent.round());
         }
+    }
+
+    async fn tell(&mut self, from: u32) {
+        let agent = &self.agent;
+        self.outbox.post(|out| agent.tell(from, out)).await;
     }
 
     async fn report(&mut self) {

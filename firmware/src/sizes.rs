@@ -23,8 +23,8 @@ pub(crate) const FRAME: usize = {
 /// Bytes of the longest packet: a sealed frame.
 pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MAX;
 
-/// Bytes of a saved state at most: per member a running sum and four words, for the agent eight vectors.
-pub(crate) const STATE: usize = 4 * (43 + 8 * WORDS + MEMBERS * (4 + WORDS));
+/// Bytes of the longest packet on a serial line.
+pub const LINE: usize = wire::stream::encoded_max(PACKET);
 
 /// Others that an agent may hear.
 pub(crate) const PEERS: usize = MEMBERS - 1;

@@ -5,14 +5,16 @@
 
 use crate::{
     MEMBERS, WORDS,
-    sizes::{FRAME, PEERS, STATE},
+    sizes::{FRAME, PEERS},
     storage::Storage,
 };
+use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::{self, Agent, Config, Peer, Received, Report},
     graph::Schedule,
     ledger::Exact,
+    packet,
     problem::{AnyProblem, Problem},
     provisioning::{Error, Page},
     wire::seal::{Key, Opener, Sealer},
@@ -43,10 +45,8 @@ impl<'p, 'a> Speaker<'p, 'a> {
         peers: &'a mut Peers,
     ) -> Result<Self, Error> {
         let boot = sealer.boot().saturating_add(1);
-        let agent = match Agent::new(Config { boot, ..page.agent }, page.problem, page.start, peers) {
-            Ok(agent) => place.insert(agent),
-            Err(error) => return Err(refuse(error)),
-        };
+        let config = Config { boot, ..page.agent };
+        let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
         Ok(Self { agent, key, sealer, opener })
     }
@@ -54,9 +54,8 @@ impl<'p, 'a> Speaker<'p, 'a> {
     /// Goes on from what storage remembers, if it remembers anything.
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(&mut self, storage: &mut Storage<F>) -> Result<(), Error> {
-        let mut state = [0; STATE];
-        if let Some(length) = storage.load(&mut state) {
-            self.agent.restore(&state[..length]).map_err(refuse)?;
+        if let Some(mut saved) = storage.saved() {
+            self.agent.restore(|words| saved.read(words)).map_err(refuse)?;
         }
         let boot = self.sealer.boot().saturating_add(1);
         info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());
@@ -66,8 +65,29 @@ impl<'p, 'a> Speaker<'p, 'a> {
     /// Writes the agent's state to storage; `false` where it was not taken.
     #[inline(never)]
     pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>) -> bool {
-        let mut state = [0; STATE];
-        self.agent.save(&mut state).is_ok_and(|length| storage.save(&state[..length]).is_ok())
+        let mut draft = storage.draft();
+        self.agent.save(|words| draft.write(words)).and_then(|()| draft.commit()).is_ok()
+    }
+
+    /// Writes a packet with the words of the agent's state from number `from` on, as many as fit.
+    #[inline(never)]
+    pub(crate) fn tell(&self, from: u32, out: &mut [u8]) -> Option<usize> {
+        let start = packet::write_state_header(from, out).ok()?;
+        let mut room = out[start..].as_chunks_mut().0.iter_mut();
+        let (mut number, mut told) = (0, 0);
+        let Ok(()) = self.agent.save(|words| {
+            for word in words {
+                if number >= from
+                    && let Some(place) = room.next()
+                {
+                    *place = word.to_le_bytes();
+                    told += place.len();
+                }
+                number += 1;
+            }
+            Ok::<_, Infallible>(())
+        });
+        Some(start + told)
     }
 
     /// Writes the next frame of this round to the start of `out`, sealed, if there is one.

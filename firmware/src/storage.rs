@@ -7,6 +7,7 @@
 //!
 //! A power cut at any time leaves what was stored before: the header that makes a state count is written last.
 
+use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::wire::seal::{self, StorageFault};
 
@@ -15,12 +16,85 @@ const HEADER_BYTES: usize = 12;
 /// Flash is written word by word, the finest that all boards know.
 const WORD_BYTES: usize = 4;
 const BLANK: u32 = u32::MAX;
+/// The checksum of nothing.
+const SEED: u32 = 0x811C_9DC5;
 
 /// A board's memory over restarts.
 #[derive(Debug)]
 pub struct Storage<F> {
     flash: F,
     newest: Option<Record>,
+}
+
+/// A state that is being written.
+#[derive(Debug)]
+pub struct Draft<'a, F> {
+    storage: &'a mut Storage<F>,
+    half: u32,
+    number: u32,
+    from: u32,
+    /// Behind what was written.
+    end: u32,
+    /// Behind what was erased.
+    erased: u32,
+    sum: u32,
+}
+
+impl<F: NorFlash> Draft<'_, F> {
+    /// Appends words.
+    ///
+    /// # Errors
+    /// [`StorageFault`] where the flash is too small or did not take them.
+    pub fn write(&mut self, words: &[u32]) -> Result<(), StorageFault> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let end = self.end + bytes.len() as u32;
+        if end > self.from + self.storage.half_bytes() {
+            return Err(StorageFault);
+        }
+        if end > self.erased {
+            let erased = end.next_multiple_of(F::ERASE_SIZE as u32);
+            self.storage.flash.erase(self.erased, erased).map_err(|_| StorageFault)?;
+            self.erased = erased;
+        }
+        self.storage.flash.write(self.end, bytes).map_err(|_| StorageFault)?;
+        self.sum = checksum(self.sum, words);
+        self.end = end;
+        Ok(())
+    }
+
+    /// Lets the state count. Returns once it would survive a power cut.
+    ///
+    /// # Errors
+    /// [`StorageFault`] where the flash did not take it.
+    pub fn commit(mut self) -> Result<(), StorageFault> {
+        // A state of no words has a sector for its header all the same.
+        self.write(&[])?;
+        let Self { storage, half, number, from, end, sum, .. } = self;
+        let length = end - from - HEADER_BYTES as u32;
+        let header = [length, number, checksum(sum, &[length, number])];
+        storage.flash.write(from, bytemuck::cast_slice(&header)).map_err(|_| StorageFault)?;
+        storage.newest = Some(Record { half, length, number });
+        Ok(())
+    }
+}
+
+/// A state that is being read.
+#[derive(Debug)]
+pub struct Saved<'a, F> {
+    flash: &'a mut F,
+    words: Range<u32>,
+}
+
+impl<F: NorFlash> Saved<'_, F> {
+    /// Fills `words` with the next ones; `false` where there are not so many, or they cannot be read.
+    pub fn read(&mut self, words: &mut [u32]) -> bool {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
+        let is_there = bytes.len() <= self.words.len() && self.flash.read(self.words.start, bytes).is_ok();
+        if is_there {
+            self.words.start += bytes.len() as u32;
+        }
+        is_there
+    }
 }
 
 /// A state that counts.
@@ -41,38 +115,21 @@ impl<F: NorFlash> Storage<F> {
         storage
     }
 
-    /// Reads the state saved last into the start of `out` and returns its length.
-    pub fn load(&mut self, out: &mut [u8]) -> Option<usize> {
+    /// What gives the words of the state saved last, if there is one.
+    pub fn saved(&mut self) -> Option<Saved<'_, F>> {
         let Record { half, length, .. } = self.newest?;
-        let state = out.get_mut(..length as usize)?;
-        let from = self.half_at(half) + HEADER_BYTES as u32;
-        self.flash.read(from, state).ok()?;
-        Some(state.len())
+        let at = self.half_at(half) + HEADER_BYTES as u32;
+        Some(Saved { flash: &mut self.flash, words: at..at + length })
     }
 
-    /// Saves a state, a whole number of words, and returns once it would survive a power cut.
-    ///
-    /// # Errors
-    /// [`StorageFault`] where the flash is too small or did not take it; the state before it still counts.
-    pub fn save(&mut self, state: &[u8]) -> Result<(), StorageFault> {
+    /// Begins to save a state, which counts once it is [committed](Draft::commit); until then the one before it does.
+    pub fn draft(&mut self) -> Draft<'_, F> {
         let (half, number) = match self.newest {
             Some(newest) => (1 - newest.half, newest.number.wrapping_add(1)),
             None => (0, 0),
         };
-        let room = self.half_bytes() as usize;
-        let length = state.len();
-        if HEADER_BYTES + length > room || !length.is_multiple_of(WORD_BYTES) {
-            return Err(StorageFault);
-        }
-        let at = self.half_at(half);
-        let end = at + (HEADER_BYTES + length).next_multiple_of(F::ERASE_SIZE) as u32;
-        self.flash.erase(at, end).map_err(|_| StorageFault)?;
-        self.flash.write(at + HEADER_BYTES as u32, state).map_err(|_| StorageFault)?;
-        let record = Record { half, length: length as u32, number };
-        let header = [record.length, number, checksum(record.length, number, words(state))];
-        self.flash.write(at, header.map(u32::to_le_bytes).as_flattened()).map_err(|_| StorageFault)?;
-        self.newest = Some(record);
-        Ok(())
+        let from = self.half_at(half);
+        Draft { half, number, from, end: from + HEADER_BYTES as u32, erased: from, sum: SEED, storage: self }
     }
 
     fn half_bytes(&self) -> u32 {
@@ -93,8 +150,10 @@ impl<F: NorFlash> Storage<F> {
             return None;
         }
         let first = at + HEADER_BYTES as u32;
-        let state = (first..first + length).step_by(WORD_BYTES).map(|at| self.word(at).unwrap_or(BLANK));
-        (checksum(length, number, state) == sum).then_some(Record { half, length, number })
+        let found = (first..first + length)
+            .step_by(WORD_BYTES)
+            .fold(SEED, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
+        (checksum(found, &[length, number]) == sum).then_some(Record { half, length, number })
     }
 
     fn word(&mut self, at: u32) -> Option<u32> {
@@ -151,16 +210,9 @@ impl<F: NorFlash> seal::Storage for Storage<F> {
     }
 }
 
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
-    bytes.chunks_exact(WORD_BYTES).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-}
-
 /// FNV-1a over words: it must tell a whole state from a torn or faded one, in few instructions.
-fn checksum(length: u32, number: u32, state: impl Iterator<Item = u32>) -> u32 {
-    [length, number]
-        .into_iter()
-        .chain(state)
-        .fold(0x811C_9DC5, |hash: u32, word| (hash ^ word).wrapping_mul(0x0100_0193))
+fn checksum(sum: u32, words: &[u32]) -> u32 {
+    words.iter().fold(sum, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

@@ -265,8 +265,21 @@ impl Air {
         self.away.is_down(agent, slot)
     }
 
+    /// Whether `agent` stands still in `slot`.
+    #[must_use]
+    pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
+        self.away.is_frozen(agent, slot)
+    }
+
     fn is_away(&self, agent: usize, slot: u32) -> bool {
-        !self.away.is_nobody() && (self.is_silent(agent, slot) || self.is_down(agent, slot))
+        !self.away.is_nobody()
+            && (self.is_silent(agent, slot) || self.is_frozen(agent, slot) || self.is_down(agent, slot))
+    }
+
+    /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
+    #[must_use]
+    pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
+        self.away.will_remember(agent, slot)
     }
 
     /// The agents that crash at the start of `slot`, ascending.

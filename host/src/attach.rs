@@ -13,6 +13,7 @@
 
 mod board;
 mod cable;
+mod dump;
 mod error;
 mod flash;
 mod image;
@@ -29,7 +30,9 @@ pub use placement::{Placement, PlacementError, Seat};
 
 use crate::swarm::{AgentSetup, DigestCounts};
 use crate::task::Task;
-use board::{Board, Place};
+use board::{Board, Hands, Place};
+use cable::Framing;
+use dump::Dump;
 use fabswarm_shared::agent::Config;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::problem::Problem;
@@ -51,8 +54,10 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// Where an agent outside this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A Cortex-M4F that QEMU emulates.
+    /// A Cortex-M4F that QEMU emulates, with Ethernet as its radio.
     Qemu,
+    /// The same with a serial line.
+    QemuUart,
     /// A Linux process.
     Native,
 }
@@ -64,9 +69,27 @@ impl Kind {
         self.image().board
     }
 
+    /// The word in a placement.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Qemu => "qemu",
+            Self::QemuUart => "qemu-uart",
+            Self::Native => "native",
+        }
+    }
+
+    /// How packets stand on its cable.
+    const fn framing(self) -> Framing {
+        match self {
+            Self::Qemu | Self::Native => Framing::Ethernet,
+            Self::QemuUart => Framing::Serial,
+        }
+    }
+
     const fn image(self) -> image::Image {
         match self {
             Self::Qemu => qemu::IMAGE,
+            Self::QemuUart => qemu::UART_IMAGE,
             Self::Native => native::IMAGE,
         }
     }
@@ -85,16 +108,24 @@ struct Program {
 impl Program {
     fn find(kind: Kind, members: usize) -> Result<Self, Error> {
         let emulator = match kind {
-            Kind::Qemu => Some(qemu::program()?),
+            Kind::Qemu | Kind::QemuUart => Some(qemu::program()?),
             Kind::Native => None,
         };
         let image = kind.image().build(members)?;
         let words = match kind {
-            Kind::Qemu => Some(Words::of(kind.board(), &image)?),
+            Kind::Qemu | Kind::QemuUart => Some(Words::of(kind.board(), &image)?),
             Kind::Native => None,
         };
         Ok(Self { kind, image, emulator, words })
     }
+}
+
+/// A page for a board that runs one of the programs.
+#[derive(Debug)]
+struct Written {
+    program: usize,
+    agent: u16,
+    page: Vec<u8>,
 }
 
 /// The boards of a swarm.
@@ -104,8 +135,12 @@ pub struct Boards {
     programs: Vec<Program>,
     poll: Poll,
     events: Events,
+    hands: Hands,
     warnings: Vec<String>,
     digests: DigestCounts,
+    dumps: Vec<Dump>,
+    /// How long a board may say nothing.
+    patience: Duration,
     /// Sockets, flash and logs; removed with the boards.
     folder: TempDir,
 }
@@ -144,14 +179,9 @@ impl Boards {
     /// # Errors
     /// Whatever keeps one of them from starting.
     pub fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("fabswarm-")
-            .tempdir()
-            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
-        let poll = Poll::new().map_err(Error::Wait)?;
         let mut programs: Vec<Program> = Vec::new();
-        let mut boards = Vec::with_capacity(pages.len());
-        for (index, (kind, page)) in pages.iter().enumerate() {
+        let mut written = Vec::with_capacity(pages.len());
+        for (kind, page) in pages {
             let program = match programs.iter().position(|program| program.kind == *kind) {
                 Some(found) => found,
                 None => {
@@ -159,7 +189,21 @@ impl Boards {
                     programs.len() - 1
                 }
             };
-            let place = Place { index, program, folder: folder.path() };
+            written.push(Written { program, agent: page.agent.id, page: flash::page_bytes(page)? });
+        }
+        Self::launch(programs, &written, PATIENCE)
+    }
+
+    /// Starts a board for each page that was written, and begins round 0 on all of them.
+    fn launch(programs: Vec<Program>, pages: &[Written], patience: Duration) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("fabswarm-")
+            .tempdir()
+            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+        let poll = Poll::new().map_err(Error::Wait)?;
+        let mut boards = Vec::with_capacity(pages.len());
+        for (index, &Written { program, agent, ref page }) in pages.iter().enumerate() {
+            let place = Place { agent, index, program, folder: folder.path() };
             boards.push(Board::start(place, &programs[program], page, &poll)?);
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
@@ -168,8 +212,11 @@ impl Boards {
             programs,
             poll,
             events,
+            hands: Hands::default(),
             warnings: Vec::new(),
             digests: DigestCounts::default(),
+            dumps: Vec::new(),
+            patience,
             folder,
         };
         boards.begin_round()?;
@@ -202,13 +249,15 @@ impl Boards {
         }
     }
 
-    /// Ends the round on all boards and waits for their telemetry.
+    /// Ends the round on the boards of these agents and waits for their telemetry.
     ///
     /// # Errors
     /// Where a board ended, fell silent, or talks nonsense.
-    pub fn end_round(&mut self) -> Result<(), Error> {
-        for board in &mut self.boards {
-            board.end_round();
+    pub fn end_round(&mut self, agents: &[usize]) -> Result<(), Error> {
+        for &agent in agents {
+            if let Some(board) = self.find_mut(agent as u16) {
+                board.end_round();
+            }
         }
         self.wait("to end a round", Board::has_ended_round)
     }
@@ -219,12 +268,38 @@ impl Boards {
         self.find(agent).and_then(Board::heard)
     }
 
+    /// Asks the board of `agent` for its whole state, keeps it beside its shadow's for the run folder, and says where they
+    /// begin to differ.
+    fn compare(&mut self, agent: u16, round: u32, shadow: Vec<u32>) -> String {
+        let board = self.state_of(agent);
+        let dump = Dump { agent, round, board, shadow };
+        let difference = dump.to_string();
+        self.dumps.push(dump);
+        difference
+    }
+
+    /// What the board of `agent` says its state is.
+    fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
+        let mut state = Vec::new();
+        loop {
+            if let Some(board) = self.find_mut(agent) {
+                board.ask_for_state(state.len() as u32);
+            }
+            self.wait("to tell its state", Board::has_told)?;
+            match self.find_mut(agent).and_then(Board::take_told) {
+                Some(words) if !words.is_empty() => state.extend(words),
+                _ => return Ok(state),
+            }
+        }
+    }
+
     /// Starts a killed board again, to join in `air_round` with the state it had stored or without.
     ///
     /// # Errors
     /// Whatever keeps it from starting.
     pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
-        if let Some(board) = self.boards.iter_mut().find(|board| board.agent == agent) {
+        if let Some(place) = self.place(agent) {
+            let board = &mut self.boards[place];
             // The new process begins its log anew.
             board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
             board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
@@ -250,15 +325,20 @@ impl Boards {
             let name = board::log_name(agent);
             fs::copy(self.folder.path().join(&name), folder.join(&name))?;
         }
-        Ok(())
+        self.dumps.iter().try_for_each(|dump| dump.write(folder))
+    }
+
+    /// Boards stand in the order of their agents.
+    fn place(&self, agent: u16) -> Option<usize> {
+        self.boards.binary_search_by_key(&agent, |board| board.agent).ok()
     }
 
     fn find(&self, agent: u16) -> Option<&Board> {
-        self.boards.iter().find(|board| board.agent == agent)
+        self.place(agent).map(|place| &self.boards[place])
     }
 
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
-        self.boards.iter_mut().find(|board| board.agent == agent)
+        self.place(agent).map(|place| &mut self.boards[place])
     }
 
     /// Serves the sockets until `is_done` holds for every board that is up.
@@ -266,16 +346,16 @@ impl Boards {
         let begun = Instant::now();
         loop {
             for board in &mut self.boards {
-                board.flush();
+                board.flush(&self.poll);
             }
-            if self.boards.iter().all(|board| board.is_down() || is_done(board)) {
+            if self.boards.iter().all(|board| board.is_away() || is_done(board)) {
                 return Ok(());
             }
             self.poll.poll(&mut self.events, Some(CHECK_EVERY)).map_err(Error::Wait)?;
             for event in &self.events {
                 let index = event.token().0 / board::TOKENS_EACH;
                 if let Some(board) = self.boards.get_mut(index) {
-                    board.serve(event.token(), &self.poll)?;
+                    board.serve(event.token(), &self.poll, &mut self.hands)?;
                 }
             }
             if self.events.is_empty() {
@@ -291,17 +371,20 @@ impl Boards {
         what_for: &str,
         is_done: &impl Fn(&Board) -> bool,
     ) -> Result<(), Error> {
-        for board in self.boards.iter_mut().filter(|board| !board.is_down() && !is_done(board)) {
+        for board in self.boards.iter_mut().filter(|board| !board.is_away() && !is_done(board)) {
             if let Some(how) = board.ended() {
                 board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
                 return Err(Error::Ended { agent: board.agent, how, messages: board.last_words() });
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > self.patience {
                 let when = format!("when it was {what_for}");
-                return Err(Error::Silent { agent: board.agent, after: PATIENCE, when });
+                return Err(Error::Silent { agent: board.agent, after: self.patience, when });
             }
             board.ask_again();
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

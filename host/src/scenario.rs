@@ -189,6 +189,7 @@ pub struct Faults {
     pub replay: f64,
     pub wrong_key: f64,
     pub silent: Silences,
+    pub frozen: Silences,
     pub crashes: Crashes,
 }
 
@@ -202,6 +203,7 @@ impl Faults {
             && intruder == [0.0; 2]
             && self.delay_rounds == 0
             && self.silent.0.is_empty()
+            && self.frozen.0.is_empty()
             && self.crashes.0.is_empty()
     }
 }

@@ -43,6 +43,10 @@ pub trait Swarm {
     fn digests(&self) -> DigestCounts {
         DigestCounts::default()
     }
+    /// The most stack that a board used so far, in bytes, where boards can tell.
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        None
+    }
     /// What boards logged as warnings or errors since the last call.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()

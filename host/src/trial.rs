@@ -114,6 +114,7 @@ pub fn run(
         frames_refused: counts.refused,
         digest_checks: digests.checks,
         digest_mismatches: digests.mismatches,
+        deepest_stack_bytes: swarm.deepest_stack_bytes(),
         air: swarm.air().map(AirReport::on),
         task: swarm.scores().into_iter().collect(),
     };

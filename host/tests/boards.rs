@@ -60,6 +60,47 @@ fn narrow_frames_and_frames_in_the_clear_are_the_same_on_boards() {
     converges(&["--boards", "qemu:2,native:2,in-process", "--sealed", "false"], 4, 0);
 }
 
+/// Whatever happens to boards, the swarm goes on as the simulator's does.
+#[track_caller]
+fn goes_as_in_the_simulator(boards: &str, arguments: &[&str]) {
+    let (on_boards, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (place, folder) in [(boards, &on_boards), ("in-process", &inside)] {
+        let arguments = [&["--boards", place], arguments].concat();
+        let output = fabswarm(&arguments, folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let metrics = [&on_boards, &inside].map(|folder| fs::read(folder.path().join("metrics.csv")).unwrap());
+    assert!(metrics[0] == metrics[1], "the metrics differ");
+}
+
+#[test]
+fn free_running_boards_give_the_simulators_bits() {
+    let faults = ["--iid-loss", "0.2", "--frozen", "0@100+30", "--crashes", "2@137+40, 3@160+0 forgets"];
+    let arguments = [&["--mode", "free-running"], &faults[..]].concat();
+    goes_as_in_the_simulator("qemu:3,native:2,in-process", &arguments);
+}
+
+#[test]
+fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
+    let arguments = [
+        "--boards",
+        "qemu:3,native:3,in-process",
+        "--frozen",
+        "0@100+30, 4@150+7",
+        "--silent",
+        "1@200+20",
+        "--crashes",
+        "2@137+40 forgets, 3@160+0, 5@170+0 forgets",
+    ];
+    converges(&arguments, 6, 30 + 7 + 40);
+}
+
+#[test]
+fn a_serial_line_carries_the_same() {
+    let rounds = ["--rounds", "40", "--error-below", "0"];
+    goes_as_in_the_simulator("qemu-uart:2,in-process", &rounds);
+}
+
 /// Processes whose command line names `folder`.
 fn processes_of(folder: &str) -> usize {
     let commands = fs::read_dir("/proc")

@@ -24,6 +24,7 @@ mod receive;
 mod round;
 
 pub use members::MemberSet;
+pub use memory::read_from;
 pub use peers::{Peer, Peers};
 pub use receive::{Received, Refusal};
 pub use round::Report;
@@ -109,9 +110,6 @@ pub enum Error {
     /// The saved state is of another agent, another problem or another version, or is damaged.
     #[error("the saved state does not belong to this agent")]
     Memory,
-    /// The buffer is too small for the state.
-    #[error("the buffer is too small for the state")]
-    BufferTooSmall,
 }
 
 impl From<Mismatch> for Error {
@@ -186,23 +184,35 @@ where
     /// # Errors
     /// Where the problem does not fit together or not into this agent.
     pub fn new(config: Config, problem: P, start: &[f32], peers: L) -> Result<Self, Error> {
-        problem.check()?;
+        let members = check(&config, &problem, start, A::IS_MODULAR, WORDS)?;
+        let mut agent = Self::blank(config, problem, members, peers);
+        agent.begin(start)?;
+        Ok(agent)
+    }
+
+    /// The same, made in `place`: on a microcontroller's stack there is no room to move an agent.
+    ///
+    /// # Errors
+    /// As in [`Agent::new`]; the place is empty then.
+    pub fn new_in<'p>(
+        place: &'p mut Option<Self>,
+        config: Config,
+        problem: P,
+        start: &[f32],
+        peers: L,
+    ) -> Result<&'p mut Self, Error> {
+        *place = None;
+        let members = check(&config, &problem, start, A::IS_MODULAR, WORDS)?;
+        let agent = place.insert(Self::blank(config, problem, members, peers));
+        agent.begin(start)?;
+        Ok(agent)
+    }
+
+    /// An agent that has not taken its first gradient.
+    #[inline(always)]
+    fn blank(config: Config, problem: P, members: MemberSet, peers: L) -> Self {
         let shape = problem.shape();
-        let needed = shape.words().max(problem.scratch_words());
-        if needed > WORDS {
-            return Err(Error::TooLarge { needed, room: WORDS });
-        }
-        if start.len() != shape.words() {
-            return Err(Error::Start);
-        }
-        let members = MemberSet::first(config.founders).ok_or(Error::Identity)?;
-        if usize::from(config.id) >= MemberSet::CAPACITY {
-            return Err(Error::Identity);
-        }
-        if !A::IS_MODULAR && config.width != Width::Full {
-            return Err(Error::Width);
-        }
-        let mut agent = Self {
+        Self {
             config,
             problem,
             shape,
@@ -227,17 +237,21 @@ where
             next: [0.0; WORDS],
             scratch: [0.0; WORDS],
             wire: [0; WORDS],
-        };
-        agent.encoder.begin_epoch(0);
-        agent.v[..start.len()].copy_from_slice(start);
-        agent.take_gradient(0).map_err(|_| Error::Gradient)?;
-        if config.boot > 1 || !members.contains(config.id) {
-            agent.epoch = 0;
-            agent.members = MemberSet::default();
         }
-        agent.giving = agent.giving_now();
-        agent.begin_round();
-        Ok(agent)
+    }
+
+    /// Goes to `start` and begins the first round.
+    fn begin(&mut self, start: &[f32]) -> Result<(), Error> {
+        self.encoder.begin_epoch(0);
+        self.v[..start.len()].copy_from_slice(start);
+        self.take_gradient(0).map_err(|_| Error::Gradient)?;
+        if self.config.boot > 1 || !self.members.contains(self.config.id) {
+            self.epoch = 0;
+            self.members = MemberSet::default();
+        }
+        self.giving = self.giving_now();
+        self.begin_round();
+        Ok(())
     }
 
     /// Its number in the swarm.
@@ -401,6 +415,33 @@ where
         A::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
             .map_err(|out_of_range| Fault { word: start + out_of_range.word })
     }
+}
+
+/// Whether an agent can be made, and who founds its swarm.
+fn check<P: Problem<f32>>(
+    config: &Config,
+    problem: &P,
+    start: &[f32],
+    is_modular: bool,
+    room: usize,
+) -> Result<MemberSet, Error> {
+    problem.check()?;
+    let shape = problem.shape();
+    let needed = shape.words().max(problem.scratch_words());
+    if needed > room {
+        return Err(Error::TooLarge { needed, room });
+    }
+    if start.len() != shape.words() {
+        return Err(Error::Start);
+    }
+    let members = MemberSet::first(config.founders).ok_or(Error::Identity)?;
+    if usize::from(config.id) >= MemberSet::CAPACITY {
+        return Err(Error::Identity);
+    }
+    if !is_modular && config.width != Width::Full {
+        return Err(Error::Width);
+    }
+    Ok(members)
 }
 
 #[cfg(test)]

@@ -34,13 +34,14 @@ impl<S: Scalar> Steps<S> {
     }
 }
 
-/// Words that [`mix`] carries in one piece.
+/// Words that [`mix`] carries in one piece: those of a vector register.
 pub const PIECE: usize = 16;
 
 /// `next = w·own + Σ_j w_j·v_j` over what was heard, in the order given.
 ///
 /// The order decides the last bit, so callers name senders in ascending order. `PIECES` times [`PIECE`] sums stay in registers
-/// while all that was heard is added; what is left of a vector beyond whole blocks of them goes through memory.
+/// while all that was heard is added; what is left of a vector beyond whole blocks of them goes through memory. So does all of
+/// it on a microcontroller, which has neither the registers nor the flash.
 #[inline(always)]
 pub fn mix<'v, const PIECES: usize, S: Scalar>(
     own_weight: S,
@@ -52,7 +53,8 @@ pub fn mix<'v, const PIECES: usize, S: Scalar>(
     let own_blocks = own.as_chunks::<PIECE>().0.as_chunks::<PIECES>().0;
     let next_blocks = next.as_chunks_mut::<PIECE>().0.as_chunks_mut::<PIECES>().0;
     let mut start = 0;
-    for (next, own) in next_blocks.iter_mut().zip(own_blocks) {
+    let blocks = if cfg!(target_os = "none") { 0 } else { own_blocks.len() };
+    for (next, own) in next_blocks.iter_mut().zip(own_blocks).take(blocks) {
         let mut sums = *own;
         for piece in &mut sums {
             for sum in piece {

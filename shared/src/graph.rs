@@ -24,7 +24,7 @@ pub trait Schedule {
     fn heard_in_words(&self, agent: usize, round: u32, visit: impl FnMut(usize, u64));
 
     /// Calls `visit` for each sender that `agent` hears in `round`, ascending, without `agent` itself.
-    #[inline(always)]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
         self.heard_in_words(agent, round, |word, mut bits| {
             while bits != 0 {

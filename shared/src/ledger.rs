@@ -67,7 +67,7 @@ impl Giving {
 /// How a ledger counts.
 pub trait Arithmetic {
     /// A tracker's word.
-    type Word: Copy + Default + PartialEq + core::fmt::Debug + Send + Sync + 'static;
+    type Word: bytemuck::Pod + Default + PartialEq + core::fmt::Debug + Send + Sync;
     /// What a share leaves over.
     type Carry: Copy + Default + core::fmt::Debug + Send + Sync + 'static;
     /// Whether σ is modular, so that a few of its bits may be enough.
@@ -77,10 +77,10 @@ pub trait Arithmetic {
     fn to_wire(word: Self::Word) -> i32;
     /// A word that travelled.
     fn from_wire(wire: i32) -> Self::Word;
-    /// A remainder as it is saved.
-    fn carry_to_bits(carry: Self::Carry) -> i64;
-    /// A remainder that was saved.
-    fn carry_from_bits(bits: i64) -> Self::Carry;
+    /// Remainders as they are saved.
+    fn carry_words(carry: &[Self::Carry]) -> &[u32];
+    /// Where saved remainders go.
+    fn carry_words_mut(carry: &mut [Self::Carry]) -> &mut [u32];
     /// The value of a word.
     fn value(word: Self::Word) -> f32;
 
@@ -136,12 +136,12 @@ impl Arithmetic for Exact {
         wire
     }
 
-    fn carry_to_bits(carry: i64) -> i64 {
-        carry
+    fn carry_words(carry: &[i64]) -> &[u32] {
+        bytemuck::cast_slice(carry)
     }
 
-    fn carry_from_bits(bits: i64) -> i64 {
-        bits
+    fn carry_words_mut(carry: &mut [i64]) -> &mut [u32] {
+        bytemuck::cast_slice_mut(carry)
     }
 
     #[inline(always)]
@@ -221,11 +221,13 @@ impl Arithmetic for Float {
         f32::from_bits(wire as u32)
     }
 
-    fn carry_to_bits((): ()) -> i64 {
-        0
+    fn carry_words(_: &[()]) -> &[u32] {
+        &[]
     }
 
-    fn carry_from_bits(_: i64) {}
+    fn carry_words_mut(_: &mut [()]) -> &mut [u32] {
+        &mut []
+    }
 
     #[inline(always)]
     fn value(word: f32) -> f32 {

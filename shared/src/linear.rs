@@ -3,20 +3,27 @@
 //! Slices rather than static matrices, so that an agent with sizes in its type and a simulator with
 //! sizes from a file run the very same code. Matrices are column-major. Every kernel fixes the order
 //! in which it adds, never fuses a multiplication with an addition, and touches neighbouring elements
-//! together, so that a compiler may use vector registers without changing a bit. They are always inlined: a host compiles
-//! its loops for the vector registers it finds, and the kernels with them.
+//! together, so that a compiler may use vector registers without changing a bit. A host inlines them always: it compiles
+//! its loops for the vector registers it finds, and the kernels with them. A microcontroller has one of each, in 2 KiB less
+//! flash.
 
 use crate::scalar::Scalar;
 
 /// How many rows a kernel carries in registers at a time.
 const LANES: usize = 4;
 
+/// How many rows, and columns of a transposed matrix, a product carries at a time where there are as many: what fills vector
+/// registers, or what leaves a microcontroller's flash to others.
+const ROWS: usize = if cfg!(target_os = "none") { LANES } else { 16 };
+const COLUMNS: usize = if cfg!(target_os = "none") { 1 } else { LANES };
+
 /// How many elements a loop takes at a time where their order does not matter. Vectors here are short, and a loop that a
 /// compiler widens by itself would leave most of a short vector to its scalar end.
 const WIDE: usize = 8;
 
 /// `y += a·x`, over the shorter of both.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
     let length = x.len().min(y.len());
     let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
@@ -32,7 +39,8 @@ pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
 }
 
 /// `out = a·x`, over the shorter of both.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
     let length = x.len().min(out.len());
     let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
@@ -48,7 +56,8 @@ pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
 }
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
     let mut lanes = [S::ZERO; LANES];
@@ -69,12 +78,15 @@ pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
 }
 
 /// `out = M·x` for a column-major `M` with `out.len()` rows and `x.len()` columns.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let rows = out.len();
     let matrix = &matrix[..rows * x.len()];
-    let row = row_blocks::<16, S>(matrix, x, 0, out);
-    let row = row_blocks::<LANES, S>(matrix, x, row, out);
+    let mut row = row_blocks::<ROWS, S>(matrix, x, 0, out);
+    if ROWS > LANES {
+        row = row_blocks::<LANES, S>(matrix, x, row, out);
+    }
     row_blocks::<1, S>(matrix, x, row, out);
 }
 
@@ -107,13 +119,14 @@ pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 
 /// `out = Σ Mᵀ·x` over pairs of a column-major `M` and an `x`, all `M` of `x.len()` rows and `out.len()` columns. Each sum is
 /// the [`dot`] of all columns one after the other with all `x`.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
     let mut column = 0;
-    let (blocks, rest) = out.as_chunks_mut::<LANES>();
+    let (blocks, rest) = out.as_chunks_mut::<COLUMNS>();
     for out in blocks {
         *out = dots(pairs, column);
-        column += LANES;
+        column += COLUMNS;
     }
     for out in rest {
         [*out] = dots(pairs, column);
@@ -123,19 +136,18 @@ pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]);
 
 /// The sums of neighbouring columns, from number `first` on, with every part of an `x` fetched once for all of them.
 #[inline(always)]
-fn dots<const PAIRS: usize, const COLUMNS: usize, S: Scalar>(
+fn dots<const PAIRS: usize, const COUNT: usize, S: Scalar>(
     pairs: [(&[S], &[S]); PAIRS],
     first: usize,
-) -> [S; COLUMNS] {
-    let mut lanes = [[S::ZERO; LANES]; COLUMNS];
+) -> [S; COUNT] {
+    let mut lanes = [[S::ZERO; LANES]; COUNT];
     for (matrix, x) in pairs {
         let rows = x.len();
-        let matrix: [&[S]; COLUMNS] =
-            core::array::from_fn(|column| &matrix[(first + column) * rows..][..rows]);
+        let matrix: [&[S]; COUNT] = core::array::from_fn(|column| &matrix[(first + column) * rows..][..rows]);
         let (x, _) = x.as_chunks::<LANES>();
         let matrix = matrix.map(|column| &column.as_chunks::<LANES>().0[..x.len()]);
         for (block, x) in x.iter().enumerate() {
-            for column in 0..COLUMNS {
+            for column in 0..COUNT {
                 for lane in 0..LANES {
                     lanes[column][lane] += matrix[column][block][lane] * x[lane];
                 }
@@ -157,14 +169,16 @@ fn dots<const PAIRS: usize, const COLUMNS: usize, S: Scalar>(
 }
 
 /// `‖x‖²`.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)
 }
 
 /// Where the first word is that is not as it should be. Looks at all of them at once, as they almost always are.
-#[inline(always)]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(target_os = "none", inline(never))]
 #[must_use]
 pub fn first_exception<S: Copy>(words: &[S], is_as_it_should_be: impl Fn(S) -> bool) -> Option<usize> {
     let mut are_all = true;

@@ -12,6 +12,8 @@
 //! | ready | to the host | `3`, round of the air: behind all frames of that round |
 //! | start | to the board | `4`, round of the air |
 //! | round over | to the board | `5`, round of the air |
+//! | tell | to the board | `6`, number of a word: what is the agent's state from there on? |
+//! | state | to the host | `7`, number of the first word, then words of the state, as many as fit; none behind the last |
 
 use crate::provisioning;
 use serde::{Deserialize, Serialize};
@@ -93,6 +95,18 @@ pub enum Packet<'a> {
         /// The air's count of rounds.
         air_round: u32,
     },
+    /// The host wants to know the agent's state.
+    Tell {
+        /// The first word it wants.
+        from: u32,
+    },
+    /// Words of the agent's state as it saves it, as many as fit; none behind the last.
+    State {
+        /// The number of the first word.
+        from: u32,
+        /// The words.
+        words: Words<'a>,
+    },
 }
 
 /// The bytes are no packet, or do not fit the buffer.
@@ -107,7 +121,12 @@ pub struct Words<'a>(&'a [u8]);
 impl Words<'_> {
     /// The numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
-        self.0.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        self.bits().map(f32::from_bits)
+    }
+
+    /// Their bits.
+    pub fn bits(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.0.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
     }
 }
 
@@ -121,6 +140,8 @@ enum Header<'a> {
     Ready(u32),
     Start(u32),
     RoundOver(u32),
+    Tell(u32),
+    State(u32),
 }
 
 impl<'a> Packet<'a> {
@@ -139,6 +160,10 @@ impl<'a> Packet<'a> {
             Header::Ready(air_round) if rest.is_empty() => Ok(Self::Ready { air_round }),
             Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
             Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
+            Header::Tell(from) if rest.is_empty() => Ok(Self::Tell { from }),
+            Header::State(from) if rest.len().is_multiple_of(4) => {
+                Ok(Self::State { from, words: Words(rest) })
+            }
             _ => Err(Malformed),
         }
     }
@@ -160,6 +185,13 @@ impl<'a> Packet<'a> {
             Self::Ready { air_round } => write(&Header::Ready(air_round), out),
             Self::Start { air_round } => write(&Header::Start(air_round), out),
             Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
+            Self::Tell { from } => write(&Header::Tell(from), out),
+            Self::State { from, words } => {
+                let start = write_state_header(from, out)?;
+                let end = start + words.0.len();
+                out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(words.0);
+                Ok(end)
+            }
         }
     }
 }
@@ -170,6 +202,14 @@ impl<'a> Packet<'a> {
 /// [`Malformed`] when `out` is empty.
 pub fn write_frame_header(out: &mut [u8]) -> Result<(), Malformed> {
     write(&Header::Frame, out).map(|_| ())
+}
+
+/// Begins a packet with words of a state from number `from` on, which follow in little-endian bytes, and returns where.
+///
+/// # Errors
+/// [`Malformed`] when it does not fit.
+pub fn write_state_header(from: u32, out: &mut [u8]) -> Result<usize, Malformed> {
+    write(&Header::State(from), out)
 }
 
 /// Whether a packet carries an agent's frame.
@@ -235,6 +275,8 @@ mod tests {
             Packet::Ready { air_round: 7 },
             Packet::Start { air_round: u32::MAX },
             Packet::RoundOver { air_round: 0 },
+            Packet::Tell { from: 300 },
+            Packet::State { from: 300, words: Words(&words) },
         ] {
             let mut out = [0; 64];
             let length = packet.encode(&mut out).unwrap();

@@ -40,11 +40,15 @@ impl health::Health for Health {
 
     fn deepest_stack_bytes(&mut self) -> Option<u32> {
         let top = &raw const _stack_start;
-        let mut word = &raw const _stack_end;
+        let bottom = &raw const _stack_end;
+        let mut word = bottom;
         // SAFETY: between both ends lies the stack, which cortex-m-rt painted before `main`; reading it is harmless
         // whatever it holds now.
         while word < top && unsafe { ptr::read_volatile(word) } == cortex_m_rt::STACK_PAINT_VALUE {
             word = word.wrapping_add(1);
+        }
+        if word == bottom {
+            defmt::error!("the stack is full, and what lies below it may be spoiled");
         }
         Some(top as u32 - word as u32)
     }

@@ -6,7 +6,10 @@ use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
 #[derive(Clone, Copy)]
 #[repr(u16)]
 pub enum Interrupt {
+    #[cfg(feature = "uart")]
+    Uart0Receive = 0,
     Timer0 = 8,
+    #[cfg(not(feature = "uart"))]
     Ethernet = 13,
 }
 
@@ -34,6 +37,13 @@ const LINES: usize = 32;
 static __INTERRUPTS: [unsafe extern "C" fn(); LINES] = {
     let mut vectors: [unsafe extern "C" fn(); LINES] = [DefaultHandler; LINES];
     vectors[Interrupt::Timer0 as usize] = crate::clock::on_alarm;
-    vectors[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
+    #[cfg(not(feature = "uart"))]
+    {
+        vectors[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
+    }
+    #[cfg(feature = "uart")]
+    {
+        vectors[Interrupt::Uart0Receive as usize] = crate::uart::on_receive;
+    }
     vectors
 };

@@ -83,12 +83,41 @@ unsafe impl defmt::Logger for Logger {
     }
 }
 
-#[panic_handler]
-fn panic(info: &PanicInfo) -> ! {
-    match info.location() {
-        Some(place) => defmt::error!("panic at {=str}:{=u32}", place.file(), place.line()),
-        None => defmt::error!("panic"),
+unsafe extern "C" {
+    static mut _stack_start: u32;
+    static __etext: u32;
+}
+
+/// The innermost return addresses on the stack. The names of files and lines would take 4 KiB of flash, and whoever has the
+/// image finds them by address.
+fn calls() -> [u32; 4] {
+    let mut calls = [0; 4];
+    let mut place = cortex_m::register::msp::read() as *const u32;
+    let top = &raw const _stack_start;
+    for call in &mut calls {
+        while place < top && *call == 0 {
+            // SAFETY: between the stack pointer and the stack's start.
+            let word = unsafe { place.read_volatile() };
+            place = place.wrapping_add(1);
+            // Thumb code has odd addresses.
+            if word & 1 == 1 && (64..&raw const __etext as u32).contains(&word) {
+                *call = word - 1;
+            }
+        }
     }
+    calls
+}
+
+#[panic_handler]
+fn panic(_: &PanicInfo) -> ! {
+    let [first, second, third, fourth] = calls();
+    defmt::error!(
+        "panic, called from {=u32:#x}, {=u32:#x}, {=u32:#x}, {=u32:#x}: ask addr2line",
+        first,
+        second,
+        third,
+        fourth
+    );
     stop()
 }
 

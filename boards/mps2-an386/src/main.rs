@@ -3,6 +3,7 @@
 #![no_main]
 
 mod clock;
+#[cfg(not(feature = "uart"))]
 mod ethernet;
 mod executor;
 mod flash;
@@ -10,6 +11,8 @@ mod health;
 mod interrupts;
 mod log;
 mod registers;
+#[cfg(feature = "uart")]
+mod uart;
 
 use embassy_executor::Spawner;
 use fabswarm_firmware::{Memory, Parts, run, storage::Storage};
@@ -25,7 +28,10 @@ async fn main(_spawner: Spawner) {
         board: "mps2-an386",
         page: flash::page(),
         memory: MEMORY.take(),
+        #[cfg(not(feature = "uart"))]
         link: ethernet::Ethernet::start(),
+        #[cfg(feature = "uart")]
+        link: fabswarm_firmware::link::Stream::<_, { fabswarm_firmware::LINE }>::new(uart::Uart::start()),
         storage: Storage::new(flash::Storage::new()),
         health: health::Health::start(),
     };

@@ -17,7 +17,7 @@ use embassy_nrf::{
     radio::{self as nrf_radio, ieee802154::Radio},
 };
 use fabswarm_firmware::{
-    Memory, PACKET, Parts,
+    LINE, Memory, PACKET, Parts,
     link::{Fragmented, Pair, Stream},
     provisioning::Page,
     run,
@@ -67,7 +67,7 @@ async fn main(_spawner: Spawner) {
         memory: MEMORY.take(),
         link: Pair::new(
             Fragmented::<_, { radio::MTU }, PACKET, SLOTS>::new(air, sender),
-            Stream::<_, PACKET>::new(port),
+            Stream::<_, LINE>::new(port),
         ),
         storage: Storage::new(flash::Storage(Nvmc::new(chip.NVMC))),
         health: health::Health::start(chip.WDT),

@@ -63,10 +63,19 @@ fn storage(bytes: &mut Vec<u8>, power: usize) -> Storage<Memory<'_>> {
     Storage::new(Memory { bytes, power })
 }
 
-fn loaded(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let mut out = vec![0; 256];
-    let length = Storage::load(&mut storage(bytes, 0), &mut out)?;
-    out.truncate(length);
+fn save(storage: &mut Storage<Memory<'_>>, state: &[u32]) -> Result<(), StorageFault> {
+    let mut draft = storage.draft();
+    state.chunks(7).try_for_each(|words| draft.write(words))?;
+    draft.commit()
+}
+
+fn loaded(bytes: &mut Vec<u8>) -> Option<Vec<u32>> {
+    let mut storage = storage(bytes, 0);
+    let mut saved = storage.saved()?;
+    let (mut out, mut word) = (Vec::new(), [0]);
+    while saved.read(&mut word) {
+        out.extend(word);
+    }
     Some(out)
 }
 
@@ -75,8 +84,8 @@ fn the_last_saved_state_is_loaded() {
     let mut bytes = vec![0xFF; 10 * SECTOR];
     assert_eq!(loaded(&mut bytes), None);
     for round in 0..20u8 {
-        let state = vec![round; 40 + 4 * usize::from(round)];
-        storage(&mut bytes, usize::MAX).save(&state).unwrap();
+        let state = vec![u32::from(round); 10 + usize::from(round)];
+        save(&mut storage(&mut bytes, usize::MAX), &state).unwrap();
         assert_eq!(loaded(&mut bytes), Some(state));
     }
 }
@@ -85,11 +94,11 @@ fn the_last_saved_state_is_loaded() {
 fn a_power_cut_leaves_the_state_before_or_the_new_one() {
     for power in 0..=HEADER_BYTES + 100 {
         let mut bytes = vec![0xFF; 10 * SECTOR];
-        storage(&mut bytes, usize::MAX).save(&[1; 100]).unwrap();
-        storage(&mut bytes, usize::MAX).save(&[2; 100]).unwrap();
-        storage(&mut bytes, power).save(&[3; 100]).unwrap();
+        save(&mut storage(&mut bytes, usize::MAX), &[1; 25]).unwrap();
+        save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
+        save(&mut storage(&mut bytes, power), &[3; 25]).unwrap();
         let expected = if power == HEADER_BYTES + 100 { 3 } else { 2 };
-        assert_eq!(loaded(&mut bytes), Some(vec![expected; 100]), "power for {power} bytes");
+        assert_eq!(loaded(&mut bytes), Some(vec![expected; 25]), "power for {power} bytes");
     }
 }
 
@@ -97,9 +106,10 @@ fn a_power_cut_leaves_the_state_before_or_the_new_one() {
 fn a_state_that_does_not_fit_is_refused_and_the_one_before_it_stays() {
     let mut bytes = vec![0xFF; 4 * SECTOR];
     let mut storage = storage(&mut bytes, usize::MAX);
-    storage.save(&[1; SECTOR - HEADER_BYTES]).unwrap();
-    assert_eq!(storage.save(&[2; SECTOR]), Err(StorageFault));
-    assert_eq!(loaded(&mut bytes), Some(vec![1; SECTOR - HEADER_BYTES]));
+    const WORDS: usize = (SECTOR - HEADER_BYTES) / WORD_BYTES;
+    save(&mut storage, &[1; WORDS]).unwrap();
+    assert_eq!(save(&mut storage, &[2; WORDS + 1]), Err(StorageFault));
+    assert_eq!(loaded(&mut bytes), Some(vec![1; WORDS]));
 }
 
 #[test]

@@ -217,6 +217,7 @@ proptest! {
             iid_loss, burst_loss, burst_rounds: 10.0, delay_rounds, duplication, reordering, bit_corruption,
             replay: intrusion, wrong_key: intrusion,
             silent: Silences(vec![scenario::Silence { agent: silent.0 % agents, from: silent.1, rounds: silent.2 }]),
+            frozen: Silences::default(),
             crashes: scenario::Crashes(vec![scenario::Crash {
                 agent: crash.0 % agents, round: crash.1, down_rounds: crash.2, keeps_memory: true,
             }]),

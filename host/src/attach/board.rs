@@ -5,7 +5,6 @@ use super::{
 };
 use fabswarm_shared::{
     packet::{Boot, Packet, Telemetry},
-    provisioning::Page,
     wire,
 };
 use mio::{Interest, Poll, Token, net::UnixListener};
@@ -17,8 +16,11 @@ use std::{
 /// Each board has a token for its listener and one for its cable.
 pub(super) const TOKENS_EACH: usize = 2;
 
-/// Longer than any packet the host writes: a frame with its kind.
-const LONGEST_PACKET: usize = 16 * 1024;
+/// Room for any packet of the host but a frame, and for what a frame's packet has in front of the frame.
+const PACKET_ROOM: usize = 16;
+
+/// Bytes read from a socket at once: more than a board says in a round.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Telemetry of one round.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,9 +31,23 @@ pub struct Heard {
     pub x: Vec<f32>,
 }
 
+/// What packets pass through on their way in, one for all boards.
+#[derive(Debug)]
+pub(super) struct Hands {
+    chunk: Vec<u8>,
+    packet: Vec<u8>,
+}
+
+impl Default for Hands {
+    fn default() -> Self {
+        Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
+    }
+}
+
 /// Which of the boards it is, and where its files are.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
+    pub(super) agent: u16,
     pub(super) index: usize,
     pub(super) program: usize,
     pub(super) folder: &'a Path,
@@ -56,6 +72,7 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) agent: u16,
+    kind: Kind,
     index: usize,
     program: usize,
     flash: Flash,
@@ -67,12 +84,16 @@ pub(super) struct Board {
     phase: Phase,
     frames: Vec<Vec<u8>>,
     heard: Option<Heard>,
+    is_frozen: bool,
+    /// The first word of its state that it was asked for, and what it told.
+    asked: Option<u32>,
+    told: Option<Vec<u32>>,
 }
 
 impl Board {
-    /// Writes the board's flash and starts its process.
-    pub(super) fn start(place: Place, program: &Program, page: &Page, poll: &Poll) -> Result<Self, Error> {
-        let agent = page.agent.id;
+    /// Writes the board's flash, with these bytes as its page, and starts its process.
+    pub(super) fn start(place: Place, program: &Program, page: &[u8], poll: &Poll) -> Result<Self, Error> {
+        let agent = place.agent;
         let file = |ending: &str| place.folder.join(format!("{agent}.{ending}"));
         let flash = Flash::create(file("flash"), page)?;
         let socket = file("sock");
@@ -82,16 +103,20 @@ impl Board {
             poll.registry().register(&mut listener, token, Interest::READABLE)?;
             Ok(listener)
         };
-        let listener = listen().map_err(|source| Error::File { path: socket.clone(), source })?;
+        let listener = listen().map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => Error::SocketTaken { path: socket.clone() },
+            _ => Error::File { path: socket.clone(), source },
+        })?;
         let decoded = place.folder.join(log_name(agent));
         let log = match program.kind {
-            Kind::Qemu => Some(Log::new(file("defmt"), &decoded)?),
+            Kind::Qemu | Kind::QemuUart => Some(Log::new(file("defmt"), &decoded)?),
             Kind::Native => None,
         };
         let messages = if log.is_some() { file("messages") } else { decoded };
         let process = launch(program, &socket, &flash, &file("defmt"), &messages)?;
         Ok(Self {
             agent,
+            kind: program.kind,
             index: place.index,
             program: place.program,
             flash,
@@ -103,6 +128,9 @@ impl Board {
             phase: Phase::Booting { air_round: 0 },
             frames: Vec::new(),
             heard: None,
+            is_frozen: false,
+            asked: None,
+            told: None,
         })
     }
 
@@ -133,7 +161,23 @@ impl Board {
         self.go_down();
     }
 
+    /// Stops its process where it is.
+    pub(super) fn freeze(&mut self) {
+        if !self.is_frozen && !self.is_down() {
+            self.process.pause();
+            self.is_frozen = true;
+        }
+    }
+
+    /// Lets its process go on.
+    pub(super) fn thaw(&mut self) {
+        if std::mem::take(&mut self.is_frozen) {
+            self.process.go_on();
+        }
+    }
+
     fn go_down(&mut self) {
+        self.is_frozen = false;
         self.phase = Phase::Down;
         self.frames.clear();
         self.heard = None;
@@ -145,6 +189,26 @@ impl Board {
 
     pub(super) fn is_down(&self) -> bool {
         self.phase == Phase::Down
+    }
+
+    /// Whether nothing is to be expected of it.
+    pub(super) fn is_away(&self) -> bool {
+        self.is_down() || self.is_frozen
+    }
+
+    /// Asks for its agent's state from a word on.
+    pub(super) fn ask_for_state(&mut self, from: u32) {
+        (self.asked, self.told) = (Some(from), None);
+        self.push(&Packet::Tell { from });
+    }
+
+    pub(super) fn has_told(&self) -> bool {
+        self.asked.is_none() || self.told.is_some()
+    }
+
+    pub(super) fn take_told(&mut self) -> Option<Vec<u32>> {
+        self.asked = None;
+        self.told.take()
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -183,31 +247,39 @@ impl Board {
     }
 
     pub(super) fn push(&mut self, packet: &Packet) {
-        let mut bytes = [0; LONGEST_PACKET];
-        if let (Some(cable), Ok(length)) = (&mut self.cable, packet.encode(&mut bytes)) {
-            cable.push(&bytes[..length]);
+        let room = match packet {
+            Packet::Frame(frame) => PACKET_ROOM + frame.len(),
+            _ => PACKET_ROOM,
+        };
+        if let Some(cable) = &mut self.cable {
+            cable.push(room, |out| packet.encode(out).ok());
         }
     }
 
     /// Sends what waits. A cable that broke shows when the host waits for the board.
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, poll: &Poll) {
+        let token = self.cable_token();
         if let Some(cable) = &mut self.cable {
             let _ = cable.flush();
+            let _ = cable.watch_room(poll.registry(), token);
         }
     }
 
+    fn cable_token(&self) -> Token {
+        Token(self.index * TOKENS_EACH + 1)
+    }
+
     /// Takes what came to one of the board's sockets.
-    pub(super) fn serve(&mut self, token: Token, poll: &Poll) -> Result<(), Error> {
+    pub(super) fn serve(&mut self, token: Token, poll: &Poll, hands: &mut Hands) -> Result<(), Error> {
         if token.0.is_multiple_of(TOKENS_EACH) {
             return self.accept(poll);
         }
         let Some(cable) = &mut self.cable else { return Ok(()) };
         // An end of the stream shows as the end of the process; what came before it still counts.
-        let _ = cable.fill();
-        let mut packet = Vec::new();
+        let _ = cable.fill(&mut hands.chunk);
         while let Some(cable) = &mut self.cable {
-            match cable.pop(&mut packet) {
-                Ok(true) => self.take(&packet)?,
+            match cable.pop(&mut hands.packet) {
+                Ok(true) => self.take(&hands.packet)?,
                 Ok(false) => break,
                 Err(_) => return Err(Error::Nonsense { agent: self.agent }),
             }
@@ -218,11 +290,10 @@ impl Board {
     fn accept(&mut self, poll: &Poll) -> Result<(), Error> {
         match self.listener.accept() {
             Ok((mut socket, _)) => {
-                let token = Token(self.index * TOKENS_EACH + 1);
                 poll.registry()
-                    .register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)
+                    .register(&mut socket, self.cable_token(), Interest::READABLE)
                     .map_err(Error::Wait)?;
-                self.cable = Some(Cable::new(socket));
+                self.cable = Some(Cable::new(socket, self.kind.framing()));
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -252,6 +323,9 @@ impl Board {
                 self.frames.clear();
                 self.phase = Phase::Starting { air_round: air_round + 1 };
             }
+            (Ok(Packet::State { from, words }), _) if Some(from) == self.asked => {
+                self.told = Some(words.bits().collect());
+            }
             (Err(_), _) => return Err(Error::Nonsense { agent: self.agent }),
             // A repetition, because the host asked again for what was already under way.
             (Ok(_), _) => {}
@@ -264,6 +338,10 @@ impl Board {
         let agent = self.agent;
         if boot.schema != wire::SCHEMA {
             return Err(Error::Schema { agent, board: boot.schema, host: wire::SCHEMA });
+        }
+        if boot.board != self.kind.board() {
+            let (found, expected) = (boot.board.to_owned(), self.kind.board());
+            return Err(Error::OtherFirmware { agent, found, expected });
         }
         let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
         if identity.page_crc != self.flash.page_crc() {
@@ -307,7 +385,8 @@ fn launch(
 ) -> Result<Process, Error> {
     match &program.emulator {
         Some(emulator) => {
-            Process::start(emulator, &qemu::arguments(&program.image, socket, flash.path(), log), messages)
+            let link = (program.kind.framing(), socket);
+            Process::start(emulator, &qemu::arguments(&program.image, link, flash.path(), log), messages)
         }
         None => Process::start(&program.image, &native::arguments(socket, flash.path()), messages),
     }

@@ -97,6 +97,24 @@ pub enum Error {
         /// The host's schema.
         host: u32,
     },
+    /// The firmware is that of another board.
+    #[error(
+        "the board of agent {agent} runs firmware of `{found}` instead of `{expected}`: build the right one"
+    )]
+    OtherFirmware {
+        /// The agent.
+        agent: u16,
+        /// The board that the firmware says it is for.
+        found: String,
+        /// The board that was started.
+        expected: &'static str,
+    },
+    /// Something else listens where a board should find its host.
+    #[error("the socket {} is taken: end the program that has it, or remove the file", path.display())]
+    SocketTaken {
+        /// The socket.
+        path: PathBuf,
+    },
     /// A board holds another page than the host wrote.
     #[error("the board of agent {agent} has another provisioning page than this run wrote: write it anew")]
     OtherPage {
@@ -133,7 +151,7 @@ pub enum Error {
     /// A board's state is not its shadow's.
     #[error(
         "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of \
-         {shadow:#010x}\n  x of the board:  {board_x:?}\n  x of the shadow: {shadow_x:?}\n\
+         {shadow:#010x}; {difference}\n\
          help: the same frames gave other bits; suspect the board's memory, its arithmetic, or other firmware"
     )]
     Mismatch {
@@ -145,10 +163,8 @@ pub enum Error {
         board: u32,
         /// The shadow's digest.
         shadow: u32,
-        /// The board's upper variable.
-        board_x: Vec<f32>,
-        /// The shadow's upper variable.
-        shadow_x: Vec<f32>,
+        /// Where their states begin to differ, and where they are to be found.
+        difference: String,
     },
     /// The page of an agent is larger than the board's page region.
     #[error(

@@ -14,6 +14,16 @@ const FLASH_BYTES: u64 = 16 << 20;
 /// The two sectors in which firmware counts its boots, in front of everything else it stores.
 const BOOTS_BYTES: u64 = 2 * 4096;
 
+/// The bytes of a page.
+pub(super) fn page_bytes(page: &Page<'_>) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; PAGE_ROOM];
+    let length = page
+        .write(&mut bytes)
+        .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// One board's flash.
 #[derive(Debug)]
 pub(super) struct Flash {
@@ -22,18 +32,8 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// Writes `page` into a new flash file.
-    pub(super) fn create(path: PathBuf, page: &Page<'_>) -> Result<Self, Error> {
-        let mut bytes = vec![0; PAGE_ROOM];
-        let length = page
-            .write(&mut bytes)
-            .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;
-        bytes.truncate(length);
-        Self::holding(path, &bytes)
-    }
-
     /// Makes a new flash file with these bytes where the page should be.
-    pub(super) fn holding(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
+    pub(super) fn create(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
         let write = || {
             let file = File::create(&path)?;
             file.set_len(FLASH_BYTES)?;

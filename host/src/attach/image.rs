@@ -14,6 +14,8 @@ pub(super) struct Image {
     pub(super) board: &'static str,
     /// The compiler's target; the host's own where there is none.
     pub(super) target: Option<&'static str>,
+    /// What its firmware is built with, other than the size of the swarm.
+    pub(super) feature: Option<&'static str>,
 }
 
 impl Image {
@@ -22,11 +24,12 @@ impl Image {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../boards").join(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
         let is_large = members > BOARD_MEMBERS;
-        // Firmware of both sizes stays fresh side by side.
-        let target_folder = if is_large { "target/large-swarm" } else { "target" };
+        let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
+        // Firmware of every kind stays fresh side by side.
+        let target_folder = Path::new("target").join(features.join("-"));
         let output = Command::new("cargo")
-            .args(["build", "--release", "--quiet", "--target-dir", target_folder])
-            .args(is_large.then_some("--features=large-swarm"))
+            .args(["build", "--release", "--quiet", "--features", &features.join(","), "--target-dir"])
+            .arg(&target_folder)
             .current_dir(&folder)
             // The board's own flags and target folder, whatever the host's build was told.
             .env_remove("CARGO_TARGET_DIR")

@@ -3,7 +3,7 @@
 use super::image::Image;
 use std::path::Path;
 
-pub(super) const IMAGE: Image = Image { board: "native", target: None };
+pub(super) const IMAGE: Image = Image { board: "native", target: None, feature: None };
 
 /// What the firmware must be told.
 pub(super) fn arguments(socket: &Path, flash: &Path) -> Vec<String> {

@@ -23,7 +23,9 @@ pub struct Placement {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// A word that names no place.
-    #[error("`{0}` is no place for agents: use in-process, native or qemu, each with an optional `:COUNT`")]
+    #[error(
+        "`{0}` is no place for agents: use in-process, native, qemu or qemu-uart, each with an optional `:COUNT`"
+    )]
     Unknown(String),
     /// Counts that do not add up.
     #[error(
@@ -51,9 +53,12 @@ impl FromStr for Placement {
             };
             let seat = match place.trim() {
                 "in-process" => Seat::InProcess,
-                "native" => Seat::Board(Kind::Native),
-                "qemu" => Seat::Board(Kind::Qemu),
-                _ => return Err(unknown()),
+                word => {
+                    match [Kind::Qemu, Kind::QemuUart, Kind::Native].iter().find(|kind| kind.word() == word) {
+                        Some(&kind) => Seat::Board(kind),
+                        None => return Err(unknown()),
+                    }
+                }
             };
             Ok((seat, count))
         };
@@ -91,8 +96,7 @@ impl std::fmt::Display for Placement {
         for (index, (seat, count)) in self.groups.iter().enumerate() {
             let place = match seat {
                 Seat::InProcess => "in-process",
-                Seat::Board(Kind::Native) => "native",
-                Seat::Board(Kind::Qemu) => "qemu",
+                Seat::Board(kind) => kind.word(),
             };
             write!(out, "{}{place}", if index > 0 { "," } else { "" })?;
             if let Some(count) = count {

@@ -4,6 +4,7 @@
 //! host itself is killed, the kernel kills the board: `setpriv` asks it to, and then becomes the program.
 
 use super::Error;
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::File,
     io,
@@ -57,6 +58,23 @@ impl Process {
     /// What it printed, for an error that must tell why it ended.
     pub(super) fn messages(&self) -> String {
         std::fs::read_to_string(&self.messages).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Stops it where it is.
+    pub(super) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(super) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            // A process that has ended is found out when the host waits for its board.
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// Kills it, as a flat battery would.

@@ -1,12 +1,16 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::{Error, image::Image};
+use super::{Error, cable::Framing, image::Image};
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-pub(super) const IMAGE: Image = Image { board: "mps2-an386", target: Some("thumbv7em-none-eabihf") };
+pub(super) const IMAGE: Image =
+    Image { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
+
+/// The same board, its packets on a serial line.
+pub(super) const UART_IMAGE: Image = Image { feature: Some("uart"), ..IMAGE };
 
 const PROGRAM: &str = "qemu-system-arm";
 
@@ -19,24 +23,42 @@ pub(super) fn program() -> Result<PathBuf, Error> {
         .ok_or(Error::NoQemu)
 }
 
-/// What QEMU must be told to run `image` with this socket as its Ethernet, this flash, and its log in this file.
-pub(super) fn arguments(image: &Path, socket: &Path, flash: &Path, log: &Path) -> Vec<String> {
-    [
+/// What QEMU must be told to run `image` with this socket at its Ethernet or its serial port, this flash, and its log in
+/// this file.
+pub(super) fn arguments(
+    image: &Path,
+    (framing, socket): (Framing, &Path),
+    flash: &Path,
+    log: &Path,
+) -> Vec<String> {
+    let socket = socket.display();
+    let link = match framing {
+        Framing::Ethernet => [
+            ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={socket}")],
+            ["-net", "nic,netdev=air,model=lan9118"].map(str::to_owned),
+            ["-serial", "null"].map(str::to_owned),
+        ],
+        Framing::Serial => [
+            ["-chardev".into(), format!("socket,id=air,path={socket}")],
+            ["-net", "none"].map(str::to_owned),
+            ["-serial", "chardev:air"].map(str::to_owned),
+        ],
+    };
+    let machine = [
         // The machine's PSRAM is a file, so that what the board stores outlives it.
         ["-M", "mps2-an386,memory-backend=flash"].map(str::to_owned),
         [
             "-object".into(),
             format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", flash.display()),
         ],
-        ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={}", socket.display())],
-        ["-net", "nic,netdev=air,model=lan9118"].map(str::to_owned),
-        ["-serial", "null"].map(str::to_owned),
+    ];
+    let rest = [
         ["-serial".into(), format!("file:{}", log.display())],
         // Only so that firmware that cannot go on ends its machine.
         ["-semihosting-config", "enable=on,target=native"].map(str::to_owned),
         ["-display", "none"].map(str::to_owned),
         ["-monitor", "none"].map(str::to_owned),
         ["-kernel".into(), image.display().to_string()],
-    ]
-    .concat()
+    ];
+    [&machine[..], &link, &rest].concat().concat()
 }

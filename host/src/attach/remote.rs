@@ -20,6 +20,18 @@ impl Remote for Boards {
         Boards::restart(self, agent as u16, round, keeps_memory).map_err(Error::into_halt)
     }
 
+    fn freeze(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.freeze();
+        }
+    }
+
+    fn thaw(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.thaw();
+        }
+    }
+
     fn begin_round(&mut self) -> Result<(), Halt> {
         Boards::begin_round(self).map_err(Error::into_halt)
     }
@@ -32,25 +44,25 @@ impl Remote for Boards {
         Boards::deliver(self, agent as u16, frame);
     }
 
-    fn end_round(&mut self) -> Result<(), Halt> {
-        Boards::end_round(self).map_err(Error::into_halt)
+    fn end_round(&mut self, agents: &[usize]) -> Result<(), Halt> {
+        Boards::end_round(self, agents).map_err(Error::into_halt)
     }
 
-    fn check(&mut self, agent: usize, digest: u32, x: &[f32]) -> Result<(), Halt> {
+    fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt> {
         let agent = agent as u16;
-        let Some(heard) = self.heard(agent) else { return Ok(()) };
-        let telemetry = heard.telemetry;
-        let mismatch = (telemetry.digest != digest).then(|| Error::Mismatch {
-            agent,
-            round: telemetry.round,
-            board: telemetry.digest,
-            shadow: digest,
-            board_x: heard.x.clone(),
-            shadow_x: x.to_vec(),
-        });
+        let Some(telemetry) = self.heard(agent).map(|heard| heard.telemetry) else { return Ok(()) };
         self.digests.checks += 1;
-        self.digests.mismatches += u64::from(mismatch.is_some());
-        mismatch.map_or(Ok(()), |error| Err(error.into_halt()))
+        if telemetry.digest == digest {
+            return Ok(());
+        }
+        self.digests.mismatches += 1;
+        let difference = self.compare(agent, telemetry.round, state());
+        let (board, shadow) = (telemetry.digest, digest);
+        Err(Error::Mismatch { agent, round: telemetry.round, board, shadow, difference }.into_halt())
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.boards.iter().filter_map(|board| board.heard()?.telemetry.deepest_stack_bytes).max()
     }
 
     fn digests(&self) -> DigestCounts {

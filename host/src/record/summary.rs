@@ -88,6 +88,8 @@ pub struct Summary {
     pub digest_checks: u64,
     /// Digests that differed.
     pub digest_mismatches: u64,
+    /// The most stack that a board used, in bytes, where boards can tell.
+    pub deepest_stack_bytes: Option<u32>,
     /// What became of every frame, by cause, where agents speak through the air.
     pub air: Option<AirReport>,
     /// Numbers that only the problem knows.

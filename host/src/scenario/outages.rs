@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// An agent whose radio is off.
+/// An agent whose radio is off, or that stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     pub agent: usize,
@@ -19,7 +19,7 @@ pub struct Crash {
     pub keeps_memory: bool,
 }
 
-/// Every agent that falls silent.
+/// Every agent that falls silent, or freezes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Silences(pub Vec<Silence>);
@@ -83,7 +83,7 @@ pub(super) struct Form {
 /// The form of the text at `path`, if it has one.
 pub(super) fn form_of(path: &str) -> Option<Form> {
     match path {
-        "faults.silent" => Some(Form {
+        "faults.silent" | "faults.frozen" => Some(Form {
             check: |text| Silences::parse(text).map(drop),
             description: "AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
         }),

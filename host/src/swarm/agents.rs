@@ -3,6 +3,7 @@
 //! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
 //! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
 
+mod outside;
 mod peers;
 mod radio;
 mod remote;
@@ -12,7 +13,7 @@ use super::measure::{Metrics, Ruler, States};
 use super::{Diverged, FrameCounts, Halt, LedgerConstants, Swarm};
 use crate::air::{Air, Hearing};
 use crate::task::{Score, Task};
-use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal};
+use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -22,6 +23,7 @@ use peers::HeapPeers;
 use radio::Radio;
 pub use remote::{DigestCounts, Remote};
 use share::Share;
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,10 +66,20 @@ struct Post<A: Arithmetic, const WORDS: usize> {
     agent: Box<Speaker<A, WORDS>>,
     radio: Radio,
     boot: u32,
-    /// What it had saved when it crashed, if it keeps its memory.
-    saved: Option<Vec<u8>>,
+    /// What it saved at the end of its last round, if it will crash and remember.
+    saved: Option<Vec<u32>>,
     rate: f64,
     phase: f64,
+}
+
+impl<A: Arithmetic, const WORDS: usize> Post<A, WORDS> {
+    /// How often its own clock strikes in this slot.
+    fn strikes(&mut self) -> u32 {
+        self.phase += self.rate;
+        let strikes = self.phase.floor();
+        self.phase -= strikes;
+        strikes as u32
+    }
 }
 
 /// A swarm of agents over an air.
@@ -151,21 +163,23 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     /// Crashes and restarts that the scenario has for this slot.
     fn crash_and_restart(&mut self) -> Result<(), Halt> {
+        if let Some(remote) = &mut self.remote {
+            let ended = |agent: &usize| {
+                let before = self.slot.checked_sub(1);
+                before.is_some_and(|before| self.air.is_frozen(*agent, before))
+                    && !self.air.is_frozen(*agent, self.slot)
+            };
+            (0..self.posts.len()).filter(ended).for_each(|agent| remote.thaw(agent));
+        }
         let crashing: Vec<_> =
             self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
         for (agent, keeps_memory) in crashing {
             if let Some(remote) = &mut self.remote {
                 remote.kill(agent);
             }
-            let post = &mut self.posts[agent];
-            let mut saved = vec![0; SAVED_BYTES + 8 * WORDS * (8 + post.agent.taken().count())];
-            post.saved = match post.agent.save(&mut saved) {
-                Ok(length) if keeps_memory => {
-                    saved.truncate(length);
-                    Some(saved)
-                }
-                _ => None,
-            };
+            if !keeps_memory {
+                self.posts[agent].saved = None;
+            }
         }
         let restarting: Vec<_> =
             self.air.restarts(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
@@ -179,7 +193,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             // The same scenario made this agent once; it does so again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
                 if let Some(saved) = post.saved.take()
-                    && started.restore(&saved).is_err()
+                    && started.restore(read_from(&saved)).is_err()
                 {
                     continue;
                 }
@@ -190,20 +204,19 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     fn is_running(&self, agent: usize) -> bool {
-        !self.air.is_down(agent, self.slot)
+        !self.air.is_down(agent, self.slot) && !self.air.is_frozen(agent, self.slot)
     }
 
     fn send(&mut self, sender: usize) {
-        let post = &mut self.posts[sender];
-        let remote = self.remote.as_ref().filter(|remote| remote.is_remote(sender));
-        while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
-            // A shadow speaks as well, so that it goes the same way as its board; nobody hears it.
-            if remote.is_none() {
-                let frame = post.radio.seal(&self.buffer[..length]);
+        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.is_remote(sender)) {
+            for frame in remote.frames(sender) {
                 self.air.transmit(self.slot, sender, frame);
             }
+            return self.speak_as_shadow(sender);
         }
-        for frame in remote.into_iter().flat_map(|remote| remote.frames(sender)) {
+        let post = &mut self.posts[sender];
+        while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
+            let frame = post.radio.seal(&self.buffer[..length]);
             self.air.transmit(self.slot, sender, frame);
         }
     }
@@ -229,18 +242,29 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             Mode::LockStep => post.agent.end_on_beat(),
             Mode::FreeRunning => post.agent.end_round(),
         };
+        // As a board does: what comes after the end of its last round is lost with a crash.
+        if self.air.will_remember(agent, self.slot) {
+            post.saved = Some(saved(&post.agent));
+        }
         if let Some(fault) = report.fault {
             return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
         }
         match &mut self.remote {
-            Some(remote) => remote.check(agent, report.digest, &post.agent.decision()[..self.shape.x]),
+            Some(remote) => remote.check(agent, report.digest, &|| saved(&post.agent)),
             None => Ok(()),
         }
     }
 }
 
-/// Bytes of a saved state that do not depend on words and peers.
-const SAVED_BYTES: usize = 512;
+/// The agent's whole state, as it would be written to flash.
+fn saved<A: Arithmetic, const WORDS: usize>(agent: &Speaker<A, WORDS>) -> Vec<u32> {
+    let mut saved = Vec::new();
+    let Ok(()) = agent.save(|words| {
+        saved.extend_from_slice(words);
+        Ok::<_, Infallible>(())
+    });
+    saved
+}
 
 fn start<A: Arithmetic, const WORDS: usize>(
     task: &Arc<Task<f32>>,
@@ -287,17 +311,16 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
         let mut outcome = Ok(());
         match self.setup.config.mode {
             Mode::LockStep => {
-                if let Some(remote) = &mut self.remote {
-                    remote.begin_round()?;
-                }
+                self.begin_on_boards()?;
                 for agent in 0..self.posts.len() {
                     if self.is_running(agent) {
                         self.send(agent);
                     }
                 }
                 self.deliver();
+                let on_boards = self.on_boards();
                 if let Some(remote) = &mut self.remote {
-                    remote.end_round()?;
+                    remote.end_round(&on_boards)?;
                 }
                 for agent in 0..self.posts.len() {
                     if self.is_running(agent) {
@@ -306,12 +329,13 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
                 }
             }
             Mode::FreeRunning => {
-                for agent in 0..self.posts.len() {
-                    let post = &mut self.posts[agent];
-                    post.phase += post.rate;
-                    while self.posts[agent].phase >= 1.0 {
-                        self.posts[agent].phase -= 1.0;
-                        if self.is_running(agent) {
+                let strikes: Vec<u32> = self.posts.iter_mut().map(Post::strikes).collect();
+                let said = self.strike_on_boards(&strikes)?;
+                for (agent, (strikes, said)) in strikes.into_iter().zip(said).enumerate() {
+                    if self.remote.as_ref().is_some_and(|remote| remote.is_remote(agent)) {
+                        said.iter().for_each(|frame| self.air.transmit(self.slot, agent, frame));
+                    } else if self.is_running(agent) {
+                        for _ in 0..strikes {
                             outcome = outcome.and(self.end_round(agent));
                             self.send(agent);
                         }
@@ -348,6 +372,10 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn digests(&self) -> DigestCounts {
         self.remote.as_ref().map(|remote| remote.digests()).unwrap_or_default()
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.remote.as_ref().and_then(|remote| remote.deepest_stack_bytes())
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

@@ -164,11 +164,11 @@ fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
         && scenario.algorithm.arithmetic == Arithmetic::Exact
         && swarm.precision == Precision::F32;
-    if !is_exact || swarm.mode != Mode::LockStep {
+    if !is_exact {
         return Err(BuildError::Unfit {
-            what: "boards run the exact ledger in f32, in lock-step with the host's air",
-            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\", swarm.precision to \"f32\" and \
-                     swarm.mode to \"lock-step\", or swarm.boards to \"in-process\"",
+            what: "boards run the exact ledger in f32",
+            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\" and swarm.precision to \"f32\", or \
+                     swarm.boards to \"in-process\"",
         });
     }
     let (task, setup) = (Task::draw(scenario), setup(scenario));

@@ -15,6 +15,8 @@ impl Default for MemberSet {
 impl MemberSet {
     /// Bytes of a full set.
     pub const BYTES: usize = 128;
+    /// Words of a full set.
+    pub(super) const WORDS: usize = Self::BYTES / 4;
     /// How many agents a set can tell apart.
     pub const CAPACITY: usize = 8 * Self::BYTES;
 
@@ -44,6 +46,16 @@ impl MemberSet {
     pub fn as_bytes(&self) -> &[u8] {
         let used = self.bits.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
         &self.bits[..used]
+    }
+
+    /// All bits, as words.
+    pub(super) fn to_words(self) -> [u32; Self::WORDS] {
+        bytemuck::cast(self.bits)
+    }
+
+    /// Where those words go, each in little-endian bytes.
+    pub(super) fn words_mut(&mut self) -> &mut [[u8; 4]] {
+        self.bits.as_chunks_mut().0
     }
 
     /// Whether `id` belongs to it.

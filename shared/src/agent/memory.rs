@@ -1,53 +1,25 @@
-//! An agent's state as bytes, for a restart that forgets nothing.
+//! An agent's state as words, for a restart that forgets nothing.
 //!
 //! What is saved must be the very state the agent stopped in. An older one would take its running sum back in time, and
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
 use super::peers::Peers;
-use super::{Agent, Error, MemberSet};
+use super::{Agent, Error};
 use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::payload::{Decoder, Encoder};
+use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Changes with the layout.
-const VERSION: u32 = 0xfab0_0001;
+const VERSION: u32 = 0xfab0_0002;
 
-/// Writes words one after the other.
-struct Writer<'a> {
-    out: &'a mut [u8],
-    at: usize,
-}
-
-impl Writer<'_> {
-    fn word(&mut self, word: u32) -> Result<(), Error> {
-        let place = self.out.get_mut(self.at..self.at + 4).ok_or(Error::BufferTooSmall)?;
-        place.copy_from_slice(&word.to_le_bytes());
-        self.at += 4;
-        Ok(())
-    }
-
-    fn words(&mut self, words: impl IntoIterator<Item = u32>) -> Result<(), Error> {
-        words.into_iter().try_for_each(|word| self.word(word))
-    }
-}
-
-/// Reads them again.
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl Reader<'_> {
-    fn word(&mut self) -> Result<u32, Error> {
-        let (word, rest) = self.rest.split_first_chunk().ok_or(Error::Memory)?;
-        self.rest = rest;
-        Ok(u32::from_le_bytes(*word))
-    }
-
-    fn fill<T>(&mut self, places: &mut [T], convert: impl Fn(u32) -> T) -> Result<(), Error> {
-        places.iter_mut().try_for_each(|place| {
-            *place = convert(self.word()?);
-            Ok(())
-        })
+/// Gives the words of a whole saved state, for [`Agent::restore`].
+pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
+    move |out| {
+        let Some((words, rest)) = saved.split_at_checked(out.len()) else { return false };
+        out.copy_from_slice(words);
+        saved = rest;
+        true
     }
 }
 
@@ -69,74 +41,67 @@ where
         ]
     }
 
-    /// Writes the state to the start of `out` and answers its length.
+    /// Hands the state over, some words at a time, to whoever keeps it.
     ///
     /// # Errors
-    /// Where `out` is too small.
-    pub fn save(&self, out: &mut [u8]) -> Result<usize, Error> {
+    /// What `write` answers, which ends it.
+    pub fn save<E>(&self, mut write: impl FnMut(&[u32]) -> Result<(), E>) -> Result<(), E> {
         let words = self.exchanged();
-        let bits = |word: &A::Word| A::to_wire(*word) as u32;
-        let mut writer = Writer { out, at: 0 };
-        writer.words(self.signature())?;
-        writer.words([self.round, self.epoch, self.heard_epoch.unwrap_or(0), self.announce_until])?;
-        let mut set = [0; MemberSet::BYTES];
-        let held = self.members.as_bytes();
-        set[..held.len()].copy_from_slice(held);
-        writer.words(set.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)))?;
-        writer.words(self.decision().iter().chain(self.gradient()).map(|word| word.to_bits()))?;
+        write(&self.signature())?;
+        write(&[self.round, self.epoch, self.heard_epoch.unwrap_or(0), self.announce_until])?;
+        write(&self.members.to_words())?;
+        write(cast_slice(self.decision()))?;
+        write(cast_slice(self.gradient()))?;
         for state in [&self.t, &self.d, &self.sigma, &self.before] {
-            writer.words(state[..words].iter().map(bits))?;
+            write(cast_slice(&state[..words]))?;
         }
-        for &carry in &self.carry[..words] {
-            let carry = A::carry_to_bits(carry) as u64;
-            writer.words([carry as u32, (carry >> 32) as u32])?;
-        }
-        writer.word(self.peers.as_slice().len() as u32)?;
+        write(A::carry_words(&self.carry[..words]))?;
+        write(&[self.peers.as_slice().len() as u32])?;
         for peer in self.peers.as_slice() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
-            writer.words([u32::from(peer.sender), is_taken, round, peer.heard_at])?;
-            writer.words(peer.rho[..words].iter().map(bits))?;
+            write(&[u32::from(peer.sender), is_taken, round, peer.heard_at])?;
+            write(cast_slice(&peer.rho[..words]))?;
         }
-        Ok(writer.at)
+        Ok(())
     }
 
-    /// Goes on from a saved state. Call it before anything else.
+    /// Goes on from a saved state, which `read` gives in the same order until it has no more words. Call it before
+    /// anything else.
     ///
     /// # Errors
-    /// Where the bytes are no state of this agent; start it anew then.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Where the words are no state of this agent; start it anew then.
+    pub fn restore(&mut self, mut read: impl FnMut(&mut [u32]) -> bool) -> Result<(), Error> {
+        let mut fill = |words: &mut [u32]| if read(words) { Ok(()) } else { Err(Error::Memory) };
         let words = self.exchanged();
         let packed = self.shape.words();
-        let word = |bits: u32| A::from_wire(bits as i32);
-        let mut reader = Reader { rest: bytes };
-        for expected in self.signature() {
-            if reader.word()? != expected {
-                return Err(Error::Memory);
-            }
+        let mut signature = [0; 6];
+        fill(&mut signature)?;
+        if signature != self.signature() {
+            return Err(Error::Memory);
         }
-        self.round = reader.word()?;
-        self.epoch = reader.word()?;
-        let heard_epoch = reader.word()?;
+        let mut header = [0; 4];
+        fill(&mut header)?;
+        let [round, epoch, heard_epoch, announce_until] = header;
+        (self.round, self.epoch, self.announce_until) = (round, epoch, announce_until);
         self.heard_epoch = (heard_epoch > 0).then_some(heard_epoch);
-        self.announce_until = reader.word()?;
-        let mut set = [0u32; MemberSet::BYTES / 4];
-        reader.fill(&mut set, |bits| bits)?;
-        let mut bytes = [0; MemberSet::BYTES];
-        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(set) {
-            *bytes = word.to_le_bytes();
+        for place in self.members.words_mut() {
+            let mut word = [0];
+            fill(&mut word)?;
+            *place = word[0].to_le_bytes();
         }
-        self.members = MemberSet::from_bytes(&bytes).ok_or(Error::Memory)?;
-        reader.fill(&mut self.v[..packed], f32::from_bits)?;
-        reader.fill(&mut self.gradient[..packed], f32::from_bits)?;
+        fill(cast_slice_mut(&mut self.v[..packed]))?;
+        fill(cast_slice_mut(&mut self.gradient[..packed]))?;
         for state in [&mut self.t, &mut self.d, &mut self.sigma, &mut self.before] {
-            reader.fill(&mut state[..words], word)?;
+            fill(cast_slice_mut(&mut state[..words]))?;
         }
-        for carry in &mut self.carry[..words] {
-            let (low, high) = (reader.word()?, reader.word()?);
-            *carry = A::carry_from_bits((u64::from(high) << 32 | u64::from(low)) as i64);
-        }
-        for _ in 0..reader.word()? {
-            let sender = u16::try_from(reader.word()?).map_err(|_| Error::Memory)?;
+        fill(A::carry_words_mut(&mut self.carry[..words]))?;
+        let mut peers = [0];
+        fill(&mut peers)?;
+        for _ in 0..peers[0] {
+            let mut header = [0; 4];
+            fill(&mut header)?;
+            let [sender, is_taken, round, heard_at] = header;
+            let sender = u16::try_from(sender).map_err(|_| Error::Memory)?;
             let at = match self.peers.find(sender) {
                 Ok(at) => at,
                 Err(at) if self.peers.insert(at, sender) => at,
@@ -144,13 +109,12 @@ where
             };
             let peer = &mut self.peers.as_mut_slice()[at];
             peer.reset();
-            let (is_taken, round) = (reader.word()?, reader.word()?);
             peer.taken_round = (is_taken == 1).then_some(round);
-            peer.heard_at = reader.word()?;
-            reader.fill(&mut peer.rho[..words], word)?;
+            peer.heard_at = heard_at;
+            fill(cast_slice_mut(&mut peer.rho[..words]))?;
             peer.decoder = Decoder::new();
         }
-        if !reader.rest.is_empty() || !self.decision().iter().all(|word| word.is_finite()) {
+        if fill(&mut [0]).is_ok() || !self.decision().iter().all(|word| word.is_finite()) {
             return Err(Error::Memory);
         }
         self.encoder = Encoder::new(self.config.width, self.config.id);

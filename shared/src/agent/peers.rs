@@ -120,7 +120,14 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
     }
 
     fn insert(&mut self, index: usize, sender: u16) -> bool {
-        heapless::Vec::insert(self, index, Peer::new(sender)).is_ok()
+        if self.push(Peer::new(sender)).is_err() {
+            return false;
+        }
+        // Moving all at once would take code that nothing else on a microcontroller needs.
+        for place in (index + 1..self.len()).rev() {
+            self.swap(place - 1, place);
+        }
+        true
     }
 }
 

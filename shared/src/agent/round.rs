@@ -31,6 +31,7 @@ where
     L: Peers<A, WORDS>,
 {
     /// Ends the round: pull, gradient, push. Frames of the next round that came early count from here on.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn end_round(&mut self) -> Report {
         let (round, epoch) = (self.round, self.epoch);
         let heard = self.peers.as_slice().iter().filter(|peer| peer.is_fresh).count() as u16;

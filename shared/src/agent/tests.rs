@@ -228,14 +228,22 @@ fn a_restart_without_memory_opens_an_epoch() {
     assert!(spread(&agents) < 1e-3);
 }
 
+fn saved<A: Arithmetic>(agent: &Small<A>) -> Vec<u32> {
+    let mut saved = Vec::new();
+    let Ok(()) = agent.save(|words| {
+        saved.extend_from_slice(words);
+        Ok::<_, core::convert::Infallible>(())
+    });
+    saved
+}
+
 #[test]
 fn a_restart_with_memory_goes_on_where_it_was() {
     let mut agents = swarm::<Exact>();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
-    let mut saved = [0; 4096];
-    let length = agents[2].save(&mut saved).unwrap();
+    let saved = saved(&agents[2]);
     let mut restored = agent::<Exact>(Config { boot: 2, ..config(2) });
-    restored.restore(&saved[..length]).unwrap();
+    restored.restore(read_from(&saved)).unwrap();
     assert_eq!(restored.digest(), agents[2].digest());
     agents[2] = restored;
     for _ in 0..50 {
@@ -244,11 +252,13 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     }
     assert!(agents.iter().all(|agent| agent.epoch() == 1));
     let mut other = agent::<Exact>(config(1));
-    assert_eq!(other.restore(&saved[..length]), Err(Error::Memory));
-    for cut in 0..length {
-        assert_eq!(agent::<Exact>(config(2)).restore(&saved[..cut]), Err(Error::Memory));
+    assert_eq!(other.restore(read_from(&saved)), Err(Error::Memory));
+    for cut in 0..saved.len() {
+        assert_eq!(agent::<Exact>(config(2)).restore(read_from(&saved[..cut])), Err(Error::Memory));
     }
-    assert_eq!(agents[2].save(&mut saved[..length - 1]), Err(Error::BufferTooSmall));
+    let longer = [&saved[..], &[0]].concat();
+    assert_eq!(agent::<Exact>(config(2)).restore(read_from(&longer)), Err(Error::Memory));
+    assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
 }
 
 #[test]
@@ -344,11 +354,10 @@ proptest! {
                     agents[chosen] = make(chosen, boots[chosen]);
                 }
                 1 => {
-                    let mut saved = [0; 4096];
-                    let length = agents[chosen].save(&mut saved).unwrap();
+                    let saved = saved(&agents[chosen]);
                     boots[chosen] += 1;
                     agents[chosen] = make(chosen, boots[chosen]);
-                    agents[chosen].restore(&saved[..length]).unwrap();
+                    agents[chosen].restore(read_from(&saved)).unwrap();
                 }
                 _ => {}
             }

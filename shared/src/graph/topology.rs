@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// each with a logarithm: then the cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
 const DENSE: f64 = 1.0 / 64.0;
 
-/// Words of coins that are thrown together where a row has as many.
-const WORDS_AT_ONCE: usize = 8;
+/// Words of coins that are thrown together where a row has as many. A microcontroller gains nothing by it.
+const WORDS_AT_ONCE: usize = if cfg!(target_os = "none") { 1 } else { 8 };
 
 /// A family of directed graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,20 +64,20 @@ impl Graph {
     }
 
     /// The agents that there are, of the 64 of one word.
-    #[inline(always)]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn existing(&self, word: usize) -> u64 {
         u64::MAX >> 64usize.saturating_sub(self.agents - 64 * word)
     }
 
     /// A word of senders without `agent` and those who do not exist, and with `always`.
-    #[inline(always)]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn valid(&self, word: usize, senders: u64, agent: usize, always: Option<usize>) -> u64 {
         let bit = |sender: usize| if sender / 64 == word { 1 << (sender % 64) } else { 0 };
         (senders & self.existing(word) | always.map_or(0, bit)) & !bit(agent)
     }
 
     /// Random senders, and `always` among them where one is given.
-    #[inline(always)]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn random(
         &self,
         agent: usize,
@@ -90,16 +90,17 @@ impl Graph {
         if probability >= DENSE {
             let words = self.agents.div_ceil(64);
             let mut word = 0;
-            while word + WORDS_AT_ONCE <= words {
-                for coins in stream.coins::<WORDS_AT_ONCE>(probability, word, u64::MAX) {
+            while word < words {
+                if WORDS_AT_ONCE > 1 && words - word >= WORDS_AT_ONCE {
+                    for coins in stream.coins::<WORDS_AT_ONCE>(probability, word, u64::MAX) {
+                        visit(word, self.valid(word, coins, agent, always));
+                        word += 1;
+                    }
+                } else {
+                    let [coins] = stream.coins::<1>(probability, word, self.existing(word));
                     visit(word, self.valid(word, coins, agent, always));
                     word += 1;
                 }
-            }
-            while word < words {
-                let [coins] = stream.coins::<1>(probability, word, self.existing(word));
-                visit(word, self.valid(word, coins, agent, always));
-                word += 1;
             }
             return;
         }
@@ -134,7 +135,7 @@ impl Schedule for Graph {
         self.agents
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
         if self.agents < 2 {
             return;

@@ -25,7 +25,6 @@ mod sealer;
 pub use opener::{Opened, Opener};
 pub use sealer::{Sealer, Storage, StorageFault};
 
-use chacha20::cipher::inout::InOutBuf;
 use cipher::{Cipher, NONCE};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +51,7 @@ impl Key {
         // One byte under a nonce that no frame has: it tells a stranger's frame from a damaged one, and about the key
         // only whether it is the same.
         let mut check = [0];
-        Cipher::new(bytes, [0xFF; NONCE]).seal(&[], InOutBuf::from(&mut check[..]));
+        Cipher::new(bytes, [0xFF; NONCE]).seal(&[], &[0], &mut check);
         Self { bytes: *bytes, check: check[0] }
     }
 

@@ -1,4 +1,4 @@
-//! Agents that are away: silent, or down after a crash.
+//! Agents that are away: silent, frozen, or down after a crash.
 
 use super::super::Error;
 use crate::scenario::{Crash, Faults, Silence};
@@ -7,6 +7,7 @@ use crate::scenario::{Crash, Faults, Silence};
 #[derive(Clone, Debug)]
 pub(in super::super) struct Away {
     silences: Vec<Silence>,
+    freezes: Vec<Silence>,
     crashes: Vec<Crash>,
 }
 
@@ -15,6 +16,7 @@ impl Away {
         let exists =
             |key, agent| if agent < agents { Ok(()) } else { Err(Error::NoSuchAgent { key, agent, agents }) };
         faults.silent.0.iter().try_for_each(|silence| exists("faults.silent", silence.agent))?;
+        faults.frozen.0.iter().try_for_each(|freeze| exists("faults.frozen", freeze.agent))?;
         faults.crashes.0.iter().try_for_each(|crash| exists("faults.crashes", crash.agent))?;
         let mut crashes = faults.crashes.0.clone();
         crashes.sort_by_key(|crash| (crash.agent, crash.round));
@@ -24,23 +26,30 @@ impl Away {
                 return Err(Error::CrashedTwice { agent: pair[1].agent, round: pair[1].round });
             }
         }
-        Ok(Self { silences: faults.silent.0.clone(), crashes })
+        Ok(Self { silences: faults.silent.0.clone(), freezes: faults.frozen.0.clone(), crashes })
     }
 
     pub(in super::super) fn is_nobody(&self) -> bool {
-        self.silences.is_empty() && self.crashes.is_empty()
+        self.silences.is_empty() && self.freezes.is_empty() && self.crashes.is_empty()
     }
 
     pub(in super::super) fn is_silent(&self, agent: usize, slot: u32) -> bool {
-        self.silences.iter().any(|silence| {
-            silence.agent == agent && slot.checked_sub(silence.from).is_some_and(|past| past < silence.rounds)
-        })
+        is_within(&self.silences, agent, slot)
+    }
+
+    pub(in super::super) fn is_frozen(&self, agent: usize, slot: u32) -> bool {
+        is_within(&self.freezes, agent, slot)
     }
 
     pub(in super::super) fn is_down(&self, agent: usize, slot: u32) -> bool {
         self.crashes.iter().any(|crash| {
             crash.agent == agent && slot.checked_sub(crash.round).is_some_and(|past| past < crash.down_rounds)
         })
+    }
+
+    /// Whether `agent` will crash after `slot` and keep its memory.
+    pub(in super::super) fn will_remember(&self, agent: usize, slot: u32) -> bool {
+        self.crashes.iter().any(|crash| crash.agent == agent && crash.round > slot && crash.keeps_memory)
     }
 
     /// Crashes at the start of `slot`, by agent.
@@ -52,4 +61,10 @@ impl Away {
     pub(in super::super) fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
         self.crashes.iter().filter(move |crash| crash.round.checked_add(crash.down_rounds) == Some(slot))
     }
+}
+
+fn is_within(spans: &[Silence], agent: usize, slot: u32) -> bool {
+    spans
+        .iter()
+        .any(|span| span.agent == agent && slot.checked_sub(span.from).is_some_and(|past| past < span.rounds))
 }

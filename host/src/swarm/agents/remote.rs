@@ -30,6 +30,12 @@ pub trait Remote: std::fmt::Debug {
     /// When it does not start.
     fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt>;
 
+    /// Stops a board where it is, to go on later as if nothing had been.
+    fn freeze(&mut self, agent: usize);
+
+    /// Lets a frozen board go on.
+    fn thaw(&mut self, agent: usize);
+
     /// Waits until every board has said what it has to say in the round.
     ///
     /// # Errors
@@ -42,17 +48,20 @@ pub trait Remote: std::fmt::Debug {
     /// Lets a board hear a frame.
     fn deliver(&mut self, agent: usize, frame: &[u8]);
 
-    /// Ends the round on every board.
+    /// Ends the round of these agents' boards.
     ///
     /// # Errors
     /// When a board is lost.
-    fn end_round(&mut self) -> Result<(), Halt>;
+    fn end_round(&mut self, agents: &[usize]) -> Result<(), Halt>;
 
-    /// Compares what a board came to with the digest and the upper variable of its shadow.
+    /// Compares what a board came to with the digest of its shadow, whose whole state is there to be asked for.
     ///
     /// # Errors
     /// When they differ.
-    fn check(&mut self, agent: usize, digest: u32, x: &[f32]) -> Result<(), Halt>;
+    fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt>;
+
+    /// The most stack that a board used so far, in bytes, where boards can tell.
+    fn deepest_stack_bytes(&self) -> Option<u32>;
 
     /// How often they were compared.
     fn digests(&self) -> DigestCounts;

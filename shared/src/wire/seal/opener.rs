@@ -1,7 +1,5 @@
 //! The receiving side of sealing.
 
-use chacha20::cipher::inout::InOutBuf;
-
 use super::super::Error;
 use super::{Header, Key, TAG};
 
@@ -63,8 +61,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
         }
         let window = self.windows.get_mut(usize::from(header.sender)).ok_or(Error::UnknownSender)?;
         let out = out.get_mut(..text.len()).ok_or(Error::BufferTooSmall)?;
-        let buffer = InOutBuf::new(text, out).map_err(|_| Error::BufferTooSmall)?;
-        if !key.cipher(&header).open(associated, buffer, tag) {
+        if !key.cipher(&header).open(associated, text, out, tag) {
             return Err(Error::Tampered);
         }
         *window = window.after(header.boot, header.counter)?;

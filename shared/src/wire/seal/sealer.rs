@@ -1,7 +1,5 @@
 //! The sending side of sealing.
 
-use chacha20::cipher::inout::InOutBuf;
-
 use super::super::Error;
 use super::{Header, Key};
 
@@ -76,8 +74,7 @@ impl Sealer {
 
         // Used from here on, whatever happens: a number may be wasted but never used twice.
         self.counter = counter.checked_add(1);
-        let text = InOutBuf::new(frame, text).map_err(|_| Error::BufferTooSmall)?;
-        *tag_out = key.cipher(&header).seal(associated, text);
+        *tag_out = key.cipher(&header).seal(associated, frame, text);
         Ok(start + frame.len() + tag_out.len())
     }
 }

@@ -1,0 +1,81 @@
+//! A board and its shadow at the first round that differs: both states, word by word, for the run folder.
+
+use super::Error;
+use std::{fmt, fmt::Write, fs, io, path::Path};
+
+/// Two states that should be one.
+#[derive(Debug)]
+pub(super) struct Dump {
+    pub(super) agent: u16,
+    pub(super) round: u32,
+    /// What the board told, or why it did not.
+    pub(super) board: Result<Vec<u32>, Error>,
+    pub(super) shadow: Vec<u32>,
+}
+
+impl Dump {
+    /// Writes both states into `folder`, one word a line: its number, its bits, and the number they are in single precision.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let [board, shadow] = self.files();
+        match &self.board {
+            Ok(state) => fs::write(folder.join(board), text(state))?,
+            Err(error) => fs::write(folder.join(board), format!("{error}\n"))?,
+        }
+        fs::write(folder.join(shadow), text(&self.shadow))
+    }
+
+    fn files(&self) -> [String; 2] {
+        ["board", "shadow"].map(|which| format!("agent-{}-round-{}-{which}.txt", self.agent, self.round))
+    }
+
+    /// The first word that differs, if both have as many.
+    fn first_difference(&self) -> Option<usize> {
+        let board = self.board.as_ref().ok()?;
+        board.iter().zip(&self.shadow).position(|(board, shadow)| board != shadow)
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.board, self.first_difference()) {
+            (Err(error), _) => write!(out, "the board did not tell its state ({error})")?,
+            (Ok(board), None) => {
+                write!(out, "the board told {} words, its shadow has {}", board.len(), self.shadow.len())?;
+            }
+            (Ok(board), Some(word)) => {
+                let (board, shadow) = (board[word], self.shadow[word]);
+                write!(out, "word {word} of their states is {board:#010x} instead of {shadow:#010x}")?;
+            }
+        }
+        let [board, shadow] = self.files();
+        write!(out, "; see {board} and {shadow} in the run's folder boards/")
+    }
+}
+
+fn text(state: &[u32]) -> String {
+    let mut text = String::new();
+    for (number, &word) in state.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{number:5} {word:#010x} {:e}", f32::from_bits(word));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_states_are_written_and_the_first_difference_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let dump = Dump { agent: 3, round: 7, board: Ok(vec![1, 0x3F80_0000]), shadow: vec![1, 0] };
+        assert_eq!(
+            dump.to_string(),
+            "word 1 of their states is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \
+             agent-3-round-7-shadow.txt in the run's folder boards/"
+        );
+        dump.write(folder.path()).unwrap();
+        let board = fs::read_to_string(folder.path().join("agent-3-round-7-board.txt")).unwrap();
+        assert_eq!(board, "    0 0x00000001 1e-45\n    1 0x3f800000 1e0\n");
+    }
+}

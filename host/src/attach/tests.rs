@@ -1,0 +1,189 @@
+//! What goes wrong with a board is named in one clear error.
+
+use super::*;
+use crate::{scenario, trial};
+use fabswarm_shared::{packet::Boot, wire};
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    thread,
+};
+
+/// The page of agent 0 of the default swarm, for a kind of board.
+fn page(kind: &'static str) -> Vec<u8> {
+    let scenario = scenario::resolve(None, &[]).unwrap().scenario;
+    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
+    let mut start = vec![0.0; task.shape().words()];
+    task.start(&mut start);
+    flash::page_bytes(&Page {
+        board: kind,
+        key: setup.key,
+        agent: setup.config,
+        pace: Pace::Air,
+        rounds: 10,
+        saves_state: false,
+        start: &start,
+        problem: task.problem(0),
+    })
+    .unwrap()
+}
+
+fn native(image: PathBuf) -> Program {
+    Program { kind: Kind::Native, image, emulator: None, words: None }
+}
+
+fn firmware() -> PathBuf {
+    native::IMAGE.build(10).unwrap()
+}
+
+/// Starts one board, which must fail, and answers how.
+fn failure(program: Program, page: Vec<u8>) -> String {
+    let written = [Written { program: 0, agent: 0, page }];
+    Boards::launch(vec![program], &written, Duration::from_secs(2)).map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn a_page_that_is_cut_short_damaged_missing_or_for_another_board_is_refused_by_the_board() {
+    let whole = page("native");
+    let mut damaged = whole.clone();
+    damaged[100] ^= 1;
+    let cases = [
+        (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning page is wrong"),
+        (damaged, "the checksum of the provisioning page is wrong"),
+        (vec![0xFF; 64], "no provisioning page where the board looks for it"),
+        (page("mps2-an386"), "the provisioning page is for another kind of board"),
+    ];
+    for (page, expected) in cases {
+        let message = failure(native(firmware()), page);
+        assert_eq!(message, format!("the board of agent 0 refused its provisioning page: {expected}"));
+    }
+}
+
+#[test]
+fn an_emulated_board_says_so_too() {
+    let program = Program::find(Kind::Qemu, 10).unwrap();
+    let message = failure(program, page("native"));
+    assert!(message.ends_with("the provisioning page is for another kind of board"), "{message}");
+}
+
+#[test]
+fn what_is_no_firmware_is_named() {
+    let crashing = failure(native("/bin/false".into()), page("native"));
+    assert_eq!(crashing, "the board of agent 0 ended (exit status: 1)");
+    let missing = failure(native("/nowhere/native".into()), page("native"));
+    assert!(missing.contains("/nowhere/native"), "{missing}");
+    let silent = failure(native("/usr/bin/yes".into()), page("native"));
+    assert!(silent.contains("said nothing for 2 s when it was to begin a round: a wrong image"), "{silent}");
+    let text = Words::of("mps2-an386", Path::new("Cargo.toml")).unwrap_err().to_string();
+    assert!(text.starts_with("Cargo.toml is no firmware of mps2-an386: "), "{text}");
+    let native = Words::of("mps2-an386", &firmware()).unwrap_err().to_string();
+    assert!(native.ends_with("it has no log messages"), "{native}");
+}
+
+#[test]
+fn an_emulated_board_that_crashes_at_boot_tells_where() {
+    let words = Some(Words::of("mps2-an386", &qemu::IMAGE.build(10).unwrap()).unwrap());
+    let emulator = Some(qemu::program().unwrap());
+    // Firmware without its first words: the processor has no stack to start with.
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("mps2-an386");
+    fs::write(&image, b"no program at all").unwrap();
+    let message = failure(Program { kind: Kind::Qemu, image, emulator, words }, page("mps2-an386"));
+    assert!(
+        message.starts_with("the board of agent 0 ended (signal: 6") || message.contains("exit status: 1"),
+        "{message}"
+    );
+}
+
+/// Says to the host what a board says that boots.
+fn boots_as(boot: Boot<'static>) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let poll = Poll::new().unwrap();
+    let place = Place { agent: 0, index: 0, program: 0, folder: folder.path() };
+    let program = native("/usr/bin/yes".into());
+    let board = Board::start(place, &program, &page("native"), &poll).unwrap();
+    let socket = folder.path().join("0.sock");
+    let teller = thread::spawn(move || {
+        let mut cable = UnixStream::connect(socket).unwrap();
+        let mut packet = [0; 64];
+        let length = Packet::Boot(boot).encode(&mut packet).unwrap();
+        let header = fabswarm_shared::packet::ETHERNET_HEADER;
+        cable.write_all(&((header.len() + length) as u32).to_be_bytes()).unwrap();
+        cable.write_all(&header).unwrap();
+        cable.write_all(&packet[..length]).unwrap();
+        let _ = cable.read(&mut packet);
+    });
+    let mut boards = Boards {
+        boards: vec![board],
+        programs: vec![program],
+        poll,
+        events: Events::with_capacity(16),
+        hands: Hands::default(),
+        warnings: Vec::new(),
+        digests: DigestCounts::default(),
+        dumps: Vec::new(),
+        patience: Duration::from_secs(2),
+        folder,
+    };
+    let message = boards.begin_round().unwrap_err().to_string();
+    drop(boards);
+    teller.join().unwrap();
+    message
+}
+
+#[test]
+fn firmware_of_another_board_or_schema_is_refused() {
+    let page = Err(fabswarm_shared::provisioning::Error::Missing);
+    let message = boots_as(Boot { board: "nrf52840-dk", schema: wire::SCHEMA, page });
+    assert_eq!(
+        message,
+        "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`: build the right one"
+    );
+    let message = boots_as(Boot { board: "native", schema: 7, page });
+    let expected = format!(
+        "the board of agent 0 speaks schema 0x00000007, the host {:#010x}: build its firmware anew",
+        wire::SCHEMA
+    );
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn a_socket_that_is_taken_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let poll = Poll::new().unwrap();
+    let place = Place { agent: 0, index: 0, program: 0, folder: folder.path() };
+    let taken = folder.path().join("0.sock");
+    let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
+    let error = Board::start(place, &native(firmware()), &page("native"), &poll).unwrap_err();
+    let expected =
+        format!("the socket {} is taken: end the program that has it, or remove the file", taken.display());
+    assert_eq!(error.to_string(), expected);
+}
+
+/// A board whose rewards are not those of its shadow.
+#[test]
+fn the_first_difference_from_a_shadow_is_told_with_both_states() {
+    let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
+    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
+    scenario.seed = 2;
+    let other = Task::draw(&scenario);
+    let seats: Vec<Seat> =
+        (0..10).map(|agent| if agent == 3 { Seat::Board(Kind::Native) } else { Seat::InProcess }).collect();
+    let boards = Boards::of(&other, &setup, &seats, 10).unwrap();
+    let air = crate::air::Air::new(&scenario).unwrap();
+    let agents =
+        crate::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(task, air, 10, setup);
+    let mut swarm = agents.unwrap().with_remote(Box::new(boards));
+    let message = crate::swarm::Swarm::step(&mut swarm).unwrap_err().to_string();
+    assert!(
+        message.starts_with("the board of agent 3 differs from its shadow after round 0: digest 0x"),
+        "{message}"
+    );
+    assert!(message.contains("of their states is 0x"), "{message}");
+    let folder = tempfile::tempdir().unwrap();
+    crate::swarm::Swarm::keep_logs(&mut swarm, folder.path()).unwrap();
+    let [board, shadow] = ["board", "shadow"]
+        .map(|which| fs::read_to_string(folder.path().join(format!("agent-3-round-0-{which}.txt"))).unwrap());
+    assert_eq!(board.lines().count(), shadow.lines().count());
+    assert!(board.lines().count() > 300 && board != shadow);
+}
