@@ -10,6 +10,7 @@ use crate::{
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
+    agent::Mode,
     packet::{self, Boot, FRAME_OFFSET, Identity, Packet, Telemetry},
     provisioning::{Pace, Page},
     wire,
@@ -190,7 +191,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     }
 
     async fn end_round(&mut self) {
-        let report = self.agent.end_round(self.page.pace == Pace::Air);
+        let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
+        let report = self.agent.end_round(is_on_beat);
         self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
