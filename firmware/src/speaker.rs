@@ -117,6 +117,7 @@ impl<'p, 'a> Speaker<'p, 'a> {
     }
 
     /// Whether every sender of the schedule was heard in this round.
+    #[inline(never)]
     pub(crate) fn is_complete(&self, schedule: &impl Schedule) -> bool {
         self.agent.is_complete(schedule)
     }

@@ -143,7 +143,7 @@ fn main() -> ! {
 
     let mut next = [0.0; WORDS];
     let pull = measure(&mut || {
-        mix(weight, &own, others.iter().map(|v| (weight, &v[..])), &mut next);
+        mix::<1, _>(weight, &own, others.iter().map(|v| (weight, &v[..])), &mut next);
         descend::<Exact>(&shape, &STEPS, &trackers, &mut next);
     });
     let mut c_next = [0.0; WORDS];

@@ -1,0 +1,102 @@
+//! Kernels for a microcontroller: four sums by name, which stay in registers at any level of optimisation, and one copy of each in
+//! flash.
+
+use crate::scalar::Scalar;
+
+const LANES: usize = 4;
+
+/// `y += a·x`, over the shorter of both.
+#[inline(never)]
+pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
+    let length = x.len().min(y.len());
+    let (x, x_rest) = x[..length].as_chunks::<LANES>();
+    let (y, y_rest) = y[..length].as_chunks_mut::<LANES>();
+    for ([y0, y1, y2, y3], &[x0, x1, x2, x3]) in y.iter_mut().zip(x) {
+        *y0 += a * x0;
+        *y1 += a * x1;
+        *y2 += a * x2;
+        *y3 += a * x3;
+    }
+    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
+        *y += a * x;
+    }
+}
+
+/// `out = a·x`, over the shorter of both.
+#[inline(never)]
+pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
+    let length = x.len().min(out.len());
+    let (x, x_rest) = x[..length].as_chunks::<LANES>();
+    let (out, out_rest) = out[..length].as_chunks_mut::<LANES>();
+    for (out, &[x0, x1, x2, x3]) in out.iter_mut().zip(x) {
+        *out = [a * x0, a * x1, a * x2, a * x3];
+    }
+    for (out, &x) in out_rest.iter_mut().zip(x_rest) {
+        *out = a * x;
+    }
+}
+
+/// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
+#[must_use]
+pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
+    let length = x.len().min(y.len());
+    let mut sum = [S::ZERO];
+    mats_transposed_vecs([(&x[..length], &y[..length])], &mut sum);
+    sum[0]
+}
+
+/// `out = M·x` for a column-major `M` with `out.len()` rows and `x.len()` columns.
+#[inline(never)]
+pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
+    let rows = out.len();
+    let mut row = 0;
+    let (blocks, rest) = out.as_chunks_mut::<LANES>();
+    for block in blocks {
+        let (mut s0, mut s1, mut s2, mut s3) = (S::ZERO, S::ZERO, S::ZERO, S::ZERO);
+        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
+            if let Some(&[m0, m1, m2, m3]) = column[row..].first_chunk() {
+                s0 += m0 * x;
+                s1 += m1 * x;
+                s2 += m2 * x;
+                s3 += m3 * x;
+            }
+        }
+        *block = [s0, s1, s2, s3];
+        row += LANES;
+    }
+    for out in rest {
+        let mut sum = S::ZERO;
+        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
+            sum += column[row] * x;
+        }
+        *out = sum;
+        row += 1;
+    }
+}
+
+/// `out = Σ Mᵀ·x` over pairs of a column-major `M` and an `x`, all `M` of `x.len()` rows and `out.len()` columns. Each sum is
+/// the [`dot`] of all columns one after the other with all `x`.
+#[inline(never)]
+pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
+    for (column, out) in out.iter_mut().enumerate() {
+        let (mut s0, mut s1, mut s2, mut s3) = (S::ZERO, S::ZERO, S::ZERO, S::ZERO);
+        for (matrix, x) in pairs {
+            let column = &matrix[column * x.len()..];
+            for (&[m0, m1, m2, m3], &[x0, x1, x2, x3]) in column.as_chunks().0.iter().zip(x.as_chunks().0) {
+                s0 += m0 * x0;
+                s1 += m1 * x1;
+                s2 += m2 * x2;
+                s3 += m3 * x3;
+            }
+        }
+        let mut sum = (s0 + s1) + (s2 + s3);
+        for (matrix, x) in pairs {
+            let whole = x.len() - x.len() % LANES;
+            let column = &matrix[column * x.len()..];
+            for (&entry, &x) in column[whole..].iter().zip(&x[whole..]) {
+                sum += entry * x;
+            }
+        }
+        *out = sum;
+    }
+}
