@@ -30,8 +30,8 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("job")
                 .required(true)
-                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "mixing"]))
-                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, or mixing (GPU only)"),
+                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "levels", "mixing"]))
+                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, both levels in one launch (GPU only), or mixing (GPU only)"),
         )
         .arg(
             Arg::new("device")
@@ -82,16 +82,37 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             if is_gpu {
                 show(
                     "bert-base",
-                    bench::gradient(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds)?,
+                    bench::gradient(
+                        Cuda::new(precision)?,
+                        "gradient",
+                        &model,
+                        agents,
+                        &[BERT_BATCH],
+                        rounds,
+                    )?,
                 );
                 show(
                     "bert-base",
                     bench::round(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds, false)?,
                 );
             } else {
-                show("bert-base", bench::gradient(Cpu::<f32>::new(), &model, agents, BERT_BATCH, rounds)?);
+                show(
+                    "bert-base",
+                    bench::gradient(Cpu::<f32>::new(), "gradient", &model, agents, &[BERT_BATCH], rounds)?,
+                );
             }
         }
+        "levels" if is_gpu => {
+            let models = [
+                ("mlp", Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, MLP_BATCH),
+                ("bert-base", Model::Encoder(Encoder::bert_base(BERT_TOKENS)), BERT_BATCH),
+            ];
+            for (name, model, batch) in models {
+                let both = bench::levels(|| Cuda::new(precision), &model, agents, batch, rounds)?;
+                both.into_iter().for_each(|measured| show(name, measured));
+            }
+        }
+        "levels" => bail!("a CPU has no launches to share: add `--device cuda`"),
         _ if is_gpu => {
             let words = number("words");
             let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
