@@ -93,8 +93,7 @@ impl Links {
         }
         let ledger = Ledger {
             keep: scenario.algorithm.self_weight,
-            // No frame comes later than the air makes it, unless an intruder repeats it.
-            late_rounds: scenario.faults.delay_rounds.min(scenario.frames.late_rounds),
+            late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };
         let headers = Headers {
