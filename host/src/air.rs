@@ -12,6 +12,7 @@
 //! number comes from a stream named by link and slot, so the same scenario gives the same bytes, and what happens on one
 //! link does not depend on another.
 
+mod connectivity;
 mod counters;
 mod error;
 mod faults;

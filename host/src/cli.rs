@@ -10,6 +10,7 @@
 
 mod bench;
 mod data;
+mod flags;
 mod interrupt;
 mod run;
 mod train;

@@ -43,7 +43,7 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
     let Some(entry) = catalogue::find(name) else {
         let folder = Path::new(name);
         if folder.is_dir() {
-            return idx::read_folder(folder, Normalisation::unit(1));
+            return idx::read_folder(folder);
         }
         return Err(Error::Unknown {
             name: name.to_owned(),
@@ -52,9 +52,7 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
         });
     };
     match entry.kind {
-        catalogue::Kind::Idx { mean, deviation } => {
-            idx::read_folder(&cache.checked_folder(entry)?, Normalisation::new(vec![mean], vec![deviation]))
-        }
+        catalogue::Kind::Idx => idx::read_folder(&cache.checked_folder(entry)?),
         catalogue::Kind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
         catalogue::Kind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
         catalogue::Kind::Model => Err(Error::Unknown {

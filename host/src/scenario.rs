@@ -4,14 +4,17 @@
 //! are made from it. A run's scenario is built in layers, each over the one before it:
 //!
 //! 1. `scenarios/default.toml`;
-//! 2. what the chosen algorithm and problem change (`scenarios/algorithms/<algorithm>.toml`,
-//!    `scenarios/problems/<problem>.toml`): steps that suit policy evaluation do not suit the others;
+//! 2. what the command, the chosen algorithm and the problem change (`scenarios/commands/<command>.toml`,
+//!    `scenarios/algorithms/<algorithm>.toml`, `scenarios/problems/<problem>.toml`): steps that suit policy evaluation do
+//!    not suit the others;
 //! 3. the user's file;
 //! 4. the flags of the command line.
 //!
+//! `fabswarm run` and `fabswarm train` read the same file; each [`Command`] acts on its part of the keys.
 //! [`resolve`] does all of it and refuses what cannot run, naming where the value came from and what to put there.
 
 mod choices;
+mod command;
 mod error;
 mod layers;
 mod limits;
@@ -19,10 +22,11 @@ mod outages;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
+    AlgorithmKind, Arithmetic, Method, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
 };
+pub use command::Command;
 pub use error::{Error, Origin};
-pub use layers::{Flag, Resolved, resolve};
+pub use layers::{Flag, Resolved, resolve, resolve_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{Key, ValueKind, keys};
 
@@ -47,6 +51,7 @@ pub struct Scenario {
     pub faults: Faults,
     pub stop: Stop,
     pub output: Output,
+    pub training: Training,
 }
 
 /// How many agents, for how long, in which arithmetic.
@@ -222,6 +227,27 @@ pub struct Stop {
 pub struct Output {
     pub out: String,
     pub metrics_every: u64,
+}
+
+/// What large agents train, on what, and for how long.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    pub data: String,
+    pub model: String,
+    pub model_width: usize,
+    pub sequence: usize,
+    pub dropout: f64,
+    pub method: Method,
+    pub rho: f64,
+    pub corruption_rate: f64,
+    pub epochs: u32,
+    pub batch: usize,
+    pub regularisation: f64,
+    pub train_samples: usize,
+    pub test_samples: usize,
+    pub evaluate_every: u32,
+    pub checkpoint_every: u32,
 }
 
 impl Default for Scenario {

@@ -13,7 +13,7 @@ mod measure;
 mod plain;
 mod unguarded;
 
-pub use agents::{AgentSetup, AgentSwarm, DigestCounts, Remote};
+pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Radio, Remote, cause, swarm_key};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::Links;
 pub use measure::{Metrics, Ruler, States};

@@ -11,10 +11,16 @@ fn train(folder: &Path, resumes: bool) -> Command {
     if resumes {
         command.arg("--resume").arg(folder);
     } else {
-        command
-            .arg("--out")
-            .arg(folder)
-            .args(["--data", "sample", "--agents", "3", "--batch", "8", "--width", "12"]);
+        command.arg("--out").arg(folder).args([
+            "--data",
+            "sample",
+            "--agents",
+            "3",
+            "--batch",
+            "8",
+            "--model-width",
+            "12",
+        ]);
         command.args(["--epochs", "200", "--checkpoint-every", "1", "--evaluate-every", "50"]);
     }
     command

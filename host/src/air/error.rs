@@ -1,5 +1,6 @@
 //! What can be wrong with the air of a scenario.
 
+use fabswarm_shared::graph::Disconnected;
 use std::path::PathBuf;
 
 use super::{MOST_AGENTS, masks};
@@ -8,6 +9,18 @@ use super::{MOST_AGENTS, masks};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Some agents never hear of others.
+    #[error(
+        "the network is not connected: nothing that agent {} says in rounds {} to {} reaches agent {}\n\
+         help: {remedy}, or raise network.connectivity_window (now {})",
+        found.from, found.rounds.start, found.rounds.end - 1, found.to, found.rounds.end - found.rounds.start
+    )]
+    Disconnected {
+        /// Who, and when.
+        found: Disconnected,
+        /// What brings agents together.
+        remedy: String,
+    },
     /// Graphs are to be read from nowhere.
     #[error(
         "network.topology is recorded, and network.trace names no file\nhelp: name a JSON file with `n` and `graphs`"

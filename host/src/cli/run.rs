@@ -8,16 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use toml_edit::Value;
+use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::interrupt;
+use super::{flags, interrupt};
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
-use crate::scenario::{self, Flag, Key, Scenario, ValueKind};
+use crate::scenario::{self, Scenario};
 use crate::trial::{self, Outcome, Progress};
-
-/// Keys that belong to a file and not to a command line.
-const FILE_ONLY: [&str; 1] = ["version"];
 
 pub(super) fn command() -> Command {
     Command::new("run")
@@ -28,12 +24,7 @@ pub(super) fn command() -> Command {
                 .help("Scenario file (TOML); flags lie over it")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(
-            Arg::new("print-scenario")
-                .long("print-scenario")
-                .action(ArgAction::SetTrue)
-                .help("Print the scenario, with the file and the flags put in, and do not run it"),
-        )
+        .arg(flags::print_scenario())
         .arg(
             Arg::new("recorded")
                 .long("recorded")
@@ -51,12 +42,12 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
-        .args(flags().map(argument))
+        .args(flags::arguments(scenario::Command::Run))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
-    let flags: Vec<Flag> = flags().filter_map(|key| given(key, matches)).collect();
+    let flags = flags::given(scenario::Command::Run, matches);
     if let (Some(file), Some(out)) =
         (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
     {
@@ -107,37 +98,4 @@ fn folder(scenario: &Scenario) -> Result<RunFolder, crate::record::Error> {
         "" => RunFolder::numbered(Path::new("runs"), scenario.problem.kind.word()),
         out => RunFolder::at(Path::new(out)),
     }
-}
-
-fn flags() -> impl Iterator<Item = &'static Key> {
-    scenario::keys().iter().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
-}
-
-/// The flag of a key. Ranges are checked with the file's, so that both give the same message.
-fn argument(key: &'static Key) -> Arg {
-    let argument = Arg::new(key.flag.as_str())
-        .long(key.flag.as_str())
-        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), key.default.trim_matches('"')))
-        .hide_possible_values(true)
-        .help_heading(key.section().unwrap_or("everything"))
-        .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));
-    match (key.choices, key.kind) {
-        (Some(choices), _) => argument.value_name("WORD").value_parser(PossibleValuesParser::new(choices)),
-        (None, ValueKind::Integer) => argument.value_name("N").value_parser(value_parser!(i64)),
-        (None, ValueKind::Float) => argument.value_name("NUMBER").value_parser(value_parser!(f64)),
-        (None, ValueKind::Boolean) => argument.value_name("BOOL").value_parser(value_parser!(bool)),
-        (None, ValueKind::Text) => argument.value_name("TEXT"),
-    }
-}
-
-/// What the command line sets `key` to, if it does.
-fn given(key: &'static Key, matches: &ArgMatches) -> Option<Flag> {
-    let id = key.flag.as_str();
-    let value = match key.kind {
-        ValueKind::Integer => matches.get_one::<i64>(id).map(|&value| Value::from(value)),
-        ValueKind::Float => matches.get_one::<f64>(id).map(|&value| Value::from(value)),
-        ValueKind::Boolean => matches.get_one::<bool>(id).map(|&value| Value::from(value)),
-        ValueKind::Text => matches.get_one::<String>(id).map(Value::from),
-    };
-    value.map(|value| Flag { key, value })
 }

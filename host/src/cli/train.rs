@@ -4,28 +4,30 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::interrupt;
+use super::{flags, interrupt};
 use crate::data::Cache;
 use crate::large::device::cpu::Cpu;
 use crate::large::device::cuda::{Cuda, Precision};
 use crate::large::plan::Plan;
-use crate::large::training::report::Report;
-use crate::large::training::{self, Error, Keeping, Observer, Outcome, Prepared, Settings, Standing};
+use crate::large::training::report::{Report, SCENARIO_FILE};
+use crate::large::training::{self, Error, Keeping, Observer, Outcome, Prepared, Standing};
 use crate::record::RunFolder;
+use crate::scenario;
 
 pub(super) fn command() -> Command {
     Command::new("train")
         .about("Train a swarm of large agents: MLP, CNN or BERT, all of them in one batch on a CPU or a GPU")
         .arg(
-            Arg::new("settings")
-                .value_name("SETTINGS")
-                .help("Settings file (TOML); flags lie over it")
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML); flags lie over it")
                 .value_parser(value_parser!(PathBuf)),
         )
+        .arg(flags::print_scenario())
         .arg(
             Arg::new("device")
                 .long("device")
@@ -41,49 +43,37 @@ pub(super) fn command() -> Command {
                 .help("What a GPU multiplies in; state is f32 in all"),
         )
         .arg(
-            Arg::new("out")
-                .long("out")
-                .value_name("FOLDER")
-                .help("Run folder; the next numbered one under runs/ without it")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
             Arg::new("resume")
                 .long("resume")
                 .value_name("FOLDER")
                 .help("Go on with the run in this folder, from its last checkpoint")
                 .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all(["settings", "out"]),
+                .conflicts_with_all(["scenario", "out"]),
         )
-        .args(Settings::keys().into_iter().map(|(key, comment)| {
-            Arg::new(key.clone()).long(key.replace('_', "-")).value_name("VALUE").help(comment)
-        }))
+        .args(flags::arguments(scenario::Command::Train))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let path = |name| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     let resumed = path("resume");
-    let file = resumed.map(|folder| folder.join("train.toml")).or(path("settings").map(Path::to_owned));
-    let text = match &file {
-        Some(file) => {
-            Some(std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?)
-        }
-        None => None,
-    };
-    let given = |(key, _): (String, String)| Some((key.clone(), matches.get_one::<String>(&key)?.clone()));
-    let keys: Vec<(String, String)> = Settings::keys().into_iter().filter_map(given).collect();
-    let settings = Settings::resolve(text.as_deref(), &keys)?;
-    let prepared = Prepared::new(&Cache::from_environment()?, &settings)?;
+    let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
+    let flags = flags::given(scenario::Command::Train, matches);
+    let resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
+    if matches.get_flag("print-scenario") {
+        print!("{}", resolved.to_toml());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
     print!("{}", prepared.histogram());
 
-    let folder = match (resumed, path("out")) {
+    let folder = match (resumed, resolved.scenario.output.out.as_str()) {
         (Some(folder), _) => folder.to_owned(),
-        (None, Some(out)) => RunFolder::at(out)?.path().to_owned(),
-        (None, None) => RunFolder::numbered(Path::new("runs"), "train")?.path().to_owned(),
+        (None, "") => RunFolder::numbered(Path::new("runs"), "train")?.path().to_owned(),
+        (None, out) => RunFolder::at(Path::new(out))?.path().to_owned(),
     };
     let keeping = Keeping { folder: &folder, resumes: resumed.is_some() };
     let mut screen =
-        Screen { report: Report::new(&folder, &settings, keeping.resumes)?, bar: ProgressBar::hidden() };
+        Screen { report: Report::new(&folder, &resolved, keeping.resumes)?, bar: ProgressBar::hidden() };
     let interrupted = interrupt::on_ctrl_c()?;
     let precision = match matches.get_one::<String>("precision").map(String::as_str) {
         Some("f32") => Precision::F32,
@@ -93,9 +83,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let device = matches.get_one::<String>("device").map_or("auto", String::as_str);
     let gpu = if device == "cpu" { None } else { Some(Cuda::new(precision)) };
     let outcome = match gpu {
-        Some(Ok(gpu)) => training::run(gpu, &prepared, &settings, keeping, &mut screen, &interrupted),
+        Some(Ok(gpu)) => training::run(gpu, &prepared, &resolved, keeping, &mut screen, &interrupted),
         Some(Err(error)) if device == "cuda" => return Err(error.into()),
-        _ => training::run(Cpu::<f32>::new(), &prepared, &settings, keeping, &mut screen, &interrupted),
+        _ => training::run(Cpu::<f32>::new(), &prepared, &resolved, keeping, &mut screen, &interrupted),
     };
     screen.bar.finish_and_clear();
     let outcome = match outcome {
@@ -106,7 +96,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         outcome => outcome?,
     };
     screen.report.finish(&outcome, &prepared.model.program(1).layout)?;
-    println!("{}\nrun folder: {}", line(&outcome.standing), folder.display());
+    println!(
+        "{}\ntracking defect {:.1e}; run folder: {}",
+        line(&outcome.standing),
+        outcome.tracking_defect,
+        folder.display()
+    );
     Ok(code(&outcome))
 }
 
@@ -161,6 +156,10 @@ fn line(now: &Standing) -> String {
     }
     if let Some(strength) = now.strength {
         line += &format!("  τ {strength:.5}");
+    }
+    if now.frames.lost + now.frames.refused > 0 {
+        let copies = format!("  {} copies lost, {} refused", now.frames.lost, now.frames.refused);
+        line += &copies;
     }
     line + &format!("  {:.1} GB sent  {:.1} s", now.sent_bytes as f64 / 1e9, now.seconds)
 }

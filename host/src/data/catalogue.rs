@@ -24,13 +24,8 @@ pub struct Entry {
 /// How the files of an entry are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// idx files of grey images, with the mean and standard deviation of the training pixels (0 to 1).
-    Idx {
-        /// Mean.
-        mean: f32,
-        /// Standard deviation.
-        deviation: f32,
-    },
+    /// idx files of grey images.
+    Idx,
     /// PNG batches with JSON labels.
     Cifar,
     /// Film reviews.
@@ -114,7 +109,7 @@ const fn member(inside: &'static str, file: &'static str) -> Member {
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "mnist",
-        kind: Kind::Idx { mean: 0.130_660, deviation: 0.308_108 },
+        kind: Kind::Idx,
         about: "handwritten digits, 60,000 + 10,000 grey images of 28 x 28",
         terms: "CC BY-SA 3.0 (data), ISC (package)",
         files: &[
@@ -154,7 +149,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "fashion-mnist",
-        kind: Kind::Idx { mean: 0.286_041, deviation: 0.353_024 },
+        kind: Kind::Idx,
         about: "articles of clothing, 60,000 + 10,000 grey images of 28 x 28",
         terms: "MIT, Zalando SE",
         files: &[

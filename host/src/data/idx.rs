@@ -53,8 +53,8 @@ pub(super) fn read(mut stream: impl Read) -> Result<Idx, String> {
     }
 }
 
-/// Makes samples of an array of grey images and one of labels.
-pub(super) fn samples(images: Idx, labels: Idx, normalisation: Normalisation) -> Result<Samples, String> {
+/// Makes samples of an array of grey images and one of labels, pixels between 0 and 1.
+pub(super) fn samples(images: Idx, labels: Idx) -> Result<Samples, String> {
     let [_, height, width] = images.dimensions[..] else {
         return Err(format!(
             "images have dimensions {:?}; number, height and width are needed",
@@ -69,13 +69,13 @@ pub(super) fn samples(images: Idx, labels: Idx, normalisation: Normalisation) ->
         return Err(format!("images of {height} x {width} pixels"));
     }
     Ok(Samples {
-        inputs: Inputs::Images(Images { shape, pixels: images.bytes, normalisation }),
+        inputs: Inputs::Images(Images { shape, pixels: images.bytes, normalisation: Normalisation::unit(1) }),
         labels: labels.bytes,
     })
 }
 
 /// Reads a folder with the four files of an MNIST-like data set, compressed or not.
-pub(super) fn read_folder(folder: &Path, normalisation: Normalisation) -> Result<Dataset, Error> {
+pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
     let array = |name: &str| -> Result<Idx, Error> {
         let plain = folder.join(name);
         let compressed = folder.join(format!("{name}.gz"));
@@ -86,7 +86,7 @@ pub(super) fn read_folder(folder: &Path, normalisation: Normalisation) -> Result
     let part = |prefix: &str| -> Result<Samples, Error> {
         let images = array(&format!("{prefix}-images-idx3-ubyte"))?;
         let labels = array(&format!("{prefix}-labels-idx1-ubyte"))?;
-        samples(images, labels, normalisation.clone()).map_err(in_file(folder))
+        samples(images, labels).map_err(in_file(folder))
     };
     dataset(part("train")?, part("t10k")?).map_err(in_file(folder))
 }
@@ -123,7 +123,7 @@ mod tests {
     fn images_and_labels_become_samples() {
         let images = read(&encode(&[2, 1, 3], &[1, 2, 3, 4, 5, 6])[..]).unwrap();
         let labels = read(&encode(&[2], &[7, 9])[..]).unwrap();
-        let samples = samples(images, labels, Normalisation::unit(1)).unwrap();
+        let samples = samples(images, labels).unwrap();
         assert_eq!(samples.inputs.len(), 2);
         assert_eq!(samples.labels, [7, 9]);
     }
@@ -145,9 +145,9 @@ mod tests {
     fn empty_and_flat_arrays_are_no_images() {
         let labels = || read(&encode(&[0], &[])[..]).unwrap();
         let flat = read(&encode(&[4], &[0; 4])[..]).unwrap();
-        assert!(samples(flat, labels(), Normalisation::unit(1)).is_err());
+        assert!(samples(flat, labels()).is_err());
         let none = read(&encode(&[0, 0, 3], &[])[..]).unwrap();
-        assert!(samples(none, labels(), Normalisation::unit(1)).is_err());
+        assert!(samples(none, labels()).is_err());
     }
 
     #[test]
@@ -157,13 +157,13 @@ mod tests {
         put("train-images-idx3-ubyte", &encode(&[2, 1, 1], &[1, 2]));
         put("train-labels-idx1-ubyte", &encode(&[2], &[0, 1]));
         put("t10k-images-idx3-ubyte", &encode(&[1, 1, 1], &[3]));
-        let message = read_folder(folder.path(), Normalisation::unit(1)).unwrap_err().to_string();
+        let message = read_folder(folder.path()).unwrap_err().to_string();
         assert!(message.contains("t10k-labels-idx1-ubyte"), "{message}");
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[1]));
-        let dataset = read_folder(folder.path(), Normalisation::unit(1)).unwrap();
+        let dataset = read_folder(folder.path()).unwrap();
         assert_eq!((dataset.classes, dataset.train.inputs.len(), dataset.test.inputs.len()), (2, 2, 1));
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[2]));
-        let message = read_folder(folder.path(), Normalisation::unit(1)).unwrap_err().to_string();
+        let message = read_folder(folder.path()).unwrap_err().to_string();
         assert!(message.contains("test label 0 is 2"), "{message}");
     }
 
@@ -176,7 +176,7 @@ mod tests {
             if let Ok(array) = read(&with_magic[..]) {
                 prop_assert_eq!(array.dimensions.iter().product::<usize>(), array.bytes.len());
                 let labels = Idx { dimensions: vec![1], bytes: vec![0] };
-                if let Ok(samples) = samples(array, labels, Normalisation::unit(1)) {
+                if let Ok(samples) = samples(array, labels) {
                     let _ = samples.inputs.len();
                 }
             }

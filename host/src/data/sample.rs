@@ -6,20 +6,12 @@
 use flate2::read::GzDecoder;
 
 use super::dataset::in_file;
-use super::{Dataset, Error, Normalisation, Samples, catalogue, idx};
+use super::{Dataset, Error, Samples, idx};
 
-/// Gives the sample, normalised as the full set.
+/// Gives the sample.
 pub(super) fn fashion_mnist() -> Result<Dataset, Error> {
-    let normalisation = match catalogue::find("fashion-mnist").map(|entry| entry.kind) {
-        Some(catalogue::Kind::Idx { mean, deviation }) => Normalisation::new(vec![mean], vec![deviation]),
-        _ => Normalisation::unit(1),
-    };
     let part = |images: &[u8], labels: &[u8]| -> Result<Samples, String> {
-        idx::samples(
-            idx::read(GzDecoder::new(images))?,
-            idx::read(GzDecoder::new(labels))?,
-            normalisation.clone(),
-        )
+        idx::samples(idx::read(GzDecoder::new(images))?, idx::read(GzDecoder::new(labels))?)
     };
     let train = part(
         include_bytes!("sample/train-images-idx3-ubyte.gz"),

@@ -125,39 +125,47 @@ pub fn round<D: Device>(
     })
 }
 
-/// One forward and backward pass of all agents.
+/// One forward and backward pass of all agents, for each of their `groups` of models: so many samples a model.
 ///
 /// # Errors
 /// When the device fails.
 pub fn gradient<D: Device>(
     mut device: D,
+    job: &'static str,
     model: &Model,
     agents: usize,
-    batch: usize,
+    groups: &[usize],
     repeats: usize,
 ) -> Result<Measured> {
-    let program = model.program(batch);
-    let packed = Packed { groups: 1, agents, stride: program.layout.stride() };
-    let data = synthetic::dataset(&device, model, agents * batch)?;
-    let start: Vec<D::Scalar> = program.layout.start(1);
+    let samples = groups.iter().copied().max().unwrap_or(1);
+    let layout = model.program(1).layout;
+    let packed = Packed { groups: groups.len(), agents, stride: layout.stride() };
+    let data = synthetic::dataset(&device, model, agents * samples)?;
+    let start: Vec<D::Scalar> = layout.start(1);
     let mut parameters = device.decisions(packed.words())?;
-    for agent in 0..agents {
-        device.write(&mut parameters, agent * packed.stride, &start)?;
+    for vector in 0..packed.groups * agents {
+        device.write(&mut parameters, vector * packed.stride, &start)?;
     }
     let mut gradient = device.reals(packed.words())?;
-    let mut pass = device.pass(&program, agents)?;
+    let programs: Vec<_> = groups.iter().map(|&samples| model.program(samples)).collect();
+    let mut passes =
+        programs.iter().map(|program| device.pass(program, agents)).collect::<Result<Vec<D::Pass>>>()?;
     let mut schedule = Schedule {
-        samples: batch,
-        rows: device.indices(agents * batch)?,
-        weights: device.reals(agents * batch)?,
+        samples,
+        rows: device.indices(agents * samples)?,
+        weights: device.reals(agents * samples)?,
         moment: device.indices(3)?,
     };
-    device.write_indices(&mut schedule.rows, &(0..(agents * batch) as u32).collect::<Vec<_>>())?;
-    device.write(&mut schedule.weights, 0, &vec![D::Scalar::from_f64(1.0 / batch as f64); agents * batch])?;
+    device.write_indices(&mut schedule.rows, &(0..(agents * samples) as u32).collect::<Vec<_>>())?;
+    let weights = vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples];
+    device.write(&mut schedule.weights, 0, &weights)?;
     let mut one = |device: &mut D| {
         device.replay(0, |device| {
-            device.load(&mut pass, &data, &schedule, 0, None)?;
-            device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &schedule)
+            for (pass, taken) in passes.iter_mut().zip(groups) {
+                device.load(pass, &data, &schedule, samples - taken, None)?;
+            }
+            let mut passes: Vec<&mut D::Pass> = passes.iter_mut().collect();
+            device.run(&mut passes, &parameters, Some(&mut gradient), packed, &schedule)
         })
     };
     for _ in 0..WARM_UP {
@@ -170,8 +178,27 @@ pub fn gradient<D: Device>(
     }
     device.wait()?;
     let milliseconds = before.elapsed().as_secs_f64() * 1e3 / repeats as f64;
-    let tera_flops_per_second = agents as f64 * program.matrix_flops() / milliseconds / 1e9;
-    Ok(Measured { job: "gradient", agents, milliseconds, tera_flops_per_second, bytes: None })
+    let flops: f64 = programs.iter().map(|program| program.matrix_flops()).sum();
+    let tera_flops_per_second = agents as f64 * flops / milliseconds / 1e9;
+    Ok(Measured { job, agents, milliseconds, tera_flops_per_second, bytes: None })
+}
+
+/// Gradients of y on both batches and of z on one: on two streams, as a round takes them, and as twice as many models in one
+/// launch, where z multiplies as many empty rows as y has validation samples.
+///
+/// # Errors
+/// When the device fails.
+pub fn levels<D: Device>(
+    device: impl Fn() -> Result<D>,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    repeats: usize,
+) -> Result<[Measured; 2]> {
+    Ok([
+        gradient(device()?, "two-streams", model, agents, &[2 * batch, batch], repeats)?,
+        gradient(device()?, "one-launch", model, 2 * agents, &[2 * batch], repeats)?,
+    ])
 }
 
 /// Bytes a second of a device copy, of a pull and of a push with and without a regulariser.

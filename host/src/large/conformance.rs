@@ -1,12 +1,16 @@
 //! Whether a device computes what it should: the same suite for every device and precision.
 //!
-//! [`shared`] holds a batched swarm to the functions one small agent is made of; [`devices`] holds each program and each way of
+//! [`shared`] holds a batched swarm to the functions one small agent is made of, [`faulty_air`] to whole small agents that speak
+//! over the same air; [`devices`] holds each program and each way of
 //! mixing to the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
 
 mod devices;
+mod faulty_air;
+mod samples;
 mod shared;
 
 pub use devices::{gradients, mixing};
+pub use faulty_air::follows_agents;
 pub use shared::follows_shared;
 
 /// One comparison.
@@ -62,6 +66,14 @@ mod tests {
     #[test]
     fn cpu_follows_shared_in_f32() {
         all_pass(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4).unwrap());
+    }
+
+    #[test]
+    fn cpu_follows_agents_over_a_faulty_air() {
+        all_pass(vec![
+            follows_agents(Cpu::<f32>::new()).unwrap(),
+            follows_agents(Cpu::<f64>::new()).unwrap(),
+        ]);
     }
 
     #[test]

@@ -83,19 +83,26 @@ pub struct Gradient<'a, D: Device> {
     pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
-/// The state of a broadcast ledger between batched agents: what each receiver has not collected yet.
+/// What agents said in the last rounds, so that a frame may come late.
 #[derive(Debug)]
-pub struct Waiting<'a, D: Device> {
-    /// `[agents · agents, groups, stride]`: mass on the link from sender j to receiver i at `i · agents + j`.
-    pub mass: &'a mut D::Reals,
-    /// `[agents, agents]`: 1 where receiver i hears sender j this round.
-    pub heard: &'a D::Indices,
-    /// Self-weight of the push.
-    pub keep: f64,
-    /// Members that may ever hear an agent.
-    pub audience: usize,
-    /// Room for weights among these agents; a device may keep code made for their number there.
-    pub among: &'a D::Mixing,
+pub struct Said<D: Device> {
+    /// Rounds it goes back to, this one included.
+    pub depth: usize,
+    /// `[depth, groups, agents, stride]`: decisions as they were at the start of a round, at its number modulo the depth.
+    pub v: D::Reals,
+    /// Trackers in the same order; zero where an agent was down.
+    pub t: D::Reals,
+}
+
+/// What agents hear in a round, for a swarm with a ledger.
+#[derive(Debug)]
+pub struct Hearing<D: Device> {
+    /// `[agents, agents]`: 0 where receiver i hears nothing new of sender j, else 1 plus the age in rounds of what it hears.
+    pub ages: D::Indices,
+    /// `[agents]`: 0 while an agent is down, else 1.
+    pub awake: D::Indices,
+    /// `[agents, agents]`: what sender j sets aside for receiver i of its tracker, and at i = j what it keeps.
+    pub shares: D::Reals,
 }
 
 /// Where and how all agents of a host are computed.
@@ -183,13 +190,43 @@ pub trait Device: Debug + Sized {
         push: &Self::Mixing,
     ) -> Result<()>;
 
-    /// [`Device::track`] with a broadcast ledger in place of push weights.
+    /// Writes down what agents that are awake say in the round of `moment`.
+    fn say(
+        &self,
+        said: &mut Said<Self>,
+        v: &Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
+    ) -> Result<()>;
+
+    /// [`Device::pull`] with what agents hear in place of weights: the mean of an agent's own decisions and those it hears.
+    /// Those of an agent that is down stay as they are.
+    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
+    fn pull_heard(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
+        steps: [f64; 2],
+    ) -> Result<()>;
+
+    /// [`Device::track`] with a broadcast ledger in place of push weights. `mass`, `[groups, agents, agents − 1, stride]`, is
+    /// what waits for each receiver from each other agent. Trackers and gradients of an agent that is down stay as they are.
+    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn track_by_ledger(
         &self,
         t: &mut Self::Reals,
+        mass: &mut Self::Reals,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        waiting: Waiting<'_, Self>,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
     ) -> Result<()>;
 
     /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds

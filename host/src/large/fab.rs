@@ -8,17 +8,23 @@
 //! t ← B t + d⁺ − d                       one launch
 //! ```
 //!
+//! With a ledger, `A` and `B` make way for what each agent hears of whom, and how late: see `device/cpu/ledger.rs`.
+//!
 //! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
 
 mod evaluation;
+mod ledger;
 mod state;
+mod travelling;
 
 pub use evaluation::Score;
+pub use ledger::Ledger;
 pub use state::Snapshot;
+pub use travelling::Exchange;
 
-use crate::large::device::{Dataset, Device, Gradient, NO_SAMPLE, Packed, Result, Schedule, Waiting};
-use crate::large::mixing::Mixing;
+use self::travelling::{Links, Travelling};
+use crate::large::device::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule};
 use crate::large::models::Model;
 use crate::large::real::Real;
 
@@ -37,7 +43,7 @@ pub enum Task {
 }
 
 /// Constants of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub agents: usize,
     pub task: Task,
@@ -54,15 +60,6 @@ pub struct Config {
     pub seed: u64,
     /// Push by broadcast ledger, which survives lost frames, instead of push weights.
     pub ledger: Option<Ledger>,
-}
-
-/// Constants of a broadcast ledger.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ledger {
-    /// κ, the weight an agent keeps.
-    pub keep: f64,
-    /// Members that may ever hear an agent.
-    pub audience: usize,
 }
 
 impl Config {
@@ -95,13 +92,16 @@ pub struct Draw {
     pub training: Vec<Vec<u32>>,
 }
 
-/// How agents hear each other in a round.
-#[derive(Debug)]
-pub enum Exchange<'a> {
-    /// Pull and push weights.
-    Weights { pull: &'a Mixing, push: &'a Mixing },
-    /// Pull weights, and for each receiver whom it hears, for the ledger.
-    Heard { pull: &'a Mixing, heard: &'a [Vec<usize>] },
+impl Draw {
+    /// The same draw with nothing for agents that take no part.
+    #[must_use]
+    pub fn only(mut self, takes_part: impl Fn(usize) -> bool) -> Self {
+        for lists in [&mut self.validation, &mut self.training] {
+            let others = lists.iter_mut().enumerate().filter(|&(agent, _)| !takes_part(agent));
+            others.for_each(|(_, samples)| samples.clear());
+        }
+        self
+    }
 }
 
 /// All agents of a host.
@@ -109,21 +109,16 @@ pub enum Exchange<'a> {
 pub struct Fab<D: Device> {
     device: D,
     config: Config,
-    packed: Packed,
     model: Model,
     data: Dataset<D>,
     schedule: Schedule<D>,
     passes: Passes<D>,
-    pull: D::Mixing,
-    push: D::Mixing,
-    v: D::Reals,
-    t: D::Reals,
-    /// Gradients of this and the last round, in turn.
-    d: [D::Reals; 2],
-    /// Strength of ‖w‖² for every vector of `v`.
+    links: Links<D>,
+    /// y, and z where there are two levels.
+    lower: Travelling<D>,
+    /// Strength of ‖w‖² for every vector of y and z.
     decay: D::Reals,
     upper: Upper<D>,
-    waiting: Option<(D::Reals, D::Indices)>,
     round: u32,
 }
 
@@ -138,12 +133,8 @@ struct Passes<D: Device> {
 enum Upper<D: Device> {
     /// ψ of every sample of the dataset.
     Logits(D::Reals),
-    /// τ of every agent, with its tracker and gradients.
-    Strength {
-        x: D::Reals,
-        t: D::Reals,
-        d: [D::Reals; 2],
-    },
+    /// τ of every agent.
+    Strength(Box<Travelling<D>>),
     None,
 }
 
@@ -165,24 +156,30 @@ impl<D: Device> Fab<D> {
         let packed = config.packed(program.layout.stride());
         let z =
             config.is_bilevel().then(|| device.pass(&model.program(training_batch), agents)).transpose()?;
+        let ledger = config.ledger.as_ref();
         let upper = match config.task {
             Task::Cleaning { .. } => Upper::Logits(device.reals(data.samples)?),
             Task::Tuning { start } => {
-                let words = || device.reals(agents * X_STRIDE);
-                let mut x = words()?;
-                let starts: Vec<D::Scalar> = (0..agents * X_STRIDE)
-                    .map(|word| D::Scalar::from_f64(if word % X_STRIDE == 0 { start } else { 0.0 }))
-                    .collect();
-                device.write(&mut x, 0, &starts)?;
-                Upper::Strength { x, t: words()?, d: [words()?, words()?] }
+                let packed = Packed { groups: 1, agents, stride: X_STRIDE };
+                let v = device.reals(packed.words())?;
+                let mut x = Travelling::new(&device, packed, v, [config.steps[0]; 2], ledger)?;
+                x.start(&device, &strength::<D>(start))?;
+                Upper::Strength(Box::new(x))
             }
             Task::SingleLevel { .. } => Upper::None,
         };
-        let waiting = match config.ledger {
-            Some(_) => Some((device.reals(agents * packed.words())?, device.indices(agents * agents)?)),
-            None => None,
+        let v = device.decisions(packed.words())?;
+        let mut lower = Travelling::new(&device, packed, v, [config.steps[1], config.steps[2]], ledger)?;
+        lower.start(&device, start)?;
+        let mut decay = device.reals(packed.groups * agents)?;
+        let strength = match config.task {
+            Task::Cleaning { regularisation } | Task::SingleLevel { regularisation } => {
+                regularisation * config.lower_weight()
+            }
+            Task::Tuning { start } => 2.0 * start * config.lower_weight(),
         };
-        let mut fab = Fab {
+        device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
+        Ok(Fab {
             schedule: Schedule {
                 samples,
                 rows: device.indices(agents * samples)?,
@@ -190,51 +187,26 @@ impl<D: Device> Fab<D> {
                 moment: device.indices(3)?,
             },
             passes: Passes { y: device.pass(&program, agents)?, z },
-            pull: device.mixing(agents)?,
-            push: device.mixing(agents)?,
-            v: device.decisions(packed.words())?,
-            t: device.reals(packed.words())?,
-            d: [device.reals(packed.words())?, device.reals(packed.words())?],
-            decay: device.reals(packed.groups * agents)?,
+            links: Links::new(&device, agents, ledger)?,
+            lower,
+            decay,
             upper,
-            waiting,
             round: 0,
             model: model.clone(),
             data,
-            packed,
             config,
             device,
-        };
-        for vector in 0..packed.groups * agents {
-            fab.device.write(&mut fab.v, vector * packed.stride, start)?;
-        }
-        let strength = match config.task {
-            Task::Cleaning { regularisation } | Task::SingleLevel { regularisation } => {
-                regularisation * config.lower_weight()
-            }
-            Task::Tuning { start } => 2.0 * start * config.lower_weight(),
-        };
-        fab.device.write(&mut fab.decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
-        Ok(fab)
+        })
     }
 
-    /// The first gradient, `t = d = ∇L` at the start: with zero trackers before it, one tracking step that mixes nothing.
+    /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
     ///
     /// # Errors
     /// When the device fails.
     pub fn begin(&mut self, draw: &Draw) -> Result<()> {
-        let itself =
-            Mixing::from_rows(&(0..self.config.agents).map(|agent| vec![(agent, 1.0)]).collect::<Vec<_>>());
-        self.device.write_mixing(&mut self.push, &itself)?;
         self.write_draw(draw)?;
-        let Fab { device, config, packed, data, schedule, passes, push, v, t, d, decay, upper, .. } = self;
-        let [fresh, last] = d;
-        gradient(device, config, *packed, data, schedule, passes, v, fresh, upper, 0)?;
-        device.track(t, Gradient { fresh, last, regulariser: Some((v, decay)) }, *packed, push)?;
-        if let Upper::Strength { t, d: [fresh, last], .. } = upper {
-            device.track(t, Gradient { fresh, last, regulariser: None }, shared_x(config), push)?;
-        }
-        step_logits(device, config, schedule, passes, upper)?;
+        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
+        follow(device, config, data, schedule, passes, links, lower, decay, upper, 0)?;
         device.wait()
     }
 
@@ -248,7 +220,7 @@ impl<D: Device> Fab<D> {
     pub fn round(&mut self, exchange: &Exchange<'_>, draw: &Draw) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
-        self.write_exchange(exchange)?;
+        self.links.write(&self.device, exchange)?;
         self.advance()
     }
 
@@ -262,69 +234,54 @@ impl<D: Device> Fab<D> {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let parity = (self.round % 2) as usize;
-        let Fab {
-            device,
-            config,
-            packed,
-            data,
-            schedule,
-            passes,
-            pull,
-            push,
-            v,
-            t,
-            d,
-            decay,
-            upper,
-            waiting,
-            ..
-        } = self;
-        let [even, odd] = d;
-        let (fresh, last) = if parity == 0 { (even, odd) } else { (odd, even) };
+        let parity = self.parity();
+        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
         device.replay(parity, |device| {
-            device.pull(v, t, *packed, pull, [config.steps[1], config.steps[2]])?;
-            if let Upper::Strength { x, t, .. } = upper {
-                device.pull(x, t, shared_x(config), pull, [config.steps[0]; 2])?;
-                device.decay_from(x, X_STRIDE, *packed, decay, 2.0 * config.lower_weight())?;
+            lower.pull(device, links, &schedule.moment)?;
+            if let Upper::Strength(x) = upper {
+                x.pull(device, links, &schedule.moment)?;
+                device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
             }
-            gradient(device, config, *packed, data, schedule, passes, v, fresh, upper, parity)?;
-            let newest = Gradient { fresh, last, regulariser: Some((v, decay)) };
-            match (&config.ledger, waiting) {
-                (Some(ledger), Some((mass, heard))) => {
-                    let waiting =
-                        Waiting { mass, heard, keep: ledger.keep, audience: ledger.audience, among: push };
-                    device.track_by_ledger(t, newest, *packed, waiting)?;
-                }
-                _ => device.track(t, newest, *packed, push)?,
-            }
-            if let Upper::Strength { t, d: [even, odd], .. } = &mut *upper {
-                let (fresh, last) = if parity == 0 { (even, odd) } else { (odd, even) };
-                device.track(t, Gradient { fresh, last, regulariser: None }, shared_x(config), push)?;
-            }
-            step_logits(device, config, schedule, passes, upper)
+            follow(device, config, data, schedule, passes, links, lower, decay, upper, parity)
         })
     }
 
-    fn write_exchange(&mut self, exchange: &Exchange<'_>) -> Result<()> {
-        match (exchange, &mut self.waiting) {
-            (Exchange::Weights { pull, push }, None) => {
-                self.device.write_mixing(&mut self.pull, pull)?;
-                self.device.write_mixing(&mut self.push, push)
+    /// Which of the two gradients is that of the present round.
+    fn parity(&self) -> usize {
+        (self.round % 2) as usize
+    }
+
+    /// Opens a new epoch because `agent` has lost its memory: it starts again from `start`, its `samples` weigh what they did at
+    /// first, every other agent's tracker is its gradient, and nothing waits on a link.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
+        let parity = self.parity();
+        self.lower.renew(&self.device, parity, agent, start)?;
+        match (&mut self.upper, self.config.task) {
+            (Upper::Strength(x), Task::Tuning { start }) => {
+                x.renew(&self.device, parity, agent, &strength::<D>(start))?;
             }
-            (Exchange::Heard { pull, heard }, Some((_, on_device))) => {
-                let agents = self.config.agents;
-                let mut square = vec![0; agents * agents];
-                for (receiver, senders) in heard.iter().enumerate() {
-                    senders.iter().for_each(|sender| square[receiver * agents + sender] = 1);
-                }
-                self.device.write_mixing(&mut self.pull, pull)?;
-                self.device.write_indices(on_device, &square)
+            (Upper::Logits(logits), _) => {
+                let mut all = self.device.read(logits, 0, self.data.samples)?;
+                samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
+                self.device.write(logits, 0, &all)?;
             }
-            (exchange, _) => panic!(
-                "a swarm {} a ledger got {exchange:?}",
-                if self.waiting.is_some() { "with" } else { "without" }
-            ),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `Σt + Σ(what waits) − Σd`, the largest word relative to the largest Σ|d|: rounding, while nothing is lost or made.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn tracking_defect(&self) -> Result<f64> {
+        let lower = self.lower.defect(&self.device, self.parity())?;
+        match &self.upper {
+            Upper::Strength(x) => Ok(lower.max(x.defect(&self.device, self.parity())?)),
+            _ => Ok(lower),
         }
     }
 
@@ -352,22 +309,24 @@ impl<D: Device> Fab<D> {
     }
 }
 
-/// How one shared number of every agent is packed.
-fn shared_x(config: &Config) -> Packed {
-    Packed { groups: 1, agents: config.agents, stride: X_STRIDE }
+/// One agent's vector of a shared number.
+fn strength<D: Device>(start: f64) -> [D::Scalar; X_STRIDE] {
+    let mut words = [D::Scalar::ZERO; X_STRIDE];
+    words[0] = D::Scalar::from_f64(start);
+    words
 }
 
-/// `d⁺` of y and z (all but the regulariser, which tracking adds), and of a shared x.
+/// `d⁺` of x, y and z, and what follows it: trackers, and the logits of samples.
 #[expect(clippy::too_many_arguments, reason = "disjoint fields of one struct")]
-fn gradient<D: Device>(
+fn follow<D: Device>(
     device: &D,
     config: &Config,
-    packed: Packed,
     data: &Dataset<D>,
     schedule: &Schedule<D>,
     passes: &mut Passes<D>,
-    v: &D::Reals,
-    fresh: &mut D::Reals,
+    links: &Links<D>,
+    lower: &mut Travelling<D>,
+    decay: &D::Reals,
     upper: &mut Upper<D>,
     parity: usize,
 ) -> Result<()> {
@@ -377,29 +336,22 @@ fn gradient<D: Device>(
         _ => None,
     };
     device.load(&mut passes.y, data, schedule, 0, logits)?;
+    let fresh = Some(&mut lower.d[parity]);
     match &mut passes.z {
         Some(z) => {
             device.load(z, data, schedule, learned_from, logits)?;
-            device.run(&mut [&mut passes.y, z], v, Some(fresh), packed, schedule)?;
+            device.run(&mut [&mut passes.y, z], &lower.v, fresh, lower.packed, schedule)?;
         }
-        None => device.run(&mut [&mut passes.y], v, Some(fresh), packed, schedule)?,
+        None => device.run(&mut [&mut passes.y], &lower.v, fresh, lower.packed, schedule)?,
     }
-    if let Upper::Strength { d, .. } = upper {
-        device.norm_gap(v, packed, &mut d[parity], X_STRIDE, config.lower_weight())?;
-    }
-    Ok(())
-}
-
-fn step_logits<D: Device>(
-    device: &D,
-    config: &Config,
-    schedule: &Schedule<D>,
-    passes: &Passes<D>,
-    upper: &mut Upper<D>,
-) -> Result<()> {
+    lower.track(device, links, &schedule.moment, parity, Some(decay))?;
     match (upper, &passes.z) {
+        (Upper::Strength(x), _) => {
+            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
+            x.track(device, links, &schedule.moment, parity, None)
+        }
         (Upper::Logits(logits), Some(z)) => {
-            device.step_logits(logits, schedule, config.validation_batch, &passes.y, z, config.steps[0])
+            device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0])
         }
         _ => Ok(()),
     }

@@ -15,7 +15,7 @@ pub struct Plan {
     pub state: u64,
     /// Batches and intermediate buffers of all passes.
     pub activations: u64,
-    /// Mass that waits on links, with a ledger.
+    /// Mass that waits on links, and what was said in the rounds a frame may come late, with a ledger.
     pub ledger: u64,
     /// Samples of all agents.
     pub data: u64,
@@ -37,7 +37,7 @@ impl Plan {
             agents: config.agents,
             state: words * (device.decision_bytes() + 3 * word),
             activations,
-            ledger: config.ledger.map_or(0, |_| config.agents as u64 * words * word),
+            ledger: config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word)),
             data: samples as u64 * (model.input().width() as u64 + 4) * word,
         }
     }
@@ -62,12 +62,7 @@ impl Plan {
         if fits(self) {
             return Ok(());
         }
-        let plan_of = |agents: usize| {
-            let ledger = config
-                .ledger
-                .map(|ledger| crate::large::fab::Ledger { audience: ledger.audience.min(agents), ..ledger });
-            Plan::new(device, model, &Config { agents, ledger, ..*config }, samples)
-        };
+        let plan_of = |agents: usize| Plan::new(device, model, &Config { agents, ..config.clone() }, samples);
         // Memory grows with the number of agents: the largest that fits lies between none and what was asked for.
         let (mut most, mut too_many) = (0, config.agents);
         while too_many - most > 1 {
@@ -120,7 +115,7 @@ fn advice(most: usize) -> String {
 mod tests {
     use super::*;
     use crate::large::device::cpu::Cpu;
-    use crate::large::fab::Task;
+    use crate::large::fab::{Ledger, Task};
 
     fn config(agents: usize) -> Config {
         Config {
@@ -141,6 +136,17 @@ mod tests {
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
         let plan = Plan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
         assert_eq!(plan.state, 10 * 8 * 203_584 * 4);
+    }
+
+    #[test]
+    fn a_ledger_takes_a_vector_a_link_and_two_for_every_round_a_frame_may_be_late() {
+        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let of = |late_rounds| {
+            let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
+            Plan::new(&Cpu::<f32>::new(), &model, &Config { ledger: Some(ledger), ..config(10) }, 0).ledger
+        };
+        assert_eq!(of(0), (9 + 2) * 2 * 10 * 203_584 * 4);
+        assert_eq!(of(5), (9 + 12) * 2 * 10 * 203_584 * 4);
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! The scalar of the CPU device: `f32` to train, `f64` to check derivatives and conformance.
+//!
+//! Small agents have `fabswarm_shared::scalar::Scalar`, whose functions give the same bits on every machine. Large agents are
+//! compared within a tolerance, and take the platform's, which are faster.
 
 use std::fmt::Debug;
 use std::iter::Sum;

@@ -1,32 +1,32 @@
-//! Training a swarm of large agents from settings to a scored model.
+//! Training a swarm of large agents from scenario to a scored model.
 //!
 //! [`Prepared`] holds what a run needs before any device is asked; [`run`] builds the swarm, goes through its rounds, scores it
 //! now and then, keeps checkpoints and stops when a loss is no number any more.
 
 pub mod batches;
 pub mod checkpoint;
+mod constants;
 pub mod events;
+pub(in crate::large) mod links;
 pub mod prepared;
 pub mod report;
-pub mod settings;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use fabswarm_shared::graph::{Graph, Schedule as _};
-use fabswarm_shared::rng::{Purpose, Stream};
-
 pub use prepared::Prepared;
-pub use settings::{Method, Push, Settings};
 
 use self::batches::Batches;
+use self::constants::{Length, config};
+use self::links::Links;
+use crate::air;
 use crate::data::cleaning_score::CleaningScore;
 use crate::large::device::{self, Device};
-use crate::large::fab::{Exchange, Fab, Score};
-use crate::large::mixing::Mixing;
+use crate::large::fab::{Fab, Score};
 use crate::large::plan::{DoesNotFit, Plan};
 use crate::large::real::sigmoid;
+use crate::scenario::{Resolved, Scenario, Swarm};
 
 /// Test samples that go through a model at once.
 const TEST_BATCH: usize = 500;
@@ -44,9 +44,11 @@ pub enum Error {
     Data(#[from] crate::data::Error),
     #[error(transparent)]
     Pretrained(#[from] crate::large::models::pretrained::Error),
-    #[error("the settings are no good: {0}")]
-    Settings(String),
-    #[error("`{key}` is {value}: {remedy}")]
+    #[error(transparent)]
+    Air(#[from] air::Error),
+    #[error("{what}\nhelp: {remedy}")]
+    Unfit { what: &'static str, remedy: &'static str },
+    #[error("{key} = {value} does not fit\nhelp: {remedy}")]
     Setting { key: &'static str, value: String, remedy: String },
     #[error("cannot write {path}: {cause}", path = path.display())]
     Write { path: PathBuf, cause: std::io::Error },
@@ -54,6 +56,18 @@ pub enum Error {
     Checkpoint { path: PathBuf, what: String },
     #[error("the loss is not a number any more after round {round}; {kept}. Try smaller steps")]
     Diverged { round: u32, kept: String },
+}
+
+impl Error {
+    /// A swarm whose numbers are none any more, with what is left of it at `path`.
+    fn diverged(round: u32, path: &Path) -> Self {
+        let kept = if path.is_file() {
+            format!("the last checkpoint is {}", path.display())
+        } else {
+            "no checkpoint was due yet".to_owned()
+        };
+        Error::Diverged { round, kept }
+    }
 }
 
 /// How a swarm stands after some rounds.
@@ -71,6 +85,7 @@ pub struct Standing {
     pub strength: Option<f64>,
     /// Bytes all agents sent so far, each frame counted once.
     pub sent_bytes: u64,
+    pub frames: FrameCounts,
     pub seconds: f64,
     /// Memory in use on the device or, on a CPU, by this process.
     pub memory_bytes: Option<u64>,
@@ -86,6 +101,16 @@ pub trait Observer {
     fn standing(&mut self, standing: &Standing) -> Result<(), Error>;
 }
 
+/// What became of frames so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    pub sent: u64,
+    /// Copies that were lost on their way.
+    pub lost: u64,
+    /// Copies that were heard and refused.
+    pub refused: u64,
+}
+
 /// What is left of a finished run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -94,6 +119,8 @@ pub struct Outcome {
     pub mean: Vec<f32>,
     /// Weight and truth of every training sample, where it has one.
     pub weights: Vec<(f32, bool)>,
+    /// `Σt + Σ(what waits) − Σd`, relative to gradients: how much tracking mass was lost or made.
+    pub tracking_defect: f64,
     pub was_interrupted: bool,
 }
 
@@ -111,115 +138,82 @@ pub struct Keeping<'a> {
 pub fn run<D: Device<Scalar = f32>>(
     device: D,
     prepared: &Prepared,
-    settings: &Settings,
+    resolved: &Resolved,
     keeping: Keeping<'_>,
     observer: &mut dyn Observer,
     interrupted: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    let config = settings.config();
+    let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
+    let Length { epoch, rounds } = Length::new(training, agents, prepared.training_samples());
+    let scenario = Scenario {
+        swarm: Swarm { rounds: rounds.into(), ..resolved.scenario.swarm.clone() },
+        ..resolved.scenario.clone()
+    };
+    let (mut links, ledger) = Links::new(&scenario)?;
+    let config = config(&scenario, ledger);
     let plan = Plan::new(&device, &prepared.model, &config, prepared.samples());
     observer.planned(&plan, &device.name(), prepared.parameters());
     plan.check(&device, &prepared.model, &config, prepared.samples())?;
     let free_before = device.free_bytes();
     let data = prepared.on_device(&device)?;
     let mut swarm = Fab::new(device, &prepared.model, config, data, &prepared.start)?;
-    let mut batches = Batches::new(prepared.lists(settings.method), settings);
+    let mut batches = Batches::new(prepared.lists(training.method), training.batch, scenario.seed);
     let path = checkpoint::path(keeping.folder);
     if keeping.resumes {
-        checkpoint::restore(&path, settings, &mut swarm)?;
+        checkpoint::restore(&path, resolved, &mut swarm)?;
+        (1..=swarm.rounds()).for_each(|round| drop(links.round(round)));
     } else {
         swarm.begin(&batches.draw(0))?;
     }
-    let trainer = Trainer { settings, prepared, started: Instant::now(), free_before };
-    let (per_epoch, rounds) = (
-        settings.rounds_per_epoch(prepared.training_samples()),
-        settings.rounds(prepared.training_samples()),
-    );
+    let trainer = Trainer { agents, prepared, started: Instant::now(), free_before };
     let mut standing = None;
     while swarm.rounds() < rounds && !interrupted.load(Ordering::Relaxed) {
         let round = swarm.rounds() + 1;
-        exchange(settings, &mut swarm, round, &batches.draw(round))?;
+        let heard = links.round(round);
+        for &agent in heard.forgetting() {
+            swarm.forget(agent, &prepared.start, &prepared.shards()[agent].train)?;
+        }
+        let draw = batches.draw(round).only(|agent| heard.is_awake(agent));
+        swarm.round(&heard.exchange(), &draw)?;
         observer.round(round, rounds);
-        let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * per_epoch);
-        if is_due(settings.evaluate_every) || round == rounds {
-            let now = trainer.stand(&swarm, f64::from(round) / f64::from(per_epoch))?;
+        let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * epoch);
+        if is_due(training.evaluate_every) || round == rounds {
+            let now = trainer.stand(&swarm, &links, epoch)?;
             if !now.test.loss.is_finite() {
-                return Err(diverged(round, &path));
+                return Err(Error::diverged(round, &path));
             }
             observer.standing(&now)?;
             standing = Some(now);
         }
-        if is_due(settings.checkpoint_every) {
-            checkpoint::save(&path, settings, &swarm)?;
+        if is_due(training.checkpoint_every) {
+            checkpoint::save(&path, resolved, &swarm)?;
         }
     }
     let was_interrupted = swarm.rounds() < rounds;
-    checkpoint::save(&path, settings, &swarm)?;
+    checkpoint::save(&path, resolved, &swarm)?;
     let standing = match standing.filter(|standing| standing.round == swarm.rounds()) {
         Some(standing) => standing,
-        None => trainer.stand(&swarm, f64::from(swarm.rounds()) / f64::from(per_epoch))?,
+        None => trainer.stand(&swarm, &links, epoch)?,
     };
-    let weights = trainer.weights(&swarm)?;
-    Ok(Outcome { standing, mean: swarm.mean()?.0, weights, was_interrupted })
-}
-
-fn diverged(round: u32, path: &Path) -> Error {
-    let kept = if path.is_file() {
-        format!("the last checkpoint is {}", path.display())
-    } else {
-        "no checkpoint was due yet".to_owned()
-    };
-    Error::Diverged { round, kept }
-}
-
-/// One round over this round's graph, frames lost as the settings say.
-fn exchange<D: Device<Scalar = f32>>(
-    settings: &Settings,
-    swarm: &mut Fab<D>,
-    round: u32,
-    draw: &crate::large::fab::Draw,
-) -> Result<(), Error> {
-    let heard = heard(settings, round);
-    match settings.push {
-        Push::Weights => {
-            let (pull, push) = Mixing::uniform(&heard);
-            swarm.round(&Exchange::Weights { pull: &pull, push: &push }, draw)?;
-        }
-        Push::Ledger => {
-            let (pull, _) = Mixing::uniform(&heard);
-            swarm.round(&Exchange::Heard { pull: &pull, heard: &heard }, draw)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whom each agent hears in a round.
-fn heard(settings: &Settings, round: u32) -> Vec<Vec<usize>> {
-    let graph = Graph { topology: settings.topology(), agents: settings.agents, seed: settings.seed };
-    (0..settings.agents)
-        .map(|agent| {
-            let mut air = Stream::new(settings.seed, agent as u32, round, Purpose::Air);
-            let mut senders = Vec::new();
-            graph.heard_by(agent, round, |sender| {
-                if air.uniform_f64() >= settings.loss {
-                    senders.push(sender);
-                }
-            });
-            senders
-        })
-        .collect()
+    let (weights, tracking_defect) = (trainer.weights(&swarm)?, swarm.tracking_defect()?);
+    Ok(Outcome { standing, mean: swarm.mean()?.0, weights, tracking_defect, was_interrupted })
 }
 
 /// What scoring needs to know.
 struct Trainer<'a> {
-    settings: &'a Settings,
+    agents: usize,
     prepared: &'a Prepared,
     started: Instant,
     free_before: Option<u64>,
 }
 
 impl Trainer<'_> {
-    fn stand<D: Device<Scalar = f32>>(&self, swarm: &Fab<D>, epoch: f64) -> Result<Standing, Error> {
+    fn stand<D: Device<Scalar = f32>>(
+        &self,
+        swarm: &Fab<D>,
+        links: &Links,
+        rounds_per_epoch: u32,
+    ) -> Result<Standing, Error> {
         let (mean, consensus_error) = swarm.mean()?;
         let weights = self.weights(swarm)?;
         let cleaning = (!weights.is_empty()).then(|| {
@@ -229,18 +223,26 @@ impl Trainer<'_> {
         let strength = swarm
             .strengths()?
             .map(|all| all.iter().map(|&word| f64::from(word)).sum::<f64>() / all.len() as f64);
-        let groups = if self.settings.method.is_bilevel() { 2 } else { 1 };
-        // A frame carries decisions and trackers (or the ledger's sums), f32 each.
-        let frame = 2 * groups * self.prepared.parameters() as u64 * 4;
-        let rounds = u64::from(swarm.rounds());
+        let frames = match links.counters() {
+            Some(counters) => FrameCounts {
+                sent: counters.frames,
+                lost: counters.lost.total(),
+                refused: counters.refused(),
+            },
+            None => {
+                FrameCounts { sent: u64::from(swarm.rounds()) * self.agents as u64, ..Default::default() }
+            }
+        };
         Ok(Standing {
             round: swarm.rounds(),
-            epoch,
+            epoch: f64::from(swarm.rounds()) / f64::from(rounds_per_epoch),
             test: swarm.evaluate(&mean, &self.prepared.test_rows(), TEST_BATCH)?,
             consensus_error,
             cleaning,
             strength,
-            sent_bytes: rounds * self.settings.agents as u64 * frame,
+            // A frame carries decisions and trackers (or the ledger's sums), f32 each.
+            sent_bytes: frames.sent * 2 * swarm.exchanged_words(self.prepared.parameters()) as u64 * 4,
+            frames,
             seconds: self.started.elapsed().as_secs_f64(),
             memory_bytes: self
                 .free_before
@@ -259,81 +261,4 @@ impl Trainer<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{Cache, SAMPLE};
-    use crate::large::device::cpu::Cpu;
-
-    #[derive(Default)]
-    struct Silent(Vec<Standing>);
-
-    impl Observer for Silent {
-        fn planned(&mut self, _: &Plan, _: &str, _: usize) {}
-        fn round(&mut self, _: u32, _: u32) {}
-        fn standing(&mut self, standing: &Standing) -> Result<(), Error> {
-            self.0.push(*standing);
-            Ok(())
-        }
-    }
-
-    fn settings(method: Method, epochs: u32) -> Settings {
-        let (data, model) = (SAMPLE.to_owned(), "mlp".to_owned());
-        Settings { data, model, width: 12, agents: 3, batch: 8, epochs, method, ..Settings::default() }
-    }
-
-    fn train(settings: &Settings, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {
-        let prepared = Prepared::new(&Cache::at(folder), settings)?;
-        let mut observer = Silent::default();
-        let keeping = Keeping { folder, resumes };
-        let never = AtomicBool::new(false);
-        Ok((run(Cpu::<f32>::new(), &prepared, settings, keeping, &mut observer, &never)?, observer.0))
-    }
-
-    #[test]
-    fn a_resumed_run_ends_in_the_same_bits() {
-        for (method, push, loss) in [
-            (Method::Cleaning, Push::Weights, 0.0),
-            (Method::Cleaning, Push::Ledger, 0.3),
-            (Method::Tuning, Push::Weights, 0.0),
-            (Method::Merged, Push::Weights, 0.0),
-        ] {
-            let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-            let of = |epochs| Settings { push, loss, step_x: 0.01, ..settings(method, epochs) };
-            let (expected, _) = train(&of(4), whole.path(), false).unwrap();
-            train(&of(1), parts.path(), false).unwrap();
-            let (resumed, _) = train(&of(4), parts.path(), true).unwrap();
-            assert_eq!(resumed.mean, expected.mean, "{method:?}");
-            assert_eq!(resumed.weights, expected.weights, "{method:?}");
-        }
-    }
-
-    #[test]
-    fn training_learns_and_tells_wrong_labels_from_right_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let (outcome, standings) = train(&settings(Method::Cleaning, 30), folder.path(), false).unwrap();
-        assert!(outcome.standing.test.accuracy > standings[0].test.accuracy, "{standings:?}");
-        let auc = outcome.standing.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
-        assert!(auc > 0.6, "{auc}");
-    }
-
-    #[test]
-    fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let refused = |settings: &Settings| train(settings, folder.path(), true).unwrap_err().to_string();
-        assert!(refused(&settings(Method::Cleaning, 1)).contains("no checkpoint to resume from"));
-        train(&settings(Method::Cleaning, 1), folder.path(), false).unwrap();
-        assert!(refused(&Settings { seed: 2, ..settings(Method::Cleaning, 1) }).contains("other settings"));
-        let path = checkpoint::path(folder.path());
-        let bytes = std::fs::read(&path).unwrap();
-        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        assert!(refused(&settings(Method::Cleaning, 1)).contains("damaged checkpoint"));
-    }
-
-    #[test]
-    fn a_loss_that_is_no_number_ends_the_run_and_keeps_the_checkpoint() {
-        let folder = tempfile::tempdir().unwrap();
-        let wild = Settings { step_y: 1e9, checkpoint_every: 1, ..settings(Method::Noisy, 9) };
-        let error = train(&wild, folder.path(), false).unwrap_err();
-        assert!(matches!(error, Error::Diverged { .. }), "{error}");
-    }
-}
+mod tests;

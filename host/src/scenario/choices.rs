@@ -139,6 +139,30 @@ choice! {
     }
 }
 
+choice! {
+    /// What large agents learn, and from which samples.
+    Method {
+        /// FAB: a weight for every training sample, judged on clean validation samples.
+        Cleaning = "cleaning",
+        /// FAB: the strength of regularisation, judged on clean validation samples.
+        Tuning = "tuning",
+        /// Push-pull on the noisy training samples.
+        Noisy = "noisy",
+        /// Push-pull on noisy training and clean validation samples together.
+        Merged = "merged",
+        /// Push-pull on the clean validation samples alone: what all others must beat.
+        Validation = "validation",
+    }
+}
+
+impl Method {
+    /// Whether there is an upper level, with decisions of its own.
+    #[must_use]
+    pub const fn is_bilevel(self) -> bool {
+        matches!(self, Self::Cleaning | Self::Tuning)
+    }
+}
+
 /// The words that the key at `path` takes, if it takes words.
 pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
     match path {
@@ -151,6 +175,7 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "algorithm.weights" => Some(Weights::WORDS),
         "network.topology" => Some(Topology::WORDS),
         "motion.pattern" => Some(Pattern::WORDS),
+        "training.method" => Some(Method::WORDS),
         _ => None,
     }
 }

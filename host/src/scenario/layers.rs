@@ -5,6 +5,7 @@ use std::path::Path;
 use toml_edit::{Document, DocumentMut, Item, Value};
 
 use super::choices::{AlgorithmKind, ProblemKind};
+use super::command::Command;
 use super::error::{Error, Origin};
 use super::template::{self, Key, ValueKind, keys};
 use super::{Scenario, limits, outages};
@@ -46,20 +47,29 @@ pub struct Flag {
 pub struct Resolved {
     /// The scenario.
     pub scenario: Scenario,
+    command: Command,
     document: DocumentMut,
 }
 
 impl Resolved {
     /// The scenario as a commented file.
     pub fn to_toml(&self) -> String {
-        self.document.to_string()
+        shown_to(self.command, self.document.clone()).to_string()
     }
 
     /// The scenario as a commented file that can be run again: beside the first run, not on top of it.
     pub fn to_repeatable_toml(&self) -> String {
         let mut document = self.document.clone();
         put(&mut document, "output.out", Value::from(""));
-        document.to_string()
+        shown_to(self.command, document).to_string()
+    }
+
+    /// Every key the command acts on, with its value as it stands in the file.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.command.keys().filter_map(|key| {
+            let item = at(&self.document, &key.path)?;
+            Some((key.path.as_str(), shown(item)))
+        })
     }
 }
 
@@ -69,11 +79,19 @@ struct Setting {
     value: Value,
 }
 
-/// Builds the scenario of a run from the defaults, those of its algorithm and problem, the user's file and the flags.
+/// The scenario of a trial: [`resolve_for`] with [`Command::Run`].
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
 pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+    resolve_for(Command::Run, file, flags)
+}
+
+/// Builds a scenario from the defaults, those of the command, its algorithm and problem, the user's file and the flags.
+///
+/// # Errors
+/// When the file cannot be read, or a file or flag says what no scenario can hold.
+pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     let mut settings = Vec::new();
     if let Some(path) = file {
         let text = std::fs::read_to_string(path)
@@ -86,12 +104,16 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     }
 
     let mut document = template::document().clone();
-    for setting in choice_defaults(&settings)?.into_iter().chain(settings) {
+    let defaults = match command.defaults() {
+        Some(text) => read(Path::new(command.name()), text)?,
+        None => choice_defaults(&settings)?,
+    };
+    for setting in defaults.into_iter().chain(settings) {
         put(&mut document, setting.path, setting.value);
     }
     let scenario = toml_edit::de::from_document(document.clone())
         .expect("checked settings over the template fit the scenario: tests hold every key to its limits");
-    Ok(Resolved { scenario, document })
+    Ok(Resolved { scenario, command, document })
 }
 
 /// The defaults of the algorithm and the problem that `settings` choose.
@@ -210,6 +232,25 @@ fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
     }
 }
 
+/// What stands at `path`.
+fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
+    match path.split_once('.') {
+        Some((section, name)) => document.get(section)?.get(name),
+        None => document.get(path),
+    }
+}
+
+/// The document without the keys that `command` does not act on.
+fn shown_to(command: Command, mut document: DocumentMut) -> DocumentMut {
+    for key in keys().iter().filter(|key| !command.takes(&key.path)) {
+        if let Some(table) = key.section().and_then(|section| document.get_mut(section)?.as_table_mut()) {
+            table.remove(key.name());
+        }
+    }
+    document.retain(|_, item| item.as_table().is_none_or(|table| !table.is_empty()));
+    document
+}
+
 /// Puts a value where the template has one, keeping the comments around it.
 fn put(document: &mut DocumentMut, path: &str, value: Value) {
     let item = match path.split_once('.') {
@@ -283,6 +324,19 @@ mod tests {
             let again = resolve(Some(file.path()), &[]).unwrap();
             assert_eq!(again.scenario, resolved.scenario);
             assert_eq!(again.to_toml(), resolved.to_toml());
+        }
+    }
+
+    #[test]
+    fn a_command_prints_its_own_keys_and_reads_them_back() {
+        for command in Command::ALL {
+            let resolved = resolve_for(command, None, &[]).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), resolved.to_toml()).unwrap();
+            let again = resolve_for(command, Some(file.path()), &[]).unwrap();
+            assert_eq!(again.scenario, resolved.scenario);
+            assert_eq!(read(file.path(), &resolved.to_toml()).unwrap().len(), command.keys().count());
+            assert_eq!(resolved.values().count(), command.keys().count());
         }
     }
 

@@ -108,6 +108,15 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "faults.burst_rounds" => Limit::AtLeastOne,
         "faults.delay_rounds" => Limit::Whole(0, 10_000),
 
+        "training.model_width" | "training.batch" | "training.sequence" => SIZE,
+        "training.dropout" => Limit::BelowOne,
+        "training.rho" => Limit::Positive,
+        "training.corruption_rate" => Limit::Share,
+        "training.regularisation" => Limit::NotNegative,
+        "training.epochs" => Limit::Whole(1, u32::MAX as i64),
+        "training.train_samples" | "training.test_samples" => Limit::Whole(0, u32::MAX as i64),
+        "training.evaluate_every" | "training.checkpoint_every" => Limit::Whole(0, u32::MAX as i64),
+
         "stop.error_below" => Limit::NotNegative,
         "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),
         "output.metrics_every" => Limit::Whole(1, u32::MAX as i64),

@@ -19,8 +19,8 @@ use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::seal::KEY_BYTES;
-use peers::HeapPeers;
-use radio::Radio;
+pub use peers::HeapPeers;
+pub use radio::{Radio, swarm_key};
 pub use remote::{DigestCounts, Remote};
 use share::Share;
 use std::convert::Infallible;
@@ -295,7 +295,9 @@ fn hearing(received: Received) -> Hearing {
     }
 }
 
-const fn cause(error: wire::Error) -> &'static str {
+/// Why bytes were refused, in the words of the counters.
+#[must_use]
+pub const fn cause(error: wire::Error) -> &'static str {
     match error {
         wire::Error::ForeignKey => "foreign key",
         wire::Error::Tampered => "tampered",

@@ -2,20 +2,18 @@
 
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::Steps;
-use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
+use fabswarm_shared::graph;
 use fabswarm_shared::ledger;
 use fabswarm_shared::problem::{Penalty, Problem};
 use fabswarm_shared::provisioning::BOARD_WORDS;
-use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
-use fabswarm_shared::wire::seal::KEY_BYTES;
 
 use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
 use crate::swarm::{
-    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
+    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab, swarm_key,
 };
 use crate::task::Task;
 
@@ -23,19 +21,7 @@ use crate::task::Task;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Some agents never hear of others.
-    #[error(
-        "the network is not connected: nothing that agent {} says in rounds {} to {} reaches agent {}\n\
-         help: {remedy}, or raise network.connectivity_window (now {})",
-        found.from, found.rounds.start, found.rounds.end - 1, found.to, found.rounds.end - found.rounds.start
-    )]
-    Disconnected {
-        /// Who, and when.
-        found: Disconnected,
-        /// What brings agents together.
-        remedy: String,
-    },
-    /// The graphs cannot be had.
+    /// The graphs cannot be had, or do not connect the swarm.
     #[error(transparent)]
     Air(#[from] air::Error),
     /// Two keys do not go together.
@@ -72,8 +58,7 @@ impl From<agent::Error> for BuildError {
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     let mut source = Source::new(scenario)?;
-    check_connectivity(scenario, &mut source)
-        .map_err(|found| BuildError::Disconnected { found, remedy: remedy(scenario) })?;
+    source.check_connectivity(scenario)?;
     let placement: Placement = scenario.swarm.boards.parse()?;
     if !placement.is_in_process() {
         return on_boards(scenario, &placement);
@@ -183,9 +168,6 @@ fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
 /// What every agent of `scenario` is told.
 #[must_use]
 pub fn setup(scenario: &Scenario) -> AgentSetup {
-    let mut stream = Stream::new(scenario.seed, u32::MAX, 0, Purpose::Key);
-    let mut key = [0; KEY_BYTES];
-    key.fill_with(|| stream.next_u32() as u8);
     AgentSetup {
         config: agent::Config {
             id: 0,
@@ -209,7 +191,7 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
             boot: 1,
             build: 0,
         },
-        key: scenario.frames.sealed.then_some(key),
+        key: scenario.frames.sealed.then(|| swarm_key(scenario.seed)),
         clock_spread: scenario.swarm.clock_spread,
         seed: scenario.seed,
     }
@@ -234,46 +216,5 @@ const fn audience(scenario: &Scenario) -> u16 {
     match scenario.network.topology {
         Topology::Ring | Topology::ReversedRing => 1,
         _ => 0,
-    }
-}
-
-/// Checks the windows of the run one after the other, as many as a second or so allows.
-fn check_connectivity(scenario: &Scenario, source: &mut Source) -> Result<(), Disconnected> {
-    const MOST_LINKS: f64 = 2e7;
-    if source.is_always_connected() {
-        return Ok(());
-    }
-    let (agents, window) = (source.agents() as f64, scenario.network.connectivity_window);
-    let share = match source {
-        Source::Drawn(_) => scenario.network.edge_probability,
-        Source::Recorded(_) | Source::Motion(_) => 1.0,
-    };
-    let links_of_a_window = agents * (1.0 + agents * share) * f64::from(window);
-    let affordable = (MOST_LINKS / links_of_a_window).ceil() as u64;
-    let windows = (scenario.swarm.rounds / u64::from(window)).clamp(1, affordable.max(1));
-    let mut reached = vec![false; source.agents()];
-    for index in 0..windows.min(u64::from(u32::MAX / window)) as u32 {
-        let rounds = index * window..(index + 1) * window;
-        match source {
-            // Links of agents that fly take long to work out: once each is enough.
-            Source::Motion(motion) => {
-                let union = motion.record_union(rounds.clone());
-                check_joint_connectivity(&union.trace(), 0..1, &mut reached)
-                    .map_err(|found| Disconnected { rounds, ..found })?;
-            }
-            Source::Drawn(_) | Source::Recorded(_) => check_joint_connectivity(source, rounds, &mut reached)?,
-        }
-    }
-    Ok(())
-}
-
-fn remedy(scenario: &Scenario) -> String {
-    match scenario.network.topology {
-        Topology::Motion => format!(
-            "lower motion.area_m (now {}), or raise motion.power_dbm (now {})",
-            scenario.motion.area_m, scenario.motion.power_dbm
-        ),
-        Topology::Recorded => "name other graphs in network.trace".to_owned(),
-        _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use crate::large::bench::{self, Measured};
-use crate::large::conformance::{Check, follows_shared, gradients, mixing};
+use crate::large::conformance::{Check, follows_agents, follows_shared, gradients, mixing};
 use crate::large::device::cpu::Cpu;
 use crate::large::device::cuda::{Cuda, Precision};
 use crate::large::models::{Encoder, Model};
@@ -30,8 +30,8 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("job")
                 .required(true)
-                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "mixing"]))
-                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, or mixing (GPU only)"),
+                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "levels", "mixing"]))
+                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, both levels in one launch (GPU only), or mixing (GPU only)"),
         )
         .arg(
             Arg::new("device")
@@ -82,16 +82,37 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             if is_gpu {
                 show(
                     "bert-base",
-                    bench::gradient(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds)?,
+                    bench::gradient(
+                        Cuda::new(precision)?,
+                        "gradient",
+                        &model,
+                        agents,
+                        &[BERT_BATCH],
+                        rounds,
+                    )?,
                 );
                 show(
                     "bert-base",
                     bench::round(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds, false)?,
                 );
             } else {
-                show("bert-base", bench::gradient(Cpu::<f32>::new(), &model, agents, BERT_BATCH, rounds)?);
+                show(
+                    "bert-base",
+                    bench::gradient(Cpu::<f32>::new(), "gradient", &model, agents, &[BERT_BATCH], rounds)?,
+                );
             }
         }
+        "levels" if is_gpu => {
+            let models = [
+                ("mlp", Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, MLP_BATCH),
+                ("bert-base", Model::Encoder(Encoder::bert_base(BERT_TOKENS)), BERT_BATCH),
+            ];
+            for (name, model, batch) in models {
+                let both = bench::levels(|| Cuda::new(precision), &model, agents, batch, rounds)?;
+                both.into_iter().for_each(|measured| show(name, measured));
+            }
+        }
+        "levels" => bail!("a CPU has no launches to share: add `--device cuda`"),
         _ if is_gpu => {
             let words = number("words");
             let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
@@ -115,6 +136,7 @@ fn check(is_gpu: bool) -> Result<ExitCode> {
     let mut checks: Vec<Check> = Vec::new();
     if is_gpu {
         checks.extend(follows_shared(|| Cuda::new(Precision::F32), 2e-4)?);
+        checks.push(follows_agents(Cuda::new(Precision::F32)?)?);
         checks.extend(mixing(&Cuda::new(Precision::F32)?, 1e-5)?);
         // Ten and eight bits of mantissa, through as many products as the models have.
         for (precision, tolerance) in
@@ -126,6 +148,7 @@ fn check(is_gpu: bool) -> Result<ExitCode> {
     } else {
         checks.extend(follows_shared(|| Ok(Cpu::<f64>::new()), 1e-9)?);
         checks.extend(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4)?);
+        checks.push(follows_agents(Cpu::<f64>::new())?);
         checks.extend(mixing(&Cpu::<f32>::new(), 1e-5)?);
         checks.extend(gradients(&Cpu::<f32>::new(), 1e-4)?);
     }

@@ -2,7 +2,8 @@
 
 use super::{Check, distance};
 use crate::large::device::cpu::Cpu;
-use crate::large::device::{Device, Gradient, Packed, Result, Schedule, Waiting};
+use crate::large::device::{Device, Gradient, Hearing, Packed, Result, Said, Schedule};
+use crate::large::fab::Ledger;
 use crate::large::layers::embedding::Tables;
 use crate::large::mixing::Mixing;
 use crate::large::models::{Encoder, Model};
@@ -173,34 +174,61 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     if agents > 100 {
         return Ok([pulled, tracked, vec![0.0]]);
     }
-    let mut mass = device.reals(agents * packed.words())?;
-    let mut square = vec![0; agents * agents];
-    heard.iter().enumerate().for_each(|(receiver, senders)| {
-        senders.iter().for_each(|sender| square[receiver * agents + sender] = 1)
-    });
-    let mut on_device = device.indices(agents * agents)?;
-    for round in 0..3 {
-        // Every other frame is lost in the second round.
-        let lossy: Vec<u32> = square
-            .iter()
-            .enumerate()
-            .map(|(link, &heard)| if round == 1 && link % 2 == 0 { 0 } else { heard })
-            .collect();
-        device.write_indices(&mut on_device, &lossy)?;
-        let waiting = Waiting {
-            mass: &mut mass,
-            heard: &on_device,
-            keep: 0.9,
-            audience: agents - 1,
-            among: &push_weights,
-        };
-        device.track_by_ledger(
-            &mut t,
-            Gradient { fresh: &mut fresh, last: &last, regulariser: None },
-            packed,
-            waiting,
-        )?;
+    let by_ledger = ledger(device, packed, &heard)?;
+    Ok([pulled, tracked, by_ledger])
+}
+
+/// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
+fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result<Vec<f64>> {
+    let (agents, words) = (packed.agents, packed.words());
+    let filled = |stream: u32, words: usize| -> Result<D::Reals> {
+        let values: Vec<D::Scalar> =
+            synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
+        let mut reals = device.reals(words)?;
+        device.write(&mut reals, 0, &values)?;
+        Ok(reals)
+    };
+    let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
+    let ledger = Ledger { keep: 0.9, late_rounds: 2, audiences: (0..agents).map(everybody_else).collect() };
+    let depth = ledger.depth();
+    let mut said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
+    let mut hearing = Hearing {
+        ages: device.indices(agents * agents)?,
+        awake: device.indices(agents)?,
+        shares: device.reals(agents * agents)?,
+    };
+    let shares: Vec<D::Scalar> = ledger.shares().into_iter().map(D::Scalar::from_f64).collect();
+    device.write(&mut hearing.shares, 0, &shares)?;
+    let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
+    let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
+    let mut mass = device.reals((agents - 1) * words)?;
+    let mut moment = device.indices(3)?;
+    for round in 0..5 {
+        device.write_indices(&mut moment, &[0, 0, round])?;
+        let awake: Vec<u32> = (0..agents).map(|agent| u32::from(round != 3 || agent != 1)).collect();
+        let mut ages = vec![0; agents * agents];
+        for (receiver, senders) in heard.iter().enumerate().filter(|&(receiver, _)| awake[receiver] == 1) {
+            for &sender in senders {
+                // In the second round every other frame is lost, in the fourth and fifth frames come late.
+                let link = receiver * agents + sender;
+                ages[link] = match round {
+                    1 if link % 2 == 0 => 0,
+                    3 => 1 + (link % 2) as u32,
+                    4 => 1 + (link % 3 == 0) as u32,
+                    _ => 1,
+                };
+            }
+        }
+        device.write_indices(&mut hearing.awake, &awake)?;
+        device.write_indices(&mut hearing.ages, &ages)?;
+        device.say(&mut said, &v, &t, packed, &hearing, &moment)?;
+        device.pull_heard(&mut v, &t, packed, &said, &hearing, &moment, [0.1, 0.2])?;
+        let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
+        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &said, &hearing, &moment)?;
     }
-    let ledger = [read(&t, packed.words())?, read(&mass, agents * packed.words())?].concat();
-    Ok([pulled, tracked, ledger])
+    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
+        Ok(device.read(reals, 0, words)?.into_iter().map(Real::to_f64).collect())
+    };
+    Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]
+        .concat())
 }

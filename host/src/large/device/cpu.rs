@@ -2,6 +2,7 @@
 
 mod agent;
 mod images;
+mod ledger;
 mod matrix;
 mod mixing;
 mod norms;
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use self::agent::Agent;
-use super::{Dataset, Device, Gradient, NO_SAMPLE, Packed, Result, Schedule, Waiting};
+use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said, Schedule};
 use crate::large::mixing::Mixing;
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Program};
@@ -267,14 +268,44 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
+    fn say(
+        &self,
+        said: &mut Said<Self>,
+        v: &Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
+    ) -> Result<()> {
+        ledger::say(said, v, t, packed, hearing, moment[2]);
+        Ok(())
+    }
+
+    fn pull_heard(
+        &self,
+        v: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        ledger::pull(v, t, packed, said, hearing, moment[2], steps.map(S::from_f64));
+        Ok(())
+    }
+
     fn track_by_ledger(
         &self,
         t: &mut Vec<S>,
+        mass: &mut Vec<S>,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        waiting: Waiting<'_, Self>,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
     ) -> Result<()> {
-        mixing::track_by_ledger(t, gradient, packed, waiting);
+        ledger::track(t, mass, gradient, packed, said, hearing, moment[2]);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ pub use self::memory::{Memory, Reals};
 pub use self::mixing::Mixing;
 use self::mixing::terms;
 pub use self::pass::Pass;
-use super::{Dataset, Device, Error, Gradient, Packed, Result, Schedule, Waiting};
+use super::{Dataset, Device, Error, Gradient, Hearing, Packed, Result, Said, Schedule};
 use crate::large::mixing::Mixing as Weights;
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Program};
@@ -144,6 +144,21 @@ impl Cuda {
     /// Launches a kernel on the main stream, for all models at once.
     fn launch(&self, name: &'static str, grid: [usize; 2], block: [usize; 2], args: &[Arg]) -> Result<()> {
         self.kernels.launch(self.main(), name, grid, block, 0, args)
+    }
+
+    /// Launches a kernel of the ledger: a thread for every word of packed state.
+    fn launch_by_agent(
+        &self,
+        name: &'static str,
+        mut args: Vec<Arg>,
+        packed: Packed,
+        depth: usize,
+        tail: &[Arg],
+    ) -> Result<()> {
+        args.extend([Arg::Int(depth), Arg::Int(packed.agents), Arg::Long(packed.stride)]);
+        args.extend_from_slice(tail);
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        self.launch(name, grid, [256, 1], &args)
     }
 
     /// Milliseconds of GPU time that `work` takes.
@@ -301,26 +316,52 @@ impl Device for Cuda {
         push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed)
     }
 
+    fn say(
+        &self,
+        said: &mut Said<Self>,
+        v: &Reals,
+        t: &Reals,
+        packed: Packed,
+        hearing: &Hearing<Self>,
+        moment: &Memory<u32>,
+    ) -> Result<()> {
+        let told = [v, t, &said.v, &said.t].map(|reals| reals.exact.pointer);
+        let mut args = told.map(Arg::At).to_vec();
+        args.extend([hearing.awake.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("say", args, packed, said.depth, &[])
+    }
+
+    fn pull_heard(
+        &self,
+        v: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Memory<u32>,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let mut args = [v.exact.pointer, t.exact.pointer, narrow, said.v.exact.pointer].map(Arg::At).to_vec();
+        args.extend([hearing.ages.pointer, hearing.awake.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("pull_heard", args, packed, said.depth, &steps.map(Arg::Float))
+    }
+
     fn track_by_ledger(
         &self,
         t: &mut Reals,
+        mass: &mut Reals,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        waiting: Waiting<'_, Self>,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Memory<u32>,
     ) -> Result<()> {
-        let share = (1.0 - waiting.keep) / waiting.audience as f64;
-        let mut args = vec![Arg::At(t.exact.pointer)];
+        let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
-        args.extend([
-            Arg::At(waiting.mass.exact.pointer),
-            Arg::At(waiting.heard.pointer),
-            Arg::Long(packed.stride),
-            Arg::Int(packed.groups),
-            Arg::Float(share),
-            Arg::Float(1.0 - share * waiting.audience as f64),
-        ]);
-        let grid = [blocks(packed.stride, 256), packed.groups];
-        waiting.among.kernels.launch(self.main(), "track_by_ledger", grid, [256, 1], 0, &args)
+        args.extend([said.t.exact.pointer, hearing.ages.pointer, hearing.awake.pointer].map(Arg::At));
+        args.extend([hearing.shares.exact.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("track_by_ledger", args, packed, said.depth, &[])
     }
 
     fn step_logits(

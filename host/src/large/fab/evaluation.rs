@@ -23,7 +23,7 @@ impl<D: Device> Fab<D> {
         // Without a way back no buffer has to outlive the next layer.
         program.backward.clear();
         let mut pass = device.pass(&program, 1)?;
-        let mut on_device = device.decisions(self.packed.stride)?;
+        let mut on_device = device.decisions(self.lower.packed.stride)?;
         device.write(&mut on_device, 0, parameters)?;
         let mut schedule = Schedule {
             samples: batch,
@@ -37,7 +37,7 @@ impl<D: Device> Fab<D> {
             padded.resize(batch, NO_SAMPLE);
             device.write_indices(&mut schedule.rows, &padded)?;
             device.load(&mut pass, &self.data, &schedule, 0, None)?;
-            let one = Packed { groups: 1, agents: 1, stride: self.packed.stride };
+            let one = Packed { groups: 1, agents: 1, stride: self.lower.packed.stride };
             device.run(&mut [&mut pass], &on_device, None, one, &schedule)?;
             let sum =
                 |words: Vec<D::Scalar>| words[..rows.len()].iter().map(|word| word.to_f64()).sum::<f64>();

@@ -4,7 +4,6 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
-use super::Settings;
 use crate::large::fab::Draw;
 
 /// Every agent's samples.
@@ -24,11 +23,12 @@ pub struct Batches {
 }
 
 impl Batches {
-    pub fn new(lists: Lists, settings: &Settings) -> Self {
+    /// Deals at most `batch` samples a round from each list, in orders drawn from `seed`.
+    pub fn new(lists: Lists, batch: usize, seed: u64) -> Self {
         let deck = |agent: usize, samples: Vec<u32>, offset: u32| Deck {
             samples,
-            batch: settings.batch,
-            seed: settings.seed,
+            batch,
+            seed,
             stream: 2 * agent as u32 + offset,
             shuffled: None,
         };
@@ -92,7 +92,7 @@ mod tests {
 
     fn batches(samples: u32, batch: usize) -> Batches {
         let lists = Lists { training: vec![(0..samples).collect()], validation: Vec::new() };
-        Batches::new(lists, &Settings { batch, ..Settings::default() })
+        Batches::new(lists, batch, 1)
     }
 
     #[test]

@@ -5,10 +5,15 @@ use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
-use super::{Error, Settings};
+use super::Error;
 use crate::large::device::Device;
 use crate::large::fab::{Fab, Snapshot};
 use crate::large::parameters::Layout;
+use crate::scenario::Resolved;
+
+/// Keys that may differ between a run and its continuation: how long it goes, how often it is looked at, and where it lies.
+const FREE: [&str; 4] =
+    ["training.epochs", "training.evaluate_every", "training.checkpoint_every", "output.out"];
 
 /// The checkpoint of a run folder.
 pub fn path(folder: &Path) -> PathBuf {
@@ -18,15 +23,19 @@ pub fn path(folder: &Path) -> PathBuf {
 /// Replaces the checkpoint at `path`; the old one stays until the new one is complete.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn save<D: Device<Scalar = f32>>(path: &Path, settings: &Settings, swarm: &Fab<D>) -> Result<(), Error> {
+/// When a decision is no number any more, which leaves the old one in its place, or when it cannot be written.
+pub fn save<D: Device<Scalar = f32>>(path: &Path, resolved: &Resolved, swarm: &Fab<D>) -> Result<(), Error> {
     let snapshot = swarm.snapshot()?;
+    let decisions = snapshot.buffers.iter().filter(|(name, _)| name == "v");
+    if decisions.flat_map(|(_, words)| words).any(|word| !word.is_finite()) {
+        return Err(Error::diverged(snapshot.round, path));
+    }
     let tensors = snapshot
         .buffers
         .iter()
         .map(|(name, words)| (name.to_string(), vec![words.len()], bytes(words)))
         .collect();
-    let about = [("round", snapshot.round.to_string()), ("settings", told(settings))];
+    let about = [("round", snapshot.round.to_string()), ("scenario", told(resolved))];
     write(path, tensors, about.map(|(key, value)| (key.to_owned(), value)).into())
 }
 
@@ -36,7 +45,7 @@ pub fn save<D: Device<Scalar = f32>>(path: &Path, settings: &Settings, swarm: &F
 /// When there is none, it is damaged, or it belongs to a run with other settings.
 pub fn restore<D: Device<Scalar = f32>>(
     path: &Path,
-    settings: &Settings,
+    resolved: &Resolved,
     swarm: &mut Fab<D>,
 ) -> Result<(), Error> {
     let refuse = |what: String| Error::Checkpoint { path: path.to_owned(), what };
@@ -49,18 +58,19 @@ pub fn restore<D: Device<Scalar = f32>>(
         .get("round")
         .and_then(|round| round.parse().ok())
         .ok_or_else(|| refuse("no round in it".to_owned()))?;
-    if about.get("settings") != Some(&told(settings)) {
-        let other = about.get("settings").map_or("none", String::as_str);
+    let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), told(resolved));
+    if there != here {
+        let other: Vec<&str> = there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
         return Err(refuse(format!(
-            "it belongs to a run with other settings: {other}\nthis run: {}",
-            told(settings)
+            "it belongs to a run of another scenario, with {}\nhelp: leave these keys as they are, or start a new run",
+            other.join(", ")
         )));
     }
     let tensors =
         SafeTensors::deserialize(&file).map_err(|cause| refuse(format!("damaged checkpoint ({cause})")))?;
     let mut buffers = Vec::new();
     for (name, words) in swarm.snapshot_shape() {
-        let tensor = tensors.tensor(name).map_err(|_| refuse(format!("no tensor `{name}` in it")))?;
+        let tensor = tensors.tensor(&name).map_err(|_| refuse(format!("no tensor `{name}` in it")))?;
         if tensor.dtype() != Dtype::F32 || tensor.shape() != [words] {
             return Err(refuse(format!(
                 "tensor `{name}` is {:?} {:?}, not F32 [{words}]",
@@ -94,10 +104,10 @@ pub fn save_model(path: &Path, layout: &Layout, packed: &[f32]) -> Result<(), Er
     write(path, tensors, HashMap::new())
 }
 
-/// What must be equal for a run to go on: everything but how long it goes and how often it is looked at.
-fn told(settings: &Settings) -> String {
-    let comparable = Settings { epochs: 0, evaluate_every: 0, checkpoint_every: 0, ..settings.clone() };
-    serde_json::to_string(&comparable).unwrap_or_default()
+/// What must be equal for a run to go on, a line a key.
+fn told(resolved: &Resolved) -> String {
+    let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
+    fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
 }
 
 fn bytes(words: &[f32]) -> Vec<u8> {

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::batches::Lists;
-use super::{Error, Method, Settings};
 use crate::data::shard::{Deal, Histogram, Shard, deal};
 use crate::data::tokenizer::Tokenizer;
 use crate::data::{Cache, Dataset as Data, Inputs, catalogue};
 use crate::large::device::{Dataset, Device};
 use crate::large::models::{Encoder, Model, pretrained};
 use crate::large::program::Input;
+use crate::scenario::{Method, Scenario, Training};
 
 /// A model with its start, and samples dealt out to agents.
 ///
@@ -29,24 +30,22 @@ impl Prepared {
     ///
     /// # Errors
     /// When something was not fetched, is damaged, or does not fit together.
-    pub fn new(cache: &Cache, settings: &Settings) -> Result<Self, Error> {
-        settings.check()?;
+    pub fn new(cache: &Cache, scenario: &Scenario) -> Result<Self, Error> {
+        let (training, seed) = (&scenario.training, scenario.seed);
         let keep = |count: usize| if count == 0 { usize::MAX } else { count };
         let data =
-            load(cache, &settings.data)?.truncated(keep(settings.train_samples), keep(settings.test_samples));
-        let (model, folder, data) = choose(cache, settings, data)?;
+            load(cache, &training.data)?.truncated(keep(training.train_samples), keep(training.test_samples));
+        let (model, folder, data) = choose(cache, training, data)?;
         let layout = model.program(1).layout;
         let start = match (&model, &folder) {
-            (Model::Encoder(encoder), Some(folder)) => {
-                pretrained::start(folder, encoder, &layout, settings.seed)?
-            }
-            _ => layout.start(settings.seed),
+            (Model::Encoder(encoder), Some(folder)) => pretrained::start(folder, encoder, &layout, seed)?,
+            _ => layout.start(seed),
         };
         let how = Deal {
-            agents: settings.agents,
-            rho: settings.rho,
-            corruption_rate: settings.corruption_rate,
-            seed: settings.seed,
+            agents: scenario.swarm.agents,
+            rho: training.rho,
+            corruption_rate: training.corruption_rate,
+            seed,
         };
         let shards = deal(&data.train.labels, data.classes, &how)?;
         Ok(Prepared { parameters: layout.count(), model, start, data, shards })
@@ -179,12 +178,15 @@ fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
     (0..image.len()).map(|at| image[at % channels * area + at / channels]).collect()
 }
 
-/// The model of the settings for the data, its folder where it has one, and the data as it reads them.
-fn choose(cache: &Cache, settings: &Settings, data: Data) -> Result<(Model, Option<PathBuf>, Data), Error> {
-    let refuse =
-        |remedy: String| Error::Setting { key: "model", value: format!("\"{}\"", settings.model), remedy };
+/// The model of the scenario for the data, its folder where it has one, and the data as it reads them.
+fn choose(cache: &Cache, training: &Training, data: Data) -> Result<(Model, Option<PathBuf>, Data), Error> {
+    let refuse = |remedy: String| Error::Setting {
+        key: "training.model",
+        value: format!("\"{}\"", training.model),
+        remedy,
+    };
     let classes = data.classes;
-    let name = settings.model.as_str();
+    let name = training.model.as_str();
     if let Inputs::Images(images) = &data.train.inputs {
         let [channels, height, width] = images.shape;
         let inputs = images.words();
@@ -198,12 +200,14 @@ fn choose(cache: &Cache, settings: &Settings, data: Data) -> Result<(Model, Opti
         };
         let model = match name {
             "softmax" => Model::SoftmaxRegression { inputs, classes },
-            "mlp" => Model::Mlp { inputs, hidden: settings.width, classes },
+            "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
             "lenet" => Model::LeNet { side: square(4)?, channels, classes },
-            "resnet18" if settings.width.is_multiple_of(8) => {
-                Model::ResNet18 { side: square(8)?, channels, width: settings.width, classes }
+            "resnet18" if training.model_width.is_multiple_of(8) => {
+                Model::ResNet18 { side: square(8)?, channels, width: training.model_width, classes }
             }
-            "resnet18" => return Err(refuse("set `width` to a multiple of 8, such as 64".to_owned())),
+            "resnet18" => {
+                return Err(refuse("set training.model_width to a multiple of 8, such as 64".to_owned()));
+            }
             _ => return Err(refuse("for images take softmax, mlp, lenet or resnet18".to_owned())),
         };
         return Ok((model, None, data));
@@ -213,28 +217,32 @@ fn choose(cache: &Cache, settings: &Settings, data: Data) -> Result<(Model, Opti
         _ if Path::new(name).is_dir() => PathBuf::from(name),
         _ => return Err(refuse("for texts take minilm, mpnet-base, or a folder with config.json, model.safetensors and tokenizer.json".to_owned())),
     };
-    let mut encoder: Encoder = pretrained::encoder(&folder, settings.sequence, classes)?;
-    encoder.dropout = settings.dropout;
+    let mut encoder: Encoder = pretrained::encoder(&folder, training.sequence, classes)?;
+    encoder.dropout = training.dropout;
     if let Inputs::Tokens(tokens) = &data.train.inputs {
-        if tokens.length != settings.sequence {
+        if tokens.length != training.sequence {
             let remedy = format!(
                 "the texts of {} were cut to {} tokens; set it to that",
-                settings.data, tokens.length
+                training.data, tokens.length
             );
-            return Err(Error::Setting { key: "sequence", value: settings.sequence.to_string(), remedy });
+            return Err(Error::Setting {
+                key: "training.sequence",
+                value: training.sequence.to_string(),
+                remedy,
+            });
         }
         let vocabulary = encoder.tables.vocabulary as u32;
         if let Some(id) = tokens.ids.iter().find(|&&id| id >= vocabulary) {
             return Err(refuse(format!(
                 "it has {vocabulary} words, but {} has token {id}: it was made for another model",
-                settings.data
+                training.data
             )));
         }
         return Ok((Model::Encoder(encoder), Some(folder), data));
     }
     let tokenizer = Tokenizer::from_folder(&folder)?;
     tokenizer.check_vocabulary(encoder.tables.vocabulary)?;
-    let data = data.tokenise(&tokenizer, settings.sequence);
+    let data = data.tokenise(&tokenizer, training.sequence);
     Ok((Model::Encoder(encoder), Some(folder), data))
 }
 

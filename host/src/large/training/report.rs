@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::events::Events;
-use super::{Error, Outcome, Settings, Standing, checkpoint};
+use super::{Error, Outcome, Standing, checkpoint};
 use crate::large::parameters::Layout;
+use crate::scenario::Resolved;
 
+/// The resolved scenario, to resume the run or to run it again.
+pub const SCENARIO_FILE: &str = "scenario.toml";
 /// Bars of the histogram of weights.
 const BARS: usize = 40;
 
@@ -26,7 +29,7 @@ impl Report {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn new(folder: &Path, settings: &Settings, resumes: bool) -> Result<Self, Error> {
+    pub fn new(folder: &Path, resolved: &Resolved, resumes: bool) -> Result<Self, Error> {
         let failed = |name: &str| {
             let path = folder.join(name);
             move |cause| Error::Write { path, cause }
@@ -37,7 +40,8 @@ impl Report {
             .open(folder.join("metrics.csv"))
             .map_err(failed("metrics.csv"))?;
         if !resumes {
-            std::fs::write(folder.join("train.toml"), settings.to_toml()).map_err(failed("train.toml"))?;
+            std::fs::write(folder.join(SCENARIO_FILE), resolved.to_repeatable_toml())
+                .map_err(failed(SCENARIO_FILE))?;
             let names: Vec<&str> = columns(None).into_iter().map(|(name, _)| name).collect();
             writeln!(metrics, "{}", names.join(",")).map_err(failed("metrics.csv"))?;
         }
@@ -69,7 +73,10 @@ impl Report {
             let path = self.folder.join(name);
             std::fs::write(&path, text).map_err(|cause| Error::Write { path, cause })
         };
-        let mut summary = json!({ "was_interrupted": outcome.was_interrupted });
+        let mut summary = json!({
+            "was_interrupted": outcome.was_interrupted,
+            "tracking_defect": outcome.tracking_defect,
+        });
         for (name, value) in columns(Some(&outcome.standing)) {
             summary[name] = json!(value);
         }
@@ -98,6 +105,9 @@ fn columns(standing: Option<&Standing>) -> Vec<(&'static str, Option<f64>)> {
         ("mean_weight_clean", cleaning.and_then(|cleaning| cleaning.mean_weight_clean)),
         ("regularisation", standing.and_then(|now| now.strength)),
         ("sent_bytes", of(|now| now.sent_bytes as f64)),
+        ("frames_sent", of(|now| now.frames.sent as f64)),
+        ("frames_lost", of(|now| now.frames.lost as f64)),
+        ("frames_refused", of(|now| now.frames.refused as f64)),
         ("seconds", of(|now| now.seconds)),
         ("memory_bytes", standing.and_then(|now| now.memory_bytes).map(|bytes| bytes as f64)),
     ]

@@ -3,6 +3,7 @@
 use fabswarm_shared::agent::{Peer, Peers};
 use fabswarm_shared::ledger::Arithmetic;
 
+/// Peers, made when they are heard first.
 #[derive(Debug)]
 pub struct HeapPeers<A: Arithmetic, const WORDS: usize>(Vec<Peer<A, WORDS>>);
 

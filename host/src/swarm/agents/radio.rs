@@ -1,6 +1,7 @@
 //! What stands between an agent and the air: its seal, where the swarm has a key.
 
 use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, Storage, StorageFault};
 
@@ -27,16 +28,25 @@ struct Seals {
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
 
+/// The key of the swarm with this seed.
+#[must_use]
+pub fn swarm_key(seed: u64) -> [u8; KEY_BYTES] {
+    let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
+    std::array::from_fn(|_| stream.next_u32() as u8)
+}
+
 /// One agent's radio.
 #[derive(Debug)]
-pub(super) struct Radio {
+pub struct Radio {
     id: u16,
     seals: Option<Seals>,
     buffer: Vec<u8>,
 }
 
 impl Radio {
-    pub(super) fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
+    /// The radio of agent `id`, which seals what it sends where the swarm has a key.
+    #[must_use]
+    pub fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
         let seals = key.and_then(|key| {
             let mut flash = Flash::default();
             let sealer = Sealer::start(id, &mut flash).ok()?;
@@ -46,7 +56,7 @@ impl Radio {
     }
 
     /// Starts again, under numbers that were never used.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         if let Some(seals) = &mut self.seals {
             // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
             if let Ok(sealer) = Sealer::start(self.id, &mut seals.flash) {
@@ -57,7 +67,7 @@ impl Radio {
     }
 
     /// The frame as it goes on air.
-    pub(super) fn seal<'a>(&'a mut self, frame: &'a [u8]) -> &'a [u8] {
+    pub fn seal<'a>(&'a mut self, frame: &'a [u8]) -> &'a [u8] {
         let Some(seals) = &mut self.seals else {
             return frame;
         };
@@ -68,7 +78,10 @@ impl Radio {
     }
 
     /// The frame that came over the air, if it is genuine and new.
-    pub(super) fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
         let Some(seals) = &mut self.seals else {
             return Ok(bytes);
         };

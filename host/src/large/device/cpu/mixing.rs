@@ -1,4 +1,4 @@
-//! Pull, push and ledger over packed state, in place.
+//! Pull and push over packed state, in place.
 //!
 //! A task takes a stripe of columns of all agents and goes through it in tiles: a tile of every agent stays
 //! in cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
@@ -7,7 +7,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::large::device::{Gradient, Packed, Waiting};
+use crate::large::device::{Gradient, Packed};
 use crate::large::real::Real;
 
 /// Columns of a tile: ten agents' fit the first-level cache.
@@ -133,72 +133,6 @@ fn add_neighbours<S: Real>(out: &mut [S], old: &[S], row: &[(usize, S)]) {
     }
 }
 
-/// The broadcast ledger: each sender sets the same share aside for every member of its audience; a receiver that hears the
-/// sender collects all that waits for it.
-///
-/// ```text
-/// s_j = (1 − κ)/a · t_j        t_j ← t_j − a s_j + fresh_j − last_j
-/// w_ij ← w_ij + s_j            heard: t_i ← t_i + w_ij, w_ij ← 0
-/// ```
-///
-/// `w_ij` is the σ_j − ρ_ij of two agents that cannot see each other's memory; here both sides are ours, so the difference is
-/// kept itself, which does not drift.
-pub(super) fn track_by_ledger<S: Real>(
-    t: &mut [S],
-    gradient: Gradient<'_, Cpu<S>>,
-    packed: Packed,
-    waiting: Waiting<'_, Cpu<S>>,
-) {
-    let Gradient { fresh, last, regulariser } = gradient;
-    if let Some((v, strengths)) = regulariser {
-        let vectors = fresh.par_chunks_mut(packed.stride).zip(v.par_chunks(packed.stride)).zip(strengths);
-        vectors.for_each(|((fresh, v), &strength)| {
-            fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += strength * v)
-        });
-    }
-    let Waiting { mass, heard, keep, audience, .. } = waiting;
-    let agents = packed.agents;
-    let share = S::from_f64((1.0 - keep) / audience as f64);
-    let kept = S::ONE - S::from_f64(audience as f64) * share;
-    let links = link_stripes(mass, packed);
-    stripes(t, packed).into_par_iter().zip(links).for_each(|(mut stripe, mut links)| {
-        let old: Vec<Vec<S>> = stripe.vectors.iter().map(|vector| vector.to_vec()).collect();
-        for (receiver, vector) in stripe.vectors.iter_mut().enumerate() {
-            let at = (stripe.group * agents + receiver) * packed.stride + stripe.first_column;
-            for (k, word) in vector.iter_mut().enumerate() {
-                *word = kept * old[receiver][k] + fresh[at + k] - last[at + k];
-            }
-            for sender in (0..agents).filter(|&sender| sender != receiver) {
-                let link = &mut links[receiver * agents + sender];
-                let is_heard = heard[receiver * agents + sender] != 0;
-                for (k, mass) in link.iter_mut().enumerate() {
-                    *mass += share * old[sender][k];
-                    if is_heard {
-                        vector[k] += *mass;
-                        *mass = S::ZERO;
-                    }
-                }
-            }
-        }
-    });
-}
-
-/// Mass of every link in the columns of each stripe of the trackers, in the order of [`stripes`].
-fn link_stripes<S>(mass: &mut [S], packed: Packed) -> Vec<Vec<&mut [S]>> {
-    let per_group = packed.stride.div_ceil(STRIPE);
-    let links = packed.agents * packed.agents;
-    let mut all: Vec<Vec<&mut [S]>> =
-        (0..packed.groups * per_group).map(|_| Vec::with_capacity(links)).collect();
-    for link in mass.chunks_mut(packed.groups * packed.stride) {
-        for (group, vector) in link.chunks_mut(packed.stride).enumerate() {
-            for (number, part) in vector.chunks_mut(STRIPE).enumerate() {
-                all[group * per_group + number].push(part);
-            }
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -220,12 +154,6 @@ mod tests {
         columns.map(total).collect()
     }
 
-    /// Sum over links of the mass that waits, in the order of [`totals`].
-    fn waiting_totals(mass: &[f64]) -> Vec<f64> {
-        let words = PACKED.groups * PACKED.stride;
-        (0..words).map(|word| mass.iter().skip(word).step_by(words).sum()).collect()
-    }
-
     fn assert_equal(found: &[f64], expected: &[f64]) {
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
@@ -233,13 +161,12 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever hears whom, trackers sum to gradients: with push weights, and with a ledger counting what waits.
+        /// Whoever hears whom, trackers sum to gradients.
         #[test]
         fn tracking_mass_is_conserved(rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), AGENTS * AGENTS), 1..6)) {
             let device = Cpu::<f64>::new();
             let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
-            let (mut pushed, mut ledger) = (gradients[0].clone(), gradients[0].clone());
-            let mut mass = vec![0.0; AGENTS * PACKED.words()];
+            let mut pushed = gradients[0].clone();
             let mut weights = device.mixing(AGENTS).unwrap();
             for links in rounds {
                 let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
@@ -248,12 +175,7 @@ mod tests {
                 device.write_mixing(&mut weights, &Mixing::uniform(&heard).1).unwrap();
                 let [last, fresh] = &mut gradients;
                 track(&mut pushed, Gradient { fresh, last, regulariser: None }, PACKED, &weights);
-                let square: Vec<u32> = (0..AGENTS * AGENTS).map(|link| u32::from(hears(link / AGENTS, link % AGENTS))).collect();
-                let waiting = Waiting { mass: &mut mass, heard: &square, keep: 0.9, audience: AGENTS - 1, among: &weights };
-                track_by_ledger(&mut ledger, Gradient { fresh, last, regulariser: None }, PACKED, waiting);
                 assert_equal(&totals(&pushed), &totals(fresh));
-                let held: Vec<f64> = totals(&ledger).iter().zip(waiting_totals(&mass)).map(|(held, waits)| held + waits).collect();
-                assert_equal(&held, &totals(fresh));
                 gradients.swap(0, 1);
             }
         }

@@ -10,12 +10,13 @@ use super::during;
 use crate::large::device::{Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
-const PROGRAMS: [&str; 5] = [
+const PROGRAMS: [&str; 6] = [
     include_str!("pointwise.cu"),
     include_str!("norm.cu"),
     include_str!("image.cu"),
     include_str!("text.cu"),
     include_str!("batch.cu"),
+    include_str!("ledger.cu"),
 ];
 const MIXING: &str = include_str!("mixing.cu");
 
@@ -78,6 +79,9 @@ impl Kernels {
             "norm_gap",
             "decay_from",
             "to_narrow",
+            "say",
+            "pull_heard",
+            "track_by_ledger",
         ];
         let names = single_and_wide.into_iter().flatten().chain(others);
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
@@ -93,12 +97,7 @@ impl Kernels {
         let options =
             vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}"), format!("-DCOLUMNS={columns}")];
         let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
-        Self::compile(
-            context,
-            format!("{PRELUDE}\n{MIXING}"),
-            options,
-            names.into_iter().chain(["track_by_ledger"]),
-        )
+        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
     }
 
     fn compile(

@@ -146,33 +146,3 @@ extern "C" __global__ void track_sparse(float* t, float* fresh, const float* las
   mix_sparse(t, starts, senders, weights, stride, Track{fresh, last, v, strengths});
 }
 #endif
-
-// The broadcast ledger; device/cpu/mixing.rs has the equations. A thread takes one column of all agents.
-extern "C" __global__ void track_by_ledger(float* t, float* fresh, const float* last, const float* v, const float* strengths, float* mass, const u32* heard, ll stride, int groups, float share, float kept) {
-  ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
-  if (column >= stride) return;
-  int group = blockIdx.y;
-  ll base = (ll)group * AGENTS * stride + column;
-  // What each agent sets aside comes from trackers before this round: collect first, then write.
-  for (int i = 0; i < AGENTS; i++) {
-    ll at = base + i * stride;
-    float value = fresh[at];
-    if (v) fresh[at] = value += strengths[group * AGENTS + i] * v[at];
-    value -= last[at];
-    for (int j = 0; j < AGENTS; j++) {
-      if (j == i) continue;
-      ll link = ((ll)(i * AGENTS + j) * groups + group) * stride + column;
-      float waiting = mass[link] + share * t[base + j * stride];
-      bool is_heard = heard[i * AGENTS + j];
-      mass[link] = is_heard ? 0.f : waiting;
-      if (is_heard) value += waiting;
-    }
-    // A link from an agent to itself carries nothing: its slot keeps the sum until all trackers are read.
-    mass[((ll)(i * AGENTS + i) * groups + group) * stride + column] = value;
-  }
-  for (int i = 0; i < AGENTS; i++) {
-    ll own = ((ll)(i * AGENTS + i) * groups + group) * stride + column;
-    t[base + i * stride] = kept * t[base + i * stride] + mass[own];
-    mass[own] = 0.f;
-  }
-}

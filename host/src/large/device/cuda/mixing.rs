@@ -15,7 +15,7 @@ pub struct Mixing {
     starts: Memory<u32>,
     senders: Memory<u32>,
     weights: Memory<f32>,
-    pub(super) kernels: Kernels,
+    kernels: Kernels,
 }
 
 impl Mixing {
