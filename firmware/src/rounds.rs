@@ -196,7 +196,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
-        self.telemetry.digest = report.digest;
+        self.telemetry.digest = self.agent.digest();
         self.telemetry.heard = report.heard;
         if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
             error!("stopped in round {}: word {} is no longer a number", report.round, fault.word);

@@ -132,6 +132,11 @@ impl<'p, 'a> Speaker<'p, 'a> {
         self.agent.round()
     }
 
+    /// A digest of the agent's state.
+    pub(crate) fn digest(&self) -> u32 {
+        self.agent.digest()
+    }
+
     /// The upper variable.
     pub(crate) fn x<'b>(&'b self, page: &Page<'_>) -> &'b [f32] {
         &self.agent.decision()[..page.problem.shape().x]

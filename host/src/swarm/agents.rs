@@ -250,7 +250,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
         }
         match &mut self.remote {
-            Some(remote) => remote.check(agent, report.digest, &|| saved(&post.agent)),
+            Some(remote) => remote.check(agent, post.agent.digest(), &|| saved(&post.agent)),
             None => Ok(()),
         }
     }

@@ -18,8 +18,6 @@ pub struct Report {
     pub epoch: u32,
     /// How many others were heard.
     pub heard: u16,
-    /// A digest of the state after it; two agents with the same digest have the same bits.
-    pub digest: u32,
     /// What stopped the agent, if this round did.
     pub fault: Option<Fault>,
 }
@@ -43,7 +41,7 @@ where
             self.round = self.round.saturating_add(1);
             self.begin_round();
         }
-        Report { round, epoch, heard, digest: self.digest(), fault: self.fault }
+        Report { round, epoch, heard, fault: self.fault }
     }
 
     /// Ends the round on a beat that ends it for the whole swarm. Whoever then finds frames of the next round waiting is one
@@ -53,7 +51,7 @@ where
         if self.peers.as_slice().iter().any(|peer| peer.is_heard) { self.end_round() } else { report }
     }
 
-    /// A digest of everything that decides what this agent does next.
+    /// A digest of everything that decides what this agent does next: two agents with the same digest have the same bits.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
