@@ -95,6 +95,23 @@ impl Kind {
     }
 }
 
+/// The firmware that boards of a kind run in a small swarm, built unless it is fresh.
+///
+/// # Errors
+/// When it does not build.
+pub fn image(kind: Kind) -> Result<PathBuf, Error> {
+    kind.image().build(1)
+}
+
+/// The emulator, and the program that counts instructions in it.
+///
+/// # Errors
+/// When there is no emulator, or the program does not build.
+pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
+    let image = qemu::COUNTING_IMAGE.build(1)?;
+    Ok((qemu::program()?, image.with_file_name("instructions")))
+}
+
 /// What all boards of a kind share.
 #[derive(Debug)]
 struct Program {

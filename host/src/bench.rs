@@ -4,6 +4,7 @@
 //! that a machine that slows down slows both, and the median of each counts. The second has the ledger: on arrays, through
 //! agents and their frames, and with frames sealed.
 
+pub mod boards;
 mod numpy;
 
 pub use numpy::{NumPy, PeerError};

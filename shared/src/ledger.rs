@@ -41,7 +41,7 @@ pub struct Giving {
     audience: u32,
     weight: f32,
     /// `weight` with [`WEIGHT_POINT`] bits behind the point.
-    fixed_weight: i64,
+    fixed_weight: u32,
 }
 
 impl Giving {
@@ -53,7 +53,7 @@ impl Giving {
         Self {
             audience,
             weight: weight as f32,
-            fixed_weight: libm::round(weight * f64::from(1u32 << WEIGHT_POINT)) as i64,
+            fixed_weight: libm::round(weight * f64::from(1u32 << WEIGHT_POINT)) as u32,
         }
     }
 
@@ -151,7 +151,7 @@ impl Arithmetic for Exact {
 
     fn largest_share(giving: &Giving, tracker: &[i32]) -> u32 {
         let largest = tracker.iter().map(|word| word.unsigned_abs()).max().unwrap_or(0);
-        ((i64::from(largest) * giving.fixed_weight) >> WEIGHT_POINT) as u32 + 1
+        ((i64::from(largest) * i64::from(giving.fixed_weight)) >> WEIGHT_POINT) as u32 + 1
     }
 
     #[inline(always)]
@@ -180,9 +180,9 @@ impl Arithmetic for Exact {
 
     #[inline(always)]
     fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), OutOfRange> {
-        const LIMIT: f32 = (i32::MAX / 2) as f32;
-        // A NaN fails the comparison too.
-        let fits = |new: f32| (new * ONE).abs() < LIMIT;
+        const LIMIT: f32 = (i32::MAX / 2) as f32 / ONE;
+        // Without their sign, numbers are in the order of their bits; what is no number lies behind all of them.
+        let fits = |new: f32| new.to_bits() << 1 < LIMIT.to_bits() << 1;
         if let Some(word) = first_exception(newest, fits) {
             return Err(OutOfRange { word });
         }
@@ -205,9 +205,9 @@ fn give_multiples(
 ) {
     let point = WEIGHT_POINT + granularity;
     for ((t, carry), sigma) in tracker.iter_mut().zip(carry).zip(sigma) {
-        let due = *carry + i64::from(*t) * giving.fixed_weight;
+        let due = *carry + i64::from(*t) * i64::from(giving.fixed_weight);
         let share = due >> point;
-        *carry = due - (share << point);
+        *carry = due & ((1 << point) - 1);
         let share = (share << granularity) as i32;
         *sigma = sigma.wrapping_add(share);
         *t = t.wrapping_sub(share.wrapping_mul(giving.audience as i32));
@@ -217,7 +217,7 @@ fn give_multiples(
 /// The nearest integer, halves away from zero; a cast and no call, as every target has one.
 #[inline(always)]
 fn round(value: f32) -> i32 {
-    (value + if value < 0.0 { -0.5 } else { 0.5 }) as i32
+    (value + 0.5f32.copysign(value)) as i32
 }
 
 impl Arithmetic for Float {

@@ -12,6 +12,9 @@ pub(super) const IMAGE: Image =
 /// The same board, its packets on a serial line.
 pub(super) const UART_IMAGE: Image = Image { feature: Some("uart"), ..IMAGE };
 
+/// With the program that counts instructions beside the firmware.
+pub(super) const COUNTING_IMAGE: Image = Image { feature: Some("instructions"), ..IMAGE };
+
 const PROGRAM: &str = "qemu-system-arm";
 
 /// Where QEMU is.

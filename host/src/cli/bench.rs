@@ -1,5 +1,6 @@
 //! `fabswarm bench`: rounds per second, beside NumPy.
 
+mod boards;
 mod large;
 
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use crate::scenario::{Precision, Topology};
 pub(super) fn command() -> Command {
     Command::new("bench")
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
+        .subcommand(boards::command())
         .subcommand(large::command())
         .arg(
             Arg::new("repeats")
@@ -33,8 +35,10 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    if let Some(("large", matches)) = matches.subcommand() {
-        return large::run(matches);
+    match matches.subcommand() {
+        Some(("boards", matches)) => return boards::run(matches),
+        Some(("large", matches)) => return large::run(matches),
+        _ => {}
     }
     let repeats = matches.get_one::<u32>("repeats").copied().unwrap_or(5);
     let seconds = matches.get_one::<f64>("seconds").copied().unwrap_or(1.0);

@@ -50,19 +50,26 @@ pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
 pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     let rows = out.len();
     let mut row = 0;
-    let (blocks, rest) = out.as_chunks_mut::<LANES>();
+    let (blocks, rest) = out.as_chunks_mut::<{ 2 * LANES }>();
     for block in blocks {
         let (mut s0, mut s1, mut s2, mut s3) = (S::ZERO, S::ZERO, S::ZERO, S::ZERO);
-        for (column, &x) in matrix.chunks_exact(rows).zip(x) {
-            if let Some(&[m0, m1, m2, m3]) = column[row..].first_chunk() {
+        let (mut s4, mut s5, mut s6, mut s7) = (S::ZERO, S::ZERO, S::ZERO, S::ZERO);
+        let mut columns = &matrix[row..];
+        for &x in x {
+            if let Some(&[m0, m1, m2, m3, m4, m5, m6, m7]) = columns.first_chunk() {
                 s0 += m0 * x;
                 s1 += m1 * x;
                 s2 += m2 * x;
                 s3 += m3 * x;
+                s4 += m4 * x;
+                s5 += m5 * x;
+                s6 += m6 * x;
+                s7 += m7 * x;
             }
+            columns = columns.get(rows..).unwrap_or_default();
         }
-        *block = [s0, s1, s2, s3];
-        row += LANES;
+        *block = [s0, s1, s2, s3, s4, s5, s6, s7];
+        row += 2 * LANES;
     }
     for out in rest {
         let mut sum = S::ZERO;
@@ -80,23 +87,25 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
     for (column, out) in out.iter_mut().enumerate() {
         let (mut s0, mut s1, mut s2, mut s3) = (S::ZERO, S::ZERO, S::ZERO, S::ZERO);
-        for (matrix, x) in pairs {
-            let column = &matrix[column * x.len()..];
-            for (&[m0, m1, m2, m3], &[x0, x1, x2, x3]) in column.as_chunks().0.iter().zip(x.as_chunks().0) {
+        for (matrix, x) in &pairs {
+            let column = matrix[column * x.len()..].as_chunks().0;
+            for (&[x0, x1, x2, x3], &[m0, m1, m2, m3]) in x.as_chunks().0.iter().zip(column) {
                 s0 += m0 * x0;
                 s1 += m1 * x1;
                 s2 += m2 * x2;
                 s3 += m3 * x3;
             }
         }
-        let mut sum = (s0 + s1) + (s2 + s3);
-        for (matrix, x) in pairs {
-            let whole = x.len() - x.len() % LANES;
-            let column = &matrix[column * x.len()..];
-            for (&entry, &x) in column[whole..].iter().zip(&x[whole..]) {
-                sum += entry * x;
+        *out = (s0 + s1) + (s2 + s3);
+    }
+    for (matrix, x) in &pairs {
+        let whole = x.len() - x.len() % LANES;
+        if whole < x.len() {
+            for (column, out) in out.iter_mut().enumerate() {
+                for (&entry, &x) in matrix[column * x.len()..][whole..].iter().zip(&x[whole..]) {
+                    *out += entry * x;
+                }
             }
         }
-        *out = sum;
     }
 }

@@ -133,8 +133,11 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 
         self.misfit(x, y, misfit);
         self.returns(at, x, dz);
+        // As long as the loop is, so that nothing in it need be checked.
+        let (y, z, rewards) = (&y[..shape.y], &z[..shape.y], &self.rewards[..shape.y]);
+        let (dy, dz) = (&mut dy[..shape.y], &mut dz[..shape.y]);
         for state in 0..shape.y {
-            let target = dz[state] + self.rewards[state];
+            let target = dz[state] + rewards[state];
             let residual_y = self.lower_weight * (y[state] - target);
             let residual_z = self.lower_weight * (z[state] - target);
             misfit[state] *= scale;

@@ -1,0 +1,45 @@
+//! `fabswarm bench boards`: instructions, memory and speed of emulated boards.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::{ArgMatches, Command};
+
+use crate::bench::boards::{Bytes, instructions, rounds_per_second, sizes};
+
+/// Swarms, and how many rounds of each are timed.
+const SWARMS: [(usize, u32); 3] = [(10, 2000), (32, 500), (100, 200)];
+
+pub(super) fn command() -> Command {
+    Command::new("boards").about(
+        "Count the instructions of a round on the emulated Cortex-M4F beside plain C, list flash and RAM by part, and time swarms",
+    )
+}
+
+pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
+    let parts = instructions()?;
+    ensure!(parts == instructions()?, "two counts of the same instructions differ");
+    println!("instructions of a round's parts (5 features, 20 states, 2 others heard), twice the same\n");
+    println!("{:<16} {:>8} {:>8}", "part", "ours", "C -O3");
+    for part in &parts {
+        let in_c = part.in_c.map_or("–".to_owned(), |count| count.to_string());
+        println!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
+    }
+
+    let (parts, all) = sizes()?;
+    println!("\nbytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
+    for (name, Bytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
+        println!("{name:<28} {flash:>8} {ram:>8}");
+    }
+
+    println!(
+        "\nlock-step over Ethernet, frames sealed\n\n{:>6} {:>10} {:>14}",
+        "boards", "rounds/s", "deepest stack"
+    );
+    for (boards, rounds) in SWARMS {
+        let (rate, stack) = rounds_per_second(boards, rounds)?;
+        let stack = stack.map_or("–".to_owned(), |bytes| format!("{bytes} bytes"));
+        println!("{boards:>6} {rate:>10.0} {stack:>14}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
