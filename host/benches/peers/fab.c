@@ -56,22 +56,21 @@ void c_gradient(const struct policy_evaluation *p, float lambda, const float *v,
     size_t n = p->states, k = p->columns;
     const float *x = v, *y = v + k, *z = v + k + n;
     float *dx = d, *dy = d + k, *dz = d + k + n, *misfit = scratch, *gap = scratch + n;
-    float scale = 1.0f / lambda, bound = scale * lambda;
+    float scale = 1.0f / lambda, bound = scale * lambda * p->lower_weight;
     mat_vec(p->features, x, n, k, misfit);
     for (size_t i = 0; i < n; i++)
         misfit[i] = p->upper_weight * (misfit[i] - y[i]);
     mat_vec(p->successors, x, n, k, dz);
     for (size_t i = 0; i < n; i++) {
         float target = dz[i] + p->rewards[i];
-        float residual_y = p->lower_weight * (y[i] - target);
-        float residual_z = p->lower_weight * (z[i] - target);
-        dy[i] = bound * residual_y - scale * misfit[i];
-        dz[i] = bound * residual_z;
-        gap[i] = residual_y - residual_z;
+        misfit[i] *= scale;
+        dy[i] = bound * (y[i] - target) - misfit[i];
+        dz[i] = bound * (z[i] - target);
+        gap[i] = bound * (z[i] - y[i]);
     }
     for (size_t c = 0; c < k; c++) {
-        float fit = dot(p->features + c * n, misfit, n) + p->regularisation * x[c];
-        dx[c] = scale * fit - bound * dot(p->successors + c * n, gap, n);
+        float fit = dot(p->features + c * n, misfit, n) + dot(p->successors + c * n, gap, n);
+        dx[c] = fit + scale * (p->regularisation * x[c]);
     }
 }
 

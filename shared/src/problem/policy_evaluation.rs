@@ -119,13 +119,13 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         }
     }
 
-    /// The same numbers as the default, to rounding, with two products fewer: y and z share their
-    /// targets, and Nᵀ is applied once to the difference of both residuals.
+    /// The same numbers as the default, to rounding, with two products fewer: y and z share their targets, and Nᵀ is applied
+    /// once to the difference of both residuals, from which the targets cancel and with them their rounding.
     #[inline(always)]
     fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
         let shape = self.shape();
         let scale = penalty.scale();
-        let bound = scale * penalty.lambda;
+        let bound = scale * penalty.lambda * self.lower_weight;
         let (x, y, z) = shape.split(v);
         let (dx, dy, dz) = shape.split_mut(d);
         let (misfit, gap) = scratch.split_at_mut(shape.y);
@@ -138,12 +138,10 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         let (dy, dz) = (&mut dy[..shape.y], &mut dz[..shape.y]);
         for state in 0..shape.y {
             let target = dz[state] + rewards[state];
-            let residual_y = self.lower_weight * (y[state] - target);
-            let residual_z = self.lower_weight * (z[state] - target);
             misfit[state] *= scale;
-            dy[state] = bound * residual_y - misfit[state];
-            dz[state] = bound * residual_z;
-            gap[state] = dz[state] - bound * residual_y;
+            dy[state] = bound * (y[state] - target) - misfit[state];
+            dz[state] = bound * (z[state] - target);
+            gap[state] = bound * (z[state] - y[state]);
         }
         mats_transposed_vecs([(self.features, misfit), (self.successors, gap)], dx);
         for (dx, &x) in dx.iter_mut().zip(x) {
