@@ -1,38 +1,14 @@
-//! Writes `memory.x` from the budgets in `board.toml`, so that an image over budget does not link.
+//! Tells the linker what memory the firmware may take, and compiles C kernels where they are to be compared with.
 
-use std::{
-    env,
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+#[path = "../memory.rs"]
+mod memory;
+
+use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=board.toml");
-    let board: toml::Table = fs::read_to_string("board.toml")?.parse()?;
-    let region = |name: &str| -> Result<String, Box<dyn Error>> {
-        let number = |key: &str| {
-            board
-                .get(name)
-                .and_then(|table| table.get(key))
-                .and_then(toml::Value::as_integer)
-                .ok_or_else(|| format!("board.toml: [{name}] needs an integer `{key}`"))
-        };
-        let budget = match env::var_os("CARGO_FEATURE_LARGE_SWARM") {
-            Some(_) => number("large_swarm_budget_kib").or_else(|_| number("budget_kib"))?,
-            None => number("budget_kib")?,
-        };
-        Ok(format!("ORIGIN = {:#x}, LENGTH = {budget}K", number("origin")?))
-    };
-    let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(
-        out.join("memory.x"),
-        format!("MEMORY\n{{\n  FLASH : {}\n  RAM : {}\n}}\n", region("flash")?, region("ram")?),
-    )?;
+    let out = memory::write()?;
     // cortex-m-rt's `device` feature asks for the names of the interrupt handlers; ours are in `interrupts.rs`.
     fs::write(out.join("device.x"), "")?;
-    println!("cargo:rustc-link-search={}", out.display());
     if env::var_os("CARGO_FEATURE_INSTRUCTIONS").is_some() {
         compile_peers(&out)?;
     }

@@ -1,5 +1,6 @@
 //! One function for each parser. It panics when the parser breaks a promise, and tells whether it took the bytes.
 
+use fabswarm_shared::provisioning::{Page, VERSION};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::fragment::Reassembler;
@@ -105,4 +106,36 @@ pub fn payload(bytes: &[u8]) -> bool {
         }
     }
     taken
+}
+
+/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused: what
+/// stands around them is right, or only the door would be tested.
+pub fn page(bytes: &[u8]) -> bool {
+    let Some((&words, contents)) = bytes.split_first() else {
+        return false;
+    };
+    let words = usize::from(words).min(contents.len() / 4);
+    let lengths = [VERSION, words as u32, (contents.len() - 4 * words) as u32];
+    let header: Vec<u8> = lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
+    let checksum = crc_32(header.iter().chain(contents)).to_le_bytes();
+    let page = [b"FABp", &header[..], &checksum, contents].concat();
+    // At an address that words can be read from.
+    let mut flash = vec![0.0f32; page.len().div_ceil(4)];
+    for (word, bytes) in flash.iter_mut().zip(page.chunks(4)) {
+        let mut whole = [0; 4];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = f32::from_le_bytes(whole);
+    }
+    let flash: &[u8] = bytemuck::cast_slice(&flash);
+    let Ok(page) = Page::read(&flash[..page.len()], "testing") else {
+        return false;
+    };
+    let mut out = vec![0; 2 * flash.len() + 64];
+    assert!(page.write(&mut out).is_ok(), "what was read fits");
+    true
+}
+
+fn crc_32<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
+    let shift = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
+    !bytes.fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| shift(crc)))
 }

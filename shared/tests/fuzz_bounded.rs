@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use fabswarm_shared::agent::{Config, Mode};
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::problem::{AnyProblem, Penalty, PolicyEvaluation};
+use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::wire::fragment::Fragmenter;
 use fabswarm_shared::wire::frame::{Data, Frame, Hello, Members, SCHEMA};
 use fabswarm_shared::wire::payload::{Encoder, Width};
@@ -39,6 +43,11 @@ fn seal() {
 #[test]
 fn payload() {
     bombard("payload", targets::payload);
+}
+
+#[test]
+fn page() {
+    bombard("page", targets::page);
 }
 
 /// Half random bytes, half seeds with a few changes. Every seed must get through, or the mutants would only test
@@ -171,6 +180,7 @@ fn write_corpus() {
         let end = sealer.seal(&Key::new(&targets::KEY), short, &mut line).unwrap();
         write("seal", name, &line[..end]);
     }
+    write_page();
     for (name, first, second) in payloads {
         let header = [WORDS as u8, 17, 20, first.len() as u8];
         write("payload", name, &[&header[..], &first, &second].concat());
@@ -196,6 +206,47 @@ fn payload_pairs() -> [(&'static str, Vec<u8>, Vec<u8>); 3] {
             (name, first, second)
         },
     )
+}
+
+/// What stands in a page, behind the number of its words.
+fn write_page() {
+    let features: [f32; 6] = std::array::from_fn(|i| i as f32);
+    let page = Page {
+        board: "testing",
+        key: Some(targets::KEY),
+        agent: Config {
+            id: 3,
+            founders: 10,
+            mode: Mode::LockStep,
+            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
+            penalty: Penalty { lambda: 60.0, normalise: true },
+            self_weight: 0.98,
+            audience: 0,
+            width: Width::Full,
+            give_up_after: 0,
+            late_rounds: 0,
+            boot: 1,
+            build: 0,
+        },
+        pace: Pace::Air,
+        rounds: 1000,
+        saves_state: true,
+        start: &[0.5; 8],
+        problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
+            features: &features,
+            successors: &features,
+            rewards: &[0.5, 0.25, -1.0],
+            upper_weight: 1.0,
+            lower_weight: 2.0,
+            regularisation: 0.1,
+            reward_noise: 0.0,
+            seed: 5,
+        }),
+    };
+    let mut out = vec![0; 1024];
+    let length = page.write(&mut out).unwrap();
+    let words = out[8];
+    write("page", "seed-policy-evaluation", &[&[words], &out[20..length]].concat());
 }
 
 fn write(target: &str, name: &str, bytes: &[u8]) {

@@ -1,5 +1,6 @@
 //! Installs the emulator.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 
@@ -24,14 +25,28 @@ pub(crate) fn install() -> Result<()> {
     // On Debian 12 the stock package would remove tools of a backported QEMU that may be there.
     if release.contains("VERSION_CODENAME=bookworm") {
         if !Path::new(BACKPORTS).exists() {
-            fs::write(BACKPORTS, backports())
-                .with_context(|| format!("cannot write {BACKPORTS}; run as root"))?;
+            let draft = env::temp_dir().join("bookworm-backports.sources");
+            fs::write(&draft, backports()).with_context(|| format!("cannot write {}", draft.display()))?;
+            as_root("install", &["-m", "644", &draft.to_string_lossy(), BACKPORTS])?;
         }
         from = vec!["-t", "bookworm-backports"];
     }
-    step::run("apt-get", &["update", "-qq"])?;
+    as_root("apt-get", &["update", "-qq"])?;
     let install = ["install", "-y", "-qq", "--no-install-recommends"];
-    step::run("apt-get", &[&install[..], &from[..], &[PROGRAM]].concat())
+    as_root("apt-get", &[&install[..], &from[..], &[PROGRAM]].concat())
+}
+
+/// Runs a command that only root may run, by way of sudo where this is somebody else.
+fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
+    if step::output_of("id", &["-u"])?.trim() == "0" {
+        return step::run(program, arguments);
+    }
+    // Without a terminal nobody could answer a question.
+    step::run("sudo", &[&["-n", program], arguments].concat()).with_context(|| {
+        format!(
+            "{PROGRAM} must be installed by root: run `sudo apt-get install {PROGRAM}`, or this task as root"
+        )
+    })
 }
 
 fn backports() -> &'static str {

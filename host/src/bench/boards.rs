@@ -111,11 +111,20 @@ const PARTS: &[(&str, &[&str])] = &[
     ("the board", &["mps2_an386", "MEMORY", "POOL", "INTERRUPTS", "defmt"]),
 ];
 
-/// Flash and RAM of the emulated board's image by part, largest first, and in all.
+/// What an image takes.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// By part, largest first.
+    pub parts: Vec<(&'static str, Bytes)>,
+    /// In all.
+    pub all: Bytes,
+}
+
+/// Flash and RAM of the emulated board's image.
 ///
 /// # Errors
 /// When the image does not build or cannot be read.
-pub fn sizes() -> Result<(Vec<(&'static str, Bytes)>, Bytes), Error> {
+pub fn sizes() -> Result<Sizes, Error> {
     let path = attach::image(Kind::Qemu)?;
     let unreadable = |why: String| Error::Image { path: path.clone(), why };
     let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
@@ -147,7 +156,7 @@ pub fn sizes() -> Result<(Vec<(&'static str, Bytes)>, Bytes), Error> {
     parts.entry("the rest").or_default().flash += all.flash.saturating_sub(named);
     let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.flash));
-    Ok((parts, all))
+    Ok(Sizes { parts, all })
 }
 
 /// `[ram] origin` of the emulated board.

@@ -55,6 +55,9 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
         let (checks, mismatches) = (summary.digest_checks, summary.digest_mismatches);
         line("shadows", format!("{checks} digests compared, {mismatches} differed"));
     }
+    if let Some(bytes) = summary.deepest_stack_bytes {
+        line("deepest stack", format!("{bytes} bytes on a board"));
+    }
     for (name, score) in &summary.task {
         line(&name.replace('_', " "), format!("{score:.4}"));
     }
