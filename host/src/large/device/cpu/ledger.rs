@@ -105,15 +105,21 @@ pub(super) fn track<S: Real>(
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
             let share = hearing.shares[receiver * agents + sender];
             let spoke = |age| &said.t[place(said.depth, packed, round, age, group, sender)..][..stride];
-            link.iter_mut().zip(spoke(0)).for_each(|(mass, &t)| *mass += share * t);
-            let age = match hearing.ages[receiver * agents + sender] {
-                0 => continue,
-                heard => heard as usize - 1,
-            };
-            for (word, (mass, t)) in link.iter_mut().zip(&mut *t).enumerate() {
-                let recent = (0..age).fold(S::ZERO, |sum, age| sum + share * spoke(age)[word]);
-                *t += *mass - recent;
-                *mass = recent;
+            let waiting = link.iter_mut().zip(spoke(0));
+            match hearing.ages[receiver * agents + sender] {
+                0 => waiting.for_each(|(mass, &now)| *mass += share * now),
+                1 => waiting.zip(&mut *t).for_each(|((mass, &now), t)| {
+                    *t += *mass + share * now;
+                    *mass = S::ZERO;
+                }),
+                late => {
+                    let since: Vec<&[S]> = (0..late as usize - 1).map(spoke).collect();
+                    for (word, ((mass, &now), t)) in waiting.zip(&mut *t).enumerate() {
+                        let recent = since.iter().fold(S::ZERO, |sum, said| sum + share * said[word]);
+                        *t += *mass + share * now - recent;
+                        *mass = recent;
+                    }
+                }
             }
         }
     });
