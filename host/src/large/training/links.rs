@@ -50,7 +50,7 @@ impl Round {
         }
     }
 
-    /// Whether `agent` is not down.
+    /// Whether `agent` is neither down nor frozen.
     pub(in crate::large) fn is_awake(&self, agent: usize) -> bool {
         match self {
             Round::Weights { .. } => true,
@@ -151,7 +151,8 @@ impl Headers {
         let forgetting = self.restart(slot);
         let Self { air, radios, newest, late_rounds, epoch } = self;
         let agents = radios.len();
-        let awake: Vec<u32> = (0..agents).map(|agent| u32::from(!air.is_down(agent, slot))).collect();
+        let is_awake = |agent| !air.is_down(agent, slot) && !air.is_frozen(agent, slot);
+        let awake: Vec<u32> = (0..agents).map(|agent| u32::from(is_awake(agent))).collect();
         let mut frame = [0; DATA_HEADER_MAX + 1];
         for (sender, radio) in radios.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
             let header = Data { sender: sender as u16, epoch: *epoch, round: slot };
@@ -265,16 +266,18 @@ mod tests {
     }
 
     #[test]
-    fn silent_agents_go_on_and_crashed_ones_do_not() {
+    fn silent_agents_go_on_and_crashed_or_frozen_ones_do_not() {
         let (rounds, _) = hear(
             &scenario(|scenario| {
                 scenario.faults.silent = "0@2+3".to_owned().try_into().unwrap();
+                scenario.faults.frozen = "3@7+1".to_owned().try_into().unwrap();
                 scenario.faults.crashes = "1@3+2, 2@4+2 forgets".to_owned().try_into().unwrap();
             }),
             10,
         );
         let awake: Vec<[u32; 4]> = rounds.iter().map(|heard| heard.awake[..].try_into().unwrap()).collect();
         assert_eq!(awake[2..7], [[1, 1, 1, 1], [1, 0, 1, 1], [1, 0, 0, 1], [1, 1, 0, 1], [1, 1, 1, 1]]);
+        assert_eq!(awake[7..9], [[1, 1, 1, 0], [1, 1, 1, 1]]);
         assert_eq!(rounds[2].ages[..4], [0; 4], "a silent agent hears nothing");
         assert!(rounds[6].forgetting == [2] && rounds[5].forgetting.is_empty());
         assert_eq!(rounds[9].ages.iter().filter(|&&age| age == 1).count(), 12);

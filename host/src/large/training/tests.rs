@@ -53,6 +53,7 @@ fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
         ("faults.replay", 0.5.into()),
         ("faults.wrong_key", 0.5.into()),
         ("faults.silent", "1@5+20".into()),
+        ("faults.frozen", "3@6+5".into()),
         ("faults.crashes", "2@8+6".into()),
     ];
     let forgets = ("faults.crashes", Value::from("2@8+6 forgets"));
