@@ -33,7 +33,6 @@ use crate::task::Task;
 use board::{Board, Hands, Place};
 use cable::Framing;
 use dump::Dump;
-use fabswarm_shared::agent::Config;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
@@ -177,7 +176,7 @@ impl Boards {
         let page = |agent: usize, kind: Kind| Page {
             board: kind.board(),
             key: setup.key,
-            agent: Config { id: agent as u16, ..setup.config },
+            agent: setup.config_of(agent, setup.config.boot),
             pace: Pace::Air,
             rounds,
             saves_state: true,

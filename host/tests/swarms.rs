@@ -91,3 +91,28 @@ fn a_swarm_of_two_thousand_runs_the_ledger_on_arrays() {
     let Err(refused) = build(&scenario) else { panic!("faults need agents") };
     assert!(refused.to_string().contains("1024"), "{refused}");
 }
+
+/// On links that never come up nothing must wait, or the swarm would settle somewhere else.
+#[test]
+fn agents_of_a_sparse_recording_find_the_solution() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sparse.json");
+    // Agent i hears i − 1, and every third one i − 3 as well: how many hear an agent differs.
+    let row =
+        |agent: usize| 1 << ((agent + 9) % 10) | if agent % 3 == 0 { 1 << ((agent + 7) % 10) } else { 0 };
+    let masks: String = (0..10).map(|agent| format!("{:03x}", row(agent))).collect();
+    std::fs::write(&path, format!(r#"{{"n": 10, "graphs": ["{masks}"]}}"#)).unwrap();
+    let mut scenario = Scenario::default();
+    scenario.network.topology = Topology::Recorded;
+    scenario.network.trace = path.to_str().unwrap().to_owned();
+    // So few links bear smaller steps only.
+    let algorithm = &mut scenario.algorithm;
+    (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.2, 0.02, 0.02);
+    let mut swarm = build(&scenario).unwrap();
+    for _ in 0..3000 {
+        swarm.step().unwrap();
+    }
+    let metrics = swarm.metrics();
+    assert_eq!(metrics.tracking_defect, 0.0);
+    assert!(metrics.error < 0.01, "{}", metrics.error);
+}

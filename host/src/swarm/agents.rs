@@ -29,10 +29,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// How a swarm of speaking agents is set up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AgentSetup {
-    /// What every agent is told; its number and boot are filled in.
+    /// What every agent is told; see [`AgentSetup::config_of`].
     pub config: Config,
+    /// How many may ever hear each agent, where that differs from agent to agent.
+    pub audiences: Option<Vec<u16>>,
     /// The swarm's key, where frames are sealed.
     pub key: Option<[u8; KEY_BYTES]>,
     /// How far clocks go wrong in free-running mode: rates are uniform in 1 ± this.
@@ -42,6 +44,13 @@ pub struct AgentSetup {
 }
 
 impl AgentSetup {
+    /// What one agent is told at one of its starts.
+    #[must_use]
+    pub fn config_of(&self, agent: usize, boot: u32) -> Config {
+        let audience = self.audiences.as_ref().and_then(|audiences| audiences.get(agent).copied());
+        Config { id: agent as u16, boot, audience: audience.unwrap_or(self.config.audience), ..self.config }
+    }
+
     /// The same swarm of `agents` agents on arrays.
     #[must_use]
     pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
@@ -274,8 +283,7 @@ fn start<A: Arithmetic, const WORDS: usize>(
 ) -> Result<Speaker<A, WORDS>, agent::Error> {
     let mut v = vec![0.0; task.shape().words()];
     task.start(&mut v);
-    let config = Config { id: id as u16, boot, ..setup.config };
-    Agent::new(config, Share::new(task.clone(), id), &v, HeapPeers::default())
+    Agent::new(setup.config_of(id, boot), Share::new(task.clone(), id), &v, HeapPeers::default())
 }
 
 fn hearing(received: Received) -> Hearing {

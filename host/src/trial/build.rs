@@ -61,7 +61,7 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     source.check_connectivity(scenario)?;
     let placement: Placement = scenario.swarm.boards.parse()?;
     if !placement.is_in_process() {
-        return on_boards(scenario, &placement);
+        return on_boards(scenario, &placement, &mut source);
     }
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
@@ -76,7 +76,7 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
         (AlgorithmKind::Fab, Precision::F32) => plain_fab::<f32>(scenario, source),
         (AlgorithmKind::Fab, Precision::F64) => plain_fab::<f64>(scenario, source),
         (AlgorithmKind::Ledger, Precision::F32) if is_large => ledger_on_arrays(scenario, source),
-        (AlgorithmKind::Ledger, Precision::F32) => speaking_agents(scenario, Air::new(scenario)?),
+        (AlgorithmKind::Ledger, Precision::F32) => speaking_agents(scenario, &mut source),
     }
 }
 
@@ -101,13 +101,15 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
 }
 
 /// A swarm too large for one agent each: the same numbers on arrays, where nothing goes wrong on the air.
-fn ledger_on_arrays(scenario: &Scenario, source: Source) -> Built {
+fn ledger_on_arrays(scenario: &Scenario, mut source: Source) -> Built {
     let has_plain_frames =
         scenario.frames.width == Width::Full && scenario.algorithm.arithmetic == Arithmetic::Exact;
-    if !scenario.faults.are_none() || !has_plain_frames || scenario.swarm.mode == Mode::FreeRunning {
+    let has_own_audiences = audiences(scenario, &mut source).is_some();
+    let is_free_running = scenario.swarm.mode == Mode::FreeRunning;
+    if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
-            what: "faults, narrow frames, float ledgers and free-running clocks need one agent each, and that goes up to \
-                   1024 agents",
+            what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up need one agent \
+                   each, and that goes up to 1024 agents",
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
@@ -116,7 +118,8 @@ fn ledger_on_arrays(scenario: &Scenario, source: Source) -> Built {
 }
 
 /// One agent each, over the air.
-fn speaking_agents(scenario: &Scenario, air: Air) -> Built {
+fn speaking_agents(scenario: &Scenario, source: &mut Source) -> Built {
+    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
     let task = Task::draw(scenario);
     let needed = (0..scenario.swarm.agents)
         .map(|agent| task.problem(agent))
@@ -124,9 +127,9 @@ fn speaking_agents(scenario: &Scenario, air: Air) -> Built {
         .max()
         .unwrap_or(0);
     match needed {
-        0..=64 => agents_of::<64>(scenario, task, air),
-        65..=512 => agents_of::<512>(scenario, task, air),
-        513..=4096 => agents_of::<4096>(scenario, task, air),
+        0..=64 => agents_of::<64>(scenario, task, setup),
+        65..=512 => agents_of::<512>(scenario, task, setup),
+        513..=4096 => agents_of::<4096>(scenario, task, setup),
         _ => Err(BuildError::Unfit {
             what: "agents of a ledger hold decisions of up to 4096 words",
             remedy: "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
@@ -134,9 +137,8 @@ fn speaking_agents(scenario: &Scenario, air: Air) -> Built {
     }
 }
 
-fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, air: Air) -> Built {
-    let setup = setup(scenario);
-    let agents = scenario.swarm.agents;
+fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
+    let (air, agents) = (Air::new(scenario)?, scenario.swarm.agents);
     Ok(match scenario.algorithm.arithmetic {
         Arithmetic::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
         Arithmetic::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
@@ -144,7 +146,7 @@ fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, air: Air)
 }
 
 /// Agents over the air, some of them on boards.
-fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
+fn on_boards(scenario: &Scenario, placement: &Placement, source: &mut Source) -> Built {
     let swarm = &scenario.swarm;
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
         && scenario.algorithm.arithmetic == Arithmetic::Exact
@@ -156,7 +158,8 @@ fn on_boards(scenario: &Scenario, placement: &Placement) -> Built {
                      swarm.boards to \"in-process\"",
         });
     }
-    let (task, setup) = (Task::draw(scenario), setup(scenario));
+    let task = Task::draw(scenario);
+    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
     let seats = placement.seats(swarm.agents)?;
     let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
     let boards = Boards::of(&task, &setup, &seats, rounds)?;
@@ -191,6 +194,7 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
             boot: 1,
             build: 0,
         },
+        audiences: None,
         key: scenario.frames.sealed.then(|| swarm_key(scenario.seed)),
         clock_spread: scenario.swarm.clock_spread,
         seed: scenario.seed,
@@ -209,6 +213,18 @@ fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
 fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
     let algorithm = &scenario.algorithm;
     Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
+}
+
+/// How many may ever hear each agent, where some links never come up: what is meant for those would wait for ever.
+fn audiences(scenario: &Scenario, source: &mut Source) -> Option<Vec<u16>> {
+    let network = &scenario.network;
+    let has_fixed_links = match network.topology {
+        Topology::Recorded => true,
+        Topology::Paper => network.edge_probability == 0.0,
+        _ => false,
+    };
+    let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
+    has_fixed_links.then(|| source.audiences(rounds).iter().map(|audience| audience.len() as u16).collect())
 }
 
 /// How many may ever hear an agent, where the topology knows: one on a ring. 0: all others.
