@@ -98,8 +98,9 @@ fn agents_of_a_sparse_recording_find_the_solution() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sparse.json");
     // Agent i hears i − 1, and every third one i − 3 as well: how many hear an agent differs.
-    let row =
-        |agent: usize| 1 << ((agent + 9) % 10) | if agent % 3 == 0 { 1 << ((agent + 7) % 10) } else { 0 };
+    let row = |agent: usize| {
+        1 << ((agent + 9) % 10) | if agent.is_multiple_of(3) { 1 << ((agent + 7) % 10) } else { 0 }
+    };
     let masks: String = (0..10).map(|agent| format!("{:03x}", row(agent))).collect();
     std::fs::write(&path, format!(r#"{{"n": 10, "graphs": ["{masks}"]}}"#)).unwrap();
     let mut scenario = Scenario::default();
