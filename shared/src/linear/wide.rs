@@ -98,16 +98,24 @@ fn row_blocks<const BLOCK: usize, S: Scalar>(matrix: &[S], x: &[S], mut row: usi
 /// the [`dot`] of all columns one after the other with all `x`.
 #[inline(always)]
 pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
-    let mut column = 0;
-    let (blocks, rest) = out.as_chunks_mut::<LANES>();
-    for out in blocks {
-        *out = dots(pairs, column);
-        column += LANES;
+    let column = column_blocks::<5, PAIRS, S>(pairs, 0, out);
+    let column = column_blocks::<LANES, PAIRS, S>(pairs, column, out);
+    column_blocks::<1, PAIRS, S>(pairs, column, out);
+}
+
+/// Sums from number `column` on, as many whole blocks as there are; answers the first that is left. Five first: the paper's
+/// features take one pass.
+#[inline(always)]
+fn column_blocks<const BLOCK: usize, const PAIRS: usize, S: Scalar>(
+    pairs: [(&[S], &[S]); PAIRS],
+    mut column: usize,
+    out: &mut [S],
+) -> usize {
+    for block in out[column..].as_chunks_mut::<BLOCK>().0 {
+        *block = dots(pairs, column);
+        column += BLOCK;
     }
-    for out in rest {
-        [*out] = dots(pairs, column);
-        column += 1;
-    }
+    column
 }
 
 /// The sums of neighbouring columns, from number `first` on, with every part of an `x` fetched once for all of them.
