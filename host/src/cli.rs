@@ -31,7 +31,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        // Each error's own text names its cause, before the line that helps.
+        eprintln!("error: {error}");
         ExitCode::from(2)
     })
 }

@@ -26,6 +26,7 @@ fn assert_refused(folder: &Path, arguments: &[&str], expected: &str) {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains(expected), "{message}\ndoes not contain\n{expected}");
+    assert!(message.matches("os error").count() <= 1, "its cause is told twice: {message}");
     assert_eq!(names(folder), before, "something was written");
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 
 /// A flag that Ctrl-C sets.
 pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
@@ -15,6 +15,6 @@ pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
         }
         eprintln!("\nCtrl-C: ending this round and writing the run folder; once more to drop everything");
     })
-    .context("cannot listen for Ctrl-C")?;
+    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}"))?;
     Ok(interrupted)
 }

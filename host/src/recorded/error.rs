@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the recorded problem {}", path.display())]
+    #[error("cannot read the recorded problem {}: {source}\nhelp: name a JSON file with --recorded", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The answer cannot be written.
-    #[error("cannot write the snapshots to {}", path.display())]
+    #[error("cannot write the snapshots to {}: {source}\nhelp: name a file you may write with --snapshots", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -26,7 +26,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is no JSON, or a key is missing or of the wrong type.
-    #[error("{} is not a recorded problem", path.display())]
+    #[error("{} is not a recorded problem: {source}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
