@@ -105,6 +105,24 @@ pub struct Hearing<D: Device> {
     pub shares: D::Reals,
 }
 
+impl<D: Device> Hearing<D> {
+    /// Nothing heard yet and everybody up, with the given `[agents, agents]` shares.
+    ///
+    /// # Errors
+    /// Where the device has no room.
+    pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
+        let mut hearing = Self {
+            ages: device.indices(agents * agents)?,
+            awake: device.indices(agents)?,
+            shares: device.reals(agents * agents)?,
+        };
+        let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
+        device.write(&mut hearing.shares, 0, &shares)?;
+        device.write_indices(&mut hearing.awake, &vec![1; agents])?;
+        Ok(hearing)
+    }
+}
+
 /// Where and how all agents of a host are computed.
 pub trait Device: Debug + Sized {
     /// The scalar state is read and written in.

@@ -129,15 +129,18 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
+/// Made-up numbers in the device's memory.
+fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> {
+    let values: Vec<D::Scalar> =
+        synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
+    let mut reals = device.reals(words)?;
+    device.write(&mut reals, 0, &values)?;
+    Ok(reals)
+}
+
 fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
     let packed = Packed { groups: 2, agents, stride: 192 };
-    let filled = |stream: u32, words: usize| -> Result<D::Reals> {
-        let values: Vec<D::Scalar> =
-            synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
-        let mut reals = device.reals(words)?;
-        device.write(&mut reals, 0, &values)?;
-        Ok(reals)
-    };
+    let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
     let heard: Vec<Vec<usize>> = (0..agents)
         .map(|agent| {
@@ -181,24 +184,12 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
 /// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
 fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result<Vec<f64>> {
     let (agents, words) = (packed.agents, packed.words());
-    let filled = |stream: u32, words: usize| -> Result<D::Reals> {
-        let values: Vec<D::Scalar> =
-            synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
-        let mut reals = device.reals(words)?;
-        device.write(&mut reals, 0, &values)?;
-        Ok(reals)
-    };
+    let filled = |stream, words| filled(device, stream, words);
     let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
     let ledger = Ledger { keep: 0.9, late_rounds: 2, audiences: (0..agents).map(everybody_else).collect() };
     let depth = ledger.depth();
     let mut said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
-    let mut hearing = Hearing {
-        ages: device.indices(agents * agents)?,
-        awake: device.indices(agents)?,
-        shares: device.reals(agents * agents)?,
-    };
-    let shares: Vec<D::Scalar> = ledger.shares().into_iter().map(D::Scalar::from_f64).collect();
-    device.write(&mut hearing.shares, 0, &shares)?;
+    let mut hearing = Hearing::new(device, agents, ledger.shares())?;
     let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;

@@ -17,15 +17,7 @@ impl<D: Device> Links<D> {
         let Some(ledger) = ledger else {
             return Ok(Links::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
         };
-        let mut hearing = Hearing {
-            ages: device.indices(agents * agents)?,
-            awake: device.indices(agents)?,
-            shares: device.reals(agents * agents)?,
-        };
-        let shares: Vec<D::Scalar> = ledger.shares().into_iter().map(D::Scalar::from_f64).collect();
-        device.write(&mut hearing.shares, 0, &shares)?;
-        device.write_indices(&mut hearing.awake, &vec![1; agents])?;
-        Ok(Links::Heard(hearing))
+        Ok(Links::Heard(Hearing::new(device, agents, ledger.shares())?))
     }
 
     /// Takes the exchange of a round.
