@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::{flags, interrupt};
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use crate::scenario::{self, Scenario};
+use crate::swarm::LOWER_THE_STEPS;
 use crate::trial::{self, Outcome, Progress};
 
 pub(super) fn command() -> Command {
@@ -76,18 +77,39 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;
     }
+    let summary = &outcome.summary;
     if let Some(halt) = &outcome.halt {
         eprintln!("error: {halt}");
-        return ExitCode::from(3);
     }
-    let summary = &outcome.summary;
-    if summary.stopped_because == StoppedBecause::Interrupted {
-        eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
-        return ExitCode::from(130);
+    match summary.stopped_because {
+        StoppedBecause::Interrupted => {
+            eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
+            return ExitCode::from(130);
+        }
+        StoppedBecause::Diverged => {
+            if outcome.halt.is_none() {
+                eprintln!(
+                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {LOWER_THE_STEPS}",
+                    outcome.first_error, summary.final_relative_error, summary.rounds
+                );
+            }
+            if !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0 {
+                eprintln!(
+                    "help: damaged frames were taken for genuine; set frames.sealed to true to refuse them"
+                );
+            }
+            return ExitCode::from(3);
+        }
+        StoppedBecause::BoardsFailed => return ExitCode::from(3),
+        StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
     }
+    let remedy = if summary.final_relative_error < outcome.first_error {
+        "raise swarm.rounds, or see in the plot whether the error still falls"
+    } else {
+        LOWER_THE_STEPS
+    };
     eprintln!(
-        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\n\
-         help: raise swarm.rounds, or see in the plot whether the error still falls",
+        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
         summary.final_relative_error, summary.rounds, scenario.stop.error_below
     );
     ExitCode::from(1)

@@ -16,7 +16,7 @@ pub enum StoppedBecause {
     MaxRounds,
     /// The user pressed Ctrl-C.
     Interrupted,
-    /// A state was no longer finite.
+    /// A state could no longer be computed with, or the error had grown a thousandfold at the end.
     Diverged,
     /// A board was lost, or differed from its shadow.
     BoardsFailed,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Value};
 
-use super::choices::{AlgorithmKind, ProblemKind};
+use super::choices::{AlgorithmKind, ProblemKind, Topology};
 use super::command::Command;
 use super::error::{Error, Origin};
 use super::template::{self, Key, ValueKind, keys};
@@ -13,9 +13,14 @@ use super::{Scenario, limits, outages};
 /// The version of the file format.
 const VERSION: i64 = 1;
 
+/// What a ring changes, whichever way round it goes.
+const RING: &str = include_str!("../../../scenarios/topologies/ring.toml");
+
 /// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
-const CHOICE_DEFAULTS: [(&str, &str, &str); 4] = [
+const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("../../../scenarios/algorithms/fab.toml")),
+    ("network.topology", Topology::Ring.word(), RING),
+    ("network.topology", Topology::ReversedRing.word(), RING),
     (
         "problem.kind",
         ProblemKind::HyperTuning.word(),
@@ -87,7 +92,7 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     resolve_for(Command::Run, file, flags)
 }
 
-/// Builds a scenario from the defaults, those of the command, its algorithm and problem, the user's file and the flags.
+/// Builds a scenario from the defaults, those of the command or of its algorithm, topology and problem, the user's file and the flags.
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
@@ -116,7 +121,7 @@ pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Res
     Ok(Resolved { scenario, command, document })
 }
 
-/// The defaults of the algorithm and the problem that `settings` choose.
+/// The defaults of the algorithm, the topology and the problem that `settings` choose.
 fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     let mut defaults = Vec::new();
     for (key, word, text) in CHOICE_DEFAULTS {
