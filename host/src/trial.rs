@@ -1,9 +1,11 @@
 //! A run from scenario to summary.
 
 mod build;
+mod memory;
 mod progress;
 
 pub use build::{BuildError, build, setup};
+pub use memory::TooLarge;
 pub use progress::Progress;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,3 +57,16 @@ fn help_shows_the_defaults_of_its_command() {
         }
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in
+        ["--agents 1000000 --topology complete", "--agents 20000 --topology erdos-renyi --rounds 100"]
+    {
+        let refused = shell(folder.path(), &format!("ulimit -v 3000000; \"$FABSWARM\" run {arguments}"));
+        assert_ends(&refused, 2, " agents fit so");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+    }
+}

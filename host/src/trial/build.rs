@@ -9,6 +9,7 @@ use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
+use super::memory;
 use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError};
 use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
@@ -38,6 +39,9 @@ pub enum BuildError {
     /// Agents cannot be seated as asked.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// The swarm does not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] memory::TooLarge),
     /// Boards do not start.
     #[error(transparent)]
     Boards(#[from] attach::Error),
@@ -57,6 +61,7 @@ impl From<agent::Error> for BuildError {
 /// # Errors
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
+    memory::check(scenario)?;
     let mut source = Source::new(scenario)?;
     source.check_connectivity(scenario)?;
     let placement: Placement = scenario.swarm.boards.parse()?;
