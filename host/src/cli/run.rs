@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
             Arg::new("recorded")
                 .long("recorded")
                 .value_name("FILE")
-                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario")
+                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
                 .conflicts_with_all(["scenario", "print-scenario"]),
