@@ -15,6 +15,7 @@
 
 mod choices;
 mod command;
+mod effects;
 mod error;
 mod layers;
 mod limits;

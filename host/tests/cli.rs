@@ -59,6 +59,47 @@ fn help_shows_the_defaults_of_its_command() {
 }
 
 #[test]
+fn keys_in_vain_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let print = |arguments: &[&str]| {
+        let output = fabswarm(folder.path()).args(arguments).arg("--print-scenario").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    };
+    let (whole, notes) = print(&["run"]);
+    assert_eq!(notes, "");
+    fs::write(folder.path().join("whole.toml"), whole).unwrap();
+    assert_eq!(print(&["run", "whole.toml", "--seed", "3"]).1, "");
+    let vain = ["run", "--algorithm", "fab", "--width", "byte", "--give-up-after", "5", "--pattern", "orbit"];
+    assert_eq!(
+        print(&vain).1,
+        "note: without effect in this run: algorithm.give_up_after, frames.width, motion.pattern\n"
+    );
+    let (_, kept) = print(&["run", "whole.toml", "--problem", "hyper-cleaning"]);
+    assert!(
+        kept.contains(
+            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: "
+        ),
+        "{kept}"
+    );
+    fs::write(folder.path().join("boards.toml"), "version = 1\nswarm.boards = \"qemu\"\n").unwrap();
+    assert_eq!(print(&["train", "boards.toml"]).1, "note: without effect in this run: swarm.boards\n");
+}
+
+#[test]
+fn a_trace_lies_beside_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    fs::write(folder.path().join("inner/trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
+    let scenario = "version = 1\nswarm.agents = 2\nswarm.rounds = 3\nstop.error_below = 0\n\
+                    network.topology = \"recorded\"\nnetwork.trace = \"trace.json\"\n";
+    fs::write(folder.path().join("inner/scenario.toml"), scenario).unwrap();
+    assert_ends(&output(folder.path(), &["run", "inner/scenario.toml", "--out", "first"]), 0, "");
+    let again = output(&folder.path().join("inner"), &["run", "../first/scenario.toml", "--out", "again"]);
+    assert_ends(&again, 0, "");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
     let folder = tempfile::tempdir().unwrap();

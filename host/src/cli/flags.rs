@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_pars
 use std::collections::BTreeMap;
 use toml_edit::Value;
 
-use crate::scenario::{self, Command, Flag, Key, ValueKind};
+use crate::scenario::{self, Command, Flag, Key, Resolved, ValueKind};
 
 /// Keys that belong to a file and not to a command line.
 const FILE_ONLY: [&str; 1] = ["version"];
@@ -24,6 +24,13 @@ pub(super) fn arguments(command: Command) -> impl Iterator<Item = Arg> {
         .expect("the defaults of every command are a valid scenario: a test holds it");
     let defaults: BTreeMap<_, _> = resolved.values().collect();
     keys(command).map(move |key| argument(key, defaults.get(key.path.as_str()).unwrap_or(&key.default)))
+}
+
+/// Tells what a scenario's file and flags say in vain.
+pub(super) fn tell_notes(resolved: &Resolved) {
+    for note in &resolved.notes {
+        eprintln!("note: {note}");
+    }
 }
 
 /// What the command line sets.

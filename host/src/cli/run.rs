@@ -55,6 +55,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return recorded::run(file, out, &flags, matches);
     }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
+    flags::tell_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
