@@ -6,12 +6,24 @@
 //! | 1 | it ran, and did not get where the scenario wanted it to |
 //! | 2 | the input or the place to write to is no good; nothing was run |
 //! | 3 | the swarm diverged |
+//! | 5 | it ran, and what came of it could not be written |
 //! | 130 | interrupted |
+
+/// What the standard macro does, through [`output`].
+macro_rules! print {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!($($text)+)) };
+}
+
+/// What the standard macro does, through [`output`].
+macro_rules! println {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
+}
 
 mod bench;
 mod data;
 mod flags;
 mod interrupt;
+mod output;
 mod run;
 mod train;
 
@@ -30,12 +42,22 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("train", matches)) => train::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         // Each error's own text names its cause, before the line that helps.
         eprintln!("error: {error}");
         ExitCode::from(2)
-    })
+    });
+    match output::failure() {
+        Some(error) => {
+            eprintln!("error: cannot write to standard output: {error}\nhelp: see that the disk is not full");
+            ExitCode::from(UNWRITTEN)
+        }
+        None => code,
+    }
 }
+
+/// The exit code of a command that could not write what it came to.
+const UNWRITTEN: u8 = 5;
 
 fn command() -> Command {
     Command::new("fabswarm")

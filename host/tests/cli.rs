@@ -32,6 +32,29 @@ fn assert_ends(output: &Output, code: i32, message: &str) {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_closed_output_is_no_panic_and_a_full_one_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = shell(folder.path(), "{ \"$FABSWARM\" run --out closed; echo $? >&2; } | true");
+    assert!(text(&closed.stderr).ends_with("0\n"), "{}", text(&closed.stderr));
+    assert!(folder.path().join("closed/summary.json").exists());
+    for command in ["run --print-scenario", "run --rounds 5 --error-below 0 --out full", "data list"] {
+        let full = shell(folder.path(), &format!("\"$FABSWARM\" {command} >/dev/full"));
+        assert_ends(&full, 5, "error: cannot write to standard output: ");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_disk_that_fills_up_during_a_run_is_no_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "trap '' XFSZ; ulimit -f 60; exec \"$FABSWARM\" run --rounds 2000 --error-below 0 --out big";
+    let filled = shell(folder.path(), line);
+    assert_ends(&filled, 5, "error: cannot write big/metrics.csv: ");
+    assert!(folder.path().join("big/metrics.csv.part").exists());
+}
+
+#[test]
 fn measurements_that_never_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for seconds in ["nan", "inf", "-1"] {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{flags, interrupt};
+use super::{UNWRITTEN, flags, interrupt};
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use crate::scenario::{self, Scenario};
 use crate::swarm::LOWER_THE_STEPS;
@@ -66,9 +66,21 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
     let interrupted = interrupt::on_ctrl_c()?;
     let mut progress = Progress::on_stderr(scenario.swarm.rounds);
-    let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
-    let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
-    swarm.keep_logs(&folder.join("boards"))?;
+    let caption = Caption::of(scenario);
+    let recorded = (|| -> Result<_> {
+        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+        let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
+        swarm.keep_logs(&folder.join("boards"))?;
+        Ok((outcome, folder, curve))
+    })();
+    let (outcome, folder, curve) = match recorded {
+        Ok(recorded) => recorded,
+        // It has run: this is no bad input.
+        Err(error) => {
+            eprintln!("error: {error}");
+            return Ok(ExitCode::from(UNWRITTEN));
+        }
+    };
     print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
     Ok(verdict(scenario, &outcome))
 }
