@@ -81,7 +81,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             return Ok(ExitCode::from(UNWRITTEN));
         }
     };
-    print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
+    print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
     Ok(verdict(scenario, &outcome))
 }
 

@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use super::folder::RunFolder;
-use super::{Curve, Error};
+use super::{Curve, Error, agents};
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
 use crate::swarm::Metrics;
 use decades::Decades;
@@ -33,10 +33,10 @@ impl Caption {
         let problem = scenario.problem.kind.word().replace('-', " ");
         Self {
             title: format!(
-                "{}{}: {} agents, {} topology",
+                "{}{}: {}, {} topology",
                 problem[..1].to_uppercase(),
                 &problem[1..],
-                swarm.agents,
+                agents(swarm.agents),
                 network.topology
             ),
             subtitle: format!(

@@ -78,12 +78,12 @@ pub struct Summary {
     pub seconds: f64,
     /// Rounds in that time.
     pub rounds_per_second: f64,
-    /// Frames sent.
+    /// Frames sent; each may be heard by many, as copies.
     pub frames_sent: u64,
     /// Copies of frames that were lost on their way to one who should have heard them.
-    pub frames_lost: u64,
+    pub copies_lost: u64,
     /// Copies of frames that were heard and refused.
-    pub frames_refused: u64,
+    pub copies_refused: u64,
     /// Digests of boards that were compared with their shadows'.
     pub digest_checks: u64,
     /// Digests that differed.
