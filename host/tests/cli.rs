@@ -55,6 +55,16 @@ fn a_disk_that_fills_up_during_a_run_is_no_bad_input() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn sigterm_keeps_what_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "\"$FABSWARM\" run --rounds 4000000000 --error-below 0 --metrics-every 1000 --out long & \
+                until [ -s long/metrics.csv.part ]; do sleep 0.05; done; kill -TERM $!; wait $!";
+    assert_ends(&shell(folder.path(), line), 130, "what was recorded until then is kept");
+    assert!(folder.path().join("long/summary.json").exists());
+}
+
+#[test]
 fn measurements_that_never_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for seconds in ["nan", "inf", "-1"] {
