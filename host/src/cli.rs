@@ -63,6 +63,7 @@ fn command() -> Command {
     Command::new("fabswarm")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
+        .override_usage("fabswarm [COMMAND] [OPTIONS]\n       fabswarm SCENARIO.toml [OPTIONS]")
         .subcommand_required(true)
         .subcommand(run::command())
         .subcommand(bench::command())
@@ -70,11 +71,12 @@ fn command() -> Command {
         .subcommand(train::command())
 }
 
-/// A bare `fabswarm`, with or without flags, runs the default scenario.
+/// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.
 fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|argument| argument.to_str());
-    let is_run =
-        first.is_none_or(|first| first.starts_with("--") && !["--help", "--version"].contains(&first));
+    let is_run = first.is_none_or(|first| {
+        first.ends_with(".toml") || (first.starts_with("--") && !["--help", "--version"].contains(&first))
+    });
     if is_run {
         arguments.insert(1.min(arguments.len()), "run".into());
     }
@@ -107,5 +109,6 @@ mod tests {
         expect(&["fabswarm", "--seed", "3"], &["fabswarm", "run", "--seed", "3"]);
         expect(&["fabswarm", "--help"], &["fabswarm", "--help"]);
         expect(&["fabswarm", "bench"], &["fabswarm", "bench"]);
+        expect(&["fabswarm", "mine.toml", "--seed", "3"], &["fabswarm", "run", "mine.toml", "--seed", "3"]);
     }
 }

@@ -92,6 +92,17 @@ fn help_shows_the_defaults_of_its_command() {
 }
 
 #[test]
+fn a_file_alone_is_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n")
+        .unwrap();
+    let output = output(folder.path(), &["mine.toml", "--agents", "1", "--out", "mine"]);
+    assert_ends(&output, 0, "");
+    assert!(text(&output.stdout).contains("1 agent, policy-evaluation, ledger, paper topology, seed 1"));
+    assert!(text(&output.stdout).contains("3 sent; 0 of their copies lost, 0 refused"));
+}
+
+#[test]
 fn keys_in_vain_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let print = |arguments: &[&str]| {
