@@ -7,7 +7,7 @@ use super::measure::{Metrics, Ruler, States};
 use super::plain::split_by_blocks;
 use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
-use fabswarm_shared::fab::{Steps, mix};
+use fabswarm_shared::fab::{Steps, gather};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
 use fabswarm_shared::linear::first_exception;
@@ -116,15 +116,17 @@ impl Round<'_> {
                 Exact::take(&self.sigma[sender as usize * shared..][..shared], &mut taken[at].1, t);
             }
             let v = &self.v[agent * words..][..words];
+            let heard = senders.iter().map(|&sender| &self.v[sender as usize * words..][exchanged.clone()]);
+            let next = &mut next_v[local..];
+            next.copy_from_slice(&v[exchanged.clone()]);
+            gather::<3, _>(next, heard);
             let weight = 1.0 / (senders.len() as f32 + 1.0);
-            let heard =
-                senders.iter().map(|&sender| (weight, &self.v[sender as usize * words..][exchanged.clone()]));
-            mix::<3, _>(weight, &v[exchanged.clone()], heard, &mut next_v[local..]);
+            next.iter_mut().for_each(|word| *word *= weight);
             descend::<Exact>(
                 &self.shape,
                 &self.constants.steps,
                 &self.before[agent * shared..][..shared],
-                &mut next_v[local..],
+                next,
             );
             for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
                 *next = v - self.constants.steps.x * d;
