@@ -240,6 +240,41 @@ fn a_restart_without_memory_opens_an_epoch() {
     assert!(spread(&agents) < 1e-3);
 }
 
+#[test]
+fn a_swarm_that_lost_all_its_memory_begins_anew() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    // One after the other, so that some have heard of the old epoch and some have not.
+    for id in 0..AGENTS {
+        agents[id] = agent(Config { boot: 2 + id as u32, ..config(id) });
+        (0..usize::from(id == 1)).for_each(|_| round(&mut agents[..2], |_, _| true));
+    }
+    for _ in 0..300 {
+        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
+        check_invariant(&agents);
+    }
+    let epoch = agents[0].epoch();
+    assert!(epoch > 0 && agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
+    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
+    assert!(spread(&agents) < 1e-3);
+}
+
+#[test]
+fn two_who_lost_their_memory_out_of_reach_do_not_spoil_the_others_ledger() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    for id in [0, 1] {
+        agents[id] = agent(Config { boot: 2, ..config(id) });
+    }
+    (0..200).for_each(|_| round(&mut agents, |receiver, sender| (receiver < 2) == (sender < 2)));
+    assert!(agents[0].epoch() > agents[2].epoch(), "both begin anew, in an epoch of their own");
+    for _ in 0..100 {
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+    }
+    assert!(agents.iter().all(|agent| agent.epoch() == agents[0].epoch() && agent.members().len() == 4));
+}
+
 /// Byte payloads of an odd number of words have two lengths, in turn.
 #[test]
 fn who_was_away_catches_up_on_narrow_frames_of_every_length() {
@@ -305,7 +340,12 @@ fn a_restart_with_memory_goes_on_where_it_was() {
         assert_eq!(agent::<Exact>(config(2)).restore(read_from(&saved[..cut])), Err(Error::Memory));
     }
     let longer = [&saved[..], &[0]].concat();
-    assert_eq!(agent::<Exact>(config(2)).restore(read_from(&longer)), Err(Error::Memory));
+    let mut spoiled = agent::<Exact>(config(2));
+    assert_eq!(spoiled.restore(read_from(&longer)), Err(Error::Memory));
+    spoiled.start_anew(&[0.0; WORDS]).unwrap();
+    let fresh = agent::<Exact>(config(2));
+    assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
+    assert!(spoiled.taken().all(|(_, rho)| rho == [0; WORDS]));
     assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
 }
 
