@@ -212,7 +212,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
     fn save(&mut self) {
-        if self.page.saves_state && !self.agent.save(self.storage) {
+        if self.page.saves_state && !self.agent.save(self.storage, self.page_crc) {
+            self.storage.forget();
             warn!("the state of round {} could not be saved", self.agent.round());
         }
     }
