@@ -67,6 +67,11 @@ impl Source {
                 (0..agents).filter(|&sender| sender != receiver).for_each(|sender| add(receiver, sender));
             }),
             (Self::Motion(motion), Some(period)) => {
+            // Places in a formation never change, and so it is known who is too far away whatever the weather.
+            (Self::Motion(motion), _) if motion.is_formation() => {
+                (0..agents)
+                    .for_each(|receiver| motion.in_reach(receiver).for_each(|sender| add(receiver, sender)));
+            }
                 let union = motion.record_union(0..period);
                 (0..agents)
                     .for_each(|receiver| union.trace().heard_by(receiver, 0, |sender| add(receiver, sender)));
@@ -99,6 +104,7 @@ fn remedy(scenario: &Scenario) -> String {
 mod tests {
     use super::*;
 
+    use crate::scenario::Pattern;
     fn audiences(change: impl FnOnce(&mut Scenario)) -> Vec<Vec<usize>> {
         let mut scenario = Scenario::default();
         scenario.swarm.agents = 4;
@@ -113,6 +119,13 @@ mod tests {
         assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Complete), everybody_else);
         assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Motion), everybody_else);
         let ring = audiences(|scenario| scenario.network.topology = Topology::Ring);
+        let far_apart = audiences(|scenario| {
+            scenario.network.topology = Topology::Motion;
+            scenario.motion.pattern = Pattern::Formation;
+            (scenario.motion.spacing_m, scenario.motion.area_m) = (300.0, 3000.0);
+            (scenario.motion.shadowing_db, scenario.motion.power_spread_db) = (2.0, 0.0);
+        });
+        assert_eq!(far_apart, [[1, 2], [0, 3], [0, 3], [1, 2]]);
         assert_eq!(ring, [[1], [2], [3], [0]]);
         let both_ways = audiences(|scenario| scenario.network.edge_probability = 0.0);
         assert_eq!(both_ways, [[1, 3], [0, 2], [1, 3], [0, 2]]);
