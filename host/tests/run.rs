@@ -183,6 +183,9 @@ fn bad_flags_are_refused_with_a_remedy() {
         "--eta-x: algorithm.eta_x = -0.5 is out of range\nhelp: give a number above 0",
     );
     refused(&["--edge-probability", "1.5"], "help: give a number from 0 to 1");
+    refused(&["--connectivity-window", "4294967295"], "help: give a whole number from 1 to 10000");
+    refused(&["--hyper-tuning-classes", "257"], "help: give a whole number from 2 to 256");
+    refused(&["--sensor-trust-sensors", "257"], "help: give a whole number from 1 to 256");
     refused(&["--eta-y", "NaN"], "--eta-y: algorithm.eta_y = nan is out of range");
     refused(&["--agents", "ten"], "invalid value 'ten' for '--agents <N>'");
     refused(&["--topology", "rings"], "a similar value exists: 'ring'");
@@ -190,6 +193,20 @@ fn bad_flags_are_refused_with_a_remedy() {
 }
 
 #[test]
+#[test]
+fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], expected: &str| assert_refused(folder.path(), arguments, expected);
+    refused(&["--policy-evaluation-states", "100000"], "the problem takes 1.0e10 numbers");
+    refused(
+        &["--policy-evaluation-regularisation", "0", "--policy-evaluation-features", "21"],
+        "more features than states leave more than one solution\nhelp: ",
+    );
+    let boards = |places: &str, expected: &str| refused(&["--boards", places], expected);
+    boards("in-process:3", "boards = \"in-process:3\" seats 3 agents, and the swarm has 10");
+    boards("native:18446744073709551615", "seats 18446744073709551615 agents");
+}
+
 fn a_network_that_falls_apart_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--topology", "erdos-renyi", "--edge-probability", "0.01", "--connectivity-window", "2"];
@@ -313,3 +330,11 @@ fn recorded_problems_are_replayed_and_bad_ones_named() {
         assert_eq!(names(folder.path()), ["bad.json"], "nothing half-written");
     }
 }
+    let mut late = parse(&whole);
+    late["snapshots"][0]["k"] = 4_294_967_296u64.into();
+    let mut wide = parse(&whole);
+    (wide["A"], wide["B"]) = (serde_json::Value::Null, serde_json::Value::Null);
+    (wide["row_mask_hex_digits"], wide["graphs"]) =
+        (6_148_914_691_236_517_206u64.into(), [""].as_slice().into());
+        (late.to_string(), "`k` is 4294967296"),
+        (wide.to_string(), "`graphs[0]` is 0 characters long"),

@@ -121,6 +121,8 @@ mod tests {
         save(&whole, &path).unwrap();
         assert_eq!(load(&path).unwrap(), whole);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        save(&Dataset { classes: 257, ..whole }, &path).unwrap();
+        assert!(load(&path).unwrap_err().to_string().contains("257 classes"));
         assert!(save(&dataset(vec![0, 65536]), &path).unwrap_err().to_string().contains("65535"));
         assert_eq!(load(&path).unwrap(), whole, "a refused save leaves the file alone");
     }

@@ -100,6 +100,10 @@ impl Recorded {
         rounds.dedup();
         let last = rounds.last().copied().unwrap_or(0);
         if let Some(graphs) = &keys.graphs
+        if u32::try_from(last).is_err() {
+            let (key, expected) = ("k".into(), "at most 4294967295");
+            return Err(Error::Value { key, value: last.to_string(), expected });
+        }
             && matches!(mixing, Mixing::Degrees(_))
             && last > graphs.len() as u64
         {
