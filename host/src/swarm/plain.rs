@@ -59,7 +59,6 @@ pub struct PlainFab<S, G> {
     workspaces: Vec<Workspace<S>>,
     /// `(b_jj, b_ij)` of each agent in this round.
     push: Vec<(S, S)>,
-    links_used: u64,
     ruler: Ruler,
 }
 
@@ -102,7 +101,6 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             workspaces: vec![Workspace::new(stride(&shape), scratch_words); links.blocks().len()],
             links,
             push: vec![(S::ONE, S::ZERO); agents],
-            links_used: 0,
             ruler,
             task,
             schedule,
@@ -187,7 +185,6 @@ pub(super) fn split_by_blocks<'a, S>(
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
-        self.links_used += self.links.count() as u64;
         if let Mixing::Degrees(weights) = &self.constants.mixing {
             for (push, &listeners) in self.push.iter_mut().zip(self.links.listeners()) {
                 *push = weights.push(listeners as usize);
@@ -241,9 +238,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
-    /// Without an air each agent's word is heard on every link of the schedule.
+    /// Without an air each agent says one word a round, heard on every link of the schedule.
     fn counts(&self) -> FrameCounts {
-        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }
 
     fn scores(&self) -> Vec<Score> {
