@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::{flags, interrupt};
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use crate::scenario::{self, Scenario};
+use crate::swarm::Halt;
 use crate::trial::{self, Outcome, Progress};
 
 pub(super) fn command() -> Command {
@@ -78,7 +79,10 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
     }
     if let Some(halt) = &outcome.halt {
         eprintln!("error: {halt}");
-        return ExitCode::from(3);
+        return ExitCode::from(match halt {
+            Halt::Diverged(_) => 3,
+            Halt::Boards(_) => 4,
+        });
     }
     let summary = &outcome.summary;
     if summary.stopped_because == StoppedBecause::Interrupted {

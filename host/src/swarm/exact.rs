@@ -41,7 +41,6 @@ pub struct ExactFab<G> {
     shape: Shape,
     round: u32,
     links: Links,
-    links_used: u64,
     ruler: Ruler,
     v: Vec<f32>,
     next_v: Vec<f32>,
@@ -160,7 +159,6 @@ impl<G: Schedule + Sync> ExactFab<G> {
             shape,
             round: 0,
             links: Links::new(agents),
-            links_used: 0,
             ruler: Ruler::new(&task),
             v: start.repeat(agents),
             next_v: vec![0.0; agents * words],
@@ -226,7 +224,6 @@ impl<G: Schedule + Sync> ExactFab<G> {
 impl<G: Schedule + Sync> Swarm for ExactFab<G> {
     fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
-        self.links_used += self.links.count() as u64;
         let round = Round {
             task: &self.task,
             constants: &self.constants,
@@ -278,7 +275,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
 
     /// One frame an agent and round, heard on every link of the schedule.
     fn counts(&self) -> FrameCounts {
-        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }
 
     fn scores(&self) -> Vec<Score> {

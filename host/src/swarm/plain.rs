@@ -59,7 +59,6 @@ pub struct PlainFab<S, G> {
     links: Links,
     /// One for each block of links.
     workspaces: Vec<Workspace<S>>,
-    links_used: u64,
     ruler: Ruler,
 }
 
@@ -100,7 +99,6 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             d,
             workspaces: vec![Workspace::new(&shape, scratch_words); links.blocks().len()],
             links,
-            links_used: 0,
             ruler,
             task,
             schedule,
@@ -194,7 +192,6 @@ pub(super) fn split_by_blocks<'a, S>(
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
-        self.links_used += self.links.count() as u64;
         let words = stride(&self.shape);
         let blocks = self.links.blocks();
         let speech = Speech {
@@ -251,9 +248,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
-    /// Without an air each agent's word is heard on every link of the schedule.
+    /// Without an air each agent says one word a round, heard on every link of the schedule.
     fn counts(&self) -> FrameCounts {
-        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }
 
     fn scores(&self) -> Vec<Score> {

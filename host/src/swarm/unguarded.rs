@@ -75,6 +75,22 @@ impl<S: Scalar> UnguardedFab<S> {
         }
     }
 
+    /// Puts those who start again without their memory where everybody started.
+    fn forget(&mut self) {
+        let words = self.shape.words();
+        let restarts = self.air.restarts(self.round).filter(|crash| !crash.keeps_memory);
+        for agent in restarts.map(|crash| crash.agent) {
+            let own = agent * words..(agent + 1) * words;
+            let (v, d) = (&mut self.v[own.clone()], &mut self.d[own.clone()]);
+            self.task.start(v);
+            let problem = self.task.problem(agent);
+            let mut scratch = vec![S::ZERO; problem.scratch_words()];
+            let at = Moment { agent: agent as u32, round: self.round };
+            problem.penalty_gradient(&self.constants.penalty, at, v, d, &mut scratch);
+            self.t[own].copy_from_slice(d);
+        }
+    }
+
     /// What agents say in this round: they share their trackers out among those who should hear them.
     fn speak(&mut self) {
         let agents = self.air.source().agents();
@@ -95,7 +111,7 @@ impl<S: Scalar> UnguardedFab<S> {
         self.said.push_front(Said { v: self.v.clone(), shares });
         self.said.truncate(self.rounds_remembered);
         for agent in 0..agents {
-            if !self.air.is_down(agent, self.round) {
+            if self.air.is_running(agent, self.round) {
                 self.air.transmit(self.round, agent, &self.round.to_le_bytes());
             }
         }
@@ -120,6 +136,7 @@ impl<S: Scalar> UnguardedFab<S> {
 
 impl<S: Scalar> Swarm for UnguardedFab<S> {
     fn step(&mut self) -> Result<(), Halt> {
+        self.forget();
         self.speak();
         let heard = self.listen();
         let words = self.shape.words();
@@ -128,7 +145,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
         let mut newest = vec![S::ZERO; words];
         let mut broken = None;
         for (agent, heard) in heard.iter().enumerate() {
-            if self.air.is_down(agent, self.round) {
+            if !self.air.is_running(agent, self.round) {
                 continue;
             }
             let own = agent * words..(agent + 1) * words;
@@ -181,5 +198,59 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Crash, Crashes, Scenario, Silence, Silences};
+    use fabswarm_shared::fab::Steps;
+    use fabswarm_shared::graph::Weights;
+    use fabswarm_shared::problem::Penalty;
+
+    fn swarm(change: impl FnOnce(&mut Scenario)) -> UnguardedFab<f64> {
+        let mut scenario = Scenario::default();
+        change(&mut scenario);
+        let constants = Constants {
+            steps: Steps { x: 0.6, y: 0.06, z: 0.06 },
+            penalty: Penalty { lambda: 60.0, normalise: true },
+            mixing: Mixing::Degrees(Weights::Uniform),
+        };
+        UnguardedFab::new(Task::draw(&scenario), Air::new(&scenario).unwrap(), constants, 0)
+    }
+
+    fn decision(swarm: &UnguardedFab<f64>, agent: usize) -> Vec<f64> {
+        swarm.v[agent * swarm.shape.words()..][..swarm.shape.words()].to_vec()
+    }
+
+    #[test]
+    fn who_is_frozen_does_not_move() {
+        let frozen = Silence { agent: 3, from: 5, rounds: 4 };
+        let mut swarm = swarm(|scenario| scenario.faults.frozen = Silences(vec![frozen]));
+        for round in 0..12 {
+            let before = decision(&swarm, 3);
+            swarm.step().unwrap();
+            assert_eq!(decision(&swarm, 3) == before, (5..9).contains(&round), "round {round}");
+        }
+    }
+
+    #[test]
+    fn who_forgets_starts_where_it_started() {
+        let crash = Crash { agent: 3, round: 20, down_rounds: 10, keeps_memory: false };
+        let mut forgetful = swarm(|scenario| scenario.faults.crashes = Crashes(vec![crash]));
+        let mut mindful = swarm(|scenario| {
+            scenario.faults.crashes = Crashes(vec![Crash { keeps_memory: true, ..crash }]);
+        });
+        let start = decision(&forgetful, 3);
+        for _ in 0..30 {
+            forgetful.step().unwrap();
+            mindful.step().unwrap();
+        }
+        assert_eq!(decision(&forgetful, 3), decision(&mindful, 3));
+        forgetful.forget();
+        assert_eq!(decision(&forgetful, 3), start);
+        mindful.forget();
+        assert_ne!(decision(&mindful, 3), start);
     }
 }

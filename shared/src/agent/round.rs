@@ -51,7 +51,8 @@ where
         if self.peers.as_slice().iter().any(|peer| peer.is_heard) { self.end_round() } else { report }
     }
 
-    /// A digest of everything that decides what this agent does next: two agents with the same digest have the same bits.
+    /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
+    /// taken of others, members) shows in one of these within a few rounds; [`Agent::save`] tells all of it.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
