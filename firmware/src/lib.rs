@@ -124,7 +124,7 @@ fn awake<'a, 'p, F: NorFlash>(
     let page = Page::read(bytes, board)?;
     let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
     let mut agent = Speaker::make(place, &page, sealer, peers)?;
-    agent.restore(storage)?;
+    agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))
 }
 

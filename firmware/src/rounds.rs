@@ -169,16 +169,18 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 continue;
             };
             let now = self.air_round;
+            // Only a host that plays the air may end rounds.
+            let is_air = self.page.pace == Pace::Air;
             let event = match Packet::decode(bytes) {
                 Ok(Packet::Frame(sealed)) => {
                     self.telemetry.refused += u32::from(!self.agent.receive(sealed));
                     None
                 }
-                Ok(Packet::RoundOver { air_round }) if air_round == now => Some(Event::Over),
-                Ok(Packet::RoundOver { air_round }) if air_round.wrapping_add(1) == now => {
+                Ok(Packet::RoundOver { air_round }) if is_air && air_round == now => Some(Event::Over),
+                Ok(Packet::RoundOver { air_round }) if is_air && air_round.wrapping_add(1) == now => {
                     Some(Event::Missed)
                 }
-                Ok(Packet::Start { air_round }) => Some(Event::Start(air_round)),
+                Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
                 Ok(Packet::Tell { from }) => Some(Event::Tell(from)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,
@@ -212,7 +214,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
     fn save(&mut self) {
-        if self.page.saves_state && !self.agent.save(self.storage) {
+        if self.page.saves_state && !self.agent.save(self.storage, self.page_crc) {
+            self.storage.forget();
             warn!("the state of round {} could not be saved", self.agent.round());
         }
     }

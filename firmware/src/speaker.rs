@@ -51,22 +51,35 @@ impl<'p, 'a> Speaker<'p, 'a> {
         Ok(Self { agent, key, sealer, opener })
     }
 
-    /// Goes on from what storage remembers, if it remembers anything.
+    /// Goes on from what storage remembers under this page, if it remembers anything.
     #[inline(never)]
-    pub(crate) fn restore<F: NorFlash>(&mut self, storage: &mut Storage<F>) -> Result<(), Error> {
-        if let Some(mut saved) = storage.saved() {
-            self.agent.restore(|words| saved.read(words)).map_err(refuse)?;
+    pub(crate) fn restore<F: NorFlash>(
+        &mut self,
+        storage: &mut Storage<F>,
+        page: &Page<'_>,
+        page_crc: u32,
+    ) -> Result<(), Error> {
+        if let Some(mut saved) = storage.saved().filter(|_| page.saves_state) {
+            let mut saved_under = [0];
+            let is_restored = saved.read(&mut saved_under)
+                && saved_under == [page_crc]
+                && self.agent.restore(|words| saved.read(words)).is_ok();
+            if !is_restored {
+                warn!("the saved state is of another page or firmware");
+                self.agent.start_anew(page.start).map_err(refuse)?;
+            }
         }
         let boot = self.sealer.boot().saturating_add(1);
         info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());
         Ok(())
     }
 
-    /// Writes the agent's state to storage; `false` where it was not taken.
+    /// Writes the agent's state to storage, tied to its page; `false` where it was not taken.
     #[inline(never)]
-    pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>) -> bool {
+    pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>, page_crc: u32) -> bool {
         let mut draft = storage.draft();
-        self.agent.save(|words| draft.write(words)).and_then(|()| draft.commit()).is_ok()
+        let written = draft.write(&[page_crc]).and_then(|()| self.agent.save(|words| draft.write(words)));
+        written.and_then(|()| draft.commit()).is_ok()
     }
 
     /// Writes a packet with the words of the agent's state from number `from` on, as many as fit.
@@ -148,7 +161,6 @@ fn refuse(error: agent::Error) -> Error {
     error!("the agent cannot be made: {}", error);
     match error {
         agent::Error::TooLarge { .. } | agent::Error::Identity => Error::TooLarge,
-        agent::Error::Memory => Error::Storage,
         _ => Error::Malformed,
     }
 }

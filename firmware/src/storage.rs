@@ -132,6 +132,16 @@ impl<F: NorFlash> Storage<F> {
         Draft { half, number, from, end: from + HEADER_BYTES as u32, erased: from, sum: SEED, storage: self }
     }
 
+    /// Lets no saved state count any more. A flash that takes this no better than a state is beyond help.
+    pub fn forget(&mut self) {
+        if self.newest.take().is_some() {
+            for half in [0, 1] {
+                let header = self.half_at(half);
+                let _ = self.flash.erase(header, header + F::ERASE_SIZE as u32);
+            }
+        }
+    }
+
     fn half_bytes(&self) -> u32 {
         let sectors = self.flash.capacity() / F::ERASE_SIZE;
         (sectors.saturating_sub(2) / 2 * F::ERASE_SIZE) as u32
@@ -146,7 +156,10 @@ impl<F: NorFlash> Storage<F> {
         let at = self.half_at(half);
         let [length, number, sum] = [0, 1, 2].map(|word| self.word(at + word * WORD_BYTES as u32));
         let (length, number, sum) = (length?, number?, sum?);
-        if length as usize + HEADER_BYTES > self.half_bytes() as usize {
+        // Blank flash tells of a length that must not be added to anything.
+        if length > self.half_bytes().saturating_sub(HEADER_BYTES as u32)
+            || !length.is_multiple_of(WORD_BYTES as u32)
+        {
             return None;
         }
         let first = at + HEADER_BYTES as u32;
@@ -162,42 +175,37 @@ impl<F: NorFlash> Storage<F> {
         Some(u32::from_le_bytes(word))
     }
 
-    /// Where boots are kept: every place in both sectors.
-    fn boot_places() -> impl Iterator<Item = u32> {
-        (0..2 * F::ERASE_SIZE as u32).step_by(BOOT_BYTES)
-    }
-
     fn is_blank(&mut self, at: u32) -> bool {
         self.word(at) == Some(BLANK) && self.word(at + WORD_BYTES as u32) == Some(BLANK)
     }
 
-    /// The boot at a place, if it was written to the end.
-    fn boot_at(&mut self, at: u32) -> Result<Option<u32>, StorageFault> {
-        let boot = self.word(at).ok_or(StorageFault)?;
-        let twin = self.word(at + WORD_BYTES as u32).ok_or(StorageFault)?;
-        Ok((twin == !boot).then_some(boot))
+    /// The newest boot of both sectors, and its place.
+    #[inline(never)]
+    fn newest_boot(&mut self) -> Result<Option<(u32, u32)>, StorageFault> {
+        let (mut newest, mut is_spoiled) = (None, false);
+        for at in (0..2 * F::ERASE_SIZE as u32).step_by(BOOT_BYTES) {
+            let boot = self.word(at).ok_or(StorageFault)?;
+            let twin = self.word(at + WORD_BYTES as u32).ok_or(StorageFault)?;
+            if twin == !boot {
+                newest = newest.max(Some((boot, at)));
+            } else {
+                // A power cut at the very first start spoils the first place; what stands behind it was a boot once.
+                is_spoiled |= at > 0 && (boot & twin) != BLANK;
+            }
+        }
+        if newest.is_none() && is_spoiled { Err(StorageFault) } else { Ok(newest) }
     }
 }
 
 impl<F: NorFlash> seal::Storage for Storage<F> {
     fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        let mut last = None;
-        for at in Self::boot_places() {
-            last = last.max(self.boot_at(at)?);
-        }
-        Ok(last)
+        Ok(self.newest_boot()?.map(|(boot, _)| boot))
     }
 
     fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
         // Behind the newest boot; a place that is not blank was spoiled by a power cut.
-        let mut newest: Option<(u32, u32)> = None;
-        for at in Self::boot_places() {
-            if let Some(boot) = self.boot_at(at)? {
-                newest = newest.max(Some((boot, at)));
-            }
-        }
         let sector = F::ERASE_SIZE as u32;
-        let mut at = newest.map_or(0, |(_, at)| at + BOOT_BYTES as u32);
+        let mut at = self.newest_boot()?.map_or(0, |(_, at)| at + BOOT_BYTES as u32);
         while !at.is_multiple_of(sector) && !self.is_blank(at) {
             at += BOOT_BYTES as u32;
         }

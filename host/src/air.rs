@@ -288,6 +288,12 @@ impl Air {
         self.away.crashes(slot)
     }
 
+    /// Whether `agent` computes in `slot`.
+    #[must_use]
+    pub fn is_running(&self, agent: usize, slot: u32) -> bool {
+        !self.is_down(agent, slot) && !self.is_frozen(agent, slot)
+    }
+
     /// The crashes that end at the start of `slot`: their agents start again, ascending.
     pub fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
         self.away.restarts(slot)

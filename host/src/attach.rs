@@ -367,7 +367,11 @@ impl Boards {
             if self.boards.iter().all(|board| board.is_away() || is_done(board)) {
                 return Ok(());
             }
-            self.poll.poll(&mut self.events, Some(CHECK_EVERY)).map_err(Error::Wait)?;
+            match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
+                // Ctrl-C lets the boards finish their round; the run then ends in order.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                outcome => outcome.map_err(Error::Wait)?,
+            }
             for event in &self.events {
                 let index = event.token().0 / board::TOKENS_EACH;
                 if let Some(board) = self.boards.get_mut(index) {

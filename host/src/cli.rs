@@ -6,6 +6,7 @@
 //! | 1 | it ran, and did not get where the scenario wanted it to |
 //! | 2 | the input or the place to write to is no good; nothing was run |
 //! | 3 | the swarm diverged |
+//! | 4 | a board was lost, or is not what its shadow is |
 //! | 5 | it ran, and what came of it could not be written |
 //! | 130 | interrupted |
 

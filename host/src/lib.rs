@@ -12,3 +12,4 @@ pub mod scenario;
 pub mod swarm;
 pub mod task;
 pub mod trial;
+mod whole_file;

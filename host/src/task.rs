@@ -13,7 +13,7 @@ mod sensor_trust;
 
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 
-use crate::scenario::{ProblemKind, Scenario};
+use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 
@@ -52,6 +52,35 @@ impl<S: Scalar> Task<S> {
             )),
             ProblemKind::SensorTrust => {
                 Self::SensorTrust(sensor_trust::SensorTrustData::draw(&scenario.sensor_trust, seed, agents))
+            }
+        }
+    }
+
+    /// How many numbers drawing the task of a scenario takes, for all agents together.
+    #[must_use]
+    pub fn numbers(scenario: &Scenario) -> f64 {
+        let agents = scenario.swarm.agents;
+        let product = |factors: &[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
+        let blobs = |features, samples: [usize; 2]| product(&[agents, samples[0] + samples[1], features]);
+        match scenario.problem.kind {
+            ProblemKind::PolicyEvaluation => {
+                let scenario::PolicyEvaluation { states, features, .. } = scenario.policy_evaluation;
+                product(&[states, states])
+                    + product(&[features, 2 * states + features])
+                    + product(&[agents, states])
+            }
+            ProblemKind::HyperTuning => {
+                let task = &scenario.hyper_tuning;
+                blobs(task.features, [task.train_samples, task.validation_samples])
+            }
+            ProblemKind::HyperCleaning => {
+                let task = &scenario.hyper_cleaning;
+                blobs(task.features, [task.train_samples, task.validation_samples])
+            }
+            ProblemKind::SensorTrust => {
+                let task = &scenario.sensor_trust;
+                let readings = task.sensors * task.readings_per_sensor + task.calibrated_readings;
+                product(&[agents, readings, task.basis])
             }
         }
     }

@@ -96,18 +96,29 @@ fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
 }
 
 #[test]
+fn boards_that_all_lost_their_memory_begin_anew() {
+    let crashes = "0@20+2 forgets, 1@20+3 forgets, 2@21+0 forgets";
+    let rounds = ["--agents", "3", "--crashes", crashes, "--rounds", "200", "--error-below", "0"];
+    goes_as_in_the_simulator("native:2,in-process", &rounds);
+}
+
+#[test]
 fn a_serial_line_carries_the_same() {
     let rounds = ["--rounds", "40", "--error-below", "0"];
     goes_as_in_the_simulator("qemu-uart:2,in-process", &rounds);
 }
 
 /// Processes whose command line names `folder`.
-fn processes_of(folder: &str) -> usize {
-    let commands = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    commands.filter(|command| String::from_utf8_lossy(command).contains(folder)).count()
+fn processes_of(folder: &str) -> Vec<String> {
+    let names_it = |command: Vec<u8>| String::from_utf8_lossy(&command).contains(folder);
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let found = processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(names_it));
+    found.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[track_caller]
+fn signal(signal: &str, process: &str) {
+    assert!(Command::new("kill").args([signal, process]).status().unwrap().success());
 }
 
 #[track_caller]
@@ -130,10 +141,58 @@ fn no_board_outlives_a_host_that_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until(|| processes_of(name) == 4);
+    wait_until(|| processes_of(name).len() == 4);
     host.kill().unwrap();
     host.wait().unwrap();
-    wait_until(|| processes_of(name) == 0);
+    wait_until(|| processes_of(name).is_empty());
+}
+
+/// A signal once ended the host's wait for its boards, and with it the run, as if a board were lost.
+#[test]
+fn ctrl_c_while_the_host_waits_for_boards_keeps_what_was_recorded() {
+    let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let name = sockets.path().to_str().unwrap();
+    let arguments = ["--boards", "native:2,in-process", "--rounds", "1000000", "--error-below", "0"];
+    let host = fabswarm(&arguments, folder.path())
+        .env("TMPDIR", name)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The listener for Ctrl-C stands before the first rows reach the disk.
+    let metrics = folder.path().join("metrics.csv.part");
+    wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    let board = &processes_of(name)[0];
+    signal("-STOP", board);
+    // By then the host waits for the board that does not answer.
+    std::thread::sleep(Duration::from_millis(300));
+    signal("-INT", &host.id().to_string());
+    std::thread::sleep(Duration::from_millis(300));
+    signal("-CONT", board);
+    let output = host.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(summary(folder.path())["stopped_because"], "interrupted");
+}
+
+#[test]
+fn a_board_that_ends_is_told_from_a_swarm_that_diverges() {
+    let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // A comma ends the value of one of QEMU's options.
+    let odd = sockets.path().join("a,b");
+    fs::create_dir(&odd).unwrap();
+    let arguments = ["--boards", "qemu:1,in-process", "--rounds", "1000000", "--error-below", "0"];
+    let host = fabswarm(&arguments, folder.path())
+        .env("TMPDIR", &odd)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let metrics = folder.path().join("metrics.csv.part");
+    wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    signal("-KILL", &processes_of("a,,b")[0]);
+    let output = host.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert_eq!(summary(folder.path())["stopped_because"], "boards-failed");
 }
 
 #[track_caller]

@@ -4,6 +4,7 @@ use fabswarm::scenario;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn fabswarm(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
@@ -182,11 +183,28 @@ fn bad_flags_are_refused_with_a_remedy() {
         &["--eta-x", "-0.5"],
         "--eta-x: algorithm.eta_x = -0.5 is out of range\nhelp: give a number above 0",
     );
+    refused(&["--connectivity-window", "4294967295"], "help: give a whole number from 1 to 10000");
+    refused(&["--hyper-tuning-classes", "257"], "help: give a whole number from 2 to 256");
+    refused(&["--sensor-trust-sensors", "257"], "help: give a whole number from 1 to 256");
     refused(&["--edge-probability", "1.5"], "help: give a number from 0 to 1");
     refused(&["--eta-y", "NaN"], "--eta-y: algorithm.eta_y = nan is out of range");
     refused(&["--agents", "ten"], "invalid value 'ten' for '--agents <N>'");
     refused(&["--topology", "rings"], "a similar value exists: 'ring'");
     refused(&["--agent", "3"], "a similar argument exists: '--agents'");
+}
+
+#[test]
+fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], expected: &str| assert_refused(folder.path(), arguments, expected);
+    refused(&["--policy-evaluation-states", "100000"], "the problem takes 1.0e10 numbers");
+    refused(
+        &["--policy-evaluation-regularisation", "0", "--policy-evaluation-features", "21"],
+        "more features than states leave more than one solution\nhelp: ",
+    );
+    let boards = |places: &str, expected: &str| refused(&["--boards", places], expected);
+    boards("in-process:3", "boards = \"in-process:3\" seats 3 agents, and the swarm has 10");
+    boards("native:18446744073709551615", "seats 18446744073709551615 agents");
 }
 
 #[test]
@@ -267,8 +285,10 @@ fn ctrl_c_keeps_what_was_recorded() {
         .unwrap();
     let run = folder.path().join("long");
     // The listener for Ctrl-C stands before the first rows reach the disk.
+    let begun = Instant::now();
     while !fs::metadata(run.join("metrics.csv.part")).is_ok_and(|file| file.len() > 0) {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        assert!(begun.elapsed() < Duration::from_secs(60), "no row reached the disk");
+        std::thread::sleep(Duration::from_millis(10));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
@@ -279,6 +299,27 @@ fn ctrl_c_keeps_what_was_recorded() {
     let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
     let last = metrics.lines().last().unwrap().split(',').next().unwrap();
     assert_eq!(last, summary["rounds"].to_string());
+}
+
+/// Everybody asked everybody to be let in, for ever.
+#[test]
+fn a_swarm_that_loses_all_its_memory_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let crashes: Vec<String> = (0..10).map(|agent| format!("{agent}@100+{} forgets", agent % 4)).collect();
+    let output = run(folder.path(), &["--crashes", &crashes.join(", "), "--out", "anew"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(summary(&folder.path().join("anew"))["tracking_defect"], 0.0);
+}
+
+#[test]
+fn frames_sent_are_one_an_agent_and_round_however_they_are_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    for algorithm in ["ledger", "fab"] {
+        let arguments =
+            ["--algorithm", algorithm, "--rounds", "20", "--error-below", "0", "--out", algorithm];
+        assert!(run(folder.path(), &arguments).status.success());
+        assert_eq!(summary(&folder.path().join(algorithm))["frames_sent"], 200, "{algorithm}");
+    }
 }
 
 #[test]
@@ -317,12 +358,20 @@ fn recorded_problems_are_replayed_and_bad_ones_named() {
     let lone = serde_json::json!([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
     let mut apart = parse(&whole);
     (apart["A"], apart["B"]) = (lone.clone(), lone);
+    let mut late = parse(&whole);
+    late["snapshots"][0]["k"] = 4_294_967_296u64.into();
+    let mut wide = parse(&whole);
+    (wide["A"], wide["B"]) = (serde_json::Value::Null, serde_json::Value::Null);
+    (wide["row_mask_hex_digits"], wide["graphs"]) =
+        (6_148_914_691_236_517_206u64.into(), [""].as_slice().into());
     for (bad, expected) in [
         (whole[..whole.len() / 2].to_owned(), "not a recorded problem"),
         (change("n", 4.into()), "`r` has 3 rows but needs 4"),
         (change("eta_x", (-1.0).into()), "`eta_x` is -1"),
         (change("phi", "no".into()), "not a recorded problem"),
         (change("A", serde_json::json!([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])), "sums to 1.5"),
+        (late.to_string(), "`k` is 4294967296"),
+        (wide.to_string(), "`graphs[0]` is 0 characters long"),
         (apart.to_string(), "nothing that agent 0 says ever reaches agent 1"),
     ] {
         std::fs::write(folder.path().join("bad.json"), bad).unwrap();

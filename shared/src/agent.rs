@@ -13,7 +13,8 @@
 //! *Epochs.* The ledger of an epoch belongs to a fixed set of members: mass that nobody will collect would bias the optimum.
 //! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
 //! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = 0`); decisions stay. The highest epoch
-//! wins, then the larger set.
+//! wins, then the set with the highest agent that the other has not. Where nobody is left who remembers an epoch, one of
+//! those who ask to be let in founds the swarm anew.
 
 mod digest;
 mod epoch;
@@ -146,6 +147,8 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     heard_epoch: Option<u32>,
     has_left: bool,
     announce_until: u32,
+    /// The round in which it last heard of an epoch while it is joining.
+    alone_since: u32,
     giving: Giving,
     outbox: Outbox,
     fault: Option<Fault>,
@@ -172,6 +175,8 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
 const ANNOUNCE_ROUNDS: u32 = 30;
 /// Later it is announced once in so many rounds, for those who were away.
 const ANNOUNCE_EVERY: u32 = 16;
+/// Who has heard of no epoch for so many rounds takes it that there is none.
+const ALONE_ROUNDS: u32 = 4 * ANNOUNCE_EVERY;
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
@@ -184,9 +189,9 @@ where
     /// # Errors
     /// Where the problem does not fit together or not into this agent.
     pub fn new(config: Config, problem: P, start: &[f32], peers: L) -> Result<Self, Error> {
-        let members = check(&config, &problem, start, A::IS_MODULAR, WORDS)?;
-        let mut agent = Self::blank(config, problem, members, peers);
-        agent.begin(start)?;
+        check(&config, &problem, A::IS_MODULAR, WORDS)?;
+        let mut agent = Self::blank(config, problem, peers);
+        agent.start_anew(start)?;
         Ok(agent)
     }
 
@@ -202,26 +207,27 @@ where
         peers: L,
     ) -> Result<&'p mut Self, Error> {
         *place = None;
-        let members = check(&config, &problem, start, A::IS_MODULAR, WORDS)?;
-        let agent = place.insert(Self::blank(config, problem, members, peers));
-        agent.begin(start)?;
+        check(&config, &problem, A::IS_MODULAR, WORDS)?;
+        let agent = place.insert(Self::blank(config, problem, peers));
+        agent.start_anew(start)?;
         Ok(agent)
     }
 
     /// An agent that has not taken its first gradient.
     #[inline(always)]
-    fn blank(config: Config, problem: P, members: MemberSet, peers: L) -> Self {
+    fn blank(config: Config, problem: P, peers: L) -> Self {
         let shape = problem.shape();
         Self {
             config,
             problem,
             shape,
             round: 0,
-            epoch: 1,
-            members,
+            epoch: 0,
+            members: MemberSet::default(),
             heard_epoch: None,
             has_left: false,
             announce_until: 0,
+            alone_since: 0,
             giving: Giving::new(config.self_weight, 0),
             outbox: Outbox::default(),
             fault: None,
@@ -240,16 +246,19 @@ where
         }
     }
 
-    /// Goes to `start` and begins the first round.
-    fn begin(&mut self, start: &[f32]) -> Result<(), Error> {
-        self.encoder.begin_epoch(0);
-        self.v[..start.len()].copy_from_slice(start);
+    /// Forgets everything, goes to `start` and begins the first round, as an agent that was just made.
+    ///
+    /// # Errors
+    /// Where the starting decision has another size than the problem, or a gradient that cannot be counted.
+    pub fn start_anew(&mut self, start: &[f32]) -> Result<(), Error> {
+        let v = self.v.get_mut(..start.len()).filter(|_| start.len() == self.shape.words());
+        v.ok_or(Error::Start)?.copy_from_slice(start);
+        self.round = 0;
         self.take_gradient(0).map_err(|_| Error::Gradient)?;
-        if self.config.boot > 1 || !self.members.contains(self.config.id) {
-            self.epoch = 0;
-            self.members = MemberSet::default();
-        }
-        self.giving = self.giving_now();
+        let founders = self.founders();
+        let is_founding = self.config.boot <= 1 && founders.contains(self.config.id);
+        self.enter(1, if is_founding { founders } else { MemberSet::default() });
+        (self.heard_epoch, self.announce_until, self.alone_since) = (None, 0, 0);
         self.begin_round();
         Ok(())
     }
@@ -417,31 +426,21 @@ where
     }
 }
 
-/// Whether an agent can be made, and who founds its swarm.
-fn check<P: Problem<f32>>(
-    config: &Config,
-    problem: &P,
-    start: &[f32],
-    is_modular: bool,
-    room: usize,
-) -> Result<MemberSet, Error> {
+/// Whether an agent can be made.
+fn check<P: Problem<f32>>(config: &Config, problem: &P, is_modular: bool, room: usize) -> Result<(), Error> {
     problem.check()?;
     let shape = problem.shape();
     let needed = shape.words().max(problem.scratch_words());
     if needed > room {
         return Err(Error::TooLarge { needed, room });
     }
-    if start.len() != shape.words() {
-        return Err(Error::Start);
-    }
-    let members = MemberSet::first(config.founders).ok_or(Error::Identity)?;
-    if usize::from(config.id) >= MemberSet::CAPACITY {
+    if usize::from(config.id) >= MemberSet::CAPACITY || usize::from(config.founders) > MemberSet::CAPACITY {
         return Err(Error::Identity);
     }
     if !is_modular && config.width != Width::Full {
         return Err(Error::Width);
     }
-    Ok(members)
+    Ok(())
 }
 
 #[cfg(test)]

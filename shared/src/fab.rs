@@ -2,13 +2,15 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | eq. (state_v_update): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`mix`], then [`descend`] |
+//! | eq. (state_v_update): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`], then [`descend`] |
 //! | eq. (localgrad): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
-//! | eq. (track_v_update): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`mix`], then [`track`] |
+//! | eq. (track_v_update): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
 //!
-//! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers).
+//! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of
+//! [`crate::graph::Weights`] depend on the receiver alone (A) or on the sender alone (B), so nothing is weighted link by link: a
+//! receiver scales the sum of all decisions once, and a sender its tracker once, into the share that each who hears it adds.
 
-use crate::linear::{axpy, scaled};
+use crate::linear::{add, change};
 use crate::problem::Shape;
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
@@ -34,65 +36,50 @@ impl<S: Scalar> Steps<S> {
     }
 }
 
-/// Words that [`mix`] carries in one piece: those of a vector register.
+/// Words that [`gather`] carries in one piece: those of a vector register.
 pub const PIECE: usize = 16;
 
-/// `next = w·own + Σ_j w_j·v_j` over what was heard, in the order given.
+/// `sums += Σ_j v_j` over what was heard, in the order given.
 ///
 /// The order decides the last bit, so callers name senders in ascending order. `PIECES` times [`PIECE`] sums stay in registers
 /// while all that was heard is added; what is left of a vector beyond whole blocks of them goes through memory. So does all of
 /// it on a microcontroller, which has neither the registers nor the flash.
 #[inline(always)]
-pub fn mix<'v, const PIECES: usize, S: Scalar>(
-    own_weight: S,
-    own: &[S],
-    heard: impl Iterator<Item = (S, &'v [S])> + Clone,
-    next: &mut [S],
+pub fn gather<'v, const PIECES: usize, S: Scalar>(
+    sums: &mut [S],
+    heard: impl Iterator<Item = &'v [S]> + Clone,
 ) {
-    let block = PIECES * PIECE;
-    let own_blocks = own.as_chunks::<PIECE>().0.as_chunks::<PIECES>().0;
-    let next_blocks = next.as_chunks_mut::<PIECE>().0.as_chunks_mut::<PIECES>().0;
     let mut start = 0;
-    let blocks = if cfg!(target_os = "none") { 0 } else { own_blocks.len() };
-    for (next, own) in next_blocks.iter_mut().zip(own_blocks).take(blocks) {
-        let mut sums = *own;
-        for piece in &mut sums {
-            for sum in piece {
-                *sum *= own_weight;
-            }
-        }
-        for (weight, v) in heard.clone() {
-            if let Some(v) = v[start..].as_chunks::<PIECE>().0.first_chunk::<PIECES>() {
-                for piece in 0..PIECES {
-                    for lane in 0..PIECE {
-                        sums[piece][lane] += weight * v[piece][lane];
+    if !cfg!(target_os = "none") {
+        for block in sums.as_chunks_mut::<PIECE>().0.as_chunks_mut::<PIECES>().0 {
+            let mut sums = *block;
+            for v in heard.clone() {
+                if let Some(v) = v[start..].as_chunks::<PIECE>().0.first_chunk::<PIECES>() {
+                    for piece in 0..PIECES {
+                        for lane in 0..PIECE {
+                            sums[piece][lane] += v[piece][lane];
+                        }
                     }
                 }
             }
+            *block = sums;
+            start += PIECES * PIECE;
         }
-        *next = sums;
-        start += block;
     }
-    let next = &mut next[start..];
-    scaled(own_weight, &own[start..], next);
-    for (weight, v) in heard {
-        axpy(weight, &v[start..], next);
+    let sums = &mut sums[start..];
+    if !sums.is_empty() {
+        heard.for_each(|v| add(&v[start..], sums));
     }
 }
 
 /// `v −= η·t`, word by word; `steps` are packed by [`Steps::pack`].
 #[inline(always)]
 pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
-    for ((v, &t), &step) in v.iter_mut().zip(tracker).zip(steps) {
-        *v -= step * t;
-    }
+    change([tracker, steps], [v], |[t, step], [v]| [v - step * t]);
 }
 
 /// `t += d⁺ − d`, and `d` becomes `d⁺`.
 #[inline(always)]
 pub fn track<S: Scalar>(newest: &[S], gradient: &mut [S], tracker: &mut [S]) {
-    for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
-        *t += new - *d;
-        *d = new;
-    }
+    change([newest], [gradient, tracker], |[new], [d, t]| [new, t + (new - d)]);
 }

@@ -113,7 +113,10 @@ pub trait Arithmetic {
     ) -> Result<(), OutOfRange>;
 }
 
-/// Integers of 2⁻²⁰ each. Addition wraps.
+/// Integers of 2⁻²⁰ each. Addition wraps, so sums that cancel are exact whatever happens on the way. A gradient is refused
+/// beyond ±1024; a tracker that went beyond ±2048 would come back from the other side, and nothing on a board has the
+/// instructions to spare to look for it every round. Trackers stay near the mean gradient but for the mass that waits for
+/// somebody who was away.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact;
 

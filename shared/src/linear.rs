@@ -12,9 +12,9 @@ mod narrow;
 mod wide;
 
 #[cfg(target_os = "none")]
-pub use narrow::{axpy, dot, mat_vec, mats_transposed_vecs, scaled};
+pub use narrow::{add, axpy, change, dot, mat_vec, mats_transposed_vecs, scaled};
 #[cfg(not(target_os = "none"))]
-pub use wide::{axpy, dot, mat_vec, mats_transposed_vecs, scaled};
+pub use wide::{add, axpy, change, copy, dot, mat_vec, mats_transposed_vecs, scaled};
 
 use crate::scalar::Scalar;
 
@@ -112,7 +112,24 @@ mod tests {
             wide::scaled(0.7, &numbers[..rows], &mut one);
             narrow::scaled(0.7, &numbers[..rows], &mut other);
             assert_eq!(one, other);
+            wide::add(&numbers[9..][..rows], &mut one);
+            narrow::add(&numbers[9..][..rows], &mut other);
+            assert_eq!(one, other);
+            let turn = |[x]: [f32; 1], [y, z]: [f32; 2]| [x * y - z, x + z];
+            let ([mut first, mut second], [mut third, mut fourth]) = ([one, one], [one, one]);
+            wide::change([left], [&mut first[..rows], &mut second[..rows]], turn);
+            narrow::change([left], [&mut third[..rows], &mut fourth[..rows]], turn);
+            assert_eq!((first, second), (third, fourth));
         }
+    }
+
+    #[test]
+    fn the_shortest_slice_decides() {
+        let turn = |[x]: [f32; 1], [y, z]: [f32; 2]| [x + y, x + z];
+        let (mut one, mut other) = ([1.0; 20], [2.0; 18]);
+        wide::change([&[3.0; 17]], [&mut one, &mut other], turn);
+        narrow::change([&[3.0; 17]], [&mut one, &mut other], turn);
+        assert_eq!((one[16], one[17], other[16], other[17]), (7.0, 1.0, 8.0, 2.0));
     }
 
     #[test]

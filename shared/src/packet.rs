@@ -57,7 +57,7 @@ pub struct Telemetry {
     pub round: u32,
     /// The epoch of its ledger; 0 while it is joining.
     pub epoch: u32,
-    /// Digest of the agent's whole state at its end.
+    /// Digest of the agent's decision and ledger at its end.
     pub digest: u32,
     /// How many others it heard in the round.
     pub heard: u16,

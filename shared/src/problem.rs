@@ -48,12 +48,14 @@ pub struct Shape {
 impl Shape {
     /// Words of the packed decision `[x | y | z]`.
     #[must_use]
+    #[inline(always)]
     pub const fn words(&self) -> usize {
         self.x + 2 * self.y
     }
 
     /// The part of the packed decision that neighbours exchange.
     #[must_use]
+    #[inline(always)]
     pub const fn exchanged(&self) -> Range<usize> {
         if self.x_is_local { self.x..self.words() } else { 0..self.words() }
     }
@@ -63,6 +65,7 @@ impl Shape {
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
     #[must_use]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     pub fn split<'v, S>(&self, packed: &'v [S]) -> (&'v [S], &'v [S], &'v [S]) {
         let (x, yz) = packed.split_at(self.x);
         let (y, z) = yz.split_at(self.y);
@@ -74,6 +77,7 @@ impl Shape {
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
     #[must_use]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     pub fn split_mut<'v, S>(&self, packed: &'v mut [S]) -> (&'v mut [S], &'v mut [S], &'v mut [S]) {
         let (x, yz) = packed.split_at_mut(self.x);
         let (y, z) = yz.split_at_mut(self.y);

@@ -30,11 +30,15 @@ impl<R: Link, C: Link> Link for Pair<R, C> {
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         // Only the radio's receiver gets the caller's buffer: what the host says is short.
         let mut command = [0; 16];
-        match select(self.radio.receive(packet), self.cable.receive(&mut command)).await {
-            Either::First(length) => length,
-            Either::Second(length) => {
-                packet[..length].copy_from_slice(&command[..length]);
-                length
+        loop {
+            match select(self.radio.receive(packet), self.cable.receive(&mut command)).await {
+                Either::First(length) if is_frame(&packet[..length]) => return length,
+                // Anybody can send a packet by radio, and only frames are sealed: commands come by cable.
+                Either::First(_) => {}
+                Either::Second(length) => {
+                    packet[..length].copy_from_slice(&command[..length]);
+                    return length;
+                }
             }
         }
     }

@@ -113,6 +113,32 @@ fn a_state_that_does_not_fit_is_refused_and_the_one_before_it_stays() {
 }
 
 #[test]
+fn a_state_that_could_not_be_replaced_counts_no_more() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    save(&mut storage(&mut bytes, usize::MAX), &[1; 25]).unwrap();
+    save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
+    let mut storage = storage(&mut bytes, usize::MAX);
+    assert_eq!(save(&mut storage, &[3; 4 * SECTOR]), Err(StorageFault));
+    storage.forget();
+    assert_eq!(loaded(&mut bytes), None);
+}
+
+#[test]
+fn boots_that_have_faded_are_not_taken_for_none() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    assert_eq!(storage(&mut bytes, 0).load(), Ok(None));
+    // A power cut in the first entry: nothing was sealed under that boot.
+    bytes[..2].fill(0);
+    assert_eq!(storage(&mut bytes, 0).load(), Ok(None));
+    for boot in 0..3 {
+        storage(&mut bytes, usize::MAX).store(boot).unwrap();
+    }
+    assert_eq!(storage(&mut bytes, 0).load(), Ok(Some(2)));
+    bytes[..2 * SECTOR].iter_mut().for_each(|byte| *byte &= 0xFE);
+    assert_eq!(storage(&mut bytes, 0).load(), Err(StorageFault));
+}
+
+#[test]
 fn boots_only_ever_rise_whatever_power_cuts_do() {
     let mut bytes = vec![0xFF; 10 * SECTOR];
     let mut used = None;

@@ -12,12 +12,14 @@ void c_pull(size_t x, size_t y, const float *eta, float weight, const float *own
 {
     size_t words = x + 2 * y;
     for (size_t i = 0; i < words; i++)
-        next[i] = weight * own[i];
+        next[i] = own[i];
     for (size_t j = 0; j < count; j++) {
         const float *v = heard[j];
         for (size_t i = 0; i < words; i++)
-            next[i] += weight * v[i];
+            next[i] += v[i];
     }
+    for (size_t i = 0; i < words; i++)
+        next[i] *= weight;
     for (size_t i = 0; i < x; i++)
         next[i] -= eta[0] * ((float)tracker[i] * (1.0f / ONE));
     for (size_t i = x; i < x + y; i++)

@@ -15,7 +15,8 @@ impl Source {
         if self.is_always_connected() {
             return Ok(());
         }
-        let (agents, window) = (self.agents() as f64, scenario.network.connectivity_window);
+        let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
+        let (agents, window) = (self.agents() as f64, scenario.network.connectivity_window.min(rounds));
         let share = match self {
             Self::Drawn(_) => scenario.network.edge_probability,
             Self::Recorded(_) | Self::Motion(_) => 1.0,
@@ -66,6 +67,11 @@ impl Source {
             (_, None) => (0..agents).for_each(|receiver| {
                 (0..agents).filter(|&sender| sender != receiver).for_each(|sender| add(receiver, sender));
             }),
+            // Places in a formation never change, and so it is known who is too far away whatever the weather.
+            (Self::Motion(motion), _) if motion.is_formation() => {
+                (0..agents)
+                    .for_each(|receiver| motion.in_reach(receiver).for_each(|sender| add(receiver, sender)));
+            }
             (Self::Motion(motion), Some(period)) => {
                 let union = motion.record_union(0..period);
                 (0..agents)
@@ -98,6 +104,7 @@ fn remedy(scenario: &Scenario) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Pattern;
 
     fn audiences(change: impl FnOnce(&mut Scenario)) -> Vec<Vec<usize>> {
         let mut scenario = Scenario::default();
@@ -112,6 +119,13 @@ mod tests {
         assert_eq!(audiences(|_| {}), everybody_else);
         assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Complete), everybody_else);
         assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Motion), everybody_else);
+        let far_apart = audiences(|scenario| {
+            scenario.network.topology = Topology::Motion;
+            scenario.motion.pattern = Pattern::Formation;
+            (scenario.motion.spacing_m, scenario.motion.area_m) = (300.0, 3000.0);
+            (scenario.motion.shadowing_db, scenario.motion.power_spread_db) = (2.0, 0.0);
+        });
+        assert_eq!(far_apart, [[1, 2], [0, 3], [0, 3], [1, 2]]);
         let ring = audiences(|scenario| scenario.network.topology = Topology::Ring);
         assert_eq!(ring, [[1], [2], [3], [0]]);
         let both_ways = audiences(|scenario| scenario.network.edge_probability = 0.0);

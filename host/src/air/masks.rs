@@ -44,13 +44,15 @@ pub fn parse(graphs: &[String], agents: usize, digits: Option<usize>) -> Result<
     }
     let words = Trace::words_per_row(agents);
     let mut rows = Vec::with_capacity(graphs.len() * agents * words);
+    // A length beyond all numbers is that of no graph.
+    let length = agents.saturating_mul(digits);
     for (round, graph) in graphs.iter().enumerate() {
         let mask_error = |found: String| Error::Mask {
             round,
             found,
-            expected: format!("{agents} row masks of {digits} hex digits, {} in all", agents * digits),
+            expected: format!("{agents} row masks of {digits} hex digits, {length} in all"),
         };
-        if graph.len() != agents * digits || !graph.is_ascii() {
+        if graph.len() != length || !graph.is_ascii() {
             return Err(mask_error(format!("{} characters long", graph.chars().count())));
         }
         for row in graph.as_bytes().chunks_exact(digits) {
@@ -96,6 +98,7 @@ mod tests {
         );
         assert_eq!(parse(&["11".into()], 5, Some(1)), Err(Error::Narrow { digits: 1, agents: 5 }));
         assert_eq!(parse(&[], 2, None), Err(Error::Empty));
+        assert!(matches!(parse(&[String::new()], 2, Some(1 << 63)), Err(Error::Mask { .. })));
         assert!(parse(&["1é".into()], 2, Some(1)).is_err());
     }
 }

@@ -78,6 +78,22 @@ impl Motion {
         }
     }
 
+    /// Whether everybody keeps its place beside the others.
+    pub(super) const fn is_formation(&self) -> bool {
+        matches!(self.flight, Flight::Together { .. })
+    }
+
+    /// Whom `receiver` may ever hear where the present distances last, ascending.
+    pub(super) fn in_reach(&self, receiver: usize) -> impl Iterator<Item = usize> {
+        // Positions on the way differ by rounding.
+        const NEARER: f64 = 1.0 - 1e-6;
+        let here = self.position(receiver, 0);
+        (0..self.agents).filter(move |&sender| {
+            let distance_squared = (self.position(sender, 0) - here).norm_squared();
+            sender != receiver && self.radio.may_reach(sender, NEARER * distance_squared)
+        })
+    }
+
     /// Works out once what all links of `round` need.
     pub(super) fn look_at(&mut self, round: u32) {
         let knot = self.shade(round).knot;

@@ -11,8 +11,11 @@ use std::{
 /// The emulated machine maps all of its PSRAM to the file and takes no other size.
 const FLASH_BYTES: u64 = 16 << 20;
 
+/// What firmware stores, behind the page.
+const STORAGE_BYTES: usize = 64 * 1024;
+
 /// The two sectors in which firmware counts its boots, in front of everything else it stores.
-const BOOTS_BYTES: u64 = 2 * 4096;
+const BOOTS_BYTES: usize = 2 * 4096;
 
 /// The bytes of a page.
 pub(super) fn page_bytes(page: &Page<'_>) -> Result<Vec<u8>, Error> {
@@ -37,6 +40,8 @@ impl Flash {
         let write = || {
             let file = File::create(&path)?;
             file.set_len(FLASH_BYTES)?;
+            // As flash comes from the factory.
+            file.write_all_at(&[0xFF; STORAGE_BYTES], PAGE_ROOM as u64)?;
             file.write_all_at(page, 0)
         };
         write().map_err(|source| Error::File { path: path.clone(), source })?;
@@ -56,8 +61,7 @@ impl Flash {
     pub(super) fn forget_state(&self) -> Result<(), Error> {
         let erase = || {
             let file = File::options().write(true).open(&self.path)?;
-            file.set_len(PAGE_ROOM as u64 + BOOTS_BYTES)?;
-            file.set_len(FLASH_BYTES)
+            file.write_all_at(&[0xFF; STORAGE_BYTES - BOOTS_BYTES], (PAGE_ROOM + BOOTS_BYTES) as u64)
         };
         erase().map_err(|source| Error::File { path: self.path.clone(), source })
     }

@@ -19,10 +19,17 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Builds the firmware for a swarm of so many members, unless it is fresh, and returns where it is.
+    /// Builds the firmware for a swarm of so many members, unless it is fresh, and returns where it is. The sources must be
+    /// where they were when this program was built.
     pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../boards").join(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
+        if !folder.is_dir() {
+            let place = folder.display();
+            return Err(failure(format!(
+                "its sources are not in {place}: run fabswarm beside its source tree"
+            )));
+        }
         let is_large = members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
         // Firmware of every kind stays fresh side by side.

@@ -79,8 +79,12 @@ impl Placement {
     /// # Errors
     /// Where the counts do not add up.
     pub fn seats(&self, agents: usize) -> Result<Vec<Seat>, PlacementError> {
+        let counts = self.groups.iter().filter_map(|(_, count)| *count);
+        let counted = counts.fold(0, usize::saturating_add);
+        if counted > agents {
+            return Err(PlacementError::Count { boards: self.to_string(), seated: counted, agents });
+        }
         let mut seats = Vec::with_capacity(agents);
-        let counted: usize = self.groups.iter().filter_map(|(_, count)| *count).sum();
         for (seat, count) in &self.groups {
             let count = count.unwrap_or_else(|| agents.saturating_sub(counted.max(seats.len())));
             seats.extend(std::iter::repeat_n(*seat, count));
@@ -134,6 +138,8 @@ mod tests {
             "swarm.boards = \"qemu:3\" seats 3 agents, and the swarm has 10\nhelp: make the counts add up"
         );
         assert!(matches!(seats("qemu:3,native:9", 10), Err(PlacementError::Count { seated: 12, .. })));
+        let endless = seats("native:18446744073709551615,qemu:2", 10);
+        assert!(matches!(endless, Err(PlacementError::Count { seated: usize::MAX, .. })));
         assert!(matches!(seats("quemu", 10), Err(PlacementError::Unknown(word)) if word == "quemu"));
         assert!(matches!(seats("qemu:x", 10), Err(PlacementError::Unknown(_))));
     }

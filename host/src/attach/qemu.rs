@@ -26,6 +26,11 @@ pub(super) fn program() -> Result<PathBuf, Error> {
         .ok_or(Error::NoQemu)
 }
 
+/// A path as the value of one of QEMU's options, where a comma would end it.
+fn in_option(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
 /// What QEMU must be told to run `image` with this socket at its Ethernet or its serial port, this flash, and its log in
 /// this file.
 pub(super) fn arguments(
@@ -34,7 +39,7 @@ pub(super) fn arguments(
     flash: &Path,
     log: &Path,
 ) -> Vec<String> {
-    let socket = socket.display();
+    let socket = in_option(socket);
     let link = match framing {
         Framing::Ethernet => [
             ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={socket}")],
@@ -52,7 +57,7 @@ pub(super) fn arguments(
         ["-M", "mps2-an386,memory-backend=flash"].map(str::to_owned),
         [
             "-object".into(),
-            format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", flash.display()),
+            format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", in_option(flash)),
         ],
     ];
     let rest = [

@@ -38,8 +38,12 @@ fn firmware() -> PathBuf {
 
 /// Starts one board, which must fail, and answers how.
 fn failure(program: Program, page: Vec<u8>) -> String {
+    failure_within(PATIENCE, program, page)
+}
+
+fn failure_within(patience: Duration, program: Program, page: Vec<u8>) -> String {
     let written = [Written { program: 0, agent: 0, page }];
-    Boards::launch(vec![program], &written, Duration::from_secs(2)).map(drop).unwrap_err().to_string()
+    Boards::launch(vec![program], &written, patience).map(drop).unwrap_err().to_string()
 }
 
 #[test]
@@ -72,7 +76,7 @@ fn what_is_no_firmware_is_named() {
     assert_eq!(crashing, "the board of agent 0 ended (exit status: 1)");
     let missing = failure(native("/nowhere/native".into()), page("native"));
     assert!(missing.contains("/nowhere/native"), "{missing}");
-    let silent = failure(native("/usr/bin/yes".into()), page("native"));
+    let silent = failure_within(Duration::from_secs(2), native("/usr/bin/yes".into()), page("native"));
     assert!(silent.contains("said nothing for 2 s when it was to begin a round: a wrong image"), "{silent}");
     let text = Words::of("mps2-an386", Path::new("Cargo.toml")).unwrap_err().to_string();
     assert!(text.starts_with("Cargo.toml is no firmware of mps2-an386: "), "{text}");
@@ -81,7 +85,7 @@ fn what_is_no_firmware_is_named() {
 }
 
 #[test]
-fn an_emulated_board_that_crashes_at_boot_tells_where() {
+fn an_emulated_board_without_a_program_ends_at_once() {
     let words = Some(Words::of("mps2-an386", &qemu::IMAGE.build(10).unwrap()).unwrap());
     let emulator = Some(qemu::program().unwrap());
     // Firmware without its first words: the processor has no stack to start with.
@@ -122,7 +126,7 @@ fn boots_as(boot: Boot<'static>) -> String {
         warnings: Vec::new(),
         digests: DigestCounts::default(),
         dumps: Vec::new(),
-        patience: Duration::from_secs(2),
+        patience: PATIENCE,
         folder,
     };
     let message = boards.begin_round().unwrap_err().to_string();

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::{Case, STEP_FACTOR};
+use crate::data::Cache;
 use crate::scenario::Scenario;
 
 const SCRIPT: &str = include_str!("../../benches/peers/numpy_fab.py");
@@ -22,8 +23,11 @@ pub struct NumPy {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
+    /// There is no folder for it.
+    #[error("{0}")]
+    NoCache(String),
     /// The folder for it cannot be written.
-    #[error("cannot write {path}: {source}\nhelp: set XDG_CACHE_HOME to a folder you may write to", path = path.display())]
+    #[error("cannot write {path}: {source}\nhelp: set FABSWARM_CACHE to a folder you may write to", path = path.display())]
     Cache {
         /// The folder or file.
         path: PathBuf,
@@ -54,7 +58,8 @@ impl NumPy {
     /// # Errors
     /// When there is no Python, or NumPy cannot be fetched.
     pub fn prepare() -> Result<Self, PeerError> {
-        let folder = cache_folder().join("fabswarm").join("bench");
+        let cache = Cache::from_environment().map_err(|error| PeerError::NoCache(error.to_string()))?;
+        let folder = cache.root().join("bench");
         let script = folder.join("numpy_fab.py");
         let cannot_write = |path: &Path| {
             let path = path.to_owned();
@@ -101,12 +106,4 @@ fn output_of(command: &mut Command) -> Result<String, PeerError> {
         return Err(failed(command, said.trim().lines().last().unwrap_or("it said nothing").to_owned()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The user's cache folder, after the XDG base directory specification.
-fn cache_folder() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME")
-        .or_else(|| set("HOME").map(|home| home.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir)
 }

@@ -113,7 +113,7 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
             }
             return ExitCode::from(3);
         }
-        StoppedBecause::BoardsFailed => return ExitCode::from(3),
+        StoppedBecause::BoardsFailed => return ExitCode::from(4),
         StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
     }
     let remedy = if summary.final_relative_error < outcome.first_error {

@@ -3,6 +3,9 @@
 use super::Error;
 use super::tokenizer::Tokenizer;
 
+/// As many as a label of one byte can tell apart.
+const MOST_CLASSES: usize = 256;
+
 /// Training and test samples of a classification task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
@@ -167,6 +170,9 @@ impl Tokens {
 impl Dataset {
     /// Checks what every reader promises: as many labels as inputs, every label a class.
     pub(super) fn checked(self) -> Result<Self, String> {
+        if self.classes > MOST_CLASSES {
+            return Err(format!("{} classes, and a label is one of {MOST_CLASSES}", self.classes));
+        }
         for (part, samples) in [("training", &self.train), ("test", &self.test)] {
             if samples.inputs.len() != samples.labels.len() {
                 return Err(format!(

@@ -9,6 +9,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::dataset::in_file;
 use super::{Dataset, Error, Inputs, Samples, Tokens};
+use crate::whole_file;
 
 /// Writes a tokenised data set, two bytes a token.
 ///
@@ -40,10 +41,7 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
     let notes = HashMap::from([("classes".to_owned(), dataset.classes.to_string())]);
     let bytes =
         safetensors::serialize(views, Some(notes)).map_err(|error| Error::format(path, error.to_string()))?;
-    // Renamed when whole, so that a full disk leaves no half file behind.
-    let unfinished = path.with_extension("partial");
-    std::fs::write(&unfinished, bytes).map_err(Error::io(&unfinished))?;
-    std::fs::rename(&unfinished, path).map_err(Error::io(path))
+    whole_file::write(path, &bytes).map_err(Error::io(path))
 }
 
 fn narrow(numbers: &[u32]) -> Option<Vec<u8>> {
@@ -123,6 +121,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(save(&dataset(vec![0, 65536]), &path).unwrap_err().to_string().contains("65535"));
         assert_eq!(load(&path).unwrap(), whole, "a refused save leaves the file alone");
+        save(&Dataset { classes: 257, ..whole }, &path).unwrap();
+        assert!(load(&path).unwrap_err().to_string().contains("257 classes"));
     }
 
     proptest! {

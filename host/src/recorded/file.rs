@@ -4,6 +4,7 @@ use super::Error;
 use crate::air::masks;
 use crate::swarm::Mixing;
 use crate::task::Chain;
+use crate::whole_file;
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{Trace, Weights, check_column_stochastic, check_row_stochastic};
 use fabswarm_shared::problem::{Penalty, Shape};
@@ -101,11 +102,15 @@ impl Recorded {
         let z0 = matrix("z0", &keys.z0, n, states)?;
         let (mixing, trace_rows) = mixing(&keys)?;
 
-        check_snapshots(&keys)?;
         let mut rounds: Vec<u64> = keys.snapshots.iter().map(|snapshot| snapshot.k).collect();
         rounds.sort_unstable();
         rounds.dedup();
         let last = rounds.last().copied().unwrap_or(0);
+        if u32::try_from(last).is_err() {
+            let (key, expected) = ("k".into(), "at most 4294967295");
+            return Err(Error::Value { key, value: last.to_string(), expected });
+        }
+        check_snapshots(&keys)?;
         if let Some(graphs) = &keys.graphs
             && matches!(mixing, Mixing::Degrees(_))
             && last > graphs.len() as u64
@@ -204,14 +209,7 @@ impl Recorded {
         let list = serde_json::to_value(snapshots).expect("numbers and lists are JSON");
         whole.insert("snapshots".into(), list);
         let text = serde_json::to_string_pretty(&whole).expect("it came from JSON");
-        let unfinished = path.with_extension("unfinished");
-        std::fs::write(&unfinished, text)
-            .and_then(|()| std::fs::rename(&unfinished, path))
-            .inspect_err(|_| {
-                // The write has failed already; a left-over that cannot be removed adds nothing to that.
-                let _ = std::fs::remove_file(&unfinished);
-            })
-            .map_err(write)
+        whole_file::write(path, text.as_bytes()).map_err(write)
     }
 }
 

@@ -90,9 +90,9 @@ choice! {
     Width {
         /// f32 decisions and all of the running sum.
         Full = "full",
-        /// f16 decisions and 16 bits of the running sum.
+        /// 16 bits of each decision, with an exponent for 16 of them, and 16 bits of the running sum.
         Half = "half",
-        /// i8 differences and 8 bits of the running sum.
+        /// 8 bits of each decision and 16 bits of every other word of the running sum.
         Byte = "byte",
     }
 }

@@ -82,12 +82,14 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "hyper_cleaning.features" | "hyper_cleaning.train_samples" | "hyper_cleaning.validation_samples" => {
             SIZE
         }
-        "hyper_tuning.classes" | "hyper_cleaning.classes" => Limit::Whole(2, 100_000),
+        // A label is a byte, and so is the number of a sensor.
+        "hyper_tuning.classes" | "hyper_cleaning.classes" => Limit::Whole(2, 256),
+        "sensor_trust.sensors" => Limit::Whole(1, 256),
         "hyper_tuning.corruption" | "hyper_cleaning.corruption" => Limit::Share,
         "hyper_tuning.initial_tau" | "hyper_cleaning.regularisation" => Limit::NotNegative,
 
-        "sensor_trust.sensors" | "sensor_trust.readings_per_sensor" => SIZE,
-        "sensor_trust.calibrated_readings" | "sensor_trust.basis" => SIZE,
+        "sensor_trust.readings_per_sensor" | "sensor_trust.calibrated_readings" => SIZE,
+        "sensor_trust.basis" => SIZE,
         "sensor_trust.faulty_share" => Limit::Share,
         "sensor_trust.fault_bias" => Limit::Finite,
         "sensor_trust.noise" | "sensor_trust.regularisation" => Limit::NotNegative,
@@ -96,7 +98,9 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "algorithm.self_weight" => Limit::BelowOne,
 
         "network.edge_probability" => Limit::Share,
-        "network.phase_rounds" | "network.connectivity_window" => Limit::Whole(1, u32::MAX as i64),
+        "network.phase_rounds" => Limit::Whole(1, u32::MAX as i64),
+        // All links of a window are looked at before the first round.
+        "network.connectivity_window" => Limit::Whole(1, 10_000),
 
         "motion.area_m" | "motion.speed_m_s" | "motion.spacing_m" | "motion.round_ms" => Limit::Positive,
         "motion.path_loss_exponent" | "motion.shadowing_s" | "motion.steepness_db" => Limit::Positive,
@@ -108,7 +112,9 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "faults.burst_rounds" => Limit::AtLeastOne,
         "faults.delay_rounds" => Limit::Whole(0, 10_000),
 
-        "training.model_width" | "training.batch" | "training.sequence" => SIZE,
+        "training.model_width" | "training.batch" => SIZE,
+        // A sentence has a begin and an end.
+        "training.sequence" => Limit::Whole(2, 100_000),
         "training.dropout" => Limit::BelowOne,
         "training.rho" => Limit::Positive,
         "training.corruption_rate" => Limit::Share,
@@ -127,14 +133,20 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
 #[cfg(test)]
 mod tests {
     use super::super::template::{ValueKind, keys};
+    use super::super::{Flag, resolve};
     use super::*;
 
     #[test]
-    fn every_number_has_a_limit_that_fits_its_type() {
+    fn every_number_has_a_limit_and_the_scenario_takes_what_it_allows() {
         for key in keys().iter().filter(|key| key.path != "version") {
             match key.kind {
                 ValueKind::Integer => {
-                    assert!(matches!(limit_of(&key.path), Some(Limit::Whole(..))), "{}", key.path);
+                    let Some(Limit::Whole(least, most)) = limit_of(&key.path) else { panic!("{}", key.path) };
+                    for value in [least, most] {
+                        // It panics where the type is too narrow for what the limit allows.
+                        let flag = Flag { key, value: Value::from(value) };
+                        assert!(resolve(None, &[flag]).is_ok(), "{} = {value}", key.path);
+                    }
                 }
                 ValueKind::Float => assert!(limit_of(&key.path).is_some(), "{}", key.path),
                 ValueKind::Boolean | ValueKind::Text => {

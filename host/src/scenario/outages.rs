@@ -49,6 +49,10 @@ impl Silences {
     fn parse(text: &str) -> Result<Self, String> {
         let silence = |entry| {
             let (agent, from, rounds) = span(entry)?;
+            // A crash may well be over at once: the memory is lost all the same.
+            if rounds == 0 {
+                return Err(format!("`{entry}` is over before it begins"));
+            }
             Ok(Silence { agent, from, rounds })
         };
         entries(text).map(silence).collect::<Result<_, _>>().map(Self)
@@ -108,10 +112,7 @@ fn span(entry: &str) -> Result<(usize, u32, u32), String> {
     let (agent, rest) = entry.split_once('@').ok_or_else(|| format!("`{entry}` names no round"))?;
     let (from, rounds) =
         rest.split_once('+').ok_or_else(|| format!("`{entry}` names no number of rounds"))?;
-    match number(rounds, "number of rounds")? {
-        0 => Err(format!("`{entry}` is over before it begins")),
-        rounds => Ok((number(agent, "agent")? as usize, number(from, "round")?, rounds)),
-    }
+    Ok((number(agent, "agent")? as usize, number(from, "round")?, number(rounds, "number of rounds")?))
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     fn is_running(&self, agent: usize) -> bool {
-        !self.air.is_down(agent, self.slot) && !self.air.is_frozen(agent, self.slot)
+        self.air.is_running(agent, self.slot)
     }
 
     fn send(&mut self, sender: usize) {

@@ -7,7 +7,7 @@ use super::measure::{Metrics, Ruler, States};
 use super::plain::split_by_blocks;
 use super::{Diverged, FrameCounts, Halt, Swarm};
 use crate::task::{Score, Task};
-use fabswarm_shared::fab::{Steps, mix};
+use fabswarm_shared::fab::{Steps, gather};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
 use fabswarm_shared::linear::first_exception;
@@ -41,7 +41,6 @@ pub struct ExactFab<G> {
     shape: Shape,
     round: u32,
     links: Links,
-    links_used: u64,
     ruler: Ruler,
     v: Vec<f32>,
     next_v: Vec<f32>,
@@ -116,15 +115,17 @@ impl Round<'_> {
                 Exact::take(&self.sigma[sender as usize * shared..][..shared], &mut taken[at].1, t);
             }
             let v = &self.v[agent * words..][..words];
+            let heard = senders.iter().map(|&sender| &self.v[sender as usize * words..][exchanged.clone()]);
+            let next = &mut next_v[local..];
+            next.copy_from_slice(&v[exchanged.clone()]);
+            gather::<3, _>(next, heard);
             let weight = 1.0 / (senders.len() as f32 + 1.0);
-            let heard =
-                senders.iter().map(|&sender| (weight, &self.v[sender as usize * words..][exchanged.clone()]));
-            mix::<3, _>(weight, &v[exchanged.clone()], heard, &mut next_v[local..]);
+            next.iter_mut().for_each(|word| *word *= weight);
             descend::<Exact>(
                 &self.shape,
                 &self.constants.steps,
                 &self.before[agent * shared..][..shared],
-                &mut next_v[local..],
+                next,
             );
             for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
                 *next = v - self.constants.steps.x * d;
@@ -158,7 +159,6 @@ impl<G: Schedule + Sync> ExactFab<G> {
             shape,
             round: 0,
             links: Links::new(agents),
-            links_used: 0,
             ruler: Ruler::new(&task),
             v: start.repeat(agents),
             next_v: vec![0.0; agents * words],
@@ -225,7 +225,6 @@ impl<G: Schedule + Sync> ExactFab<G> {
 impl<G: Schedule + Sync> Swarm for ExactFab<G> {
     fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
-        self.links_used += self.links.count() as u64;
         let round = Round {
             task: &self.task,
             constants: &self.constants,
@@ -278,7 +277,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
 
     /// One frame an agent and round, heard on every link of the schedule.
     fn counts(&self) -> FrameCounts {
-        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }
 
     fn scores(&self) -> Vec<Score> {

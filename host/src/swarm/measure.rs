@@ -61,7 +61,7 @@ impl Ruler {
         self.first_gradient = Some(self.gradient_size(v, d));
     }
 
-    /// Measures the states after `round` rounds. Walks each state once, in the order of agents.
+    /// Measures the states after `round` rounds, in the order of agents.
     #[must_use]
     pub fn measure<S: Scalar>(&self, round: u64, states: States<'_, S>) -> Metrics {
         let words = self.shape.words();
@@ -82,15 +82,23 @@ impl Ruler {
             .sum();
 
         let exchanged = self.shape.exchanged();
-        let mean_square: f64 = sum[exchanged.clone()].iter().map(|sum| (sum / agents).powi(2)).sum();
-        let spread: f64 = squares[exchanged].iter().sum::<f64>() / agents - mean_square;
+        let mean: Vec<f64> = sum[exchanged.clone()].iter().map(|sum| sum / agents).collect();
+        let mean_square: f64 = mean.iter().map(|mean| mean * mean).sum();
+        // A second walk: the difference of two large squares would hide a small spread.
+        let spread: f64 = states
+            .v
+            .chunks_exact(words)
+            .flat_map(|v| v[exchanged.clone()].iter().zip(&mean))
+            .map(|(word, mean)| (word.to_f64() - mean).powi(2))
+            .sum::<f64>()
+            / agents;
         let defect = states.defect.iter().map(|defect| defect * defect).sum::<f64>().sqrt();
         let (x, y, z) = self.shape.split(&squares);
         let root_mean = |squares: &[f64]| (squares.iter().sum::<f64>() / agents).sqrt();
         Metrics {
             round,
             error: self.error(&states),
-            consensus_error: ratio(spread.max(0.0).sqrt(), mean_square.sqrt()),
+            consensus_error: ratio(spread.sqrt(), mean_square.sqrt()),
             tracking_defect: ratio(defect, gradient_norms),
             x_norm: root_mean(x),
             y_norm: root_mean(y),
@@ -139,4 +147,22 @@ impl Ruler {
 /// `a / b`, and 0 where there is nothing to compare.
 fn ratio(a: f64, b: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a / b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_spread_far_below_the_mean_is_seen() {
+        let task = Task::<f64>::draw(&Scenario::default());
+        let words = task.shape().words();
+        let mut v = vec![1e8; 2 * words];
+        v[0] += 1e-2;
+        let zero = vec![0.0; v.len()];
+        let metrics = Ruler::new(&task).measure(1, States { v: &v, d: &zero, defect: &zero[..words] });
+        let expected = 0.5e-2 / (1e8 * (words as f64).sqrt());
+        assert!((metrics.consensus_error / expected - 1.0).abs() < 1e-4, "{:e}", metrics.consensus_error);
+    }
 }

@@ -1,6 +1,7 @@
 //! Plain FAB: Algorithm 1 on arrays, with every link of the schedule perfect.
 
 mod round;
+mod speech;
 
 use super::links::{Block, Links};
 use super::measure::{Metrics, Ruler, States};
@@ -13,6 +14,7 @@ use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use rayon::prelude::*;
 use round::{Part, Round, Workspace};
+use speech::Speech;
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
@@ -52,14 +54,11 @@ pub struct PlainFab<S, G> {
     v: Rows<S>,
     t: Rows<S>,
     d: Rows<S>,
-    next_v: Rows<S>,
-    next_t: Rows<S>,
+    /// What each agent says in a round: its decision and the share of its tracker.
+    said: Rows<S>,
     links: Links,
     /// One for each block of links.
     workspaces: Vec<Workspace<S>>,
-    /// `(b_jj, b_ij)` of each agent in this round.
-    push: Vec<(S, S)>,
-    links_used: u64,
     ruler: Ruler,
 }
 
@@ -94,15 +93,12 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             shape,
             steps,
             round: 0,
-            next_v: v.clone(),
-            next_t: v.clone(),
             t: d.clone(),
+            said: zeros(agents * 2 * said_stride(&shape)),
             v,
             d,
-            workspaces: vec![Workspace::new(stride(&shape), scratch_words); links.blocks().len()],
+            workspaces: vec![Workspace::new(&shape, scratch_words); links.blocks().len()],
             links,
-            push: vec![(S::ONE, S::ZERO); agents],
-            links_used: 0,
             ruler,
             task,
             schedule,
@@ -131,10 +127,19 @@ const fn stride(shape: &Shape) -> usize {
     shape.words().next_multiple_of(PIECE)
 }
 
+/// Words of each half of what an agent says, filled up likewise.
+const fn said_stride(shape: &Shape) -> usize {
+    (shape.words() - shape.exchanged().start).next_multiple_of(PIECE)
+}
+
+fn zeros<S: Scalar>(words: usize) -> Rows<S> {
+    Rows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
+}
+
 /// Packed states as rows.
 fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> Rows<S> {
     let agents = packed.len() / shape.words();
-    let mut rows = Rows::from_iter(0, std::iter::repeat_n(S::ZERO, agents * stride(shape)));
+    let mut rows = zeros(agents * stride(shape));
     for (row, packed) in rows.chunks_exact_mut(stride(shape)).zip(packed.chunks_exact(shape.words())) {
         row[..packed.len()].copy_from_slice(packed);
     }
@@ -187,11 +192,20 @@ pub(super) fn split_by_blocks<'a, S>(
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn step(&mut self) -> Result<(), Halt> {
         self.links.lay(&self.schedule, self.round);
-        self.links_used += self.links.count() as u64;
-        if let Mixing::Degrees(weights) = &self.constants.mixing {
-            for (push, &listeners) in self.push.iter_mut().zip(self.links.listeners()) {
-                *push = weights.push(listeners as usize);
-            }
+        let words = stride(&self.shape);
+        let blocks = self.links.blocks();
+        let speech = Speech {
+            constants: &self.constants,
+            shape: self.shape,
+            v: &self.v,
+            t: &self.t,
+            listeners: self.links.listeners(),
+        };
+        if let [block] = blocks {
+            speech.speak(block, &mut self.said);
+        } else {
+            let said = split_by_blocks(&mut self.said, blocks, 2 * said_stride(&self.shape));
+            blocks.par_iter().zip(said).for_each(|(block, said)| speech.speak(block, said));
         }
         let round = Round {
             task: &self.task,
@@ -199,32 +213,25 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             shape: self.shape,
             steps: &self.steps,
             round: self.round,
-            v: &self.v,
-            t: &self.t,
-            push: &self.push,
+            said: &self.said,
+            listeners: self.links.listeners(),
         };
-        let words = stride(&self.shape);
-        let blocks = self.links.blocks();
         let outcome = if let ([block], [workspace]) = (blocks, self.workspaces.as_mut_slice()) {
-            let (next_v, next_t, d) = (&mut *self.next_v, &mut *self.next_t, &mut *self.d);
-            round.run(Part { block, workspace, next_v, next_t, d })
+            let (v, t, d) = (&mut *self.v, &mut *self.t, &mut *self.d);
+            round.run(Part { block, workspace, v, t, d })
         } else {
-            let next_v = split_by_blocks(&mut self.next_v, blocks, words);
-            let next_t = split_by_blocks(&mut self.next_t, blocks, words);
+            let v = split_by_blocks(&mut self.v, blocks, words);
+            let t = split_by_blocks(&mut self.t, blocks, words);
             let d = split_by_blocks(&mut self.d, blocks, words);
-            let states = next_v.into_par_iter().zip(next_t).zip(d);
+            let states = v.into_par_iter().zip(t).zip(d);
             let outcomes: Vec<_> = blocks
                 .par_iter()
                 .zip(&mut self.workspaces)
                 .zip(states)
-                .map(|((block, workspace), ((next_v, next_t), d))| {
-                    round.run(Part { block, workspace, next_v, next_t, d })
-                })
+                .map(|((block, workspace), ((v, t), d))| round.run(Part { block, workspace, v, t, d }))
                 .collect();
             outcomes.into_iter().collect()
         };
-        std::mem::swap(&mut self.v, &mut self.next_v);
-        std::mem::swap(&mut self.t, &mut self.next_t);
         self.round += 1;
         outcome.map_err(|(agent, word)| {
             Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
@@ -241,9 +248,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
-    /// Without an air each agent's word is heard on every link of the schedule.
+    /// Without an air each agent says one word a round, heard on every link of the schedule.
     fn counts(&self) -> FrameCounts {
-        FrameCounts { sent: self.links_used, ..FrameCounts::default() }
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }
 
     fn scores(&self) -> Vec<Score> {

@@ -43,10 +43,17 @@ pub struct SensorTrustData<S> {
 
 /// The first `count` monomials in the coordinates: 1, p, q, p², pq, q², …
 fn monomials(p: f64, q: f64, count: usize) -> Vec<f64> {
-    (0..)
-        .flat_map(|degree| (0..=degree).map(move |power| p.powi(degree - power) * q.powi(power)))
-        .take(count)
-        .collect()
+    // Products in one order: the powers of the standard library are not the same on all platforms.
+    let mut degree = vec![1.0];
+    let mut monomials = Vec::with_capacity(count);
+    while monomials.len() < count {
+        monomials.extend_from_slice(&degree);
+        let last = degree[degree.len() - 1] * q;
+        degree.iter_mut().for_each(|monomial| *monomial *= p);
+        degree.push(last);
+    }
+    monomials.truncate(count);
+    monomials
 }
 
 fn value_at(field: &[f64], basis: &[f64]) -> f64 {

@@ -11,8 +11,10 @@ use fabswarm_shared::wire::payload;
 
 use super::memory;
 use crate::air::{self, Air, Source};
-use crate::attach::{self, Boards, Placement, PlacementError};
-use crate::scenario::{AlgorithmKind, Arithmetic, Mode, Precision, Scenario, Topology, Weights, Width};
+use crate::attach::{self, Boards, Placement, PlacementError, Seat};
+use crate::scenario::{
+    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Scenario, Topology, Weights, Width,
+};
 use crate::swarm::{
     AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab, swarm_key,
 };
@@ -33,8 +35,20 @@ pub enum BuildError {
         /// What to change.
         remedy: &'static str,
     },
+    /// The data would not fit into memory.
+    #[error(
+        "the problem takes {numbers:.1e} numbers, more than the {:.1e} that are drawn at most\nhelp: lower its sizes, or \
+         swarm.agents",
+        MOST_NUMBERS
+    )]
+    TooLarge {
+        /// Numbers of all agents together.
+        numbers: f64,
+    },
     /// An agent cannot be made.
-    #[error("an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem")]
+    #[error(
+        "an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
+    )]
     Agent(agent::Error),
     /// Agents cannot be seated as asked.
     #[error(transparent)]
@@ -56,17 +70,22 @@ impl From<agent::Error> for BuildError {
     }
 }
 
+/// Numbers that a task is drawn with at most: 2 GB of them.
+const MOST_NUMBERS: f64 = 2.5e8;
+
 /// Makes the swarm that `scenario` describes.
 ///
 /// # Errors
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
+    check_task(scenario)?;
     memory::check(scenario)?;
     let mut source = Source::new(scenario)?;
     source.check_connectivity(scenario)?;
     let placement: Placement = scenario.swarm.boards.parse()?;
+    let seats = placement.seats(scenario.swarm.agents)?;
     if !placement.is_in_process() {
-        return on_boards(scenario, &placement, &mut source);
+        return on_boards(scenario, &seats, &mut source);
     }
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
@@ -86,6 +105,23 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 }
 
 type Built = Result<Box<dyn Swarm>, BuildError>;
+
+/// Whether the task can be drawn and has a solution, before any of it is.
+fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
+    let numbers = Task::<f32>::numbers(scenario);
+    if numbers > MOST_NUMBERS {
+        return Err(BuildError::TooLarge { numbers });
+    }
+    let task = &scenario.policy_evaluation;
+    let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
+    if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
+        return Err(BuildError::Unfit {
+            what: "more features than states leave more than one solution",
+            remedy: "set policy_evaluation.regularisation above 0, or lower policy_evaluation.features",
+        });
+    }
+    Ok(())
+}
 
 fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
     let algorithm = &scenario.algorithm;
@@ -151,7 +187,7 @@ fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: Ag
 }
 
 /// Agents over the air, some of them on boards.
-fn on_boards(scenario: &Scenario, placement: &Placement, source: &mut Source) -> Built {
+fn on_boards(scenario: &Scenario, seats: &[Seat], source: &mut Source) -> Built {
     let swarm = &scenario.swarm;
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
         && scenario.algorithm.arithmetic == Arithmetic::Exact
@@ -165,9 +201,8 @@ fn on_boards(scenario: &Scenario, placement: &Placement, source: &mut Source) ->
     }
     let task = Task::draw(scenario);
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
-    let seats = placement.seats(swarm.agents)?;
     let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
-    let boards = Boards::of(&task, &setup, &seats, rounds)?;
+    let boards = Boards::of(&task, &setup, seats, rounds)?;
     let agents =
         AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;
     Ok(Box::new(agents.with_remote(Box::new(boards))))
@@ -226,6 +261,8 @@ fn audiences(scenario: &Scenario, source: &mut Source) -> Option<Vec<u16>> {
     let has_fixed_links = match network.topology {
         Topology::Recorded => true,
         Topology::Paper => network.edge_probability == 0.0,
+        // Other flights bring everybody near everybody sooner or later.
+        Topology::Motion => scenario.motion.pattern == Pattern::Formation,
         _ => false,
     };
     let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);

@@ -14,7 +14,7 @@ const HEARD_BYTES: f64 = 4.0;
 /// More than there is room for.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "a swarm of {agents} takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
+    "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
     needed / 1e9, free / 1e9, remedy(*fitting)
 )]
 pub struct TooLarge {

@@ -1,7 +1,7 @@
 //! Who belongs to the swarm, and since when.
 
 use super::peers::Peers;
-use super::{ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
+use super::{ALONE_ROUNDS, ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
 use crate::ledger::{Arithmetic, Giving};
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
@@ -29,6 +29,7 @@ where
         if self.is_joining() {
             self.heard_epoch = self.heard_epoch.max(Some(header.epoch));
             self.round = self.round.max(header.round);
+            self.alone_since = self.round;
         } else if header.epoch < self.epoch {
             self.announce_until = self.announce_until.max(self.round.saturating_add(2));
             self.outbox.has_members = true;
@@ -46,7 +47,7 @@ where
             return Received::Refused(Refusal::Shape);
         }
         if self.is_joining() {
-            return Received::Noted;
+            return self.found_anew();
         }
         let mut members = self.members;
         if !members.insert(hello.sender) {
@@ -96,7 +97,28 @@ where
             return Received::NewEpoch;
         }
         self.heard_epoch = self.heard_epoch.max(Some(epoch));
+        self.alone_since = self.round;
         Received::Noted
+    }
+
+    /// Somebody else asks to be let in, and nobody has spoken for long who could: then all have lost their memory, and the
+    /// swarm begins as it did first, with its founders. Its epoch is one that no earlier start of this agent was in, for
+    /// somebody out of reach may remember those.
+    fn found_anew(&mut self) -> Received {
+        if self.has_left || self.round < self.alone_since.saturating_add(ALONE_ROUNDS) {
+            return Received::Noted;
+        }
+        let before = self.heard_epoch.unwrap_or(0).max(self.config.boot.min(u16::MAX.into()) << 16);
+        let mut members = self.founders();
+        members.insert(self.config.id);
+        self.enter(before.saturating_add(1), members);
+        Received::NewEpoch
+    }
+
+    /// Who belongs to the first epoch.
+    #[cfg_attr(target_os = "none", inline(never))]
+    pub(super) fn founders(&self) -> MemberSet {
+        MemberSet::first(self.config.founders).unwrap_or_default()
     }
 
     /// Gives up members that were heard in this epoch and have been silent for too long.
@@ -119,7 +141,7 @@ where
     }
 
     /// Starts the ledger of an epoch. An agent that is no member of it joins again.
-    fn enter(&mut self, epoch: u32, members: MemberSet) {
+    pub(super) fn enter(&mut self, epoch: u32, members: MemberSet) {
         let is_member = members.contains(self.config.id);
         self.epoch = if is_member { epoch } else { 0 };
         self.heard_epoch = Some(epoch);

@@ -9,6 +9,7 @@ use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::payload::{Decoder, Encoder};
 use bytemuck::{cast_slice, cast_slice_mut};
+use core::ops::ControlFlow;
 
 /// Changes with the layout.
 const VERSION: u32 = 0xfab0_0002;
@@ -46,6 +47,18 @@ where
     /// # Errors
     /// What `write` answers, which ends it.
     pub fn save<E>(&self, mut write: impl FnMut(&[u32]) -> Result<(), E>) -> Result<(), E> {
+        let mut outcome = Ok(());
+        // Whether it goes on or has ended early, the outcome tells.
+        let _ = self.each_part(&mut |words| {
+            outcome = write(words);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        outcome
+    }
+
+    /// The state, part by part. One copy for all who write it: a microcontroller's flash is small.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn each_part(&self, write: &mut dyn FnMut(&[u32]) -> ControlFlow<()>) -> ControlFlow<()> {
         let words = self.exchanged();
         write(&self.signature())?;
         write(&[self.round, self.epoch, self.heard_epoch.unwrap_or(0), self.announce_until])?;
@@ -62,14 +75,14 @@ where
             write(&[u32::from(peer.sender), is_taken, round, peer.heard_at])?;
             write(cast_slice(&peer.rho[..words]))?;
         }
-        Ok(())
+        ControlFlow::Continue(())
     }
 
     /// Goes on from a saved state, which `read` gives in the same order until it has no more words. Call it before
     /// anything else.
     ///
     /// # Errors
-    /// Where the words are no state of this agent; start it anew then.
+    /// Where the words are no state of this agent; [start it anew](Agent::start_anew) then.
     pub fn restore(&mut self, mut read: impl FnMut(&mut [u32]) -> bool) -> Result<(), Error> {
         let mut fill = |words: &mut [u32]| if read(words) { Ok(()) } else { Err(Error::Memory) };
         let words = self.exchanged();
@@ -84,6 +97,7 @@ where
         let [round, epoch, heard_epoch, announce_until] = header;
         (self.round, self.epoch, self.announce_until) = (round, epoch, announce_until);
         self.heard_epoch = (heard_epoch > 0).then_some(heard_epoch);
+        self.alone_since = round;
         for place in self.members.words_mut() {
             let mut word = [0];
             fill(&mut word)?;

@@ -6,7 +6,6 @@ use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire;
 use crate::wire::frame::{Data, Frame};
-use crate::wire::payload::Width;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub enum Received {
     Refused(Refusal),
 }
 
-/// Why a frame was not taken. Nothing has changed then.
+/// Why a frame was not taken. Nothing that counts has changed then: at most there is a place for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -85,23 +84,21 @@ where
         };
         let words = self.exchanged();
         let is_lock_step = self.config.mode == Mode::LockStep;
-        if is_lock_step && header.round > self.round.saturating_add(1) {
-            let widths = [Width::Full, Width::Half, Width::Byte];
-            if widths.iter().all(|width| width.payload_bytes(words) != payload.len()) {
-                return Received::Refused(Refusal::Wire(wire::Error::WordCount));
-            }
-            // The swarm went on without this agent: it goes on from where the swarm is.
-            self.jump_to(header.round);
-        }
         let peer = &mut self.peers.as_mut_slice()[at];
         let newest = peer.early_round.or(peer.taken_round);
         let is_too_late = is_lock_step && header.round.saturating_add(self.config.late_rounds) < self.round;
         if is_too_late || newest.is_some_and(|newest| header.round <= newest) {
             return Received::Stale;
         }
-        let is_early = is_lock_step && header.round > self.round;
-        for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
-            *wire = A::to_wire(rho);
+        let rounds_ahead = if is_lock_step { header.round.saturating_sub(self.round) } else { 0 };
+        let is_early = rounds_ahead == 1;
+        // A payload builds on the one before it, whether that has counted or waits.
+        if peer.early_round.is_some() {
+            self.wire[..words].copy_from_slice(&peer.wire[..words]);
+        } else {
+            for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
+                *wire = A::to_wire(rho);
+            }
         }
         let v = if is_early { &mut peer.early_v } else { &mut peer.v };
         let told = peer.decoder.decode(
@@ -119,6 +116,11 @@ where
             peer.early_round = Some(header.round);
             return Received::Early;
         }
+        if rounds_ahead > 1 {
+            // The swarm went on without this agent: it goes on from where the swarm is.
+            self.jump_to(header.round);
+        }
+        let peer = &mut self.peers.as_mut_slice()[at];
         peer.take(header.round, words, &mut self.t);
         peer.heard_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.

@@ -2,9 +2,9 @@
 
 use super::peers::{Peer, Peers};
 use super::{ANNOUNCE_EVERY, Agent, Fault, Outbox, digest};
-use crate::fab::mix;
+use crate::fab::gather;
 use crate::ledger::{Arithmetic, descend};
-use crate::linear::first_exception;
+use crate::linear::{first_exception, scaled};
 use crate::problem::Problem;
 use crate::wire::payload::Width;
 
@@ -51,7 +51,8 @@ where
         if self.peers.as_slice().iter().any(|peer| peer.is_heard) { self.end_round() } else { report }
     }
 
-    /// A digest of everything that decides what this agent does next: two agents with the same digest have the same bits.
+    /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
+    /// taken of others, members) shows in one of these within a few rounds; [`Agent::save`] tells all of it.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
@@ -67,13 +68,13 @@ where
         let exchanged = self.shape.exchanged();
         let words = exchanged.len();
 
-        let weight = 1.0 / (f32::from(heard) + 1.0);
         let fresh = self.peers.as_slice().iter().filter(|peer| peer.is_fresh);
-        let next = &mut self.next[..words];
-        let heard = fresh.map(|peer: &Peer<A, WORDS>| (weight, &peer.v[..words]));
-        mix::<1, _>(weight, &self.v[exchanged.clone()], heard, next);
-        descend::<A>(&self.shape, &self.config.steps, &self.before[..words], next);
-        self.v[exchanged.clone()].copy_from_slice(next);
+        let sums = &mut self.next[..words];
+        sums.copy_from_slice(&self.v[exchanged.clone()]);
+        gather::<1, _>(sums, fresh.map(|peer: &Peer<A, WORDS>| &peer.v[..words]));
+        let v = &mut self.v[exchanged.clone()];
+        scaled(1.0 / (f32::from(heard) + 1.0), sums, v);
+        descend::<A>(&self.shape, &self.config.steps, &self.before[..words], v);
         // What never travels is its own tracker.
         for (v, &d) in self.v[..exchanged.start].iter_mut().zip(&self.gradient) {
             *v -= self.config.steps.x * d;

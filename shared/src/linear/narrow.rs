@@ -5,6 +5,44 @@ use crate::scalar::Scalar;
 
 const LANES: usize = 4;
 
+/// Replaces elements of the same number of all `out`, by what `change` makes of them and of those of all `given`; over the
+/// shortest of all.
+#[inline(always)]
+pub fn change<const GIVEN: usize, const OUT: usize, S: Scalar>(
+    given: [&[S]; GIVEN],
+    out: [&mut [S]; OUT],
+    change: impl Fn([S; GIVEN], [S; OUT]) -> [S; OUT],
+) {
+    let length = given.iter().map(|given| given.len()).chain(out.iter().map(|out| out.len())).min();
+    let length = length.unwrap_or(0);
+    // As long as the loop is, so that nothing in it need be checked.
+    let given = given.map(|given| &given[..length]);
+    let mut out = out.map(|out| &mut out[..length]);
+    for number in 0..length {
+        let changed = change(given.map(|given| given[number]), out.each_ref().map(|out| out[number]));
+        for (out, changed) in out.iter_mut().zip(changed) {
+            out[number] = changed;
+        }
+    }
+}
+
+/// `y += x`, over the shorter of both.
+#[inline(never)]
+pub fn add<S: Scalar>(x: &[S], y: &mut [S]) {
+    let length = x.len().min(y.len());
+    let (x, x_rest) = x[..length].as_chunks::<LANES>();
+    let (y, y_rest) = y[..length].as_chunks_mut::<LANES>();
+    for ([y0, y1, y2, y3], &[x0, x1, x2, x3]) in y.iter_mut().zip(x) {
+        *y0 += x0;
+        *y1 += x1;
+        *y2 += x2;
+        *y3 += x3;
+    }
+    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
+        *y += x;
+    }
+}
+
 /// `y += a·x`, over the shorter of both.
 #[inline(never)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {

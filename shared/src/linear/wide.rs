@@ -2,44 +2,83 @@
 //! Always inlined: a host compiles its loops for the vector registers it finds, and the kernels with them.
 
 use crate::scalar::Scalar;
+use core::ops::Range;
 
 /// How many rows a kernel carries in registers at a time.
 const LANES: usize = 4;
 
-/// How many elements a loop takes at a time where their order does not matter. Vectors here are short, and a loop that a
-/// compiler widens by itself would leave most of a short vector to its scalar end.
-const WIDE: usize = 8;
+/// `y += x`, over the shorter of both.
+#[inline(always)]
+pub fn add<S: Scalar>(x: &[S], y: &mut [S]) {
+    change([x], [y], |[x], [y]| [y + x]);
+}
+
+/// `out = x`, over the shorter of both. In registers, where `copy_from_slice` calls a function for rows of middling length.
+#[inline(always)]
+pub fn copy<S: Scalar>(x: &[S], out: &mut [S]) {
+    change([x], [out], |[x], _| [x]);
+}
 
 /// `y += a·x`, over the shorter of both.
 #[inline(always)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
-    let length = x.len().min(y.len());
-    let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
-    let (y_wide, y_rest) = y[..length].as_chunks_mut::<WIDE>();
-    for (y, x) in y_wide.iter_mut().zip(x_wide) {
-        for lane in 0..WIDE {
-            y[lane] += a * x[lane];
-        }
-    }
-    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
-        *y += a * x;
-    }
+    change([x], [y], |[x], [y]| [y + a * x]);
 }
 
 /// `out = a·x`, over the shorter of both.
 #[inline(always)]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
-    let length = x.len().min(out.len());
-    let (x_wide, x_rest) = x[..length].as_chunks::<WIDE>();
-    let (out_wide, out_rest) = out[..length].as_chunks_mut::<WIDE>();
-    for (out, x) in out_wide.iter_mut().zip(x_wide) {
-        for lane in 0..WIDE {
-            out[lane] = a * x[lane];
+    change([x], [out], |[x], _| [a * x]);
+}
+
+/// Replaces elements of the same number of all `out`, by what `change` makes of them and of those of all `given`; over the
+/// shortest of all.
+///
+/// Blocks are fetched before any is written: then no compiler has to find out at run time whether slices overlap.
+#[inline(always)]
+pub fn change<const GIVEN: usize, const OUT: usize, S: Scalar>(
+    given: [&[S]; GIVEN],
+    mut out: [&mut [S]; OUT],
+    change: impl Fn([S; GIVEN], [S; OUT]) -> [S; OUT],
+) {
+    let length = given.iter().map(|given| given.len()).chain(out.iter().map(|out| out.len())).min();
+    let length = length.unwrap_or(0);
+    let first = change_blocks::<16, GIVEN, OUT, S>(given, &mut out, &change, 0..length);
+    let first = change_blocks::<LANES, GIVEN, OUT, S>(given, &mut out, &change, first..length);
+    change_blocks::<1, GIVEN, OUT, S>(given, &mut out, &change, first..length);
+}
+
+/// As many whole blocks of a range as there are; answers the first element that is left.
+#[inline(always)]
+fn change_blocks<const BLOCK: usize, const GIVEN: usize, const OUT: usize, S: Scalar>(
+    given: [&[S]; GIVEN],
+    out: &mut [&mut [S]; OUT],
+    change: impl Fn([S; GIVEN], [S; OUT]) -> [S; OUT],
+    range: Range<usize>,
+) -> usize {
+    let mut first = range.start;
+    while first + BLOCK <= range.end {
+        let mut fetched = [[S::ZERO; BLOCK]; GIVEN];
+        for (block, given) in fetched.iter_mut().zip(given) {
+            block.copy_from_slice(&given[first..][..BLOCK]);
         }
+        let mut blocks = [[S::ZERO; BLOCK]; OUT];
+        for (block, out) in blocks.iter_mut().zip(&*out) {
+            block.copy_from_slice(&out[first..][..BLOCK]);
+        }
+        for lane in 0..BLOCK {
+            let given = core::array::from_fn(|number| fetched[number][lane]);
+            let changed = change(given, core::array::from_fn(|number| blocks[number][lane]));
+            for (block, changed) in blocks.iter_mut().zip(changed) {
+                block[lane] = changed;
+            }
+        }
+        for (out, block) in out.iter_mut().zip(&blocks) {
+            out[first..][..BLOCK].copy_from_slice(block);
+        }
+        first += BLOCK;
     }
-    for (out, &x) in out_rest.iter_mut().zip(x_rest) {
-        *out = a * x;
-    }
+    first
 }
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
@@ -112,7 +151,7 @@ fn column_blocks<const BLOCK: usize, const PAIRS: usize, S: Scalar>(
     out: &mut [S],
 ) -> usize {
     for block in out[column..].as_chunks_mut::<BLOCK>().0 {
-        *block = dots(pairs, column);
+        dots(pairs, column, block);
         column += BLOCK;
     }
     column
@@ -123,32 +162,36 @@ fn column_blocks<const BLOCK: usize, const PAIRS: usize, S: Scalar>(
 fn dots<const PAIRS: usize, const COLUMNS: usize, S: Scalar>(
     pairs: [(&[S], &[S]); PAIRS],
     first: usize,
-) -> [S; COLUMNS] {
+    out: &mut [S; COLUMNS],
+) {
     let mut lanes = [[S::ZERO; LANES]; COLUMNS];
     for (matrix, x) in pairs {
         let rows = x.len();
-        let matrix: [&[S]; COLUMNS] =
-            core::array::from_fn(|column| &matrix[(first + column) * rows..][..rows]);
         let (x, _) = x.as_chunks::<LANES>();
-        let matrix = matrix.map(|column| &column.as_chunks::<LANES>().0[..x.len()]);
+        let mut columns: [&[[S; LANES]]; COLUMNS] = [&[]; COLUMNS];
+        for (column, entries) in columns.iter_mut().enumerate() {
+            *entries = &matrix[(first + column) * rows..][..rows].as_chunks().0[..x.len()];
+        }
         for (block, x) in x.iter().enumerate() {
             for column in 0..COLUMNS {
                 for lane in 0..LANES {
-                    lanes[column][lane] += matrix[column][block][lane] * x[lane];
+                    lanes[column][lane] += columns[column][block][lane] * x[lane];
                 }
             }
         }
     }
-    let mut sums = lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]));
+    // A compiler that knows how many columns there are adds across them, and shuffles whole matrices for it.
+    for (sum, lanes) in out.iter_mut().zip(&lanes[..core::hint::black_box(COLUMNS)]) {
+        *sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    }
     for (matrix, x) in pairs {
         let rows = x.len();
         let whole = rows - rows % LANES;
-        for (column, sum) in sums.iter_mut().enumerate() {
+        for (column, sum) in out.iter_mut().enumerate() {
             let column = &matrix[(first + column) * rows..][..rows];
             for (&entry, &x) in column[whole..].iter().zip(&x[whole..]) {
                 *sum += entry * x;
             }
         }
     }
-    sums
 }

@@ -54,7 +54,10 @@ impl<S: Scalar> Problem<S> for HyperTuning<'_, S> {
     }
 
     fn project(&self, x: &mut [S]) {
-        x[0] = x[0].larger(S::ZERO);
+        // What is no number stays visible.
+        if x[0].is_finite() {
+            x[0] = x[0].larger(S::ZERO);
+        }
     }
 }
 
@@ -84,5 +87,10 @@ mod tests {
         let mut x = [-0.5];
         problem.project(&mut x);
         assert_eq!(x, [0.0]);
+        for broken in [f32::NAN, f32::NEG_INFINITY] {
+            let mut x = [broken];
+            problem.project(&mut x);
+            assert!(!x[0].is_finite(), "a number that is none must not be taken for 0");
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! (the paper's eqs. upper_level_split and lower_level_split, with their factors as parameters).
 
 use super::{Mismatch, Moment, Penalty, Problem, Shape};
-use crate::linear::{mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
+use crate::linear::{change, mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
 
@@ -44,10 +44,17 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
     fn returns(&self, at: Moment, x: &[S], out: &mut [S]) {
         mat_vec(self.successors, x, out);
         if self.reward_noise > S::ZERO {
-            let mut noise = Stream::new(self.seed, at.agent, at.round, Purpose::Noise);
-            for out in out {
-                *out += self.reward_noise * S::from_f64(noise.gaussian_f64());
-            }
+            self.add_noise(at, out);
+        }
+    }
+
+    /// Kept out of the way of the loops that are compiled around a host's gradient.
+    #[cfg_attr(not(target_os = "none"), cold)]
+    #[cfg_attr(target_os = "none", inline(always))]
+    fn add_noise(&self, at: Moment, out: &mut [S]) {
+        let mut noise = Stream::new(self.seed, at.agent, at.round, Purpose::Noise);
+        for out in out {
+            *out += self.reward_noise * S::from_f64(noise.gaussian_f64());
         }
     }
 
@@ -131,19 +138,16 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         let (misfit, gap) = scratch.split_at_mut(shape.y);
         let gap = &mut gap[..shape.y];
 
-        self.misfit(x, y, misfit);
+        mat_vec(self.features, x, misfit);
         self.returns(at, x, dz);
-        // As long as the loop is, so that nothing in it need be checked.
-        let (y, z, rewards) = (&y[..shape.y], &z[..shape.y], &self.rewards[..shape.y]);
-        let (dy, dz) = (&mut dy[..shape.y], &mut dz[..shape.y]);
-        for state in 0..shape.y {
-            let target = dz[state] + rewards[state];
-            misfit[state] *= scale;
-            dy[state] = bound * (y[state] - target) - misfit[state];
-            dz[state] = bound * (z[state] - target);
-            gap[state] = bound * (z[state] - y[state]);
-        }
-        mats_transposed_vecs([(self.features, misfit), (self.successors, gap)], dx);
+        let out = [misfit, gap, &mut dy[..shape.y], &mut dz[..shape.y]];
+        change([&y[..shape.y], &z[..shape.y], self.rewards], out, |[y, z, reward], [fit, _, _, returns]| {
+            let target = returns + reward;
+            let misfit = scale * (self.upper_weight * (fit - y));
+            [misfit, bound * (z - y), bound * (y - target) - misfit, bound * (z - target)]
+        });
+        let (misfit, gap) = scratch.split_at(shape.y);
+        mats_transposed_vecs([(self.features, misfit), (self.successors, &gap[..shape.y])], dx);
         for (dx, &x) in dx.iter_mut().zip(x) {
             *dx += scale * (self.regularisation * x);
         }

@@ -8,15 +8,19 @@
 //!
 //! ChaCha20-Poly1305 with the first 10 bytes of its tag. Why not AES-CCM, which some radios have in hardware: in software,
 //! where most boards and every emulated one must do it, it takes ten times as many instructions on a Cortex-M4. Why not
-//! the whole tag: then an i8 frame would need a second 802.15.4 packet. Of 2⁵⁰ forgeries of frames of up to 384 bytes at
-//! most one gets through, at one try a packet.
+//! the whole tag: then an i8 frame would need a second 802.15.4 packet. A forgery of n blocks of 16 bytes gets through with a
+//! chance of at most n·2⁵¹/2¹⁰⁶ = n·2⁻⁵⁵ a try, in expectation over keys: 26 blocks, a frame of up to 384 bytes, less than
+//! 2⁻⁵⁰; the 32 KiB of the largest frames inside one process, 2⁻⁴⁴.
 //!
 //! A counter must never be used twice with one key. The number that must not repeat is boot ‖ counter, and it is
 //! *persisted ahead*: before the first frame after a start, the next boot is stored, which reserves its 2³²
-//! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once a start.
+//! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once a start. So never erase
+//! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
 //! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
-//! its memory takes a recorded frame of a sender until it hears that sender itself, if its epoch and round fit.
+//! its memory takes a recorded frame of a sender until it hears that sender itself: data frames if their epoch and round fit;
+//! hello and member frames have no round, so that a recorded one can open an epoch, which costs the swarm its trackers'
+//! progress and no mass.
 
 mod cipher;
 mod opener;

@@ -12,8 +12,9 @@ use core::{hint::black_box, panic::PanicInfo};
 use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
     agent::{Agent, Config, Mode, Received},
-    fab::{Steps, mix},
+    fab::{Steps, gather},
     ledger::{Arithmetic, Exact, Giving, descend},
+    linear::scaled,
     problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
     wire::{
         payload::Width,
@@ -141,9 +142,11 @@ fn main() -> ! {
     let mut trackers: [i32; WORDS] = core::array::from_fn(|index| index as i32 * 1000 - 20_000);
     let weight = 1.0 / (HEARD as f32 + 1.0);
 
-    let mut next = [0.0; WORDS];
+    let (mut heard, mut next) = ([0.0; WORDS], [0.0; WORDS]);
     let pull = measure(&mut || {
-        mix::<1, _>(weight, &own, others.iter().map(|v| (weight, &v[..])), &mut next);
+        heard.copy_from_slice(&own);
+        gather::<1, _>(&mut heard, others.iter().map(|v| &v[..]));
+        scaled(weight, &heard, &mut next);
         descend::<Exact>(&shape, &STEPS, &trackers, &mut next);
     });
     let mut c_next = [0.0; WORDS];

@@ -2,6 +2,7 @@
 
 use fabswarm_shared::fab::{self, Steps};
 use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
+use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
 
 use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
@@ -132,14 +133,8 @@ fn reference(data: &Data<f64>, task: Task, exchange: &impl Fn(u32) -> (Mixing, M
     for round in 1..=ROUNDS {
         let (pull, push) = exchange(round);
         let mix = |mixing: &Mixing, all: &[Vec<f64>], agent: usize| {
-            let own =
-                mixing.row(agent).find(|&(sender, _)| sender == agent).map_or(0.0, |(_, weight)| weight);
-            let others = mixing
-                .row(agent)
-                .filter(|&(sender, _)| sender != agent)
-                .map(|(sender, weight)| (weight, &all[sender][..]));
             let mut next = vec![0.0; words];
-            fab::mix::<1, _>(own, &all[agent], others, &mut next);
+            mixing.row(agent).for_each(|(sender, weight)| axpy(weight, &all[sender], &mut next));
             if shape.x_is_local {
                 next[..shape.x].copy_from_slice(&all[agent][..shape.x]);
             }

@@ -69,6 +69,9 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder
     if config.hidden_act != "gelu" {
         return refuse("hidden_act", format!("\"{}\"", config.hidden_act), "only `gelu` is known");
     }
+    if config.hidden_size == 0 {
+        return refuse("hidden_size", "0".to_owned(), "it must be at least 1");
+    }
     if config.num_attention_heads == 0 || !config.hidden_size.is_multiple_of(config.num_attention_heads) {
         return refuse(
             "num_attention_heads",
@@ -260,6 +263,8 @@ mod tests {
             |config: &str, sequence| encoder(folder(config).path(), sequence, 2).unwrap_err().to_string();
         assert!(refused(&CONFIG.replace("\"bert\"", "\"gpt2\""), 5).contains("`model_type` is \"gpt2\""));
         assert!(refused(CONFIG, 9).contains("texts of 9 tokens do not fit; take 1 to 8"));
+        let narrow = CONFIG.replace("\"hidden_size\": 4", "\"hidden_size\": 0");
+        assert!(refused(&narrow, 5).contains("`hidden_size` is 0"));
         assert!(refused("{}", 5).contains("config.json is no configuration"));
         let folder = folder(CONFIG);
         let encoder = encoder(folder.path(), 5, 2).unwrap();

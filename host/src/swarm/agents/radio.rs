@@ -28,7 +28,8 @@ struct Seals {
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
 
-/// The key of the swarm with this seed.
+/// The key of the simulated swarm with this seed: the same for everybody who knows the seed, so that runs repeat. Boards that
+/// leave the desk need a key that was drawn from the operating system.
 #[must_use]
 pub fn swarm_key(seed: u64) -> [u8; KEY_BYTES] {
     let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);

@@ -1,33 +1,38 @@
 //! One round of plain FAB for the agents of one block.
 
-use super::{Constants, Mixing, stride};
+use super::{Constants, Mixing, said_stride, stride};
 use crate::swarm::links::Block;
 use crate::task::Task;
-use fabswarm_shared::fab::{descend, mix, track};
-use fabswarm_shared::linear::first_exception;
+use fabswarm_shared::fab::{descend, gather, track};
+use fabswarm_shared::linear::{axpy, copy, first_exception, scaled};
 use fabswarm_shared::problem::{Moment, Shape};
 use fabswarm_shared::scalar::Scalar;
 use pulp::{Arch, NullaryFnOnce};
+use std::ops::Range;
 
 /// The paper's sizes. The loop is compiled a second time for them: with sizes that a compiler knows its kernels have no
 /// loops left. Operations and their order, and so the bits, are the same.
 const USUAL: Shape = Shape { x: 5, y: 20, x_is_local: false };
 
-/// Pieces of a row that [`mix`] carries at once: a row of [`USUAL`] is one block of them.
-const PIECES: usize = 3;
+/// Pieces that [`gather`] carries at once: what an agent of [`USUAL`] shape says is one block of them.
+const PIECES: usize = 6;
 
 /// What the loop needs while it works on an agent.
 #[derive(Clone, Debug)]
 pub(super) struct Workspace<S> {
     scratch: Vec<S>,
     newest: Vec<S>,
-    weights: Vec<S>,
+    /// Of all that was heard, laid out as it was said.
+    sums: Vec<S>,
 }
 
 impl<S: Scalar> Workspace<S> {
-    pub(super) fn new(stride: usize, scratch_words: usize) -> Self {
-        let (scratch, newest) = (vec![S::ZERO; scratch_words], vec![S::ZERO; stride]);
-        Self { scratch, newest, weights: Vec::new() }
+    pub(super) fn new(shape: &Shape, scratch_words: usize) -> Self {
+        Self {
+            scratch: vec![S::ZERO; scratch_words],
+            newest: vec![S::ZERO; stride(shape)],
+            sums: vec![S::ZERO; 2 * said_stride(shape)],
+        }
     }
 }
 
@@ -35,8 +40,8 @@ impl<S: Scalar> Workspace<S> {
 pub(super) struct Part<'a, S> {
     pub(super) block: &'a Block,
     pub(super) workspace: &'a mut Workspace<S>,
-    pub(super) next_v: &'a mut [S],
-    pub(super) next_t: &'a mut [S],
+    pub(super) v: &'a mut [S],
+    pub(super) t: &'a mut [S],
     pub(super) d: &'a mut [S],
 }
 
@@ -47,10 +52,9 @@ pub(super) struct Round<'a, S> {
     pub(super) shape: Shape,
     pub(super) steps: &'a [S],
     pub(super) round: u32,
-    pub(super) v: &'a [S],
-    pub(super) t: &'a [S],
-    /// `(b_jj, b_ij)` of each agent.
-    pub(super) push: &'a [(S, S)],
+    pub(super) said: &'a [S],
+    /// How many hear each agent.
+    pub(super) listeners: &'a [u32],
 }
 
 /// One block's work, as something that is compiled for the registers of this machine.
@@ -81,71 +85,76 @@ impl<'a, S: Scalar> Round<'a, S> {
 
     #[inline(always)]
     fn run_agents(&self, shape: Shape, part: Part<'_, S>) -> Result<(), (usize, usize)> {
-        let (words, stride) = (shape.words(), stride(&shape));
-        let local = shape.exchanged().start;
-        let Workspace { scratch, newest, weights } = part.workspace;
-        let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(stride));
-        let rows = rows.zip(part.next_t.chunks_exact_mut(stride)).zip(part.d.chunks_exact_mut(stride));
-        for ((((agent, senders), next_v), next_t), d) in rows {
-            let v = &self.v[agent * stride..][..stride];
-            let t = &self.t[agent * stride..][..stride];
-            let sent = |state: &'a [S], sender: u32| &state[sender as usize * stride..][local..stride];
-
-            let own = self.pull(agent, senders, weights);
-            let heard =
-                senders.iter().zip(&*weights).map(|(&sender, &weight)| (weight, sent(self.v, sender)));
-            mix::<PIECES, S>(own, &v[local..], heard, &mut next_v[local..]);
-            let own = self.push(agent, senders, weights);
-            let heard =
-                senders.iter().zip(&*weights).map(|(&sender, &weight)| (weight, sent(self.t, sender)));
-            mix::<PIECES, S>(own, &t[local..], heard, &mut next_t[local..]);
-            next_v[..local].copy_from_slice(&v[..local]);
-            next_t[..local].copy_from_slice(&t[..local]);
-
-            descend(&self.steps[..stride], t, next_v);
-            let at = Moment { agent: agent as u32, round: self.round + 1 };
-            let (decision, newest_d) = (&mut next_v[..words], &mut newest[..words]);
-            let penalty = &self.constants.penalty;
-            self.task.project_and_take_gradient(shape, penalty, at, decision, newest_d, scratch);
-            track(&newest[..stride], d, next_t);
-
-            if let Some(word) = first_exception(next_v, S::is_finite) {
-                return Err((agent, word));
-            }
+        let stride = stride(&shape);
+        let Part { block, workspace, v, t, d } = part;
+        let rows = v.chunks_exact_mut(stride).zip(t.chunks_exact_mut(stride)).zip(d.chunks_exact_mut(stride));
+        for ((agent, senders), ((v, t), d)) in block.rows().zip(rows) {
+            self.listen(shape, agent, senders, v, t, &mut workspace.sums);
+            self.learn(shape, agent, v, t, d, workspace)?;
         }
         Ok(())
     }
 
-    /// `a_ij` of each sender into `weights`; answers `a_ii`.
+    /// Pull and push: what an agent heard enters its decision and its tracker.
     #[inline(always)]
-    fn pull(&self, agent: usize, senders: &[u32], weights: &mut Vec<S>) -> S {
-        weights.clear();
-        match &self.constants.mixing {
-            Mixing::Degrees(degrees) => {
-                let uniform = degrees.pull(senders.len());
-                weights.resize(senders.len(), uniform);
-                uniform
-            }
-            Mixing::Explicit { a, .. } => self.explicit(a, agent, senders, weights),
-        }
+    fn listen(&self, shape: Shape, agent: usize, senders: &[u32], v: &mut [S], t: &mut [S], sums: &mut [S]) {
+        let (local, half) = (shape.exchanged().start, said_stride(&shape));
+        let sums = &mut sums[..2 * half];
+        let pull = self.add_up(half, agent, senders, &t[local..], sums);
+        let (decisions, masses) = sums.split_at(half);
+        scaled(pull, decisions, &mut v[local..]);
+        descend(&self.steps[..stride(&shape)], t, v);
+        copy(masses, &mut t[local..]);
     }
 
-    /// `b_ij` of each sender into `weights`; answers `b_ii`.
+    /// The gradient at the new decision, and the tracker after it; the packed word that is no longer finite.
     #[inline(always)]
-    fn push(&self, agent: usize, senders: &[u32], weights: &mut Vec<S>) -> S {
-        weights.clear();
-        match &self.constants.mixing {
-            Mixing::Degrees(_) => {
-                weights.extend(senders.iter().map(|&sender| self.push[sender as usize].1));
-                self.push[agent].0
-            }
-            Mixing::Explicit { b, .. } => self.explicit(b, agent, senders, weights),
-        }
+    fn learn(
+        &self,
+        shape: Shape,
+        agent: usize,
+        v: &mut [S],
+        t: &mut [S],
+        d: &mut [S],
+        workspace: &mut Workspace<S>,
+    ) -> Result<(), (usize, usize)> {
+        let words = shape.words();
+        let newest = &mut workspace.newest[..stride(&shape)];
+        let at = Moment { agent: agent as u32, round: self.round + 1 };
+        let (decision, gradient) = (&mut v[..words], &mut newest[..words]);
+        let (penalty, scratch) = (&self.constants.penalty, &mut workspace.scratch);
+        self.task.project_and_take_gradient(shape, penalty, at, decision, gradient, scratch);
+        track(newest, d, t);
+        first_exception(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
     }
 
-    fn explicit(&self, matrix: &[S], agent: usize, senders: &[u32], weights: &mut Vec<S>) -> S {
-        let row = &matrix[agent * self.push.len()..];
-        weights.extend(senders.iter().map(|&sender| row[sender as usize]));
-        row[agent]
+    /// Adds up all that an agent heard, with its own decision and what it keeps of its tracker; answers by what the sum of
+    /// decisions is still to be multiplied.
+    #[inline(always)]
+    fn add_up(&self, half: usize, agent: usize, senders: &[u32], t: &[S], sums: &mut [S]) -> S {
+        let said = |agent: usize| &self.said[agent * 2 * half..][..2 * half];
+        match &self.constants.mixing {
+            Mixing::Degrees(weights) => {
+                let (decisions, masses) = sums.split_at_mut(half);
+                copy(said(agent), decisions);
+                scaled(weights.push(self.listeners[agent] as usize).0, t, masses);
+                gather::<PIECES, S>(sums, senders.iter().map(|&sender| said(sender as usize)));
+                weights.pull(senders.len())
+            }
+            Mixing::Explicit { a, b } => {
+                let row = agent * self.listeners.len();
+                let mut add = |half_said: Range<usize>, matrix: &[S]| {
+                    let sums = &mut sums[half_said.clone()];
+                    scaled(matrix[row + agent], &said(agent)[half_said.clone()], sums);
+                    for &sender in senders {
+                        let sender = sender as usize;
+                        axpy(matrix[row + sender], &said(sender)[half_said.clone()], sums);
+                    }
+                };
+                add(0..half, a);
+                add(half..2 * half, b);
+                S::ONE
+            }
+        }
     }
 }
