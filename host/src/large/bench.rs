@@ -35,8 +35,7 @@ impl std::fmt::Display for Measured {
             self.job, self.agents, self.milliseconds, self.tera_flops_per_second
         )?;
         if let Some((taken, planned)) = self.bytes {
-            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-            write!(f, " taken_gib={:.2} planned_gib={:.2}", gib(taken), gib(planned))?;
+            write!(f, " taken_mib={} planned_mib={}", taken >> 20, planned >> 20)?;
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ impl Running<'_> {
 
     /// Words a thread can take at once: 16 bytes where every view starts and steps at a multiple, else one.
     pub(super) fn lane(&self, columns: usize, views: &[View]) -> usize {
-        let wide = 16 / self.device.activation_bytes();
+        let wide = self.device.words_at_once();
         let fits = |view: &View| {
             let spot = self.pass.spot(self.device, *view);
             spot.address.is_multiple_of(16) && spot.model.is_multiple_of(wide)
