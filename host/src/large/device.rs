@@ -140,6 +140,9 @@ pub trait Device: Debug + Sized {
     /// Bytes of memory not in use, when the device can tell.
     fn free_bytes(&self) -> Option<u64>;
 
+    /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
+    fn piece_bytes(&self) -> u64;
+
     /// Bytes one agent's share of `program` takes in this device's precision.
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64;
 

@@ -82,6 +82,10 @@ impl<S: Real> Device for Cpu<S> {
         Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
     }
 
+    fn piece_bytes(&self) -> u64 {
+        1
+    }
+
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
         let arena = Arena::new(program);
         let threads = rayon::current_num_threads().min(agents);

@@ -43,6 +43,9 @@ pub enum Precision {
 /// Bytes of scratch memory cuBLAS gets on each stream; its best Hopper kernels ask for this much.
 const WORKSPACE: usize = 32 << 20;
 
+/// The driver's memory pool grows by pieces of this many bytes.
+const POOL_PIECE: u64 = 32 << 20;
+
 /// One GPU.
 pub struct Cuda {
     context: Arc<CudaContext>,
@@ -206,6 +209,10 @@ impl Device for Cuda {
 
     fn free_bytes(&self) -> Option<u64> {
         self.context.mem_get_info().ok().map(|(free, _)| free as u64)
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        POOL_PIECE
     }
 
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {

@@ -8,6 +8,9 @@ use crate::large::mixing::Mixing as Weights;
 /// Agents up to which mixing is a dense product.
 const DENSE: usize = 64;
 
+/// Shared memory of a multiprocessor.
+const SHARED_BYTES: usize = 227 << 10;
+
 /// Mixing weights: dense rows for few agents, compressed rows for many.
 #[derive(Debug)]
 pub struct Mixing {
@@ -23,15 +26,25 @@ impl Mixing {
         self.agents <= DENSE
     }
 
-    /// Columns of all agents a block of the sparse kernels takes.
+    /// Columns of all agents a block of the sparse kernels takes: at least 128 bytes of a row, narrower reads cost more than
+    /// a second block beside it gains, until even one block's do not fit shared memory.
     fn columns(agents: usize) -> usize {
         match agents {
             ..=96 => 128,
             97..=192 => 64,
-            193..=576 => 32,
-            577..=1152 => 16,
+            193..=1792 => 32,
+            1793..=3584 => 16,
             _ => 8,
         }
+    }
+
+    /// Threads of a sparse block: all a multiprocessor can give one block where no second fits beside it.
+    fn threads(agents: usize) -> usize {
+        if 2 * Self::tile_bytes(agents) > SHARED_BYTES { 1024 } else { 512 }
+    }
+
+    fn tile_bytes(agents: usize) -> usize {
+        agents * Self::columns(agents) * 4
     }
 }
 
@@ -44,7 +57,13 @@ impl Mixing {
             starts: device.memory(agents + 1)?,
             senders: device.memory(if is_dense { 0 } else { links })?,
             weights: device.memory(links)?,
-            kernels: Kernels::mixing(&device.context, agents, is_dense, Self::columns(agents))?,
+            kernels: Kernels::mixing(
+                &device.context,
+                agents,
+                is_dense,
+                Self::columns(agents),
+                Self::threads(agents),
+            )?,
         })
     }
 
@@ -104,6 +123,7 @@ impl Mixing {
         args.push(Arg::Long(packed.stride));
         args.extend_from_slice(tail);
         let grid = [blocks(packed.stride, columns), packed.groups];
-        self.kernels.launch(device.main(), sparse, grid, [512, 1], self.agents * columns * 4, &args)
+        let (block, tile) = ([Self::threads(self.agents), 1], Self::tile_bytes(self.agents));
+        self.kernels.launch(device.main(), sparse, grid, block, tile, &args)
     }
 }
