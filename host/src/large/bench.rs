@@ -3,13 +3,14 @@
 
 use std::time::Instant;
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use crate::large::device::cuda::Cuda;
 use crate::large::device::{Device, Gradient, Packed, Result, Schedule};
 use crate::large::fab::{Config, Draw, Exchange, Fab, Task};
 use crate::large::mixing::Mixing;
 use crate::large::models::Model;
 use crate::large::plan::Plan;
-use crate::large::real::Real;
 use crate::large::synthetic;
 
 /// Rounds before timing starts: lazy loading, recording, caches.

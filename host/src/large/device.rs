@@ -8,6 +8,8 @@ pub mod cuda;
 
 use std::fmt::Debug;
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use crate::large::mixing::Mixing;
 use crate::large::program::Program;
 use crate::large::real::Real;

@@ -143,6 +143,13 @@ impl Cuda {
         if self.precision == Precision::Bf16 { 2 } else { 4 }
     }
 
+    /// Shared memory one block may have, when it asks for more than it gets anyway.
+    fn shared_bytes(&self) -> Result<usize> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        during("asking for the size of shared memory", self.context.attribute(most))
+            .map(|bytes| bytes as usize)
+    }
+
     /// Words of activations a thread reads or writes at once, at most: 16 bytes.
     fn words_at_once(&self) -> usize {
         16 / self.activation_bytes()
