@@ -81,6 +81,12 @@ fn free_running_boards_give_the_simulators_bits() {
 }
 
 #[test]
+fn free_running_boards_go_on_to_the_swarms_last_round() {
+    let rounds = ["--mode", "free-running", "--agents", "3", "--rounds", "40", "--error-below", "0"];
+    goes_as_in_the_simulator("native:2,in-process", &rounds);
+}
+
+#[test]
 fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
     let arguments = [
         "--boards",

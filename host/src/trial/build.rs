@@ -194,7 +194,11 @@ fn on_boards(scenario: &Scenario, seats: &[Seat], source: &mut Source) -> Built 
     }
     let task = Task::draw(scenario);
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
-    let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
+    // Rounds of a swarm that runs freely are the air's, and a fast clock makes more of its own: boards go on until they are stopped.
+    let rounds = match swarm.mode {
+        Mode::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
+        Mode::FreeRunning => u32::MAX,
+    };
     let boards = Boards::of(&task, &setup, seats, rounds)?;
     let agents =
         AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;
