@@ -7,12 +7,24 @@
 //! | 2 | the input or the place to write to is no good; nothing was run |
 //! | 3 | the swarm diverged |
 //! | 4 | a board was lost, or is not what its shadow is |
+//! | 5 | it ran, and what came of it could not be written |
 //! | 130 | interrupted |
+
+/// What the standard macro does, through [`output`].
+macro_rules! print {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!($($text)+)) };
+}
+
+/// What the standard macro does, through [`output`].
+macro_rules! println {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
+}
 
 mod bench;
 mod data;
 mod flags;
 mod interrupt;
+mod output;
 mod run;
 mod train;
 
@@ -31,17 +43,28 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("train", matches)) => train::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         // Each error's own text names its cause, before the line that helps.
         eprintln!("error: {error}");
         ExitCode::from(2)
-    })
+    });
+    match output::failure() {
+        Some(error) => {
+            eprintln!("error: cannot write to standard output: {error}\nhelp: see that the disk is not full");
+            ExitCode::from(UNWRITTEN)
+        }
+        None => code,
+    }
 }
+
+/// The exit code of a command that could not write what it came to.
+const UNWRITTEN: u8 = 5;
 
 fn command() -> Command {
     Command::new("fabswarm")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
+        .override_usage("fabswarm [COMMAND] [OPTIONS]\n       fabswarm SCENARIO.toml [OPTIONS]")
         .subcommand_required(true)
         .subcommand(run::command())
         .subcommand(bench::command())
@@ -49,11 +72,12 @@ fn command() -> Command {
         .subcommand(train::command())
 }
 
-/// A bare `fabswarm`, with or without flags, runs the default scenario.
+/// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.
 fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|argument| argument.to_str());
-    let is_run =
-        first.is_none_or(|first| first.starts_with("--") && !["--help", "--version"].contains(&first));
+    let is_run = first.is_none_or(|first| {
+        first.ends_with(".toml") || (first.starts_with("--") && !["--help", "--version"].contains(&first))
+    });
     if is_run {
         arguments.insert(1.min(arguments.len()), "run".into());
     }
@@ -86,5 +110,6 @@ mod tests {
         expect(&["fabswarm", "--seed", "3"], &["fabswarm", "run", "--seed", "3"]);
         expect(&["fabswarm", "--help"], &["fabswarm", "--help"]);
         expect(&["fabswarm", "bench"], &["fabswarm", "bench"]);
+        expect(&["fabswarm", "mine.toml", "--seed", "3"], &["fabswarm", "run", "mine.toml", "--seed", "3"]);
     }
 }

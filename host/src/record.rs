@@ -27,6 +27,12 @@ pub use summary::{AirReport, StoppedBecause, Summary};
 use crate::swarm::Metrics;
 use table::{CsvTable, ParquetTable};
 
+/// So many agents, in words.
+#[must_use]
+pub fn agents(count: usize) -> String {
+    if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
+}
+
 /// Why a run folder cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -27,7 +27,7 @@ const CONNECTIVITY_WINDOW: u32 = 30;
 /// # Errors
 /// Where the graphs are not connected, or the swarm diverges.
 pub fn replay(recorded: &Recorded, precision: Precision) -> Result<Vec<Snapshot>, Error> {
-    check_connectivity(recorded)?;
+    check_connectivity(recorded).map_err(|source| recorded.error(source))?;
     match precision {
         Precision::F32 => replay_in::<f32>(recorded),
         Precision::F64 => replay_in::<f64>(recorded),

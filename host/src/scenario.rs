@@ -4,9 +4,9 @@
 //! are made from it. A run's scenario is built in layers, each over the one before it:
 //!
 //! 1. `scenarios/default.toml`;
-//! 2. what the command, the chosen algorithm and the problem change (`scenarios/commands/<command>.toml`,
-//!    `scenarios/algorithms/<algorithm>.toml`, `scenarios/problems/<problem>.toml`): steps that suit policy evaluation do
-//!    not suit the others;
+//! 2. what the command, the chosen algorithm, the topology and the problem change (`scenarios/commands/<command>.toml`,
+//!    `scenarios/algorithms/<algorithm>.toml`, `scenarios/topologies/ring.toml`, `scenarios/problems/<problem>.toml`):
+//!    steps that suit policy evaluation do not suit the others;
 //! 3. the user's file;
 //! 4. the flags of the command line.
 //!
@@ -15,6 +15,7 @@
 
 mod choices;
 mod command;
+mod effects;
 mod error;
 mod layers;
 mod limits;

@@ -25,7 +25,7 @@ pub trait Swarm {
     /// Takes every agent through one round.
     ///
     /// # Errors
-    /// When an agent's state is no longer finite, or a board is lost.
+    /// When an agent's state can no longer be computed with, or a board is lost.
     fn step(&mut self) -> Result<(), Halt>;
     /// What the present state is worth.
     fn metrics(&self) -> Metrics;
@@ -81,7 +81,7 @@ impl FrameCounts {
 /// What ends a run before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
-    /// A state is no longer finite.
+    /// A state can no longer be computed with.
     #[error(transparent)]
     Diverged(#[from] Diverged),
     /// A board is lost, or is not what its shadow is.
@@ -89,11 +89,13 @@ pub enum Halt {
     Boards(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A state that is no longer finite.
+/// What a diverging swarm is best told: one step alone can make it worse, all three together never did.
+pub(crate) const LOWER_THE_STEPS: &str =
+    "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
+
+/// A state that can no longer be computed with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the swarm diverged in round {round}: {variable} of agent {agent} is no longer finite\nhelp: {remedy}"
-)]
+#[error("the swarm diverged in round {round}: {} of agent {agent} {how}\nhelp: {}", how.subject(variable), LOWER_THE_STEPS)]
 pub struct Diverged {
     /// The round that broke it.
     pub round: u64,
@@ -101,26 +103,58 @@ pub struct Diverged {
     pub agent: usize,
     /// The first variable of that agent.
     pub variable: &'static str,
-    /// What to lower.
-    pub remedy: String,
+    /// What became of it.
+    pub how: Broken,
+}
+
+/// How a number breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// It is infinite, or none at all.
+    NotFinite,
+    /// Its gradient is too large to be counted in the integers of an exact ledger.
+    BeyondTheLedger,
+}
+
+impl Broken {
+    fn subject(self, variable: &str) -> String {
+        match self {
+            Self::NotFinite => variable.to_owned(),
+            Self::BeyondTheLedger => format!("the gradient of {variable}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotFinite => "is no longer finite",
+            Self::BeyondTheLedger => "left the range of the exact ledger",
+        })
+    }
 }
 
 impl Diverged {
     /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
     #[must_use]
-    pub fn new(round: u64, agent: usize, variable: &'static str) -> Self {
-        let remedy = format!("lower eta_{variable}, or eta_x, eta_y and eta_z by the same factor");
-        Self { round, agent, variable, remedy }
+    pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
+        Self { round, agent, variable, how: Broken::NotFinite }
     }
 
     /// The same for a word of the packed decision.
     #[must_use]
-    pub fn at_word(round: u64, agent: usize, shape: &Shape, word: usize) -> Self {
+    pub const fn at_word(round: u64, agent: usize, shape: &Shape, word: usize) -> Self {
         let variable = match word {
             word if word < shape.x => "x",
             word if word < shape.x + shape.y => "y",
             _ => "z",
         };
         Self::new(round, agent, variable)
+    }
+
+    /// The same where an exact ledger cannot count the word's gradient.
+    #[must_use]
+    pub const fn beyond_the_ledger(self) -> Self {
+        Self { how: Broken::BeyondTheLedger, ..self }
     }
 }

@@ -1,9 +1,11 @@
 //! A run from scenario to summary.
 
 mod build;
+mod memory;
 mod progress;
 
 pub use build::{BuildError, build, setup};
+pub use memory::TooLarge;
 pub use progress::Progress;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +17,9 @@ use crate::swarm::{Halt, Swarm};
 
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
+
+/// An error that has grown this many times over is no slow run: no number of rounds brings it down.
+const GROWN: f64 = 1e3;
 
 /// How often boards are asked for what they logged.
 const WARN_EVERY: Duration = Duration::from_secs(1);
@@ -28,6 +33,8 @@ pub struct Outcome {
     pub halt: Option<Halt>,
     /// Whether it did what the scenario asked.
     pub is_success: bool,
+    /// The error it began with.
+    pub first_error: f64,
 }
 
 /// Steps `swarm` until the scenario's goal, its last round, divergence or `interrupted`, and records it.
@@ -91,6 +98,12 @@ pub fn run(
         recorder.record(last)?;
         goal.look_at(rounds, last.error);
     }
+    // Floats have room for forty decades before they break.
+    let has_grown = last.error > GROWN * first.error;
+    let stopped_because = match stopped_because {
+        StoppedBecause::MaxRounds if has_grown => StoppedBecause::Diverged,
+        because => because,
+    };
     let seconds = started.elapsed().as_secs_f64();
     let counts = swarm.counts();
     let digests = swarm.digests();
@@ -110,8 +123,8 @@ pub fn run(
         seconds,
         rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
         frames_sent: counts.sent,
-        frames_lost: counts.lost,
-        frames_refused: counts.refused,
+        copies_lost: counts.lost,
+        copies_refused: counts.refused,
         digest_checks: digests.checks,
         digest_mismatches: digests.mismatches,
         deepest_stack_bytes: swarm.deepest_stack_bytes(),
@@ -125,7 +138,7 @@ pub fn run(
         }
         StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
     };
-    Ok(Outcome { summary, halt, is_success })
+    Ok(Outcome { summary, halt, is_success, first_error: first.error })
 }
 
 /// What the scenario waits for: an error that stays below its limit for a number of rounds.

@@ -242,16 +242,35 @@ fn too_few_rounds_end_with_code_one_and_a_whole_folder() {
 #[test]
 fn divergence_is_diagnosed_and_keeps_the_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(folder.path(), &["--eta-y", "60", "--out", "wild"]);
-    assert_eq!(output.status.code(), Some(3));
-    let message = text(&output.stderr);
-    assert!(
-        message.contains("diverged") && message.contains("agent") && message.contains("lower"),
-        "{message}"
-    );
-    let run = folder.path().join("wild");
-    assert_eq!(summary(&run)["stopped_because"], "diverged");
-    assert!(run.join("convergence.png").exists() && run.join("metrics.parquet").exists());
+    let diverged = |arguments: &[&str], out: &str, expected: [&str; 2]| {
+        let output = fabswarm(folder.path()).args(arguments).args(["--out", out]).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{message}");
+        for part in expected.into_iter().chain(["help: lower eta_x, eta_y and eta_z by the same factor"]) {
+            assert!(message.contains(part), "{message}\ndoes not contain\n{part}");
+        }
+        assert!(!message.contains("raise swarm.rounds"), "{message}");
+        let run = folder.path().join(out);
+        assert_eq!(summary(&run)["stopped_because"], "diverged");
+        assert!(run.join("convergence.png").exists() && run.join("metrics.parquet").exists());
+    };
+    diverged(&["--eta-y", "60"], "integers", ["the gradient of ", "left the range of the exact ledger"]);
+    diverged(&["--eta-y", "60", "--algorithm", "fab"], "floats", ["of agent ", "is no longer finite"]);
+    let growing = ["--eta-y", "60", "--arithmetic", "float", "--rounds", "5"];
+    diverged(&growing, "growing", ["diverged: the error grew from 1.0e0 to ", " in 5 rounds"]);
+}
+
+#[test]
+fn rings_bring_steps_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (topology, algorithm) in [("ring", "ledger"), ("reversed-ring", "ledger"), ("ring", "fab")] {
+        for agents in ["10", "30"] {
+            let arguments = ["--topology", topology, "--algorithm", algorithm, "--agents", agents];
+            let output =
+                fabswarm(folder.path()).args(arguments).args(["--sealed", "false"]).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        }
+    }
 }
 
 #[test]

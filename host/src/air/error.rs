@@ -78,7 +78,7 @@ pub enum Error {
     /// So much loss cannot come in such short bursts.
     #[error(
         "faults.burst_loss = {loss} cannot come in bursts of {rounds} rounds: there is hardly a round between them\n\
-         help: set faults.burst_rounds to at least {}", loss / (1.0 - loss)
+         help: set faults.burst_rounds to at least {}", (10.0 * loss / (1.0 - loss)).ceil() / 10.0
     )]
     BurstsTooShort {
         /// The share of frames to lose.

@@ -24,12 +24,13 @@ pub struct Placement {
 pub enum PlacementError {
     /// A word that names no place.
     #[error(
-        "`{0}` is no place for agents: use in-process, native, qemu or qemu-uart, each with an optional `:COUNT`"
+        "swarm.boards: `{0}` is no place for agents\nhelp: use in-process, native, qemu or qemu-uart, each with an optional \
+         `:COUNT`"
     )]
     Unknown(String),
     /// Counts that do not add up.
     #[error(
-        "boards = \"{boards}\" seats {seated} agents, and the swarm has {agents}: make the counts add up"
+        "swarm.boards = \"{boards}\" seats {seated} agents, and the swarm has {agents}\nhelp: make the counts add up"
     )]
     Count {
         /// The placement.
@@ -134,7 +135,7 @@ mod tests {
         let error = seats("qemu:3", 10).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "boards = \"qemu:3\" seats 3 agents, and the swarm has 10: make the counts add up"
+            "swarm.boards = \"qemu:3\" seats 3 agents, and the swarm has 10\nhelp: make the counts add up"
         );
         assert!(matches!(seats("qemu:3,native:9", 10), Err(PlacementError::Count { seated: 12, .. })));
         let endless = seats("native:18446744073709551615,qemu:2", 10);

@@ -29,7 +29,7 @@ pub(super) fn command() -> Command {
                 .long("seconds")
                 .value_name("NUMBER")
                 .default_value("1")
-                .value_parser(value_parser!(f64))
+                .value_parser(duration)
                 .help("Least time of one repeat"),
         )
 }
@@ -76,6 +76,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         None => println!("peak memory of this process: not told by this system"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A time that a measurement can take.
+fn duration(text: &str) -> Result<f64, String> {
+    const LONGEST: f64 = 3600.0;
+    match text.parse() {
+        Ok(seconds) if (0.0..=LONGEST).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("give a number from 0 to {LONGEST}")),
+    }
 }
 
 /// What agents, frames, air and seals cost over the bare numbers.

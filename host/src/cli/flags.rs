@@ -1,9 +1,10 @@
 //! A flag for every key of a scenario.
 
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_parser};
+use std::collections::BTreeMap;
 use toml_edit::Value;
 
-use crate::scenario::{Command, Flag, Key, ValueKind};
+use crate::scenario::{self, Command, Flag, Key, Resolved, ValueKind};
 
 /// Keys that belong to a file and not to a command line.
 const FILE_ONLY: [&str; 1] = ["version"];
@@ -18,7 +19,18 @@ pub(super) fn print_scenario() -> Arg {
 
 /// The flags of the keys that `command` acts on.
 pub(super) fn arguments(command: Command) -> impl Iterator<Item = Arg> {
-    keys(command).map(argument)
+    // Those of the command itself: `fabswarm train` changes some of the file's.
+    let resolved = scenario::resolve_for(command, None, &[])
+        .expect("the defaults of every command are a valid scenario: a test holds it");
+    let defaults: BTreeMap<_, _> = resolved.values().collect();
+    keys(command).map(move |key| argument(key, defaults.get(key.path.as_str()).unwrap_or(&key.default)))
+}
+
+/// Tells what a scenario's file and flags say in vain.
+pub(super) fn tell_notes(resolved: &Resolved) {
+    for note in &resolved.notes {
+        eprintln!("note: {note}");
+    }
 }
 
 /// What the command line sets.
@@ -31,10 +43,10 @@ fn keys(command: Command) -> impl Iterator<Item = &'static Key> {
 }
 
 /// The flag of a key. Ranges are checked with the file's, so that both give the same message.
-fn argument(key: &'static Key) -> Arg {
+fn argument(key: &'static Key, default: &str) -> Arg {
     let argument = Arg::new(key.flag.as_str())
         .long(key.flag.as_str())
-        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), key.default.trim_matches('"')))
+        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), default.trim_matches('"')))
         .hide_possible_values(true)
         .help_heading(key.section().unwrap_or("everything"))
         .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));

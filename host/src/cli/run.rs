@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{flags, interrupt};
+use super::{UNWRITTEN, flags, interrupt};
 use crate::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use crate::scenario::{self, Scenario};
-use crate::swarm::Halt;
+use crate::swarm::LOWER_THE_STEPS;
 use crate::trial::{self, Outcome, Progress};
 
 pub(super) fn command() -> Command {
@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
             Arg::new("recorded")
                 .long("recorded")
                 .value_name("FILE")
-                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario")
+                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
                 .conflicts_with_all(["scenario", "print-scenario"]),
@@ -55,6 +55,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return recorded::run(file, out, &flags, matches);
     }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
+    flags::tell_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
@@ -65,10 +66,22 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
     let interrupted = interrupt::on_ctrl_c()?;
     let mut progress = Progress::on_stderr(scenario.swarm.rounds);
-    let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
-    let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
-    swarm.keep_logs(&folder.join("boards"))?;
-    print!("{}", screen::summary(scenario, &outcome, &curve, &folder));
+    let caption = Caption::of(scenario);
+    let recorded = (|| -> Result<_> {
+        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+        let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
+        swarm.keep_logs(&folder.join("boards"))?;
+        Ok((outcome, folder, curve))
+    })();
+    let (outcome, folder, curve) = match recorded {
+        Ok(recorded) => recorded,
+        // It has run: this is no bad input.
+        Err(error) => {
+            eprintln!("error: {error}");
+            return Ok(ExitCode::from(UNWRITTEN));
+        }
+    };
+    print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
     Ok(verdict(scenario, &outcome))
 }
 
@@ -77,21 +90,39 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;
     }
+    let summary = &outcome.summary;
     if let Some(halt) = &outcome.halt {
         eprintln!("error: {halt}");
-        return ExitCode::from(match halt {
-            Halt::Diverged(_) => 3,
-            Halt::Boards(_) => 4,
-        });
     }
-    let summary = &outcome.summary;
-    if summary.stopped_because == StoppedBecause::Interrupted {
-        eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
-        return ExitCode::from(130);
+    match summary.stopped_because {
+        StoppedBecause::Interrupted => {
+            eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
+            return ExitCode::from(130);
+        }
+        StoppedBecause::Diverged => {
+            if outcome.halt.is_none() {
+                eprintln!(
+                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {LOWER_THE_STEPS}",
+                    outcome.first_error, summary.final_relative_error, summary.rounds
+                );
+            }
+            if !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0 {
+                eprintln!(
+                    "help: damaged frames were taken for genuine; set frames.sealed to true to refuse them"
+                );
+            }
+            return ExitCode::from(3);
+        }
+        StoppedBecause::BoardsFailed => return ExitCode::from(4),
+        StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
     }
+    let remedy = if summary.final_relative_error < outcome.first_error {
+        "raise swarm.rounds, or see in the plot whether the error still falls"
+    } else {
+        LOWER_THE_STEPS
+    };
     eprintln!(
-        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\n\
-         help: raise swarm.rounds, or see in the plot whether the error still falls",
+        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
         summary.final_relative_error, summary.rounds, scenario.stop.error_below
     );
     ExitCode::from(1)

@@ -59,6 +59,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
     let flags = flags::given(scenario::Command::Train, matches);
     let resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
+    flags::tell_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);

@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use super::folder::RunFolder;
-use super::{Curve, Error};
+use super::{Curve, Error, agents};
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
 use crate::swarm::Metrics;
 use decades::Decades;
@@ -33,10 +33,10 @@ impl Caption {
         let problem = scenario.problem.kind.word().replace('-', " ");
         Self {
             title: format!(
-                "{}{}: {} agents, {} topology",
+                "{}{}: {}, {} topology",
                 problem[..1].to_uppercase(),
                 &problem[1..],
-                swarm.agents,
+                agents(swarm.agents),
                 network.topology
             ),
             subtitle: format!(
@@ -225,9 +225,7 @@ impl Figure<'_> {
             .y_label_formatter(&|log| decades::power_of_ten(*log));
         match panel {
             Panel::Errors => mesh.x_label_formatter(&|_| String::new()).draw()?,
-            Panel::Tracking => {
-                mesh.x_label_formatter(&|round| format!("{round:.0}")).x_desc("round").draw()?
-            }
+            Panel::Tracking => mesh.x_label_formatter(&whole_round).x_desc("round").draw()?,
         }
 
         for line in lines {
@@ -275,6 +273,11 @@ where
         left += unit(26 + 28) + area.estimate_text_size(line.name, &style)?.0 as i32;
     }
     Ok(())
+}
+
+/// A round as a label; nothing between two rounds, which a short run has room for.
+fn whole_round(round: &f64) -> String {
+    if round.fract() == 0.0 { format!("{round:.0}") } else { String::new() }
 }
 
 /// Averages squares of pixels into one each.

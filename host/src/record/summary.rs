@@ -16,7 +16,7 @@ pub enum StoppedBecause {
     MaxRounds,
     /// The user pressed Ctrl-C.
     Interrupted,
-    /// A state was no longer finite.
+    /// A state could no longer be computed with, or the error had grown a thousandfold at the end.
     Diverged,
     /// A board was lost, or differed from its shadow.
     BoardsFailed,
@@ -78,12 +78,12 @@ pub struct Summary {
     pub seconds: f64,
     /// Rounds in that time.
     pub rounds_per_second: f64,
-    /// Frames sent.
+    /// Frames sent; each may be heard by many, as copies.
     pub frames_sent: u64,
     /// Copies of frames that were lost on their way to one who should have heard them.
-    pub frames_lost: u64,
+    pub copies_lost: u64,
     /// Copies of frames that were heard and refused.
-    pub frames_refused: u64,
+    pub copies_refused: u64,
     /// Digests of boards that were compared with their shadows'.
     pub digest_checks: u64,
     /// Digests that differed.

@@ -26,12 +26,26 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is no JSON, or a key is missing or of the wrong type.
-    #[error("{} is not a recorded problem: {source}", path.display())]
+    #[error("{} is not a recorded problem: {source}\nhelp: docs/recorded.md lists the keys it needs", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
         /// Where and why.
         source: serde_json::Error,
+    },
+    /// The answer would replace the question.
+    #[error("--snapshots names the recorded file {} itself\nhelp: name another file: this one is the reference", path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something in the file is wrong.
+    #[error("{}: {source}\nhelp: correct it in the file; docs/recorded.md lists all keys", path.display())]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What.
+        source: Box<Error>,
     },
     /// An array has not the size that `n`, `S` and `d` ask for.
     #[error("`{key}` has {found} but needs {expected} (n, S and d of the same file say so)")]

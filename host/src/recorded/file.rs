@@ -11,7 +11,7 @@ use fabswarm_shared::problem::{Penalty, Shape};
 use nalgebra::DMatrix;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::snapshot::{Rows, Snapshot};
 
@@ -37,6 +37,7 @@ struct Keys {
     x0: Rows,
     y0: Rows,
     z0: Rows,
+    weights: Option<String>,
     A: Option<Rows>,
     B: Option<Rows>,
     row_mask_hex_digits: Option<usize>,
@@ -47,6 +48,7 @@ struct Keys {
 /// A recorded problem that is whole and fits together.
 #[derive(Clone, Debug)]
 pub struct Recorded {
+    path: PathBuf,
     /// Everything of the file, for handing on what we do not need.
     whole: Map<String, Value>,
     chain: Chain,
@@ -71,10 +73,10 @@ impl Recorded {
         let text = std::fs::read_to_string(path).map_err(read)?;
         let whole: Map<String, Value> = serde_json::from_str(&text).map_err(parse)?;
         let keys: Keys = serde_json::from_str(&text).map_err(parse)?;
-        Self::new(whole, keys)
+        Self::new(path, whole, keys).map_err(|source| Error::In { path: path.into(), source: source.into() })
     }
 
-    fn new(whole: Map<String, Value>, keys: Keys) -> Result<Self, Error> {
+    fn new(path: &Path, whole: Map<String, Value>, keys: Keys) -> Result<Self, Error> {
         let Keys { n, S: states, d: features, .. } = keys;
         for (key, value) in [("n", n), ("S", states), ("d", features)] {
             if value == 0 {
@@ -88,6 +90,10 @@ impl Recorded {
                 return Err(Error::Value { key: key.into(), value: value.to_string(), expected: "above 0" });
             }
         }
+        if !(0.0..1.0).contains(&keys.gamma) {
+            let (value, expected) = (keys.gamma.to_string(), "at least 0 and below 1");
+            return Err(Error::Value { key: "gamma".into(), value, expected });
+        }
         let phi = matrix("phi", &keys.phi, states, features)?;
         let transitions = matrix("P", &keys.P, states, states)?;
         let rewards = matrix("r", &keys.r, n, states)?.transpose();
@@ -96,6 +102,7 @@ impl Recorded {
         let z0 = matrix("z0", &keys.z0, n, states)?;
         let (mixing, trace_rows) = mixing(&keys)?;
 
+        check_snapshots(&keys)?;
         let mut rounds: Vec<u64> = keys.snapshots.iter().map(|snapshot| snapshot.k).collect();
         rounds.sort_unstable();
         rounds.dedup();
@@ -113,6 +120,7 @@ impl Recorded {
         let row_of =
             |matrix: &DMatrix<f64>, agent: usize| matrix.row(agent).iter().copied().collect::<Vec<_>>();
         Ok(Self {
+            path: path.into(),
             whole,
             shape: Shape { x: features, y: states, x_is_local: false },
             steps: Steps { x: keys.eta_x, y: keys.eta_y, z: keys.eta_z },
@@ -136,6 +144,11 @@ impl Recorded {
                 seed: 0,
             },
         })
+    }
+
+    /// What is wrong, with the name of the file.
+    pub(super) fn error(&self, source: Error) -> Error {
+        Error::In { path: self.path.clone(), source: source.into() }
     }
 
     /// How many agents the problem has.
@@ -173,18 +186,63 @@ impl Recorded {
         Trace::new(self.agents(), &self.trace_rows).expect("masks were made for this many agents")
     }
 
+    /// Checks that `path` is not the recorded file, by whatever name.
+    ///
+    /// # Errors
+    /// Where it is.
+    pub fn check_is_other(&self, path: &Path) -> Result<(), Error> {
+        let is_same = match (std::fs::canonicalize(path), std::fs::canonicalize(&self.path)) {
+            (Ok(path), Ok(own)) => path == own,
+            _ => false,
+        };
+        if is_same { Err(Error::SameFile { path: path.into() }) } else { Ok(()) }
+    }
+
     /// Writes the same file with other snapshots. Nothing is left behind where that fails.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Where the file cannot be written, or is the recorded one itself.
     pub fn write(&self, path: &Path, snapshots: &[Snapshot]) -> Result<(), Error> {
         let write = |source| Error::Write { path: path.into(), source };
+        self.check_is_other(path)?;
         let mut whole = self.whole.clone();
         let list = serde_json::to_value(snapshots).expect("numbers and lists are JSON");
         whole.insert("snapshots".into(), list);
         let text = serde_json::to_string_pretty(&whole).expect("it came from JSON");
         whole_file::write(path, text.as_bytes()).map_err(write)
     }
+}
+
+/// The weights that graphs come with: one over the degree.
+const UNIFORM: &str = "uniform";
+
+/// Checks that snapshots ask for something, in order, and that the states they hold are of this problem.
+fn check_snapshots(keys: &Keys) -> Result<(), Error> {
+    let Keys { n, S: states, d: features, snapshots, .. } = keys;
+    if snapshots.is_empty() {
+        let (key, value) = ("snapshots".into(), "empty".into());
+        return Err(Error::Value {
+            key,
+            value,
+            expected: "a list of rounds to answer for, as in [{\"k\": 100}]",
+        });
+    }
+    if let Some(pair) = snapshots.windows(2).find(|pair| pair[0].k >= pair[1].k) {
+        let (key, value) = ("snapshots".into(), format!("k = {} before k = {}", pair[0].k, pair[1].k));
+        return Err(Error::Value { key, value, expected: "in ascending order" });
+    }
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        let widths = [features, states, states].repeat(2);
+        for ((name, rows), width) in
+            ["x", "y", "z", "tx", "ty", "tz"].iter().zip(snapshot.vectors()).zip(widths)
+        {
+            // A snapshot with a round alone asks for its state.
+            if !rows.is_empty() {
+                matrix(&format!("snapshots[{index}].{name}"), rows, *n, *width)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A and B, given or by degree, and the links they use as masks.
@@ -201,6 +259,12 @@ fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
             Ok((Mixing::Explicit { a, b }, rows))
         }
         (_, _, Some(graphs)) => {
+            // A note may follow the word.
+            let weights = keys.weights.as_deref().unwrap_or(UNIFORM);
+            if !weights.starts_with(UNIFORM) {
+                let (key, value) = ("weights".into(), format!("\"{weights}\""));
+                return Err(Error::Value { key, value, expected: "\"uniform\", or `A` and `B` given" });
+            }
             Ok((Mixing::Degrees(Weights::Uniform), masks::parse(graphs, agents, keys.row_mask_hex_digits)?))
         }
         _ => Err(Error::NoGraph),

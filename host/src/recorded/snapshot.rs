@@ -44,7 +44,7 @@ impl Snapshot {
         Self { k: swarm.round(), x, y, z, tx, ty, tz, xrel_mean: swarm.metrics().error }
     }
 
-    fn vectors(&self) -> [&Rows; 6] {
+    pub(super) fn vectors(&self) -> [&Rows; 6] {
         [&self.x, &self.y, &self.z, &self.tx, &self.ty, &self.tz]
     }
 }

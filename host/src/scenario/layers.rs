@@ -4,18 +4,23 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Value};
 
-use super::choices::{AlgorithmKind, ProblemKind};
+use super::choices::{AlgorithmKind, ProblemKind, Topology};
 use super::command::Command;
 use super::error::{Error, Origin};
 use super::template::{self, Key, ValueKind, keys};
-use super::{Scenario, limits, outages};
+use super::{Scenario, effects, limits, outages};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
 
+/// What a ring changes, whichever way round it goes.
+const RING: &str = include_str!("../../../scenarios/topologies/ring.toml");
+
 /// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
-const CHOICE_DEFAULTS: [(&str, &str, &str); 4] = [
+const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("../../../scenarios/algorithms/fab.toml")),
+    ("network.topology", Topology::Ring.word(), RING),
+    ("network.topology", Topology::ReversedRing.word(), RING),
     (
         "problem.kind",
         ProblemKind::HyperTuning.word(),
@@ -33,6 +38,9 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 4] = [
     ),
 ];
 
+/// The key that names a file.
+const TRACE: &str = "network.trace";
+
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
 pub struct Flag {
@@ -47,6 +55,8 @@ pub struct Flag {
 pub struct Resolved {
     /// The scenario.
     pub scenario: Scenario,
+    /// What the user should know about what the file and the flags say, a line each.
+    pub notes: Vec<String>,
     command: Command,
     document: DocumentMut,
 }
@@ -57,10 +67,15 @@ impl Resolved {
         shown_to(self.command, self.document.clone()).to_string()
     }
 
-    /// The scenario as a commented file that can be run again: beside the first run, not on top of it.
+    /// The scenario as a commented file that can be run again, from anywhere: beside the first run, not on top of it.
     pub fn to_repeatable_toml(&self) -> String {
         let mut document = self.document.clone();
         put(&mut document, "output.out", Value::from(""));
+        let trace = Some(&self.scenario.network.trace).filter(|trace| !trace.is_empty());
+        let trace = trace.and_then(|trace| std::path::absolute(trace).ok());
+        if let Some(trace) = trace.as_deref().and_then(Path::to_str) {
+            put(&mut document, TRACE, Value::from(trace));
+        }
         shown_to(self.command, document).to_string()
     }
 
@@ -87,7 +102,7 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     resolve_for(Command::Run, file, flags)
 }
 
-/// Builds a scenario from the defaults, those of the command, its algorithm and problem, the user's file and the flags.
+/// Builds a scenario from the defaults, those of the command or of its algorithm, topology and problem, the user's file and the flags.
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
@@ -97,7 +112,11 @@ pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Res
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         settings = read(path, &text)?;
+        for trace in settings.iter_mut().filter(|setting| setting.path == TRACE) {
+            beside(path, &mut trace.value);
+        }
     }
+    let in_file = settings.len();
     for flag in flags {
         check(flag.key, &flag.value, &Origin::Flag(flag.key.flag.clone()))?;
         settings.push(Setting { path: &flag.key.path, value: flag.value.clone() });
@@ -108,15 +127,62 @@ pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Res
         Some(text) => read(Path::new(command.name()), text)?,
         None => choice_defaults(&settings)?,
     };
-    for setting in defaults.into_iter().chain(settings) {
+    let mut notes = Vec::new();
+    if command.defaults().is_none() {
+        notes.extend(kept_note(&defaults, &settings[..in_file])?);
+    }
+    for setting in defaults {
         put(&mut document, setting.path, setting.value);
     }
-    let scenario = toml_edit::de::from_document(document.clone())
+    let before = document.clone();
+    for setting in &settings {
+        put(&mut document, setting.path, setting.value.clone());
+    }
+    let scenario: Scenario = toml_edit::de::from_document(document.clone())
         .expect("checked settings over the template fit the scenario: tests hold every key to its limits");
-    Ok(Resolved { scenario, command, document })
+    let mut idle: Vec<&str> = settings.iter().map(|setting| setting.path).collect();
+    idle.retain(|path| {
+        let is_changed = at(&before, path).map(shown) != at(&document, path).map(shown);
+        is_changed && !effects::has_effect(command, &scenario, path)
+    });
+    idle.dedup();
+    if !idle.is_empty() {
+        notes.push(format!("without effect in this run: {}", idle.join(", ")));
+    }
+    Ok(Resolved { scenario, notes, command, document })
 }
 
-/// The defaults of the algorithm and the problem that `settings` choose.
+/// Takes a relative path of the file at `file` from that file's folder.
+fn beside(file: &Path, value: &mut Value) {
+    let path = value.as_str().filter(|path| !path.is_empty());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let (Some(path), Some(folder)) = (path, folder)
+        && let Some(joined) = folder.join(path).to_str()
+    {
+        *value = Value::from(joined);
+    }
+}
+
+/// Says where a file written for another choice than that of the flags keeps the choice's own defaults out, as a file does
+/// that was printed whole.
+fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, Error> {
+    let own = choice_defaults(file)?;
+    let value = |settings: &[Setting], path: &str| {
+        let setting = settings.iter().rev().find(|setting| setting.path == path);
+        setting.map(|setting| setting.value.to_string().trim().to_owned())
+    };
+    let mut kept: Vec<&str> = defaults.iter().map(|setting| setting.path).collect();
+    kept.retain(|path| {
+        let default = value(defaults, path);
+        default != value(&own, path) && value(file, path).is_some_and(|value| Some(value) != default)
+    });
+    let is_choice = |path: &str| CHOICE_DEFAULTS.iter().any(|(key, _, _)| *key == path);
+    kept.retain(|path| !is_choice(path));
+    Ok((!kept.is_empty())
+        .then(|| format!("the file keeps its own {}: what you chose by flag brings others", kept.join(", "))))
+}
+
+/// The defaults of the algorithm, the topology and the problem that `settings` choose.
 fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     let mut defaults = Vec::new();
     for (key, word, text) in CHOICE_DEFAULTS {
@@ -268,6 +334,9 @@ fn put(document: &mut DocumentMut, path: &str, value: Value) {
 }
 
 fn nearest_key(path: &str) -> String {
+    if keys().iter().any(|key| key.section() == Some(path)) {
+        return format!("`{path}` is a section: write `[{path}]`, and its keys below");
+    }
     let name = path.rsplit('.').next().unwrap_or(path);
     // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
     let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str());
@@ -377,6 +446,10 @@ mod tests {
             (
                 "version = 1\neta_x = 3",
                 "my.toml:2: there is no key `eta_x`\nhelp: did you mean `algorithm.eta_x`?",
+            ),
+            (
+                "version = 1\nswarm = 3",
+                "my.toml:2: there is no key `swarm`\nhelp: `swarm` is a section: write `[swarm]`, and its keys below",
             ),
             (
                 "version = 1\n[netwrok]\n",

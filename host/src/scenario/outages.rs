@@ -108,7 +108,10 @@ fn span(entry: &str) -> Result<(usize, u32, u32), String> {
     let (agent, rest) = entry.split_once('@').ok_or_else(|| format!("`{entry}` names no round"))?;
     let (from, rounds) =
         rest.split_once('+').ok_or_else(|| format!("`{entry}` names no number of rounds"))?;
-    Ok((number(agent, "agent")? as usize, number(from, "round")?, number(rounds, "number of rounds")?))
+    match number(rounds, "number of rounds")? {
+        0 => Err(format!("`{entry}` is over before it begins")),
+        rounds => Ok((number(agent, "agent")? as usize, number(from, "round")?, rounds)),
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +137,7 @@ mod tests {
         assert_eq!(Silences::parse("3").unwrap_err(), "`3` names no round");
         assert_eq!(Silences::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is no agent");
         assert_eq!(Silences::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is no round");
+        assert_eq!(Silences::parse("3@1+0").unwrap_err(), "`3@1+0` is over before it begins");
         assert_eq!(Crashes::parse("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
     }
 

@@ -256,7 +256,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             post.saved = Some(saved(&post.agent));
         }
         if let Some(fault) = report.fault {
-            return Err(Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word).into());
+            let diverged = Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word);
+            return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged }.into());
         }
         match &mut self.remote {
             Some(remote) => remote.check(agent, post.agent.digest(), &|| saved(&post.agent)),

@@ -181,8 +181,9 @@ impl<G: Schedule + Sync> ExactFab<G> {
             swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
-            Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range])
-                .map_err(|broken| Diverged::at_word(0, agent, &shape, local + broken.word))?;
+            Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
+                |broken| Diverged::at_word(0, agent, &shape, local + broken.word).beyond_the_ledger(),
+            )?;
         }
         swarm.ruler.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
@@ -258,8 +259,9 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         };
         std::mem::swap(&mut self.v, &mut self.next_v);
         self.round += 1;
-        outcome
-            .map_err(|(agent, word)| Diverged::at_word(u64::from(self.round), agent, &self.shape, word))?;
+        outcome.map_err(|(agent, word)| {
+            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).beyond_the_ledger()
+        })?;
         self.begin_round();
         Ok(())
     }

@@ -9,6 +9,7 @@ use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
+use super::memory;
 use crate::air::{self, Air, Source};
 use crate::attach::{self, Boards, Placement, PlacementError, Seat};
 use crate::scenario::{
@@ -34,22 +35,15 @@ pub enum BuildError {
         /// What to change.
         remedy: &'static str,
     },
-    /// The data would not fit into memory.
-    #[error(
-        "the problem takes {numbers:.1e} numbers, more than the {:.1e} that are drawn at most\nhelp: lower its sizes, or \
-         swarm.agents",
-        MOST_NUMBERS
-    )]
-    TooLarge {
-        /// Numbers of all agents together.
-        numbers: f64,
-    },
     /// An agent cannot be made.
     #[error("an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem")]
     Agent(agent::Error),
     /// Agents cannot be seated as asked.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// The swarm does not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] memory::TooLarge),
     /// Boards do not start.
     #[error(transparent)]
     Boards(#[from] attach::Error),
@@ -64,14 +58,12 @@ impl From<agent::Error> for BuildError {
     }
 }
 
-/// Numbers that a task is drawn with at most: 2 GB of them.
-const MOST_NUMBERS: f64 = 2.5e8;
-
 /// Makes the swarm that `scenario` describes.
 ///
 /// # Errors
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
+    memory::check(scenario)?;
     check_task(scenario)?;
     let mut source = Source::new(scenario)?;
     source.check_connectivity(scenario)?;
@@ -99,12 +91,8 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 
 type Built = Result<Box<dyn Swarm>, BuildError>;
 
-/// Whether the task can be drawn and has a solution, before any of it is.
+/// Whether the task has one solution, before any of it is drawn.
 fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
-    let numbers = Task::<f32>::numbers(scenario);
-    if numbers > MOST_NUMBERS {
-        return Err(BuildError::TooLarge { numbers });
-    }
     let task = &scenario.policy_evaluation;
     let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
     if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {

@@ -28,7 +28,7 @@ impl Progress {
             return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10));
         }
         let bar = ProgressBar::new(most_rounds);
-        let style = ProgressStyle::with_template("{bar:30} round {human_pos}/{human_len}  {msg}  {elapsed}")
+        let style = ProgressStyle::with_template("{bar:16} round {human_pos}/{human_len}  {msg}  {elapsed}")
             .expect("a fixed template is valid");
         bar.set_style(style.progress_chars("━╸─"));
         Self::new(Sink::Bar(bar), Duration::from_millis(100))

@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
             .long(name)
             .value_name("N")
             .default_value(default)
-            .value_parser(value_parser!(usize))
+            .value_parser(value_parser!(u32).range(1..))
             .help(help)
     };
     Command::new("large")
@@ -53,7 +53,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let number = |name| matches.get_one::<usize>(name).copied().unwrap_or(1).max(1);
+    let number = |name| matches.get_one::<u32>(name).map_or(1, |&number| number as usize);
     let word = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     let (agents, rounds, is_gpu) = (number("agents"), number("rounds"), word("device") == "cuda");
     let precision = match word("precision") {

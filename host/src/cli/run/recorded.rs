@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 
+use crate::record::agents;
 use crate::recorded::{Error, Recorded, largest_difference, replay};
 use crate::scenario::{Flag, Precision};
 
@@ -25,6 +26,7 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
         _ => Precision::F64,
     };
     let recorded = Recorded::read(file)?;
+    recorded.check_is_other(out)?;
     let snapshots = match replay(&recorded, precision) {
         Err(Error::Halt(halt)) => {
             eprintln!("error: {halt}");
@@ -33,15 +35,14 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
         outcome => outcome?,
     };
     recorded.write(out, &snapshots)?;
-    let agents = recorded.agents();
+    let agents = agents(recorded.agents());
     let last = recorded.rounds().last().copied().unwrap_or(0);
-    println!(
-        "{agents} agents, {last} rounds in {precision}, {} snapshots in {}",
-        snapshots.len(),
-        out.display()
-    );
-    if let Some(difference) = largest_difference(&snapshots, recorded.snapshots()) {
-        println!("largest difference to the recorded states: {difference:.1e} (relative)");
+    println!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
+    match largest_difference(&snapshots, recorded.snapshots()) {
+        Some(difference) => {
+            println!("largest difference to the recorded states: {difference:.1e} (relative)")
+        }
+        None => println!("not compared: the recorded file names rounds without all of their states"),
     }
     Ok(ExitCode::SUCCESS)
 }

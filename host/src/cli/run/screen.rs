@@ -4,23 +4,36 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::braille;
-use crate::record::{AirReport, Curve, StoppedBecause};
+use crate::record::{self, AirReport, Caption, Curve, StoppedBecause};
 use crate::scenario::Scenario;
 use crate::trial::Outcome;
 
-const COLUMNS: usize = 64;
+/// Columns of the plot, where the terminal has as many beside its labels.
+const COLUMNS: u16 = 64;
+const LEAST_COLUMNS: u16 = 16;
+const LABEL_COLUMNS: u16 = 10;
 const ROWS: usize = 10;
 
 /// The summary of a run, with a small convergence plot.
-pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, folder: &Path) -> String {
+pub(super) fn summary(
+    scenario: &Scenario,
+    outcome: &Outcome,
+    curve: &Curve,
+    caption: &Caption,
+    folder: &Path,
+) -> String {
     let summary = &outcome.summary;
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
     line(
         "swarm",
         format!(
-            "{} agents, {}, {} topology, seed {}",
-            summary.agents, summary.problem, summary.topology, summary.seed
+            "{}, {}, {}, {} topology, seed {}",
+            record::agents(summary.agents),
+            summary.problem,
+            summary.algorithm,
+            summary.topology,
+            summary.seed
         ),
     );
     let ended = match summary.stopped_because {
@@ -39,11 +52,12 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
     line("consensus error", format!("{:.3e}", summary.consensus_error));
     line("tracking defect", format!("{:.3e}", summary.tracking_defect));
     line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
+    // A frame is sent once and heard by many: what goes wrong goes wrong with copies.
     line(
         "frames",
         format!(
-            "{} sent, {} lost, {} refused",
-            summary.frames_sent, summary.frames_lost, summary.frames_refused
+            "{} sent; {} of their copies lost, {} refused",
+            summary.frames_sent, summary.copies_lost, summary.copies_refused
         ),
     );
     if let Some(report) = &summary.air {
@@ -63,7 +77,7 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, curve: &Curve, fol
     }
     line("run folder", folder.display().to_string());
 
-    let mut text = plot(curve);
+    let mut text = plot(curve, caption.error);
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in lines {
         let _ = writeln!(text, "  {name:<width$}  {value}");
@@ -95,7 +109,7 @@ fn air(report: &AirReport) -> Vec<(&'static str, String)> {
             some(&[("on links", counters.copies), ("taken", counters.taken), ("useless", counters.useless)]),
         ),
         (
-            "lost",
+            "copies lost",
             some(&[
                 ("out of range", lost.margin),
                 ("one by one", lost.iid),
@@ -114,7 +128,7 @@ fn air(report: &AirReport) -> Vec<(&'static str, String)> {
                 ("forged", counters.forged),
             ]),
         ),
-        ("refused", some(&refused)),
+        ("copies refused", some(&refused)),
         ("worst links", worst.join(", ")),
     ];
     lines.retain(|(_, value)| !value.is_empty());
@@ -122,7 +136,13 @@ fn air(report: &AirReport) -> Vec<(&'static str, String)> {
 }
 
 /// The error over the rounds, logarithmic, with powers of ten at the side.
-fn plot(curve: &Curve) -> String {
+fn plot(curve: &Curve, error: &str) -> String {
+    let terminal = console::Term::stdout().size_checked().map_or(u16::MAX, |(_, columns)| columns);
+    let columns: usize = terminal.saturating_sub(LABEL_COLUMNS).clamp(LEAST_COLUMNS, COLUMNS).into();
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        // It may not know the characters either.
+        return String::new();
+    }
     let logs = curve.points().map(|point| (point.round as f64, point.error.log10()));
     let logs = logs.filter(|(_, log)| log.is_finite());
     let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -137,8 +157,8 @@ fn plot(curve: &Curve) -> String {
     let last_round = curve.points().last().map_or(1, |last| last.round.max(1));
     let points = logs.map(|(round, log)| (round / last_round as f64, (log - lowest) / (highest - lowest)));
 
-    let mut text = String::from("\n  relative error\n");
-    for (row, dots) in braille::plot(points, COLUMNS, ROWS).into_iter().enumerate() {
+    let mut text = format!("\n  {error}\n");
+    for (row, dots) in braille::plot(points, columns, ROWS).into_iter().enumerate() {
         let label = match row {
             0 => format!("1e{}", highest as i32),
             row if row == ROWS - 1 => format!("1e{}", lowest as i32),
@@ -146,7 +166,7 @@ fn plot(curve: &Curve) -> String {
         };
         let _ = writeln!(text, "  {label:>5} ┤{dots}");
     }
-    let _ = writeln!(text, "        └{}", "─".repeat(COLUMNS));
-    let _ = writeln!(text, "         0{:>width$}\n", format!("round {last_round}"), width = COLUMNS - 1);
+    let _ = writeln!(text, "        └{}", "─".repeat(columns));
+    let _ = writeln!(text, "         0{:>width$}\n", format!("round {last_round}"), width = columns - 1);
     text
 }

@@ -12,7 +12,8 @@ pub(super) struct Decades {
 }
 
 impl Decades {
-    /// Values further below the highest than this are noise of the arithmetic; showing them would flatten the rest.
+    /// Values so far below the highest, or below 1 where a swarm diverged, are noise of the arithmetic; showing them would
+    /// flatten the rest.
     const MOST: f64 = 14.0;
 
     /// Space above and below the values.
@@ -29,7 +30,7 @@ impl Decades {
             (lowest, highest) = (-3.0, 0.0);
         }
         let highest = highest + Self::ROOM;
-        let lowest = (lowest - Self::ROOM).max(highest - Self::MOST).min(highest - 1.0);
+        let lowest = (lowest - Self::ROOM).max(highest.min(Self::ROOM) - Self::MOST).min(highest - 1.0);
         Self { lowest, highest }
     }
 
@@ -88,6 +89,8 @@ mod tests {
         assert!((-3.2..-3.0).contains(&lowest) && (0.0..0.2).contains(&highest));
         let (lowest, highest) = Decades::around([1e-40, 1.0].into_iter()).ends();
         assert_eq!(highest - lowest, Decades::MOST);
+        let (lowest, highest) = Decades::around([1.0, 1e-3, 1e20].into_iter()).ends();
+        assert!(lowest < -3.0 && highest > 20.0, "a divergence is shown from its beginning");
         assert!(Decades::around([0.0].into_iter()).ends().0.is_finite());
     }
 

@@ -1,0 +1,23 @@
+//! Standard output. A reader that has gone (`fabswarm run | head`) does not end a run; a disk that is full is told at the end.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+static FAILURE: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes `text`, as `print!` does, and remembers the first failure instead of ending in a panic.
+pub(super) fn write(text: fmt::Arguments<'_>) {
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = stdout.write_fmt(text).and_then(|()| stdout.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        // Later failures have the same cause.
+        let _ = FAILURE.set(error);
+    }
+}
+
+/// Why something could not be written, if anything could not.
+pub(super) fn failure() -> Option<&'static io::Error> {
+    FAILURE.get()
+}

@@ -1,0 +1,54 @@
+//! Which keys have no effect under what others choose.
+
+use super::Scenario;
+use super::choices::{AlgorithmKind, Mode, Pattern, ProblemKind, Topology, Weights};
+use super::command::Command;
+
+/// Whether `command` on `scenario` looks at the key at `path`.
+pub(super) fn has_effect(command: Command, scenario: &Scenario, path: &str) -> bool {
+    let Scenario { swarm, problem, algorithm, network, motion, faults, stop, .. } = scenario;
+    let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
+    let (section, name) = path.split_once('.').unwrap_or(("", path));
+    if !command.takes(path) {
+        return false;
+    }
+    match (section, name) {
+        ("swarm", "clock_spread") => swarm.mode == Mode::FreeRunning,
+        ("algorithm", "arithmetic" | "give_up_after") | ("frames", _) => is_ledger,
+        ("algorithm", "weights") => !is_ledger,
+        ("algorithm", "self_weight") => is_ledger || algorithm.weights == Weights::Lazy,
+        ("network", "edge_probability") => {
+            matches!(network.topology, Topology::Paper | Topology::ErdosRenyi)
+        }
+        ("network", "phase_rounds") => network.topology == Topology::Paper,
+        ("network", "trace") => network.topology == Topology::Recorded,
+        ("motion", "spacing_m") => {
+            network.topology == Topology::Motion && motion.pattern == Pattern::Formation
+        }
+        ("motion", _) => network.topology == Topology::Motion,
+        ("faults", "burst_rounds") => faults.burst_loss > 0.0,
+        ("stop", "extra_rounds") => stop.error_below > 0.0,
+        (section, _) => {
+            let section = section.replace('_', "-");
+            !ProblemKind::WORDS.contains(&section.as_str()) || section == problem.kind.word()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_default_choices_has_an_effect_or_a_reason() {
+        let scenario = Scenario::default();
+        for path in ["swarm.agents", "algorithm.self_weight", "frames.width", "network.phase_rounds"] {
+            assert!(has_effect(Command::Run, &scenario, path), "{path}");
+        }
+        for path in ["training.epochs", "algorithm.weights", "hyper_tuning.classes", "motion.area_m"] {
+            assert!(!has_effect(Command::Run, &scenario, path), "{path}");
+        }
+        assert!(has_effect(Command::Train, &scenario, "training.epochs"));
+        assert!(!has_effect(Command::Train, &scenario, "swarm.boards"));
+    }
+}
