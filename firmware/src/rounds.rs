@@ -80,9 +80,10 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             };
             self.broadcast().await;
             self.hear_until(round_ends).await;
-            self.end_round().await;
+            self.end_round();
         }
         info!("done after {} rounds", self.page.rounds);
+        self.report().await;
         loop {
             match self.next_event(Instant::MAX).await {
                 Event::Missed => self.report().await,
@@ -110,7 +111,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    /// Says all the agent has to say in this round.
+    /// Says all the agent has to say in this round, and how the one before it went.
     async fn broadcast(&mut self) {
         let mut is_more = true;
         while is_more {
@@ -121,10 +122,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             };
             is_more = self.outbox.post(write).await;
         }
-        if self.page.pace == Pace::Air {
-            let air_round = self.air_round;
-            self.outbox.post(|out| Packet::Ready { air_round }.encode(out).ok()).await;
-        }
+        self.report().await;
     }
 
     /// Hears what comes until the round is over.
@@ -144,10 +142,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     self.air_round = air_round;
                     self.broadcast().await;
                 }
-                Event::Missed => {
-                    self.report().await;
-                    self.broadcast().await;
-                }
+                Event::Missed => self.broadcast().await,
                 Event::Tell(from) => self.tell(from).await,
             }
         }
@@ -156,14 +151,13 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     /// Feeds the agent with frames until something else happens.
     async fn next_event(&mut self, deadline: Instant) -> Event {
         loop {
-            // Reading the clock is cheap where feeding is not.
-            let now = Instant::now();
-            if now >= self.feed_at {
-                self.health.feed_watchdog();
-                self.feed_at = now + WATCH_EVERY;
-            }
             let Ok(bytes) = with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await else {
-                if Instant::now() >= deadline {
+                let now = Instant::now();
+                if now >= self.feed_at {
+                    self.health.feed_watchdog();
+                    self.feed_at = now + WATCH_EVERY;
+                }
+                if now >= deadline {
                     return Event::Late;
                 }
                 continue;
@@ -190,10 +184,9 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    async fn end_round(&mut self) {
+    fn end_round(&mut self) {
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         let report = self.agent.end_round(is_on_beat);
-        self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
         self.telemetry.digest = self.agent.digest();
@@ -206,7 +199,6 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
         }
         self.save();
-        self.report().await;
         self.air_round = self.air_round.wrapping_add(1);
     }
 
@@ -223,7 +215,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     }
 
     async fn report(&mut self) {
-        let (telemetry, x) = (self.telemetry, self.agent.x(self.page));
+        let telemetry = Telemetry { air_round: self.air_round, ..self.telemetry };
+        let x = self.agent.x(self.page);
         self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
     }
 }

@@ -137,15 +137,34 @@ fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
     said.iter().filter_map(telemetry).collect()
 }
 
-/// It once told it under the number of the round that had begun meanwhile, and the host waited for ever.
 #[test]
-fn telemetry_that_was_missed_is_told_again_under_the_round_it_is_of() {
+fn telemetry_that_was_missed_is_told_again() {
     let over = |air_round| Packet::RoundOver { air_round };
     let said = said(&page(), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
     let rounds: Vec<_> = telemetry(&said).iter().map(|told| (told.air_round, told.round)).collect();
-    assert_eq!(rounds, [(7, 0), (7, 0), (8, 1)]);
+    assert_eq!(rounds, [(7, 0), (8, 0), (8, 0), (9, 1)]);
     let told = telemetry(&said);
-    assert_eq!(told[0], told[1]);
+    assert_eq!(told[1], told[2]);
+}
+
+/// The host takes telemetry for the end of what a board says in a round.
+#[test]
+fn frames_of_a_round_come_before_its_telemetry() {
+    let said = said(&page(), [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
+    let kinds: Vec<_> = said.iter().map(|packet| Packet::decode(packet).unwrap()).collect();
+    assert!(
+        matches!(
+            kinds[..],
+            [
+                Packet::Boot(_),
+                Packet::Frame(_),
+                Packet::Telemetry(Telemetry { air_round: 0, .. }, _),
+                Packet::Frame(_),
+                Packet::Telemetry(Telemetry { air_round: 1, .. }, _)
+            ]
+        ),
+        "{kinds:?}"
+    );
 }
 
 #[test]
