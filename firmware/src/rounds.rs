@@ -18,6 +18,8 @@ use fabswarm_shared::{
 
 /// How long the firmware may wait before it feeds the watchdog again.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Packets after which the clock is looked at though others wait: a link that is never quiet must not stop it.
+const PACKETS_PER_LOOK: u32 = 32;
 /// Walking the stack takes longer than a round: it is done now and then.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
@@ -150,8 +152,15 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Feeds the agent with frames until something else happens.
     async fn next_event(&mut self, deadline: Instant) -> Event {
+        let mut packets = 0_u32;
         loop {
-            let Ok(bytes) = with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await else {
+            packets = packets.wrapping_add(1);
+            let packet = if packets.is_multiple_of(PACKETS_PER_LOOK) {
+                None
+            } else {
+                with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await.ok()
+            };
+            let Some(bytes) = packet else {
                 let now = Instant::now();
                 if now >= self.feed_at {
                     self.health.feed_watchdog();

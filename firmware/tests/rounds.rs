@@ -8,27 +8,26 @@ use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{Memory, Parts, health::Health, link::Link, run, storage::Storage};
 use fabswarm_shared::{
     agent::{Config, Mode},
-    fab::Steps,
+    graph::{Graph, Topology},
     packet::{Packet, Telemetry},
-    problem::{AnyProblem, Penalty, PolicyEvaluation},
+    problem::{AnyProblem, PolicyEvaluation},
     provisioning::{self, Pace, Page},
-    wire::payload::Width,
 };
-use std::collections::VecDeque;
+use std::time::Instant;
 
 /// A host that says one thing after the other and keeps what it hears.
-struct Host<'a> {
-    words: VecDeque<Packet<'static>>,
+struct Host<'a, W> {
+    words: W,
     heard: &'a RefCell<Vec<Vec<u8>>>,
 }
 
-impl Link for Host<'_> {
+impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
     async fn send(&mut self, packet: &[u8]) {
         self.heard.borrow_mut().push(packet.to_vec());
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        match self.words.pop_front() {
+        match self.words.next() {
             Some(word) => word.encode(packet).unwrap(),
             None => core::future::pending().await,
         }
@@ -75,26 +74,17 @@ impl Health for Nobody {
     fn feed_watchdog(&mut self) {}
 }
 
-fn page() -> Vec<u32> {
+/// The page of a board whose rounds end as `pace` says.
+fn page(pace: Pace) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
     let page = Page {
         board: "testing",
         key: None,
         agent: Config {
-            id: 0,
-            founders: 3,
-            mode: Mode::LockStep,
-            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
-            penalty: Penalty { lambda: 60.0, normalise: true },
-            self_weight: 0.98,
-            audience: 0,
-            width: Width::Full,
-            give_up_after: 0,
-            late_rounds: 0,
-            boot: 1,
-            build: 0,
+            mode: if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep },
+            ..Config::founder(0, 3)
         },
-        pace: Pace::Air,
+        pace,
         rounds: 10,
         saves_state: true,
         start: &[0.0; 8],
@@ -121,7 +111,7 @@ fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<V
         board: "testing",
         page: bytemuck::cast_slice(page),
         memory: &mut Memory::new(),
-        link: Host { words: words.into_iter().collect(), heard: &heard },
+        link: Host { words: words.into_iter(), heard: &heard },
         storage: Storage::new(Flash(vec![0xFF; 64 * 1024])),
         health: Nobody,
     };
@@ -140,7 +130,7 @@ fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
 #[test]
 fn telemetry_that_was_missed_is_told_again() {
     let over = |air_round| Packet::RoundOver { air_round };
-    let said = said(&page(), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
+    let said = said(&page(Pace::Air), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
     let rounds: Vec<_> = telemetry(&said).iter().map(|told| (told.air_round, told.round)).collect();
     assert_eq!(rounds, [(7, 0), (8, 0), (8, 0), (9, 1)]);
     let told = telemetry(&said);
@@ -150,7 +140,7 @@ fn telemetry_that_was_missed_is_told_again() {
 /// The host takes telemetry for the end of what a board says in a round.
 #[test]
 fn frames_of_a_round_come_before_its_telemetry() {
-    let said = said(&page(), [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
+    let said = said(&page(Pace::Air), [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
     let kinds: Vec<_> = said.iter().map(|packet| Packet::decode(packet).unwrap()).collect();
     assert!(
         matches!(
@@ -167,6 +157,37 @@ fn frames_of_a_round_come_before_its_telemetry() {
     );
 }
 
+/// Rounds that a board ended by itself while it heard this, and how many of them late; none may end before its time.
+fn alone(pace: Pace, us: u64, words: impl IntoIterator<Item = Packet<'static>>) -> (u32, u32) {
+    let begun = Instant::now();
+    let told = telemetry(&said(&page(pace), words));
+    let [first, .., last] = &told[..] else { panic!("{told:?}") };
+    assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round));
+    let ended = last.air_round - first.air_round;
+    assert!(begun.elapsed().as_micros() >= u128::from(u64::from(ended) * us));
+    (ended, last.late)
+}
+
+#[test]
+fn a_board_ends_rounds_by_its_own_clock() {
+    // It ends the ten rounds of its page, or as many as a busy machine lets it.
+    let (ended, late) = alone(Pace::Period { us: 5000 }, 5000, []);
+    assert!((1..=10).contains(&ended) && late == 0, "{ended} rounds, {late} late");
+}
+
+#[test]
+fn a_link_that_is_never_quiet_does_not_stop_the_clock() {
+    let (ended, _) = alone(Pace::Period { us: 5000 }, 5000, std::iter::repeat(Packet::Frame(&[0xEE])));
+    assert!((1..=10).contains(&ended), "{ended} rounds");
+}
+
+#[test]
+fn a_board_that_hears_nobody_ends_its_rounds_at_the_deadline() {
+    let schedule = Graph { topology: Topology::Ring, agents: 3, seed: 1 };
+    let (ended, late) = alone(Pace::Deadline { us: 5000, schedule }, 5000, []);
+    assert!((1..=10).contains(&ended) && late == ended, "{ended} rounds, {late} late");
+}
+
 #[test]
 fn a_board_without_a_page_says_so_and_nothing_else() {
     let said = said(&[u32::MAX; 64], [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
@@ -180,7 +201,7 @@ fn a_board_without_a_page_says_so_and_nothing_else() {
 #[test]
 fn a_board_tells_its_state_piece_by_piece() {
     let said = said(
-        &page(),
+        &page(Pace::Air),
         [
             Packet::Start { air_round: 0 },
             Packet::Tell { from: 0 },
