@@ -18,6 +18,8 @@ use fabswarm_shared::{
 
 /// How long the firmware may wait before it feeds the watchdog again.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Packets after which the clock is looked at though others wait: a link that is never quiet must not stop it.
+const PACKETS_PER_LOOK: u32 = 32;
 /// Walking the stack takes longer than a round: it is done now and then.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
@@ -80,9 +82,10 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             };
             self.broadcast().await;
             self.hear_until(round_ends).await;
-            self.end_round().await;
+            self.end_round();
         }
         info!("done after {} rounds", self.page.rounds);
+        self.report().await;
         loop {
             match self.next_event(Instant::MAX).await {
                 Event::Missed => self.report().await,
@@ -110,7 +113,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    /// Says all the agent has to say in this round.
+    /// Says all the agent has to say in this round, and how the one before it went.
     async fn broadcast(&mut self) {
         let mut is_more = true;
         while is_more {
@@ -121,10 +124,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             };
             is_more = self.outbox.post(write).await;
         }
-        if self.page.pace == Pace::Air {
-            let air_round = self.air_round;
-            self.outbox.post(|out| Packet::Ready { air_round }.encode(out).ok()).await;
-        }
+        self.report().await;
     }
 
     /// Hears what comes until the round is over.
@@ -144,10 +144,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     self.air_round = air_round;
                     self.broadcast().await;
                 }
-                Event::Missed => {
-                    self.report().await;
-                    self.broadcast().await;
-                }
+                Event::Missed => self.broadcast().await,
                 Event::Tell(from) => self.tell(from).await,
             }
         }
@@ -155,15 +152,21 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
 
     /// Feeds the agent with frames until something else happens.
     async fn next_event(&mut self, deadline: Instant) -> Event {
+        let mut packets = 0_u32;
         loop {
-            // Reading the clock is cheap where feeding is not.
-            let now = Instant::now();
-            if now >= self.feed_at {
-                self.health.feed_watchdog();
-                self.feed_at = now + WATCH_EVERY;
-            }
-            let Ok(bytes) = with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await else {
-                if Instant::now() >= deadline {
+            packets = packets.wrapping_add(1);
+            let packet = if packets.is_multiple_of(PACKETS_PER_LOOK) {
+                None
+            } else {
+                with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await.ok()
+            };
+            let Some(bytes) = packet else {
+                let now = Instant::now();
+                if now >= self.feed_at {
+                    self.health.feed_watchdog();
+                    self.feed_at = now + WATCH_EVERY;
+                }
+                if now >= deadline {
                     return Event::Late;
                 }
                 continue;
@@ -192,10 +195,9 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    async fn end_round(&mut self) {
+    fn end_round(&mut self) {
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         let report = self.agent.end_round(is_on_beat);
-        self.telemetry.air_round = self.air_round;
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
         self.telemetry.digest = self.agent.digest();
@@ -208,7 +210,6 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
         }
         self.save();
-        self.report().await;
         self.air_round = self.air_round.wrapping_add(1);
     }
 
@@ -226,7 +227,8 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     }
 
     async fn report(&mut self) {
-        let (telemetry, x) = (self.telemetry, self.agent.x(self.page));
+        let telemetry = Telemetry { air_round: self.air_round, ..self.telemetry };
+        let x = self.agent.x(self.page);
         self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
     }
 }

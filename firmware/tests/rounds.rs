@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 use core::convert::Infallible;
 use embassy_futures::{block_on, select::select, yield_now};
+use embassy_time::{Duration, Timer};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
     Memory, Parts,
@@ -13,27 +14,27 @@ use fabswarm_firmware::{
 };
 use fabswarm_shared::{
     agent::{Config, Mode},
-    fab::Steps,
+    graph::{Graph, Topology},
     packet::{Packet, Telemetry},
-    problem::{AnyProblem, Penalty, PolicyEvaluation},
+    problem::{AnyProblem, PolicyEvaluation},
     provisioning::{self, Pace, Page},
-    wire::payload::Width,
 };
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// A host that says one thing after the other and keeps what it hears.
-struct Host<'a> {
-    words: VecDeque<Packet<'static>>,
+struct Host<'a, W> {
+    words: W,
     heard: &'a RefCell<Vec<Vec<u8>>>,
 }
 
-impl Link for Host<'_> {
+impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
     async fn send(&mut self, packet: &[u8]) {
         self.heard.borrow_mut().push(packet.to_vec());
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        match self.words.pop_front() {
+        match self.words.next() {
             Some(word) => word.encode(packet).unwrap(),
             None => core::future::pending().await,
         }
@@ -80,29 +81,20 @@ impl Health for Nobody {
     fn feed_watchdog(&mut self) {}
 }
 
-fn page() -> Vec<u32> {
-    page_of(5, Pace::Air)
+/// The page of a board whose rounds end as `pace` says.
+fn page(pace: Pace) -> Vec<u32> {
+    page_of(5, pace)
 }
 
-/// A page of a problem drawn from `seed`.
+/// The same with a problem drawn from `seed`.
 fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
     let page = Page {
         board: "testing",
         key: None,
         agent: Config {
-            id: 0,
-            founders: 3,
-            mode: Mode::LockStep,
-            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
-            penalty: Penalty { lambda: 60.0, normalise: true },
-            self_weight: 0.98,
-            audience: 0,
-            width: Width::Full,
-            give_up_after: 0,
-            late_rounds: 0,
-            boot: 1,
-            build: 0,
+            mode: if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep },
+            ..Config::founder(0, 3)
         },
         pace,
         rounds: 10,
@@ -133,25 +125,26 @@ async fn a_while() {
 
 /// What a board with this page and blank flash says to a host that says this.
 fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<Vec<u8>> {
-    said_with(&mut vec![0xFF; 64 * 1024], page, words)
+    said_with(&mut vec![0xFF; 64 * 1024], page, words, a_while())
 }
 
-/// The same with this flash.
+/// The same with this flash, until then.
 fn said_with(
     flash: &mut Vec<u8>,
     page: &[u32],
     words: impl IntoIterator<Item = Packet<'static>>,
+    then: impl Future<Output = ()>,
 ) -> Vec<Vec<u8>> {
     let heard = RefCell::new(Vec::new());
     let parts = Parts {
         board: "testing",
         page: bytemuck::cast_slice(page),
         memory: &mut Memory::new(),
-        link: Host { words: words.into_iter().collect(), heard: &heard },
+        link: Host { words: words.into_iter(), heard: &heard },
         storage: Storage::new(Flash(flash)),
         health: Nobody,
     };
-    block_on(select(run(parts), a_while()));
+    block_on(select(run(parts), then));
     heard.into_inner()
 }
 
@@ -163,15 +156,66 @@ fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
     said.iter().filter_map(telemetry).collect()
 }
 
-/// It once told it under the number of the round that had begun meanwhile, and the host waited for ever.
 #[test]
-fn telemetry_that_was_missed_is_told_again_under_the_round_it_is_of() {
+fn telemetry_that_was_missed_is_told_again() {
     let over = |air_round| Packet::RoundOver { air_round };
-    let said = said(&page(), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
+    let said = said(&page(Pace::Air), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
     let rounds: Vec<_> = telemetry(&said).iter().map(|told| (told.air_round, told.round)).collect();
-    assert_eq!(rounds, [(7, 0), (7, 0), (8, 1)]);
+    assert_eq!(rounds, [(7, 0), (8, 0), (8, 0), (9, 1)]);
     let told = telemetry(&said);
-    assert_eq!(told[0], told[1]);
+    assert_eq!(told[1], told[2]);
+}
+
+/// The host takes telemetry for the end of what a board says in a round.
+#[test]
+fn frames_of_a_round_come_before_its_telemetry() {
+    let said = said(&page(Pace::Air), [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
+    let kinds: Vec<_> = said.iter().map(|packet| Packet::decode(packet).unwrap()).collect();
+    assert!(
+        matches!(
+            kinds[..],
+            [
+                Packet::Boot(_),
+                Packet::Frame(_),
+                Packet::Telemetry(Telemetry { air_round: 0, .. }, _),
+                Packet::Frame(_),
+                Packet::Telemetry(Telemetry { air_round: 1, .. }, _)
+            ]
+        ),
+        "{kinds:?}"
+    );
+}
+
+/// Rounds that a board ended by itself while it heard this, and how many of them late; none may end before its time.
+fn alone(pace: Pace, us: u64, words: impl IntoIterator<Item = Packet<'static>>) -> (u32, u32) {
+    let begun = Instant::now();
+    let time = Timer::after(Duration::from_millis(120));
+    let told = telemetry(&said_with(&mut vec![0xFF; 64 * 1024], &page(pace), words, time));
+    let [first, .., last] = &told[..] else { panic!("{told:?}") };
+    assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round));
+    let ended = last.air_round - first.air_round;
+    assert!(begun.elapsed().as_micros() >= u128::from(u64::from(ended) * us));
+    (ended, last.late)
+}
+
+#[test]
+fn a_board_ends_rounds_by_its_own_clock() {
+    // It ends the ten rounds of its page, or as many as a busy machine lets it.
+    let (ended, late) = alone(Pace::Period { us: 5000 }, 5000, []);
+    assert!((1..=10).contains(&ended) && late == 0, "{ended} rounds, {late} late");
+}
+
+#[test]
+fn a_link_that_is_never_quiet_does_not_stop_the_clock() {
+    let (ended, _) = alone(Pace::Period { us: 5000 }, 5000, std::iter::repeat(Packet::Frame(&[0xEE])));
+    assert!((1..=10).contains(&ended), "{ended} rounds");
+}
+
+#[test]
+fn a_board_that_hears_nobody_ends_its_rounds_at_the_deadline() {
+    let schedule = Graph { topology: Topology::Ring, agents: 3, seed: 1 };
+    let (ended, late) = alone(Pace::Deadline { us: 5000, schedule }, 5000, []);
+    assert!((1..=10).contains(&ended) && late == ended, "{ended} rounds, {late} late");
 }
 
 /// The round a board says it would go on with.
@@ -189,24 +233,24 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
     let mut flash = vec![0xFF; 64 * 1024];
     let over = |air_round| Packet::RoundOver { air_round };
     let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
-    assert_eq!(telemetry(&said_with(&mut flash, &page(), three_rounds)).len(), 3);
-    assert_eq!(first_round(&said_with(&mut flash.clone(), &page(), [])), 3);
+    assert_eq!(telemetry(&said_with(&mut flash, &page(Pace::Air), three_rounds, a_while())).len(), 4);
+    assert_eq!(first_round(&said_with(&mut flash.clone(), &page(Pace::Air), [], a_while())), 3);
     let other = page_of(6, Pace::Air);
-    assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [])), 0);
+    assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [], a_while())), 0);
     // Bytes that count under this page and are no state of this firmware.
-    let page = page();
+    let page = page(Pace::Air);
     let mut storage = Storage::new(Flash(&mut flash));
     let mut draft = storage.draft();
     draft.write(&[provisioning::page_crc(bytemuck::cast_slice(&page)), 7, 7]).unwrap();
     draft.commit().unwrap();
-    assert_eq!(first_round(&said_with(&mut flash, &page, [])), 0);
+    assert_eq!(first_round(&said_with(&mut flash, &page, [], a_while())), 0);
 }
 
 #[test]
 fn who_keeps_its_own_time_takes_no_orders() {
     let page = page_of(5, Pace::Period { us: u32::MAX });
     let said = said(&page, (0..5).map(|air_round| Packet::RoundOver { air_round }));
-    assert_eq!(telemetry(&said), []);
+    assert!(telemetry(&said).iter().all(|told| (told.air_round, told.round) == (0, 0)));
 }
 
 /// A radio that hears one packet after the other.
@@ -254,7 +298,7 @@ fn a_board_without_a_page_says_so_and_nothing_else() {
 #[test]
 fn a_board_tells_its_state_piece_by_piece() {
     let said = said(
-        &page(),
+        &page(Pace::Air),
         [
             Packet::Start { air_round: 0 },
             Packet::Tell { from: 0 },

@@ -6,9 +6,9 @@
 //!   board                                   host
 //!     │ boot (repeated until answered) ──────▶ │  is it the right board, with the right page?
 //!     │ ◀────────────────────────── start(k) │
-//!     │ frames of round k, ready(k) ─────────▶ │  the air decides who hears them
+//!     │ frames of round k, telemetry ────────▶ │  the air decides who hears them
 //!     │ ◀───── frames it heard, round over(k) │
-//!     │ telemetry of round k, frames of k+1 ─▶ │  the shadow's digest must be the same
+//!     │ frames of k+1, telemetry of round k ─▶ │  the shadow's digest must be the same
 //! ```
 
 mod board;
@@ -265,23 +265,23 @@ impl Boards {
         }
     }
 
-    /// Ends the round on the boards of these agents and waits for their telemetry.
+    /// Ends the round on the boards of these agents, which then compute while the host does something else.
+    pub fn end_round(&mut self, agents: &[usize]) {
+        for &agent in agents {
+            if let Some(place) = self.place(agent as u16) {
+                self.boards[place].end_round();
+                self.boards[place].flush(&self.poll);
+            }
+        }
+    }
+
+    /// Waits for what the board of `agent` tells of the round that ended last; `None` where it is down.
     ///
     /// # Errors
     /// Where a board ended, fell silent, or talks nonsense.
-    pub fn end_round(&mut self, agents: &[usize]) -> Result<(), Error> {
-        for &agent in agents {
-            if let Some(board) = self.find_mut(agent as u16) {
-                board.end_round();
-            }
-        }
-        self.wait("to end a round", Board::has_ended_round)
-    }
-
-    /// What the board of `agent` told of the round that ended last; `None` where it is down.
-    #[must_use]
-    pub fn heard(&self, agent: u16) -> Option<&Heard> {
-        self.find(agent).and_then(Board::heard)
+    pub fn heard(&mut self, agent: u16) -> Result<Option<&Heard>, Error> {
+        self.wait("to end a round", |board| board.agent != agent || board.has_ended_round())?;
+        Ok(self.find(agent).and_then(Board::heard))
     }
 
     /// Asks the board of `agent` for its whole state, keeps it beside its shadow's for the run folder, and says where they
@@ -361,11 +361,11 @@ impl Boards {
     fn wait(&mut self, what_for: &str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
-            for board in &mut self.boards {
-                board.flush(&self.poll);
-            }
             if self.boards.iter().all(|board| board.is_away() || is_done(board)) {
                 return Ok(());
+            }
+            for board in &mut self.boards {
+                board.flush(&self.poll);
             }
             match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
                 // Ctrl-C lets the boards finish their round; the run then ends in order.

@@ -56,10 +56,9 @@ impl<S: Scalar> Task<S> {
         }
     }
 
-    /// How many numbers drawing the task of a scenario takes, for all agents together.
+    /// How many numbers drawing the task of a scenario takes, for `agents` agents together.
     #[must_use]
-    pub fn numbers(scenario: &Scenario) -> f64 {
-        let agents = scenario.swarm.agents;
+    pub fn numbers(scenario: &Scenario, agents: usize) -> f64 {
         let product = |factors: &[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
         let blobs = |features, samples: [usize; 2]| product(&[agents, samples[0] + samples[1], features]);
         match scenario.problem.kind {

@@ -81,6 +81,12 @@ fn free_running_boards_give_the_simulators_bits() {
 }
 
 #[test]
+fn free_running_boards_go_on_to_the_swarms_last_round() {
+    let rounds = ["--mode", "free-running", "--agents", "3", "--rounds", "40", "--error-below", "0"];
+    goes_as_in_the_simulator("native:2,in-process", &rounds);
+}
+
+#[test]
 fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
     let arguments = [
         "--boards",
@@ -126,7 +132,7 @@ fn wait_until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never came to be");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -142,9 +148,13 @@ fn no_board_outlives_a_host_that_is_killed() {
         .spawn()
         .unwrap();
     wait_until(|| processes_of(name).len() == 4);
+    let killed = Instant::now();
     host.kill().unwrap();
     host.wait().unwrap();
     wait_until(|| processes_of(name).is_empty());
+    println!("the last board was gone {} ms after its host was killed", killed.elapsed().as_millis());
+    // The kernel kills them with the host: nobody has to find out first.
+    assert!(killed.elapsed() < Duration::from_secs(5));
 }
 
 /// A signal once ended the host's wait for its boards, and with it the run, as if a board were lost.

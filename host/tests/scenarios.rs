@@ -38,7 +38,7 @@ fn run(scenario: &Scenario) -> (Box<dyn Swarm>, Option<u64>) {
 #[test]
 fn every_shipped_scenario_reaches_one_percent_and_keeps_its_ledger() {
     let files = shipped();
-    assert!(files.len() >= 7);
+    assert!(files.len() >= 8);
     for path in files {
         let (swarm, rounds) = run(&read(&path));
         println!("{}: {rounds:?} rounds", path.file_stem().unwrap().display());

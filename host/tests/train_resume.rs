@@ -4,35 +4,39 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Two hundred short epochs with a checkpoint after each.
-fn train(folder: &Path, resumes: bool) -> Command {
+/// What a run goes through, in flags.
+const PLAIN: &[&str] = &["--epochs", "200"];
+/// Every fault of the air, and agents that stop, forget and freeze, before the kill and after it.
+#[rustfmt::skip]
+const FAULTY: &[&str] = &[
+    "--epochs", "100", "--algorithm", "ledger",
+    "--iid-loss", "0.2", "--burst-loss", "0.2", "--delay-rounds", "3", "--duplication", "0.3", "--reordering", "0.3",
+    "--bit-corruption", "0.1", "--replay", "0.5", "--wrong-key", "0.5",
+    "--silent", "1@5+20,2@400+9", "--frozen", "0@6+5,1@420+9", "--crashes", "2@8+6 forgets,0@410+5",
+];
+
+/// Short epochs with a checkpoint after each.
+fn train(folder: &Path, goes_through: Option<&[&str]>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
     command.args(["train", "--device", "cpu"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if resumes {
-        command.arg("--resume").arg(folder);
-    } else {
-        command.arg("--out").arg(folder).args([
-            "--data",
-            "sample",
-            "--agents",
-            "3",
-            "--batch",
-            "8",
-            "--model-width",
-            "12",
-        ]);
-        command.args(["--epochs", "200", "--checkpoint-every", "1", "--evaluate-every", "50"]);
-    }
+    match goes_through {
+        None => command.arg("--resume").arg(folder),
+        Some(flags) => command
+            .arg("--out")
+            .arg(folder)
+            .args(["--data", "sample", "--agents", "3", "--batch", "8", "--model-width", "12"])
+            .args(["--checkpoint-every", "1", "--evaluate-every", "50"])
+            .args(flags),
+    };
     command
 }
 
-#[test]
-fn killed_and_resumed_equals_uninterrupted() {
+fn killed_and_resumed_equals_uninterrupted(goes_through: &[&str]) {
     let parent = tempfile::tempdir().unwrap();
     let (whole, killed) = (parent.path().join("whole"), parent.path().join("killed"));
-    assert!(train(&whole, false).status().unwrap().success());
+    assert!(train(&whole, Some(goes_through)).status().unwrap().success());
 
-    let mut run = train(&killed, false).spawn().unwrap();
+    let mut run = train(&killed, Some(goes_through)).spawn().unwrap();
     let checkpoint = killed.join("checkpoint.safetensors");
     let patience = Instant::now() + Duration::from_secs(120);
     while !checkpoint.is_file() {
@@ -41,9 +45,19 @@ fn killed_and_resumed_equals_uninterrupted() {
     }
     // On Unix this is SIGKILL: the run writes nothing more.
     run.kill().unwrap();
-    run.wait().unwrap();
+    assert!(!run.wait().unwrap().success(), "the run ended before it was killed");
 
-    assert!(train(&killed, true).status().unwrap().success());
+    assert!(train(&killed, None).status().unwrap().success());
     let model = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
     assert!(model(&whole) == model(&killed), "the final weights differ");
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_same_weights() {
+    killed_and_resumed_equals_uninterrupted(PLAIN);
+}
+
+#[test]
+fn a_killed_run_under_faults_resumes_to_the_same_weights() {
+    killed_and_resumed_equals_uninterrupted(FAULTY);
 }

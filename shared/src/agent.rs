@@ -80,6 +80,27 @@ pub struct Config {
     pub build: u64,
 }
 
+impl Config {
+    /// The agent with number `id` in a swarm of `founders`, at its first start and with steps for the paper's problem.
+    #[must_use]
+    pub const fn founder(id: u16, founders: u16) -> Self {
+        Self {
+            id,
+            founders,
+            mode: Mode::LockStep,
+            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
+            penalty: Penalty { lambda: 60.0, normalise: true },
+            self_weight: 0.98,
+            audience: 0,
+            width: Width::Full,
+            give_up_after: 0,
+            late_rounds: 0,
+            boot: 1,
+            build: 0,
+        }
+    }
+}
+
 /// Why an agent cannot be made or restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -8,12 +8,11 @@
 //! |---|---|---|
 //! | frame | both | `0`, a sealed frame as [`wire`](crate::wire) wrote it |
 //! | boot | to the host | `1`, [`Boot`]: repeated until the host starts the board |
-//! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32 |
-//! | ready | to the host | `3`, round of the air: behind all frames of that round |
-//! | start | to the board | `4`, round of the air |
-//! | round over | to the board | `5`, round of the air |
-//! | tell | to the board | `6`, number of a word: what is the agent's state from there on? |
-//! | state | to the host | `7`, number of the first word, then words of the state, as many as fit; none behind the last |
+//! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32: behind all frames of the round that begins |
+//! | start | to the board | `3`, round of the air |
+//! | round over | to the board | `4`, round of the air |
+//! | tell | to the board | `5`, number of a word: what is the agent's state from there on? |
+//! | state | to the host | `6`, number of the first word, then words of the state, as many as fit; none behind the last |
 
 use crate::provisioning;
 use serde::{Deserialize, Serialize};
@@ -51,9 +50,9 @@ pub struct Identity {
 pub struct Telemetry {
     /// The agent.
     pub agent: u16,
-    /// The air's count of rounds; the agent's own where there is no host that plays the air.
+    /// The air's round that the board has begun and said everything in, counted by the board where no host plays the air.
     pub air_round: u32,
-    /// The agent's round that ended.
+    /// The agent's round that ended last: this and all below are zero before the first.
     pub round: u32,
     /// The epoch of its ledger; 0 while it is joining.
     pub epoch: u32,
@@ -78,13 +77,8 @@ pub enum Packet<'a> {
     Frame(&'a [u8]),
     /// A board is there.
     Boot(Boot<'a>),
-    /// A round of a board has ended.
+    /// A round of a board has ended, and it has sent all it has to say in the next.
     Telemetry(Telemetry, Words<'a>),
-    /// The board has sent all it has to say in this round.
-    Ready {
-        /// The air's count of rounds.
-        air_round: u32,
-    },
     /// The host has heard the board, which now begins this round.
     Start {
         /// The air's count of rounds.
@@ -137,7 +131,6 @@ enum Header<'a> {
     #[serde(borrow)]
     Boot(Boot<'a>),
     Telemetry(Telemetry),
-    Ready(u32),
     Start(u32),
     RoundOver(u32),
     Tell(u32),
@@ -157,7 +150,6 @@ impl<'a> Packet<'a> {
                 Ok(Self::Telemetry(telemetry, Words(rest)))
             }
             Header::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
-            Header::Ready(air_round) if rest.is_empty() => Ok(Self::Ready { air_round }),
             Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
             Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
             Header::Tell(from) if rest.is_empty() => Ok(Self::Tell { from }),
@@ -182,7 +174,6 @@ impl<'a> Packet<'a> {
             }
             Self::Boot(boot) => write(&Header::Boot(boot), out),
             Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
-            Self::Ready { air_round } => write(&Header::Ready(air_round), out),
             Self::Start { air_round } => write(&Header::Start(air_round), out),
             Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
             Self::Tell { from } => write(&Header::Tell(from), out),
@@ -272,7 +263,6 @@ mod tests {
             Packet::Boot(BOOT),
             Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
             Packet::Telemetry(TELEMETRY, Words(&words)),
-            Packet::Ready { air_round: 7 },
             Packet::Start { air_round: u32::MAX },
             Packet::RoundOver { air_round: 0 },
             Packet::Tell { from: 300 },

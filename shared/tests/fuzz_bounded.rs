@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fabswarm_shared::agent::{Config, Mode};
-use fabswarm_shared::fab::Steps;
-use fabswarm_shared::problem::{AnyProblem, Penalty, PolicyEvaluation};
+use fabswarm_shared::agent::Config;
+use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::wire::fragment::Fragmenter;
 use fabswarm_shared::wire::frame::{Data, Frame, Hello, Members, SCHEMA};
@@ -214,20 +213,7 @@ fn write_page() {
     let page = Page {
         board: "testing",
         key: Some(targets::KEY),
-        agent: Config {
-            id: 3,
-            founders: 10,
-            mode: Mode::LockStep,
-            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
-            penalty: Penalty { lambda: 60.0, normalise: true },
-            self_weight: 0.98,
-            audience: 0,
-            width: Width::Full,
-            give_up_after: 0,
-            late_rounds: 0,
-            boot: 1,
-            build: 0,
-        },
+        agent: Config::founder(3, 10),
         pace: Pace::Air,
         rounds: 1000,
         saves_state: true,

@@ -31,11 +31,14 @@ struct Clock {
     /// How often the counter wrapped, and its last reading.
     wraps: Mutex<Cell<(u32, u32)>>,
     queue: Mutex<RefCell<Queue>>,
+    /// When the alarm is due.
+    alarm_at: Mutex<Cell<u64>>,
 }
 
 embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock {
     wraps: Mutex::new(Cell::new((0, 0))),
     queue: Mutex::new(RefCell::new(Queue::new())),
+    alarm_at: Mutex::new(Cell::new(u64::MAX)),
 });
 
 impl Clock {
@@ -53,13 +56,14 @@ impl Clock {
     /// Wakes what is due and sets the alarm to what comes next.
     fn run_queue(&self, section: CriticalSection) {
         let mut queue = self.queue.borrow(section).borrow_mut();
-        let wait_us = loop {
+        let (now, wait_us) = loop {
             let now = self.now(section);
             let next = queue.next_expiration(now);
             if next > now {
-                break (next - now).min(LONGEST_SLEEP_US);
+                break (now, (next - now).min(LONGEST_SLEEP_US));
             }
         };
+        self.alarm_at.borrow(section).set(now + wait_us);
         TIMER0.write(TIMER_CONTROL, 0);
         TIMER0.write(TIMER_RELOAD, 0);
         TIMER0.write(TIMER_VALUE, wait_us as u32 * CLOCK_MHZ);
@@ -74,8 +78,9 @@ impl Driver for Clock {
 
     fn schedule_wake(&self, at: u64, waker: &Waker) {
         critical_section::with(|section| {
-            let is_sooner = self.queue.borrow(section).borrow_mut().schedule_wake(at, waker);
-            if is_sooner {
+            self.queue.borrow(section).borrow_mut().schedule_wake(at, waker);
+            // The queue also asks for an alarm that is set already, which wakes the emulator's other thread for nothing.
+            if at < self.alarm_at.borrow(section).get() {
                 self.run_queue(section);
             }
         });

@@ -5,7 +5,7 @@ use core::{arch::asm, mem::transmute};
 
 /// Bytes of a burst: eight registers.
 #[cfg(not(feature = "uart"))]
-const BURST: usize = 32;
+pub const BURST: usize = 32;
 
 /// A peripheral's registers, by byte offset from `base`.
 #[derive(Clone, Copy)]

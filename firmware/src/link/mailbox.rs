@@ -9,7 +9,7 @@ use embassy_sync::{
     blocking_mutex::raw::NoopRawMutex,
     zerocopy_channel::{Channel, Receiver, Sender},
 };
-use embassy_time::{Duration, with_timeout};
+use embassy_time::{Duration, Timer};
 
 /// Packets each way.
 const WAITING: usize = 3;
@@ -96,7 +96,9 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         };
         match select(outgoing.receive(), receive).await {
             Either::First(mail) => {
-                if with_timeout(SEND_TIMEOUT, link.send(mail.bytes())).await.is_err() {
+                // Few links make wait, so the clock is asked only where one does.
+                let patience = async { Timer::after(SEND_TIMEOUT).await };
+                if let Either::Second(()) = select(link.send(mail.bytes()), patience).await {
                     warn!("the link did not take a packet in time");
                 }
                 outgoing.receive_done();

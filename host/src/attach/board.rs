@@ -64,7 +64,7 @@ enum Phase {
     Starting { air_round: u32 },
     /// The air, which has yet to end this round.
     Running { air_round: u32 },
-    /// The telemetry of this round.
+    /// The telemetry of this round, behind all frames of the next.
     Ending { air_round: u32 },
 }
 
@@ -233,6 +233,7 @@ impl Board {
     pub(super) fn end_round(&mut self) {
         if let Phase::Running { air_round } = self.phase {
             self.push(&Packet::RoundOver { air_round });
+            self.frames.clear();
             self.phase = Phase::Ending { air_round };
         }
     }
@@ -312,16 +313,19 @@ impl Board {
             (Ok(Packet::Boot(_)), Phase::Running { air_round } | Phase::Ending { air_round }) => {
                 return Err(Error::Restarted { agent: self.agent, air_round });
             }
-            (Ok(Packet::Frame(frame)), Phase::Starting { .. }) => self.frames.push(frame.to_vec()),
-            (Ok(Packet::Ready { air_round }), Phase::Starting { air_round: begun }) if air_round == begun => {
+            (Ok(Packet::Frame(frame)), Phase::Starting { .. } | Phase::Ending { .. }) => {
+                self.frames.push(frame.to_vec());
+            }
+            (Ok(Packet::Telemetry(telemetry, _)), Phase::Starting { air_round })
+                if telemetry.air_round == air_round =>
+            {
                 self.phase = Phase::Running { air_round };
             }
             (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { air_round })
-                if telemetry.air_round == air_round =>
+                if telemetry.air_round == air_round + 1 =>
             {
                 self.heard = Some(Heard { telemetry, x: x.iter().collect() });
-                self.frames.clear();
-                self.phase = Phase::Starting { air_round: air_round + 1 };
+                self.phase = Phase::Running { air_round: air_round + 1 };
             }
             (Ok(Packet::State { from, words }), _) if Some(from) == self.asked => {
                 self.told = Some(words.bits().collect());

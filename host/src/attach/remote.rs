@@ -44,13 +44,14 @@ impl Remote for Boards {
         Boards::deliver(self, agent as u16, frame);
     }
 
-    fn end_round(&mut self, agents: &[usize]) -> Result<(), Halt> {
-        Boards::end_round(self, agents).map_err(Error::into_halt)
+    fn end_round(&mut self, agents: &[usize]) {
+        Boards::end_round(self, agents);
     }
 
     fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt> {
         let agent = agent as u16;
-        let Some(telemetry) = self.heard(agent).map(|heard| heard.telemetry) else { return Ok(()) };
+        let heard = self.heard(agent).map_err(Error::into_halt)?;
+        let Some(telemetry) = heard.map(|heard| heard.telemetry) else { return Ok(()) };
         self.digests.checks += 1;
         if telemetry.digest == digest {
             return Ok(());

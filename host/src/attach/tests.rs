@@ -3,6 +3,7 @@
 use super::*;
 use crate::{scenario, trial};
 use fabswarm_shared::{packet::Boot, wire};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -97,6 +98,53 @@ fn an_emulated_board_without_a_program_ends_at_once() {
         message.starts_with("the board of agent 0 ended (signal: 6") || message.contains("exit status: 1"),
         "{message}"
     );
+}
+
+/// The emulated board's firmware with a panic where the function `place` of its agent should be.
+fn panicking_at(place: &str, folder: &Path) -> Program {
+    let mut program = Program::find(Kind::Qemu, 10).unwrap();
+    let mut bytes = fs::read(&program.image).unwrap();
+    let image = object::File::parse(&*bytes).unwrap();
+    // Thumb code has odd addresses.
+    let address = |name: &str| {
+        let mut symbols = image.symbols();
+        symbols.find(|symbol| symbol.name().unwrap().contains(name)).unwrap().address() & !1
+    };
+    let (place, panic) = (address(&format!("7Speaker{}{place}", place.len())), address("rust_begin_unwind"));
+    let section = image
+        .sections()
+        .find(|section| (section.address()..section.address() + section.size()).contains(&place))
+        .unwrap();
+    let offset = (section.file_range().unwrap().0 + place - section.address()) as usize;
+    bytes[offset..offset + 4].copy_from_slice(&call(place, panic));
+    program.image = folder.join("mps2-an386");
+    fs::write(&program.image, &bytes).unwrap();
+    program
+}
+
+/// `BL` from one address to another, both below 4 MiB (ARMv7-M manual, A7.7.18, encoding T1).
+fn call(from: u64, to: u64) -> [u8; 4] {
+    let distance = to.wrapping_sub(from + 4) as u32;
+    let sign = distance >> 31;
+    // Within 4 MiB J1 and J2 are ones, whatever the sign.
+    let high = 0xF000 | sign << 10 | distance >> 12 & 0x3FF;
+    let low = 0xF800 | distance >> 1 & 0x7FF;
+    (high | low << 16).to_le_bytes()
+}
+
+#[test]
+fn firmware_that_panics_says_so_at_boot_and_later() {
+    let expected = "the board of agent 0 ended (exit status: 1): panic, called from 0x";
+    let folder = tempfile::tempdir().unwrap();
+    let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
+    assert!(at_boot.starts_with(expected) && at_boot.ends_with("ask addr2line"), "{at_boot}");
+
+    let written = [Written { program: 0, agent: 0, page: page("mps2-an386") }];
+    let program = panicking_at("end_round", folder.path());
+    let mut boards = Boards::launch(vec![program], &written, Duration::from_secs(20)).unwrap();
+    boards.end_round(&[0]);
+    let later = boards.heard(0).unwrap_err().to_string();
+    assert!(later.starts_with(expected) && later.ends_with("ask addr2line"), "{later}");
 }
 
 /// Says to the host what a board says that boots.

@@ -3,13 +3,14 @@
 
 use std::time::Instant;
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use crate::large::device::cuda::Cuda;
 use crate::large::device::{Device, Gradient, Packed, Result, Schedule};
 use crate::large::fab::{Config, Draw, Exchange, Fab, Task};
 use crate::large::mixing::Mixing;
 use crate::large::models::Model;
 use crate::large::plan::Plan;
-use crate::large::real::Real;
 use crate::large::synthetic;
 
 /// Rounds before timing starts: lazy loading, recording, caches.
@@ -35,8 +36,7 @@ impl std::fmt::Display for Measured {
             self.job, self.agents, self.milliseconds, self.tera_flops_per_second
         )?;
         if let Some((taken, planned)) = self.bytes {
-            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-            write!(f, " taken_gib={:.2} planned_gib={:.2}", gib(taken), gib(planned))?;
+            write!(f, " taken_mib={} planned_mib={}", taken >> 20, planned >> 20)?;
         }
         Ok(())
     }

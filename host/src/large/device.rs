@@ -8,6 +8,8 @@ pub mod cuda;
 
 use std::fmt::Debug;
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use crate::large::mixing::Mixing;
 use crate::large::program::Program;
 use crate::large::real::Real;
@@ -139,6 +141,9 @@ pub trait Device: Debug + Sized {
 
     /// Bytes of memory not in use, when the device can tell.
     fn free_bytes(&self) -> Option<u64>;
+
+    /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
+    fn piece_bytes(&self) -> u64;
 
     /// Bytes one agent's share of `program` takes in this device's precision.
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64;

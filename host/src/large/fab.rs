@@ -23,10 +23,11 @@ pub use ledger::Ledger;
 pub use state::Snapshot;
 pub use travelling::Exchange;
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use self::travelling::{Links, Travelling};
 use crate::large::device::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule};
 use crate::large::models::Model;
-use crate::large::real::Real;
 
 /// Distance in words between two agents' x when it is one shared number.
 const X_STRIDE: usize = 4;

@@ -19,6 +19,8 @@ pub struct Plan {
     pub ledger: u64,
     /// Samples of all agents.
     pub data: u64,
+    /// What the device adds to take memory in whole pieces.
+    pub rounding: u64,
 }
 
 impl Plan {
@@ -33,17 +35,20 @@ impl Plan {
         if config.is_bilevel() {
             activations += device.pass_bytes(&model.program(config.training_batch), config.agents);
         }
-        Plan {
+        let mut plan = Plan {
             agents: config.agents,
             state: words * (device.decision_bytes() + 3 * word),
             activations,
             ledger: config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word)),
             data: samples as u64 * (model.input().width() as u64 + 4) * word,
-        }
+            rounding: 0,
+        };
+        plan.rounding = plan.total().next_multiple_of(device.piece_bytes()) - plan.total();
+        plan
     }
 
     pub fn total(&self) -> u64 {
-        self.state + self.activations + self.ledger + self.data
+        self.state + self.activations + self.ledger + self.data + self.rounding
     }
 
     /// Whether the run fits the device's free memory.

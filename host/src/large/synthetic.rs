@@ -1,11 +1,11 @@
 //! Samples made of random numbers, for checks and benchmarks that need no data.
 
 use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::scalar::Scalar as _;
 
 use crate::large::device::{Dataset, Device, Result};
 use crate::large::models::Model;
 use crate::large::program::Input;
-use crate::large::real::Real;
 
 /// Words in [-.5, .5), stream by stream.
 pub fn words(stream: u32, count: usize) -> Vec<f64> {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use fabswarm_shared::scalar::Scalar as _;
 pub use prepared::Prepared;
 
 use self::batches::Batches;
@@ -25,7 +26,6 @@ use crate::data::cleaning_score::CleaningScore;
 use crate::large::device::{self, Device};
 use crate::large::fab::{Fab, Score};
 use crate::large::plan::{DoesNotFit, Plan};
-use crate::large::real::sigmoid;
 use crate::scenario::{Resolved, Scenario, Swarm};
 
 /// Test samples that go through a model at once.
@@ -256,7 +256,9 @@ impl Trainer<'_> {
         let Some(logits) = swarm.logits()? else { return Ok(Vec::new()) };
         let shards = self.prepared.shards().iter();
         let samples = shards.flat_map(|shard| shard.train.iter().zip(&shard.corrupted));
-        Ok(samples.map(|(&sample, &is_corrupted)| (sigmoid(logits[sample as usize]), is_corrupted)).collect())
+        Ok(samples
+            .map(|(&sample, &is_corrupted)| (logits[sample as usize].sigmoid(), is_corrupted))
+            .collect())
     }
 }
 

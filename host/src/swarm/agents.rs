@@ -331,7 +331,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
                 self.deliver();
                 let on_boards = self.on_boards();
                 if let Some(remote) = &mut self.remote {
-                    remote.end_round(&on_boards)?;
+                    remote.end_round(&on_boards);
                 }
                 for agent in 0..self.posts.len() {
                     if self.is_running(agent) {

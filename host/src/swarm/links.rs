@@ -67,12 +67,6 @@ impl Links {
     pub fn listeners(&self) -> &[u32] {
         &self.listeners
     }
-
-    /// Directed links of this round.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.blocks.iter().map(|block| block.ends.last().map_or(0, |&end| end as usize)).sum()
-    }
 }
 
 /// The work of laying out a block, as something that is compiled for the registers of this machine.

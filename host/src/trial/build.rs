@@ -35,16 +35,6 @@ pub enum BuildError {
         /// What to change.
         remedy: &'static str,
     },
-    /// The data would not fit into memory.
-    #[error(
-        "the problem takes {numbers:.1e} numbers, more than the {:.1e} that are drawn at most\nhelp: lower its sizes, or \
-         swarm.agents",
-        MOST_NUMBERS
-    )]
-    TooLarge {
-        /// Numbers of all agents together.
-        numbers: f64,
-    },
     /// An agent cannot be made.
     #[error(
         "an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
@@ -70,16 +60,13 @@ impl From<agent::Error> for BuildError {
     }
 }
 
-/// Numbers that a task is drawn with at most: 2 GB of them.
-const MOST_NUMBERS: f64 = 2.5e8;
-
 /// Makes the swarm that `scenario` describes.
 ///
 /// # Errors
 /// When its network is not connected, or cannot be had.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
-    check_task(scenario)?;
     memory::check(scenario)?;
+    check_task(scenario)?;
     let mut source = Source::new(scenario)?;
     source.check_connectivity(scenario)?;
     let placement: Placement = scenario.swarm.boards.parse()?;
@@ -106,12 +93,8 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 
 type Built = Result<Box<dyn Swarm>, BuildError>;
 
-/// Whether the task can be drawn and has a solution, before any of it is.
+/// Whether the task has one solution, before any of it is drawn.
 fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
-    let numbers = Task::<f32>::numbers(scenario);
-    if numbers > MOST_NUMBERS {
-        return Err(BuildError::TooLarge { numbers });
-    }
     let task = &scenario.policy_evaluation;
     let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
     if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
@@ -201,7 +184,11 @@ fn on_boards(scenario: &Scenario, seats: &[Seat], source: &mut Source) -> Built 
     }
     let task = Task::draw(scenario);
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
-    let rounds = u32::try_from(swarm.rounds).unwrap_or(u32::MAX);
+    // Rounds of a swarm that runs freely are the air's, and a fast clock makes more of its own: boards go on until they are stopped.
+    let rounds = match swarm.mode {
+        Mode::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
+        Mode::FreeRunning => u32::MAX,
+    };
     let boards = Boards::of(&task, &setup, seats, rounds)?;
     let agents =
         AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;

@@ -3,7 +3,10 @@
 use rustix::process::{Resource, getrlimit};
 
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, Topology};
+use crate::task::Task;
 
+/// Bytes of a number of the problem, as it is drawn.
+const DATA_BYTES: f64 = 8.0;
 /// Bytes of a word of an agent's state: decisions, gradients and trackers, each a few times over.
 const STATE_BYTES: f64 = 40.0;
 /// Bytes of a link of the present round.
@@ -59,8 +62,9 @@ fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
     Err(TooLarge { agents, needed, free, fitting })
 }
 
-/// About what the states and links of `agents` agents take.
+/// About what the data, states and links of `agents` agents take.
 fn bytes(scenario: &Scenario, agents: usize) -> f64 {
+    let data = Task::<f32>::numbers(scenario, agents) * DATA_BYTES;
     let (agents, words) = (agents as f64, words(scenario));
     let network = &scenario.network;
     let (links_now, links_ever) = match network.topology {
@@ -76,7 +80,7 @@ fn bytes(scenario: &Scenario, agents: usize) -> f64 {
         AlgorithmKind::Ledger => links_ever * words * HEARD_BYTES,
         AlgorithmKind::Fab => 0.0,
     };
-    agents * words * STATE_BYTES + links_now * LINK_BYTES + heard
+    data + agents * words * STATE_BYTES + links_now * LINK_BYTES + heard
 }
 
 /// Words of an agent's decision.

@@ -27,18 +27,11 @@ type Small<A> = Agent<PolicyEvaluation<'static, f32>, A, Peers4<A>, WORDS>;
 
 fn config(id: usize) -> Config {
     Config {
-        id: id as u16,
-        founders: AGENTS as u16,
-        mode: Mode::LockStep,
         steps: Steps { x: 0.4, y: 0.08, z: 0.08 },
         penalty: Penalty { lambda: 20.0, normalise: true },
         self_weight: 0.9,
-        audience: 0,
-        width: Width::Full,
-        give_up_after: 0,
-        late_rounds: 0,
-        boot: 1,
         build: 7,
+        ..Config::founder(id as u16, AGENTS as u16)
     }
 }
 

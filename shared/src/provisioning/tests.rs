@@ -2,12 +2,8 @@
 
 extern crate std;
 use super::*;
-use crate::fab::Steps;
 use crate::graph::Topology;
-use crate::problem::{
-    Classes, HyperCleaning, HyperTuning, Penalty, PolicyEvaluation, Readings, Samples, SensorTrust,
-};
-use crate::wire::payload::Width;
+use crate::problem::{Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust};
 use proptest::prelude::*;
 use std::{format, vec, vec::Vec};
 
@@ -17,20 +13,7 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
     Page {
         board: "testing",
         key: Some([7; KEY_BYTES]),
-        agent: agent::Config {
-            id: 3,
-            founders: 10,
-            mode: agent::Mode::LockStep,
-            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
-            penalty: Penalty { lambda: 60.0, normalise: true },
-            self_weight: 0.98,
-            audience: 0,
-            width: Width::Full,
-            give_up_after: 0,
-            late_rounds: 0,
-            boot: 1,
-            build: 0,
-        },
+        agent: agent::Config::founder(3, 10),
         pace: Pace::Deadline {
             us: 20_000,
             schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },

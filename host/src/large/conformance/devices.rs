@@ -1,5 +1,7 @@
 //! Programs and mixing of a device against the CPU in f64.
 
+use fabswarm_shared::scalar::Scalar;
+
 use super::{Check, distance};
 use crate::large::device::cpu::Cpu;
 use crate::large::device::{Device, Gradient, Hearing, Packed, Result, Said, Schedule};
@@ -7,7 +9,6 @@ use crate::large::fab::Ledger;
 use crate::large::layers::embedding::Tables;
 use crate::large::mixing::Mixing;
 use crate::large::models::{Encoder, Model};
-use crate::large::real::Real;
 use crate::large::synthetic;
 
 /// Small models that have every operation among them, in sizes that take the wide and the single-word kernels, and how much
@@ -102,7 +103,7 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     device.load(&mut second, &data, &schedule, SAMPLES, Some((&logits, 2)))?;
     let mut gradient = device.reals(packed.words())?;
     device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
-    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Real::to_f64).collect::<Vec<_>>();
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
     let losses = [wide(device.losses(&first)?), wide(device.losses(&second)?)].concat();
     Ok((wide(device.read(&gradient, 0, packed.words())?), losses))
 }
@@ -113,11 +114,10 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
 /// When the device fails.
 pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
-    for agents in [3, 10, 20, 40, 64, 70, 600] {
-        let [pulled, tracked, by_ledger] = mix(device, agents)?;
-        let [pull, track, ledger] = mix(&Cpu::<f64>::new(), agents)?;
-        for (what, found, expected) in
-            [("pull", pulled, pull), ("push", tracked, track), ("ledger", by_ledger, ledger)]
+    // Dense and sparse kernels, and among the most agents the sparse ones in one large block.
+    for agents in [3, 10, 20, 40, 64, 70, 600, 1000] {
+        for ((what, found), (_, expected)) in
+            mix(device, agents)?.into_iter().zip(mix(&Cpu::<f64>::new(), agents)?)
         {
             checks.push(Check {
                 what: format!("{what} among {agents} agents"),
@@ -138,7 +138,8 @@ fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> 
     Ok(reals)
 }
 
-fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
+/// What comes of each way of mixing.
+fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let packed = Packed { groups: 2, agents, stride: 192 };
     let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
@@ -163,7 +164,7 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
         (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
     device.pull(&mut v, &t, packed, &pull_weights, [0.1, 0.2])?;
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
-        Ok(device.read(reals, 0, words)?.into_iter().map(Real::to_f64).collect())
+        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
     };
     let pulled = read(&v, packed.words())?;
     device.track(
@@ -173,12 +174,12 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<[Vec<f64>; 3]> {
         &push_weights,
     )?;
     let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
+    let mut mixed = vec![("pull", pulled), ("push", tracked)];
     // A ledger among many agents would be all there is in this test's memory.
-    if agents > 100 {
-        return Ok([pulled, tracked, vec![0.0]]);
+    if agents <= 100 {
+        mixed.push(("ledger", ledger(device, packed, &heard)?));
     }
-    let by_ledger = ledger(device, packed, &heard)?;
-    Ok([pulled, tracked, by_ledger])
+    Ok(mixed)
 }
 
 /// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
@@ -218,7 +219,7 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
         device.track_by_ledger(&mut t, &mut mass, gradient, packed, &said, &hearing, &moment)?;
     }
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
-        Ok(device.read(reals, 0, words)?.into_iter().map(Real::to_f64).collect())
+        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
     };
     Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]
         .concat())

@@ -4,6 +4,7 @@ use fabswarm_shared::agent::{self, Agent, Received};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::ledger::Float;
 use fabswarm_shared::problem::{Penalty, Problem as _};
+use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload::Width;
 
 use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
@@ -12,7 +13,6 @@ use crate::air::{Air, Hearing};
 use crate::large::device::{Device, Result};
 use crate::large::fab::{Config, Fab, Task};
 use crate::large::models::Model;
-use crate::large::real::Real;
 use crate::large::training::links::Links;
 use crate::scenario::{AlgorithmKind, Command, Scenario, Silence, Silences, resolve_for};
 use crate::swarm::HeapPeers;
@@ -53,7 +53,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
     for round in 1..=ROUNDS {
         swarm.round(&links.round(round).exchange(), &data.draw())?;
     }
-    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Real::to_f64).collect::<Vec<_>>();
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
     let logits = swarm.logits()?.map(wide).unwrap_or_default();
     let mut error: f64 = 0.0;
     for (agent, expected) in reference.iter().enumerate() {

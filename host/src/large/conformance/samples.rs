@@ -8,7 +8,6 @@ use fabswarm_shared::scalar::Scalar;
 use crate::large::device::{Dataset, Device, Result};
 use crate::large::fab::{Draw, Task};
 use crate::large::parameters::Layout;
-use crate::large::real::Real;
 use crate::large::synthetic;
 
 pub(super) const AGENTS: usize = 5;

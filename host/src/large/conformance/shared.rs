@@ -4,6 +4,7 @@ use fabswarm_shared::fab::{self, Steps};
 use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
 use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
+use fabswarm_shared::scalar::Scalar as _;
 
 use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
 use super::{Check, distance};
@@ -11,7 +12,6 @@ use crate::large::device::{Device, Result};
 use crate::large::fab::{Config, Exchange, Fab, Task};
 use crate::large::mixing::Mixing;
 use crate::large::models::Model;
-use crate::large::real::Real;
 
 const ROUNDS: u32 = 60;
 const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false };

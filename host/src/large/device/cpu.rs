@@ -19,7 +19,7 @@ use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said,
 use crate::large::mixing::Mixing;
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Program};
-use crate::large::real::{Real, sigmoid};
+use crate::large::real::Real;
 
 /// The CPU, computing in `S`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +80,10 @@ impl<S: Real> Device for Cpu<S> {
         let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
         let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
         Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        1
     }
 
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
@@ -189,7 +193,7 @@ impl<S: Real> Device for Cpu<S> {
             (pass.labels[position], pass.weights[position]) = match (sample, logits) {
                 (NO_SAMPLE, _) => (0, S::ZERO),
                 (sample, Some((logits, from))) if place % schedule.samples >= from => {
-                    (data.labels[sample as usize], weight * sigmoid(logits[sample as usize]))
+                    (data.labels[sample as usize], weight * logits[sample as usize].sigmoid())
                 }
                 (sample, _) => (data.labels[sample as usize], weight),
             };
@@ -326,7 +330,7 @@ impl<S: Real> Device for Cpu<S> {
                 continue;
             }
             let logit = &mut logits[sample as usize];
-            let weight = sigmoid(*logit);
+            let weight = logit.sigmoid();
             let slope = schedule.weights[place] * weight * (S::ONE - weight);
             *logit -= S::from_f64(step) * slope * (y.losses[place] - z.losses[position]);
         }
@@ -360,7 +364,7 @@ impl<S: Real> Device for Cpu<S> {
     ) -> Result<()> {
         for agent in 0..packed.agents {
             let strength = &mut x[agent * x_stride];
-            *strength = (*strength).max(S::ZERO);
+            *strength = strength.larger(S::ZERO);
             for group in decay.chunks_mut(packed.agents) {
                 group[agent] = S::from_f64(scale) * *strength;
             }

@@ -27,8 +27,7 @@ use self::mixing::terms;
 pub use self::pass::Pass;
 use super::{Dataset, Device, Error, Gradient, Hearing, Packed, Result, Said, Schedule};
 use crate::large::mixing::Mixing as Weights;
-use crate::large::program::arena::Arena;
-use crate::large::program::{Input, Program};
+use crate::large::program::Program;
 
 /// What products and activations are computed in; state is f32 in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +42,9 @@ pub enum Precision {
 
 /// Bytes of scratch memory cuBLAS gets on each stream; its best Hopper kernels ask for this much.
 const WORKSPACE: usize = 32 << 20;
+
+/// The driver's memory pool grows by pieces of this many bytes.
+const POOL_PIECE: u64 = 32 << 20;
 
 /// One GPU.
 pub struct Cuda {
@@ -141,6 +143,18 @@ impl Cuda {
         if self.precision == Precision::Bf16 { 2 } else { 4 }
     }
 
+    /// Shared memory one block may have, when it asks for more than it gets anyway.
+    fn shared_bytes(&self) -> Result<usize> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        during("asking for the size of shared memory", self.context.attribute(most))
+            .map(|bytes| bytes as usize)
+    }
+
+    /// Words of activations a thread reads or writes at once, at most: 16 bytes.
+    fn words_at_once(&self) -> usize {
+        16 / self.activation_bytes()
+    }
+
     /// Launches a kernel on the main stream, for all models at once.
     fn launch(&self, name: &'static str, grid: [usize; 2], block: [usize; 2], args: &[Arg]) -> Result<()> {
         self.kernels.launch(self.main(), name, grid, block, 0, args)
@@ -204,22 +218,12 @@ impl Device for Cuda {
         self.context.mem_get_info().ok().map(|(free, _)| free as u64)
     }
 
+    fn piece_bytes(&self) -> u64 {
+        POOL_PIECE
+    }
+
     fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
-        let arena = Arena::new(program);
-        let narrow = arena.activation_words()
-            + if matches!(program.input, Input::Features { .. }) {
-                program.samples * program.input.width()
-            } else {
-                0
-            };
-        let wide = arena.exact_words()
-            + program.samples * 5
-            + if matches!(program.input, Input::Tokens { .. }) {
-                program.samples * program.input.width()
-            } else {
-                0
-            };
-        (agents * (narrow * self.activation_bytes() + wide * 4)) as u64
+        Pass::bytes(self, program, agents)
     }
 
     fn decision_bytes(&self) -> u64 {

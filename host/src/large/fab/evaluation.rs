@@ -1,8 +1,9 @@
 //! Loss and accuracy of a model on samples that are in the device's memory.
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use super::Fab;
 use crate::large::device::{Device, NO_SAMPLE, Packed, Result, Schedule};
-use crate::large::real::Real;
 
 /// How a model does on a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,9 @@
 //! Reading the state of all agents, and putting it back.
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use super::{Fab, Upper, X_STRIDE};
 use crate::large::device::{Device, Result};
-use crate::large::real::Real;
 
 /// Everything a run needs to go on bit for bit: what a checkpoint holds.
 #[derive(Clone, Debug, PartialEq)]

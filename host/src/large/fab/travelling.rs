@@ -1,9 +1,10 @@
 //! Vectors that travel from agent to agent: decisions, with the trackers and gradients that go with them.
 
+use fabswarm_shared::scalar::Scalar as _;
+
 use super::Ledger;
 use crate::large::device::{Device, Gradient, Hearing, Packed, Result, Said};
 use crate::large::mixing::Mixing;
-use crate::large::real::Real;
 
 /// Who hears whom, in the device's memory.
 #[derive(Debug)]

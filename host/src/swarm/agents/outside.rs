@@ -31,7 +31,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             let mut striking = self.on_boards();
             striking.retain(|&agent| strikes[agent] > strike);
             if let Some(remote) = &mut self.remote {
-                remote.end_round(&striking)?;
+                remote.end_round(&striking);
             }
             for &agent in &striking {
                 outcome = outcome.and(self.end_round(agent));

@@ -48,16 +48,14 @@ pub trait Remote: std::fmt::Debug {
     /// Lets a board hear a frame.
     fn deliver(&mut self, agent: usize, frame: &[u8]);
 
-    /// Ends the round of these agents' boards.
-    ///
-    /// # Errors
-    /// When a board is lost.
-    fn end_round(&mut self, agents: &[usize]) -> Result<(), Halt>;
+    /// Ends the round of these agents' boards, and does not wait for them.
+    fn end_round(&mut self, agents: &[usize]);
 
-    /// Compares what a board came to with the digest of its shadow, whose whole state is there to be asked for.
+    /// Waits for what a board came to and compares it with the digest of its shadow, whose whole state is there to be
+    /// asked for.
     ///
     /// # Errors
-    /// When they differ.
+    /// When they differ, or a board is lost.
     fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt>;
 
     /// The most stack that a board used so far, in bytes, where boards can tell.

@@ -74,7 +74,9 @@ fn activate<S: Real>(x: &mut [S], bias: Option<&[S]>, columns: usize, function: 
             }
             match function {
                 Function::Identity => {}
-                Function::Relu => row.iter_mut().for_each(|word| *word = word.max(S::ZERO)),
+                Function::Relu => {
+                    row.iter_mut().for_each(|word| *word = if *word > S::ZERO { *word } else { S::ZERO })
+                }
                 Function::Tanh => row.iter_mut().for_each(|word| *word = word.tanh()),
                 Function::Gelu => row.iter_mut().for_each(|word| *word *= normal_mass(*word)),
             }

@@ -42,7 +42,7 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
                         *score += agent.parameters[bias.table + bias.bucket(query, key) * heads + head];
                     }
                 }
-                let largest = real.iter().copied().fold(real[0], S::max);
+                let largest = real.iter().copied().fold(real[0], S::larger);
                 real.iter_mut().for_each(|score| *score = (*score - largest).exp());
                 let sum: S = real.iter().copied().sum();
                 real.iter_mut().for_each(|score| *score /= sum);

@@ -10,8 +10,8 @@ use super::ops::Running;
 use super::pass::{Pass, Spot};
 use super::{Cuda, Memory, Precision, during};
 use crate::large::device::Result;
-use crate::large::program::Gemm;
 use crate::large::program::op::Operand;
+use crate::large::program::{Gemm, Op};
 
 /// Addresses of all matrices of a grid, for every agent: A, then B, then C.
 #[derive(Debug)]
@@ -21,6 +21,14 @@ pub(super) struct Grid {
 }
 
 impl Grid {
+    /// How many addresses a grid of `op` has, where it needs one.
+    pub(super) fn addresses_of(op: &Op, agents: usize) -> usize {
+        match op {
+            Op::Gemm(gemm) if gemm.count() > 1 => 3 * agents * gemm.count(),
+            _ => 0,
+        }
+    }
+
     /// Addresses of `gemm`, whose operands are all buffers of `pass`.
     pub(super) fn new(device: &Cuda, pass: &Pass, gemm: &Gemm) -> Result<Self> {
         let count = pass.agents * gemm.count();

@@ -87,15 +87,20 @@ impl Kernels {
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 
-    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block.
+    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block of `threads`.
     pub(super) fn mixing(
         context: &Arc<CudaContext>,
         agents: usize,
         is_dense: bool,
         columns: usize,
+        threads: usize,
     ) -> Result<Self> {
-        let options =
-            vec!["-DNARROW=0".to_owned(), format!("-DAGENTS={agents}"), format!("-DCOLUMNS={columns}")];
+        let options = vec![
+            "-DNARROW=0".to_owned(),
+            format!("-DAGENTS={agents}"),
+            format!("-DCOLUMNS={columns}"),
+            format!("-DTHREADS={threads}"),
+        ];
         let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
         Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
     }

@@ -6,7 +6,7 @@
 #endif
 
 // Dense: words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at
-// once. Sparse: columns a block holds in shared memory, so that three blocks fit a multiprocessor while agents allow it.
+// once. Sparse: a tile of COLUMNS columns lies in shared memory.
 #if AGENTS <= 16
 #define LANE 4
 #define AT_ONCE AGENTS
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* f
   mix_dense(t, weights, stride, Track{fresh, last, v, strengths});
 }
 #else
-// A block takes COLUMNS columns of all agents into shared memory; a row is a sum over its neighbours there.
+// A block of THREADS threads takes COLUMNS columns of all agents into shared memory; a row is a sum over its neighbours there.
 #define LANES (COLUMNS / LANE)
 
 template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, ll stride, Terms terms) {
@@ -138,11 +138,11 @@ template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, cons
   }
 }
 
-extern "C" __global__ void pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, float step_y, float step_z) {
+extern "C" __global__ void __launch_bounds__(THREADS) pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, float step_y, float step_z) {
   mix_sparse(v, starts, senders, weights, stride, Pull{t, step_y, step_z, narrow});
 }
 
-extern "C" __global__ void track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride) {
+extern "C" __global__ void __launch_bounds__(THREADS) track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride) {
   mix_sparse(t, starts, senders, weights, stride, Track{fresh, last, v, strengths});
 }
 #endif

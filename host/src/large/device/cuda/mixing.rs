@@ -15,6 +15,7 @@ pub struct Mixing {
     starts: Memory<u32>,
     senders: Memory<u32>,
     weights: Memory<f32>,
+    tile: Tile,
     kernels: Kernels,
 }
 
@@ -22,16 +23,31 @@ impl Mixing {
     fn is_dense(&self) -> bool {
         self.agents <= DENSE
     }
+}
 
-    /// Columns of all agents a block of the sparse kernels takes.
-    fn columns(agents: usize) -> usize {
-        match agents {
+/// What a block of the sparse kernels takes: so many columns of all agents, with so many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tile {
+    columns: usize,
+    threads: usize,
+    bytes: usize,
+}
+
+impl Tile {
+    /// The tile of `agents` where a block has at most `shared_bytes` of shared memory: at least 128 bytes of a row while they fit,
+    /// since narrower reads cost more than a second block beside it gains; and all threads there are where no second block fits.
+    fn new(agents: usize, shared_bytes: usize) -> Self {
+        let mut columns = match agents {
             ..=96 => 128,
             97..=192 => 64,
-            193..=576 => 32,
-            577..=1152 => 16,
-            _ => 8,
+            _ => 32,
+        };
+        // Eight columns are two lanes of a thread; with fewer a swarm is too large for this kernel, and its launch says so.
+        while columns > 8 && agents * columns * 4 > shared_bytes {
+            columns /= 2;
         }
+        let bytes = agents * columns * 4;
+        Tile { columns, threads: if 2 * bytes > shared_bytes { 1024 } else { 512 }, bytes }
     }
 }
 
@@ -39,12 +55,14 @@ impl Mixing {
     pub(super) fn new(device: &Cuda, agents: usize) -> Result<Self> {
         let links = agents * agents;
         let is_dense = agents <= DENSE;
+        let tile = Tile::new(agents, device.shared_bytes()?);
         Ok(Mixing {
             agents,
             starts: device.memory(agents + 1)?,
             senders: device.memory(if is_dense { 0 } else { links })?,
             weights: device.memory(links)?,
-            kernels: Kernels::mixing(&device.context, agents, is_dense, Self::columns(agents))?,
+            kernels: Kernels::mixing(&device.context, agents, is_dense, tile.columns, tile.threads)?,
+            tile,
         })
     }
 
@@ -98,12 +116,38 @@ impl Mixing {
             let grid = [blocks(packed.stride, 256 * lane), packed.groups];
             return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
         }
-        let columns = Self::columns(self.agents);
+        let Tile { columns, threads, bytes } = self.tile;
         let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
         args.extend(links.map(Arg::At));
         args.push(Arg::Long(packed.stride));
         args.extend_from_slice(tail);
         let grid = [blocks(packed.stride, columns), packed.groups];
-        self.kernels.launch(device.main(), sparse, grid, [512, 1], self.agents * columns * 4, &args)
+        self.kernels.launch(device.main(), sparse, grid, [threads, 1], bytes, &args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_fits_the_gpu_at_hand() {
+        const H200: usize = 227 << 10;
+        const SMALLER: usize = 99 << 10;
+        let of = |agents, shared| {
+            let Tile { columns, threads, .. } = Tile::new(agents, shared);
+            (columns, threads)
+        };
+        assert_eq!(
+            [100, 300, 1000, 2000].map(|agents| of(agents, H200)),
+            [(64, 512), (32, 512), (32, 1024), (16, 1024)]
+        );
+        assert_eq!(
+            [100, 300, 1000, 2000].map(|agents| of(agents, SMALLER)),
+            [(64, 512), (32, 512), (16, 1024), (8, 1024)]
+        );
+        for agents in 65..3000 {
+            assert!(Tile::new(agents, SMALLER).bytes <= SMALLER);
+        }
     }
 }

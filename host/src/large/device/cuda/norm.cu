@@ -18,17 +18,23 @@ extern "C" __global__ void layer_norm(const T* x, ll x_model, const T* residual,
       load<WIDE>(residual + model * residual_model + start + at, other);
       EACH_WORD value[c][i] += other[i];
     }
-    if (bias) EACH_WORD value[c][i] += bias[model * parameters_model + at + i];
+    if (bias) {
+      float added[WIDE];
+      load_parameters<WIDE>(bias + model * parameters_model + at, added);
+      EACH_WORD value[c][i] += added[i];
+    }
     EACH_WORD sum += value[c][i];
   }
   float mean = warp_sum(sum) / columns;
   EACH_CHUNK EACH_WORD { float gap = value[c][i] - mean; squares += gap * gap; }
   float scale = rsqrtf(warp_sum(squares) / columns + epsilon);
   EACH_CHUNK {
-    float result[WIDE];
+    float result[WIDE], gains[WIDE], shifts[WIDE];
+    load_parameters<WIDE>(gain + model * parameters_model + at, gains);
+    load_parameters<WIDE>(shift + model * parameters_model + at, shifts);
     EACH_WORD {
       value[c][i] = (value[c][i] - mean) * scale;
-      result[i] = value[c][i] * gain[model * parameters_model + at + i] + shift[model * parameters_model + at + i];
+      result[i] = value[c][i] * gains[i] + shifts[i];
     }
     store<WIDE>(normal + model * normal_model + start + at, value[c]);
     store<WIDE>(out + model * out_model + start + at, result);
@@ -44,8 +50,10 @@ extern "C" __global__ void layer_norm_backward(const T* d, ll d_model, const T* 
   EACH_CHUNK {
     load<WIDE>(d + model * d_model + start + at, value[c]);
     load<WIDE>(normal + model * normal_model + start + at, other[c]);
+    float gains[WIDE];
+    load_parameters<WIDE>(gain + model * parameters_model + at, gains);
     EACH_WORD {
-      value[c][i] *= gain[model * parameters_model + at + i];
+      value[c][i] *= gains[i];
       sum += value[c][i];
       product += value[c][i] * other[c][i];
     }

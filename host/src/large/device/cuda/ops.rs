@@ -69,7 +69,7 @@ impl Running<'_> {
 
     /// Words a thread can take at once: 16 bytes where every view starts and steps at a multiple, else one.
     pub(super) fn lane(&self, columns: usize, views: &[View]) -> usize {
-        let wide = 16 / self.device.activation_bytes();
+        let wide = self.device.words_at_once();
         let fits = |view: &View| {
             let spot = self.pass.spot(self.device, *view);
             spot.address.is_multiple_of(16) && spot.model.is_multiple_of(wide)
@@ -222,26 +222,23 @@ impl Running<'_> {
                 self.launch("embed_backward", rows, [128, 1], &args)
             }
             Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
-                let name = if self.lane(sequence, &[scores]) > 1 {
-                    "attention_softmax_wide"
-                } else {
-                    "attention_softmax_single"
-                };
+                let words = self.lane(sequence, &[scores]);
+                let name = if words > 1 { "attention_softmax_wide" } else { "attention_softmax_single" };
                 let table = self.parameter(distance_bias.map(|bias| bias.table));
                 let head =
                     [&self.spot(scores)[..], &[Arg::At(self.pass.lengths.pointer), table, step]].concat();
-                self.softmax(name, head, distance_bias, heads, sequence)
+                self.softmax(name, head, distance_bias, heads, sequence, words)
             }
             Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
-                let is_wide = self.lane(sequence, &[p, d]) > 1;
-                let name = if is_wide {
+                let words = self.lane(sequence, &[p, d]);
+                let name = if words > 1 {
                     "attention_softmax_backward_wide"
                 } else {
                     "attention_softmax_backward_single"
                 };
                 let table = self.gradient(distance_bias.map(|bias| bias.table));
                 let head = [&self.spot(p)[..], &self.spot(d), &[table, step]].concat();
-                self.softmax(name, head, distance_bias, heads, sequence)
+                self.softmax(name, head, distance_bias, heads, sequence, words)
             }
             Op::FirstRows { x, out, sequence, columns } => {
                 let words = self.pass.program.samples * columns;
@@ -326,11 +323,14 @@ impl Running<'_> {
         bias: Option<DistanceBias>,
         heads: usize,
         sequence: usize,
+        words: usize,
     ) -> Result<()> {
         let rows = self.pass.program.samples * heads * sequence;
         let (buckets, furthest) = bias.map_or((0, 0), |bias| (bias.buckets, bias.furthest));
-        args.extend([buckets, furthest, rows, heads, sequence].map(Arg::Int));
-        self.launch(name, blocks(rows, 8), [256, 1], &args)
+        // As many lanes as a row has groups of `words`, up to a warp.
+        let lanes = sequence.div_ceil(words).next_power_of_two().min(32);
+        args.extend([buckets, furthest, rows, heads, sequence, lanes].map(Arg::Int));
+        self.launch(name, blocks(rows * lanes, 256), [256, 1], &args)
     }
 
     fn image(&self, name: &'static str, words: usize, spots: &[Arg], g: Geometry) -> Result<()> {

@@ -3,13 +3,11 @@
 use super::gemm::Grid;
 use super::kernels::Arg;
 use super::ops::Running;
+use super::sums::partial_words;
 use super::{Cuda, Memory, Reals};
 use crate::large::device::{Dataset, Packed, Result, Schedule};
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Op, Place, Precision, Program, View};
-
-/// Blocks that share the rows of one sum by column, at most.
-pub(super) const MOST_SPLITS: usize = 64;
 
 /// A program made ready for all agents of one group.
 #[derive(Debug)]
@@ -50,8 +48,6 @@ impl Pass {
             Input::Features { width } => (samples * width, 0),
             Input::Tokens { sequence } => (0, samples * sequence),
         };
-        let ops = || program.forward.iter().chain(&program.backward);
-        let widest = ops().map(summed_columns).max().unwrap_or(0);
         let mut pass = Pass {
             losses: device.memory(samples)?,
             hits: device.memory(samples)?,
@@ -59,7 +55,7 @@ impl Pass {
             lengths: device.memory(samples)?,
             tokens: device.memory(tokens)?,
             weights: device.memory(samples)?,
-            partial: device.memory(2 * widest * agents * MOST_SPLITS)?,
+            partial: device.memory(most_partial_words(device, program, agents))?,
             activations: device.memory(arena.activation_words() * agents * bytes)?,
             features: device.memory(features * bytes)?,
             exact: device.memory(arena.exact_words() * agents)?,
@@ -68,7 +64,7 @@ impl Pass {
             arena,
             agents,
         };
-        for op in ops() {
+        for op in ops(program) {
             let grid = match op {
                 Op::Gemm(gemm) if gemm.count() > 1 => Some(Grid::new(device, &pass, gemm)?),
                 _ => None,
@@ -76,6 +72,22 @@ impl Pass {
             pass.grids.push(grid);
         }
         Ok(pass)
+    }
+
+    /// Bytes that [`Pass::new`] takes.
+    pub(super) fn bytes(device: &Cuda, program: &Program, agents: usize) -> u64 {
+        let arena = Arena::new(program);
+        let input = program.samples * program.input.width();
+        let (features, tokens) = match program.input {
+            Input::Features { .. } => (input, 0),
+            Input::Tokens { .. } => (0, input),
+        };
+        let narrow = arena.activation_words() + features;
+        // Losses, hits, labels, lengths and weights are words of every sample.
+        let wide = arena.exact_words() + tokens + program.samples * 5;
+        let addresses = ops(program).map(|op| Grid::addresses_of(op, agents)).sum::<usize>();
+        let words = agents * wide + most_partial_words(device, program, agents);
+        (agents * narrow * device.activation_bytes() + words * 4 + addresses * 8) as u64
     }
 
     /// Where a buffer or the batch's features lie.
@@ -170,11 +182,11 @@ impl Pass {
     }
 }
 
-/// Columns an operation sums over rows.
-fn summed_columns(op: &Op) -> usize {
-    match *op {
-        Op::BiasGradient { columns, .. } => columns,
-        Op::NormGradient { shape, .. } => shape.columns,
-        _ => 0,
-    }
+fn ops(program: &Program) -> impl Iterator<Item = &Op> {
+    program.forward.iter().chain(&program.backward)
+}
+
+fn most_partial_words(device: &Cuda, program: &Program, agents: usize) -> usize {
+    let wide = device.words_at_once();
+    ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0)
 }

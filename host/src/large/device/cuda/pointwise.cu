@@ -5,11 +5,27 @@
 #define TANH 2
 #define GELU 3
 
+// The normal distribution up to x, and exp(-x²/2), which its density shares.
+struct Normal { float below, bell; };
+__device__ __forceinline__ Normal normal(float x) {
+  Normal normal;
+  normal.bell = __expf(-0.5f * x * x);
+#if NARROW
+  // Abramowitz and Stegun 7.1.26: within 1e-7, far below what bf16 shows, at half the instructions of erff.
+  float t = __fdividef(1.f, 1.f + 0.23164189f * fabsf(x));
+  float above = 0.5f * t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) * normal.bell;
+  normal.below = x < 0.f ? above : 1.f - above;
+#else
+  normal.below = 0.5f * (1.f + erff(x * 0.70710678f));
+#endif
+  return normal;
+}
+
 __device__ __forceinline__ float apply(float x, int function) {
   switch (function) {
     case RELU: return fmaxf(x, 0.f);
     case TANH: return tanhf(x);
-    case GELU: return 0.5f * x * (1.f + erff(x * 0.70710678f));
+    case GELU: return x * normal(x).below;
     default: return x;
   }
 }
@@ -19,7 +35,10 @@ __device__ __forceinline__ float slope(float saved, int function) {
   switch (function) {
     case RELU: return saved > 0.f ? 1.f : 0.f;
     case TANH: return 1.f - saved * saved;
-    case GELU: return 0.5f * (1.f + erff(saved * 0.70710678f)) + saved * 0.39894228f * __expf(-0.5f * saved * saved);
+    case GELU: {
+      Normal at = normal(saved);
+      return at.below + saved * 0.39894228f * at.bell;
+    }
     default: return 1.f;
   }
 }
@@ -33,9 +52,10 @@ __device__ __forceinline__ void activate_any(T* x, ll x_model, T* out, ll out_mo
   float value[N];
   load<N>(x, value);
   if (bias) {
-    bias += blockIdx.y * bias_model + (u32)at % (u32)columns;
+    float added[N];
+    load_parameters<N>(bias + blockIdx.y * bias_model + (u32)at % (u32)columns, added);
 #pragma unroll
-    for (int i = 0; i < N; i++) value[i] += bias[i];
+    for (int i = 0; i < N; i++) value[i] += added[i];
     if (x != out) store<N>(x, value);
   }
 #pragma unroll

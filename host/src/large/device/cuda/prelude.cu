@@ -39,15 +39,37 @@ template <int N> __device__ __forceinline__ void store(T* to, const float (&from
   *(Words<N>*)to = words;
 }
 
-__device__ __forceinline__ float warp_sum(float value) {
-  for (int lane = 16; lane; lane >>= 1) value += __shfl_xor_sync(~0u, value, lane);
+// N consecutive parameters, 16 bytes at a time: tensors begin at multiples of 32 bytes.
+template <int N> __device__ __forceinline__ void load_parameters(const float* from, float (&to)[N]) {
+  if constexpr (N % 4) {
+#pragma unroll
+    for (int i = 0; i < N; i++) to[i] = from[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      float4 four = *(const float4*)(from + i);
+      to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
+    }
+  }
+}
+
+// Over `lanes` neighbouring lanes of a warp, a power of two; all of them must be there.
+__device__ __forceinline__ u32 group_mask(int lanes) {
+  return ~0u >> (32 - lanes) << (threadIdx.x & 31 & -lanes);
+}
+
+__device__ __forceinline__ float group_sum(float value, int lanes, u32 mask) {
+  for (int lane = lanes >> 1; lane; lane >>= 1) value += __shfl_xor_sync(mask, value, lane);
   return value;
 }
 
-__device__ __forceinline__ float warp_max(float value) {
-  for (int lane = 16; lane; lane >>= 1) value = fmaxf(value, __shfl_xor_sync(~0u, value, lane));
+__device__ __forceinline__ float group_max(float value, int lanes, u32 mask) {
+  for (int lane = lanes >> 1; lane; lane >>= 1) value = fmaxf(value, __shfl_xor_sync(mask, value, lane));
   return value;
 }
+
+__device__ __forceinline__ float warp_sum(float value) { return group_sum(value, 32, ~0u); }
+__device__ __forceinline__ float warp_max(float value) { return group_max(value, 32, ~0u); }
 
 // Sums of two values over the block, whose size is a multiple of 32.
 __device__ __forceinline__ void block_sums(float& a, float& b) {

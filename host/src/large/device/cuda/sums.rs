@@ -2,16 +2,41 @@
 
 use super::kernels::{Arg, blocks};
 use super::ops::{Running, number};
-use super::pass::MOST_SPLITS;
 use crate::large::device::Result;
 use crate::large::program::op::NormShape;
-use crate::large::program::{Function, View};
+use crate::large::program::{Function, Op, View};
 
 /// Blocks that keep a GPU busy: rows of a sum by column are split until there are as many.
 const BUSY_BLOCKS: usize = 400;
 /// Fewer rows than this are not worth adding splits up for, in all and for one block.
 const FEW_ROWS: usize = 256;
 const ROWS_PER_SPLIT: usize = 64;
+/// Blocks that share the rows of one sum, at most.
+const MOST_SPLITS: usize = 64;
+
+/// Blocks that share the rows of a sum by column, where one block for each of `across` would leave the GPU idle.
+fn splits(across: usize, rows: usize, agents: usize) -> usize {
+    if rows < FEW_ROWS {
+        return 1;
+    }
+    let wanted = BUSY_BLOCKS.div_ceil(across * agents);
+    wanted.clamp(1, (rows / ROWS_PER_SPLIT).min(MOST_SPLITS))
+}
+
+/// Words in which splits of the sums of `op` wait to be added up; `wide` is the most words a thread takes at once, which makes
+/// for the fewest blocks across and so for the most splits.
+pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
+    let (sums, rows, columns) = match *op {
+        Op::BiasGradient { rows, columns, .. } => (1, rows, columns),
+        Op::NormGradient { shape, .. } => (2, shape.rows * shape.area, shape.columns),
+        _ => return 0,
+    };
+    match splits(blocks(columns, 32 * wide), rows, agents) {
+        1 => 0,
+        splits => sums * agents * splits * columns,
+    }
+}
+
 impl Running<'_> {
     /// Sums of `d` by column, times a function's derivative first where there is one.
     pub(super) fn bias_gradient(
@@ -26,7 +51,7 @@ impl Running<'_> {
         let lane = self.lane(columns, &views);
         let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };
         let across = blocks(columns, 32 * lane);
-        let splits = self.splits(across, rows);
+        let splits = splits(across, rows, self.pass.agents);
         let saved = function.map_or([Arg::At(0), Arg::Long(0)], |(saved, _)| self.spot(saved));
         let function = function.map_or(0, |(_, function)| number(function));
         let out = if splits > 1 {
@@ -52,7 +77,7 @@ impl Running<'_> {
         let lane = self.lane(columns, &[d, normal]);
         let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
         let across = blocks(columns, 32 * lane);
-        let splits = self.splits(across, rows);
+        let splits = splits(across, rows, self.pass.agents);
         let second = self.pass.partial.at(self.pass.agents * splits * columns);
         let out = if splits > 1 {
             [Arg::At(self.pass.partial.pointer), Arg::At(second), Arg::Long(splits * columns)]
@@ -63,15 +88,6 @@ impl Running<'_> {
             [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
         self.launch(name, across * splits, [32, 16], &args)?;
         self.sum_splits([gain, shift], 2, columns, splits)
-    }
-
-    /// Blocks that share the rows of a sum by column, where one block for each of `across` would leave the GPU idle.
-    fn splits(&self, across: usize, rows: usize) -> usize {
-        if rows < FEW_ROWS {
-            return 1;
-        }
-        let wanted = BUSY_BLOCKS.div_ceil(across * self.pass.agents);
-        wanted.clamp(1, (rows / ROWS_PER_SPLIT).min(MOST_SPLITS))
     }
 
     /// Adds the sums of all splits up, when there is more than one, for the first `sums` of two parameters.

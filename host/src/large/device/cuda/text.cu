@@ -31,14 +31,16 @@ __device__ __forceinline__ int bucket(int query, int key, int buckets, int furth
   return side + min(exact + (int)(ratio * (half - exact)), half - 1);
 }
 
-// One warp a row, N neighbouring scores a lane at a time; sequence <= 32 * N * SPANS.
+// `lanes` lanes of a warp a row, N neighbouring scores a lane at a time: a short row takes part of a warp, so that no lane of
+// it idles, a long one up to 1024 scores.
 #define SPANS (1024 / 32)
-#define EACH_SPAN _Pragma("unroll") for (int c = 0; c < SPANS / N; c++) if (int key = (c * 32 + lane) * N; key < sequence)
+#define EACH_SPAN _Pragma("unroll") for (int c = 0; c < SPANS / N; c++) if (int key = (c * lanes + lane) * N; key < sequence)
 
 template <int N>
-__device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence) {
-  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
+__device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes) {
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) / lanes, lane = threadIdx.x % lanes;
   if (row >= rows) return;
+  u32 mask = group_mask(lanes);
   int query = row % sequence, head = row / sequence % heads, sample = row / sequence / heads;
   int length = lengths[(ll)blockIdx.y * (rows / sequence / heads) + sample];
   scores += blockIdx.y * scores_model + (ll)row * sequence;
@@ -51,7 +53,7 @@ __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model
       if (key + i < length) largest = fmaxf(largest, value[c][i]);
     }
   }
-  largest = warp_max(largest);
+  largest = group_max(largest, lanes, mask);
   EACH_SPAN {
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -59,20 +61,21 @@ __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model
       sum += value[c][i];
     }
   }
-  float scale = 1.f / warp_sum(sum);
+  float scale = 1.f / group_sum(sum, lanes, mask);
   EACH_SPAN {
 #pragma unroll
     for (int i = 0; i < N; i++) value[c][i] *= scale;
     store<N>(scores + key, value[c]);
   }
 }
-BOTH(attention_softmax, (T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence),
-     (scores, scores_model, lengths, table, parameters_model, buckets, furthest, rows, heads, sequence))
+BOTH(attention_softmax, (T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
+     (scores, scores_model, lengths, table, parameters_model, buckets, furthest, rows, heads, sequence, lanes))
 
 template <int N>
-__device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence) {
-  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
+__device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes) {
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) / lanes, lane = threadIdx.x % lanes;
   if (row >= rows) return;
+  u32 mask = group_mask(lanes);
   int query = row % sequence, head = row / sequence % heads;
   p += blockIdx.y * p_model + (ll)row * sequence;
   d += blockIdx.y * d_model + (ll)row * sequence;
@@ -83,7 +86,7 @@ __device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_
 #pragma unroll
     for (int i = 0; i < N; i++) sum += weight[c][i] * value[c][i];
   }
-  sum = warp_sum(sum);
+  sum = group_sum(sum, lanes, mask);
   EACH_SPAN {
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -93,8 +96,8 @@ __device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_
     store<N>(d + key, value[c]);
   }
 }
-BOTH(attention_softmax_backward, (const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence),
-     (p, p_model, d, d_model, table, g_model, buckets, furthest, rows, heads, sequence))
+BOTH(attention_softmax_backward, (const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
+     (p, p_model, d, d_model, table, g_model, buckets, furthest, rows, heads, sequence, lanes))
 
 extern "C" __global__ void first_rows(const T* x, ll x_model, T* out, ll out_model, ll words, int sequence, int columns) {
   ll at = (ll)blockIdx.x * blockDim.x + threadIdx.x;
