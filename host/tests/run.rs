@@ -197,7 +197,7 @@ fn bad_flags_are_refused_with_a_remedy() {
 fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], expected: &str| assert_refused(folder.path(), arguments, expected);
-    refused(&["--policy-evaluation-states", "100000"], "the problem takes 1.0e10 numbers");
+    refused(&["--policy-evaluation-states", "100000"], " GB are free\nhelp: ");
     refused(
         &["--policy-evaluation-regularisation", "0", "--policy-evaluation-features", "21"],
         "more features than states leave more than one solution\nhelp: ",
