@@ -197,7 +197,9 @@ fn bad_flags_are_refused_with_a_remedy() {
 fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], expected: &str| assert_refused(folder.path(), arguments, expected);
-    refused(&["--policy-evaluation-states", "100000"], " GB are free\nhelp: ");
+    let sizes = ["--hyper-tuning-features", "100000", "--hyper-tuning-train-samples", "100000"];
+    let far_too_large = [&["--problem", "hyper-tuning", "--agents", "100000"], &sizes[..]].concat();
+    refused(&far_too_large, " GB are free\nhelp: ");
     refused(
         &["--policy-evaluation-regularisation", "0", "--policy-evaluation-features", "21"],
         "more features than states leave more than one solution\nhelp: ",
