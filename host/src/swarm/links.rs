@@ -45,10 +45,18 @@ impl Links {
     pub fn lay(&mut self, schedule: &(impl Schedule + Sync), round: u32) {
         if let [block] = self.blocks.as_mut_slice() {
             block.lay(schedule, round);
+        } else {
+            self.blocks.par_iter_mut().for_each(|block| block.lay(schedule, round));
+        }
+        self.count_listeners();
+    }
+
+    /// Counts who hears each agent, once all blocks are laid.
+    pub(super) fn count_listeners(&mut self) {
+        if let [block] = self.blocks.as_mut_slice() {
             std::mem::swap(&mut self.listeners, &mut block.heard);
             return;
         }
-        self.blocks.par_iter_mut().for_each(|block| block.lay(schedule, round));
         self.listeners.fill(0);
         for block in &self.blocks {
             for (total, heard) in self.listeners.iter_mut().zip(&block.heard) {
@@ -60,6 +68,11 @@ impl Links {
     /// The blocks, so that each can be worked on by its own thread.
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+
+    /// The same for threads that lay their block of the next round, and how many hear each agent in this one.
+    pub(super) fn blocks_mut(&mut self) -> (&mut [Block], &[u32]) {
+        (&mut self.blocks, &self.listeners)
     }
 
     /// How many others hear each agent.
@@ -86,7 +99,7 @@ impl<G: Schedule> NullaryFnOnce for Lay<'_, G> {
 }
 
 impl Block {
-    fn lay(&mut self, schedule: &impl Schedule, round: u32) {
+    pub(super) fn lay(&mut self, schedule: &impl Schedule, round: u32) {
         Arch::new().dispatch(Lay { block: self, schedule, round });
     }
 

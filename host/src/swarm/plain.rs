@@ -56,6 +56,7 @@ pub struct PlainFab<S, G> {
     d: Rows<S>,
     /// What each agent says in a round: its decision and the share of its tracker.
     said: Rows<S>,
+    /// Of the round that comes.
     links: Links,
     /// One for each block of links.
     workspaces: Vec<Workspace<S>>,
@@ -87,7 +88,8 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
         let (v, d) = (rows(&shape, &v), rows(&shape, &d));
         let mut steps = vec![S::ZERO; stride(&shape)];
         constants.steps.pack(&shape, &mut steps);
-        let links = Links::new(agents);
+        let mut links = Links::new(agents);
+        links.lay(&schedule, 0);
         let scratch_words = task.problem(0).scratch_words();
         Self {
             shape,
@@ -191,20 +193,14 @@ pub(super) fn split_by_blocks<'a, S>(
 
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn step(&mut self) -> Result<(), Halt> {
-        self.links.lay(&self.schedule, self.round);
-        let words = stride(&self.shape);
-        let blocks = self.links.blocks();
-        let speech = Speech {
-            constants: &self.constants,
-            shape: self.shape,
-            v: &self.v,
-            t: &self.t,
-            listeners: self.links.listeners(),
-        };
+        let (words, half) = (stride(&self.shape), said_stride(&self.shape));
+        let (blocks, listeners) = self.links.blocks_mut();
+        let speech =
+            Speech { constants: &self.constants, shape: self.shape, v: &self.v, t: &self.t, listeners };
         if let [block] = blocks {
             speech.speak(block, &mut self.said);
         } else {
-            let said = split_by_blocks(&mut self.said, blocks, 2 * said_stride(&self.shape));
+            let said = split_by_blocks(&mut self.said, blocks, 2 * half);
             blocks.par_iter().zip(said).for_each(|(block, said)| speech.speak(block, said));
         }
         let round = Round {
@@ -214,24 +210,30 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             steps: &self.steps,
             round: self.round,
             said: &self.said,
-            listeners: self.links.listeners(),
+            listeners,
         };
-        let outcome = if let ([block], [workspace]) = (blocks, self.workspaces.as_mut_slice()) {
-            let (v, t, d) = (&mut *self.v, &mut *self.t, &mut *self.d);
-            round.run(Part { block, workspace, v, t, d })
+        // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
+        let run = |block: &mut Block, workspace: &mut Workspace<S>, v: &mut [S], t: &mut [S], d: &mut [S]| {
+            let outcome = round.run(Part { block, workspace, v, t, d });
+            block.lay(&self.schedule, self.round + 1);
+            outcome
+        };
+        let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
+            run(block, workspace, &mut self.v, &mut self.t, &mut self.d)
         } else {
             let v = split_by_blocks(&mut self.v, blocks, words);
             let t = split_by_blocks(&mut self.t, blocks, words);
             let d = split_by_blocks(&mut self.d, blocks, words);
             let states = v.into_par_iter().zip(t).zip(d);
             let outcomes: Vec<_> = blocks
-                .par_iter()
+                .par_iter_mut()
                 .zip(&mut self.workspaces)
                 .zip(states)
-                .map(|((block, workspace), ((v, t), d))| round.run(Part { block, workspace, v, t, d }))
+                .map(|((block, workspace), ((v, t), d))| run(block, workspace, v, t, d))
                 .collect();
             outcomes.into_iter().collect()
         };
+        self.links.count_listeners();
         self.round += 1;
         outcome.map_err(|(agent, word)| {
             Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
