@@ -140,12 +140,25 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 
         mat_vec(self.features, x, misfit);
         self.returns(at, x, dz);
-        let out = [misfit, gap, &mut dy[..shape.y], &mut dz[..shape.y]];
-        change([&y[..shape.y], &z[..shape.y], self.rewards], out, |[y, z, reward], [fit, _, _, returns]| {
+        let turn = |[y, z, reward]: [S; 3], [fit, _, _, returns]: [S; 4]| {
             let target = returns + reward;
             let misfit = scale * (self.upper_weight * (fit - y));
             [misfit, bound * (z - y), bound * (y - target) - misfit, bound * (z - target)]
-        });
+        };
+        // As long as the loop is, so that nothing in it need be checked.
+        let (y, z, rewards) = (&y[..shape.y], &z[..shape.y], &self.rewards[..shape.y]);
+        let (misfit, gap) = (&mut misfit[..shape.y], &mut gap[..shape.y]);
+        let (dy, dz) = (&mut dy[..shape.y], &mut dz[..shape.y]);
+        if cfg!(target_os = "none") {
+            // By name: a small image has no room for loops over which slice, and takes twice as long with them.
+            for state in 0..shape.y {
+                let given = [y[state], z[state], rewards[state]];
+                [misfit[state], gap[state], dy[state], dz[state]] =
+                    turn(given, [misfit[state], gap[state], dy[state], dz[state]]);
+            }
+        } else {
+            change([y, z, rewards], [misfit, gap, dy, dz], turn);
+        }
         let (misfit, gap) = scratch.split_at(shape.y);
         mats_transposed_vecs([(self.features, misfit), (self.successors, &gap[..shape.y])], dx);
         for (dx, &x) in dx.iter_mut().zip(x) {
