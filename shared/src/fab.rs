@@ -2,7 +2,7 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | eq. (state_v_update): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`], then [`descend`] |
+//! | eq. (state_v_update): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`] and scale, then [`descend`] |
 //! | eq. (localgrad): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
 //! | eq. (track_v_update): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
 //!

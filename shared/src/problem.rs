@@ -94,7 +94,7 @@ pub struct Moment {
     pub round: u32,
 }
 
-/// How strongly the lower level binds.
+/// How strongly the lower level binds: the λ of the local penalty $L_i = f_i(x, y) + \lambda (g_i(x, y) - g_i(x, z))$, eq. (localpenalty).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Penalty<S> {
     /// The penalty parameter λ.
