@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn fabswarm(arguments: &[&str], out: &Path) -> Command {
@@ -157,21 +157,26 @@ fn no_board_outlives_a_host_that_is_killed() {
     assert!(killed.elapsed() < Duration::from_secs(5));
 }
 
+/// A run that has recorded its first rounds, with the sockets of its boards in a folder of their own. It listens for Ctrl-C by then.
+fn under_way(arguments: &[&str], folder: &Path, sockets: &Path) -> Child {
+    let host = fabswarm(arguments, folder)
+        .env("TMPDIR", sockets)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let metrics = folder.join("metrics.csv.part");
+    wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    host
+}
+
 /// A signal once ended the host's wait for its boards, and with it the run, as if a board were lost.
 #[test]
 fn ctrl_c_while_the_host_waits_for_boards_keeps_what_was_recorded() {
     let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let name = sockets.path().to_str().unwrap();
     let arguments = ["--boards", "native:2,in-process", "--rounds", "1000000", "--error-below", "0"];
-    let host = fabswarm(&arguments, folder.path())
-        .env("TMPDIR", name)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The listener for Ctrl-C stands before the first rows reach the disk.
-    let metrics = folder.path().join("metrics.csv.part");
-    wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    let host = under_way(&arguments, folder.path(), sockets.path());
     let board = &processes_of(name)[0];
     signal("-STOP", board);
     // By then the host waits for the board that does not answer.
@@ -191,14 +196,7 @@ fn a_board_that_ends_is_told_from_a_swarm_that_diverges() {
     let odd = sockets.path().join("a,b");
     fs::create_dir(&odd).unwrap();
     let arguments = ["--boards", "qemu:1,in-process", "--rounds", "1000000", "--error-below", "0"];
-    let host = fabswarm(&arguments, folder.path())
-        .env("TMPDIR", &odd)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let metrics = folder.path().join("metrics.csv.part");
-    wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    let host = under_way(&arguments, folder.path(), &odd);
     signal("-KILL", &processes_of("a,,b")[0]);
     let output = host.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
