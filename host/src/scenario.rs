@@ -20,6 +20,7 @@ mod error;
 mod layers;
 mod limits;
 mod outages;
+mod settings;
 mod template;
 
 pub use choices::{

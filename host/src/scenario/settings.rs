@@ -1,0 +1,248 @@
+//! What a scenario file sets: each key known, each value of its type and in its range, and errors that name the place and the remedy.
+
+use std::path::Path;
+
+use toml_edit::{Document, Item, Value};
+
+use super::error::{Error, Origin};
+use super::template::{self, Key, ValueKind, keys};
+use super::{limits, outages};
+
+/// The version of the file format.
+const VERSION: i64 = 1;
+
+/// A checked value on its way into the scenario.
+pub(super) struct Setting {
+    pub(super) path: &'static str,
+    pub(super) value: Value,
+}
+
+/// Reads what a scenario file sets, and checks it.
+pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
+    let at = |span: Option<std::ops::Range<usize>>| {
+        let before = text.get(..span.map_or(0, |span| span.start)).unwrap_or(text);
+        Origin::File(path.to_owned(), before.matches('\n').count() + 1)
+    };
+    let document = Document::parse(text).map_err(|error| Error::Syntax {
+        origin: at(error.span()),
+        message: error.message().replace('\n', ", "),
+    })?;
+
+    match document.get("version") {
+        Some(item) if item.as_integer() == Some(VERSION) => {}
+        Some(item) => {
+            return Err(Error::Version {
+                origin: at(item.span()),
+                found: format!("the scenario has version {}", shown(item)),
+                expected: VERSION,
+                remedy: "bring it to the keys of `fabswarm run --print-scenario`, and set `version = 1`",
+            });
+        }
+        None => {
+            return Err(Error::Version {
+                origin: at(None),
+                found: "the scenario names no version".to_owned(),
+                expected: VERSION,
+                remedy: "add the line `version = 1` at its top",
+            });
+        }
+    }
+
+    let mut settings = Vec::new();
+    let mut take = |path: &str, item: &Item, key: Option<&toml_edit::Key>| -> Result<(), Error> {
+        let origin = at(key.and_then(toml_edit::Key::span).or_else(|| item.span()));
+        let Some(known) = template::key(path) else {
+            return Err(Error::Unknown {
+                origin,
+                what: "key",
+                path: path.to_owned(),
+                remedy: nearest_key(path),
+            });
+        };
+        let Some(value) = item.as_value() else {
+            return Err(Error::WrongType {
+                origin,
+                path: path.to_owned(),
+                value: shown(item),
+                expected: known.kind.name(),
+                got: "a table",
+            });
+        };
+        check(known, value, &origin)?;
+        settings.push(Setting { path: &known.path, value: value.clone() });
+        Ok(())
+    };
+    for (name, item) in document.iter() {
+        let Some(table) = item.as_table_like() else {
+            take(name, item, document.key(name))?;
+            continue;
+        };
+        if !keys().iter().any(|key| key.section() == Some(name)) {
+            let origin = at(document.key(name).and_then(toml_edit::Key::span));
+            return Err(Error::Unknown {
+                origin,
+                what: "section",
+                path: name.to_owned(),
+                remedy: nearest_section(name),
+            });
+        }
+        for (inner, item) in table.iter() {
+            take(&format!("{name}.{inner}"), item, table.key(inner))?;
+        }
+    }
+    Ok(settings)
+}
+
+/// Checks type, choice, form and range of one value.
+pub(super) fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
+    let (origin, path) = (origin.clone(), key.path.clone());
+    let written = value.to_string().trim().to_owned();
+    let kind = ValueKind::of(value);
+    if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
+        let got = kind.map_or(value.type_name(), ValueKind::name);
+        return Err(Error::WrongType { origin, path, value: written, expected: key.kind.name(), got });
+    }
+    if let (Some(choices), Some(word)) = (key.choices, value.as_str())
+        && !choices.contains(&word)
+    {
+        let nearest = nearest(word, choices.iter().copied());
+        let nearest = nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        let remedy = format!("choose {}{nearest}", choices.join(", "));
+        return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
+    }
+    if let (Some(form), Some(text)) = (outages::form_of(&path), value.as_str())
+        && let Err(reason) = (form.check)(text)
+    {
+        return Err(Error::Malformed { origin, path, value: written, reason, form: form.description });
+    }
+    match limits::limit_of(&path) {
+        Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),
+        _ => Ok(()),
+    }
+}
+
+fn nearest_key(path: &str) -> String {
+    if keys().iter().any(|key| key.section() == Some(path)) {
+        return format!("`{path}` is a section: write `[{path}]`, and its keys below");
+    }
+    let name = path.rsplit('.').next().unwrap_or(path);
+    // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
+    let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str());
+    let near = || nearest(path, keys().iter().map(|key| key.path.as_str()));
+    let near_name = || {
+        let name = nearest(name, keys().iter().map(Key::name))?;
+        keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str())
+    };
+    match same_name.or_else(near).or_else(near_name) {
+        Some(path) => format!("did you mean `{path}`?"),
+        None => "`fabswarm run --print-scenario` lists all keys".to_owned(),
+    }
+}
+
+fn nearest_section(name: &str) -> String {
+    match nearest(name, keys().iter().filter_map(Key::section)) {
+        Some(section) => format!("did you mean `[{section}]`?"),
+        None => "`fabswarm run --print-scenario` lists all sections".to_owned(),
+    }
+}
+
+/// The candidate most like `name`, if any is like it at all.
+fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const LIKE: f64 = 0.75;
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > LIKE)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// A value as it stands in the file, or what else stands there.
+pub(super) fn shown(item: &Item) -> String {
+    item.as_value()
+        .map_or_else(|| format!("({})", item.type_name()), |value| value.to_string().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_error(text: &str) -> String {
+        let Err(error) = read(Path::new("my.toml"), text) else { panic!("{text} was taken") };
+        error.to_string()
+    }
+
+    #[test]
+    fn every_default_keeps_to_its_own_limits() {
+        assert_eq!(read(Path::new("default.toml"), template::DEFAULT).unwrap().len(), keys().len());
+    }
+
+    #[test]
+    fn errors_name_place_key_value_and_remedy() {
+        let cases = [
+            (
+                "version = 1\n[swarm]\nagnets = 3",
+                "my.toml:3: there is no key `swarm.agnets`\nhelp: did you mean `swarm.agents`?",
+            ),
+            (
+                "version = 1\neta_x = 3",
+                "my.toml:2: there is no key `eta_x`\nhelp: did you mean `algorithm.eta_x`?",
+            ),
+            (
+                "version = 1\nswarm = 3",
+                "my.toml:2: there is no key `swarm`\nhelp: `swarm` is a section: write `[swarm]`, and its keys below",
+            ),
+            (
+                "version = 1\n[netwrok]\n",
+                "my.toml:2: there is no section `netwrok`\nhelp: did you mean `[network]`?",
+            ),
+            (
+                "version = 1\n[swarm]\nagents = \"ten\"",
+                "my.toml:3: swarm.agents = \"ten\" has the wrong type\nhelp: give a whole number instead of a string in quotes",
+            ),
+            (
+                "version = 1\n[swarm]\nagents = 2.5",
+                "my.toml:3: swarm.agents = 2.5 has the wrong type\nhelp: give a whole number instead of a number",
+            ),
+            (
+                "version = 1\n[swarm]\nagents = 0",
+                "my.toml:3: swarm.agents = 0 is out of range\nhelp: give a whole number from 1 to 1000000",
+            ),
+            (
+                "version = 1\n[algorithm]\neta_x = -0.1",
+                "my.toml:3: algorithm.eta_x = -0.1 is out of range\nhelp: give a number above 0",
+            ),
+            (
+                "version = 1\nnetwork.edge_probability = 1.5",
+                "my.toml:2: network.edge_probability = 1.5 is out of range\nhelp: give a number from 0 to 1",
+            ),
+            (
+                "version = 1\n[network]\ntopology = \"rign\"",
+                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
+            ),
+            (
+                "version = 1\n[faults]\nsilent = \"3@200\"",
+                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` names no number of rounds\nhelp: give AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
+            ),
+            (
+                "version = 2",
+                "my.toml:1: the scenario has version 2, and this fabswarm reads version 1\nhelp: bring it to the keys of `fabswarm run --print-scenario`, and set `version = 1`",
+            ),
+            (
+                "seed = 2",
+                "my.toml:1: the scenario names no version, and this fabswarm reads version 1\nhelp: add the line `version = 1` at its top",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read_error(text), expected);
+        }
+        assert!(read_error("version = 1\n[swarm\n").starts_with("my.toml:2: "));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*", tail in "[a-z_\\[\\]=.0-9\" \n]{0,60}") {
+            let _ = read(Path::new("my.toml"), &text);
+            let _ = read(Path::new("my.toml"), &format!("version = 1\n{tail}"));
+        }
+    }
+}
