@@ -45,22 +45,19 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
         if folder.is_dir() {
             return idx::read_folder(folder);
         }
-        return Err(Error::Unknown {
-            name: name.to_owned(),
-            kind: "data set",
-            known: catalogue::names_of(catalogue::Kind::is_data),
-        });
+        return Err(unknown_data(name));
     };
     match entry.kind {
         catalogue::Kind::Idx => idx::read_folder(&cache.checked_folder(entry)?),
         catalogue::Kind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
         catalogue::Kind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
-        catalogue::Kind::Model => Err(Error::Unknown {
-            name: name.to_owned(),
-            kind: "data set",
-            known: catalogue::names_of(catalogue::Kind::is_data),
-        }),
+        catalogue::Kind::Model => Err(unknown_data(name)),
     }
+}
+
+fn unknown_data(name: &str) -> Error {
+    let known = format!("{SAMPLE}, {}", catalogue::names_of(catalogue::Kind::is_data));
+    Error::Unknown { name: name.to_owned(), kind: "data set", known }
 }
 
 /// Finds the folder of a pretrained model: one of the catalogue, or a folder the user names.

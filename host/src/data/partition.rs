@@ -26,20 +26,22 @@ pub fn dirichlet(
     seed: u64,
 ) -> Result<Vec<Vec<u32>>, Error> {
     if !(rho.is_finite() && rho > 0.0) {
-        return Err(Error::Deal(format!(
-            "rho = {rho}: the Dirichlet concentration must be positive and finite"
-        )));
+        return Err(Error::Deal {
+            what: format!("rho = {rho} is no Dirichlet concentration"),
+            remedy: "give a number above 0",
+        });
     }
     if agents == 0 || labels.len() < agents.saturating_mul(FEWEST_SAMPLES) {
-        return Err(Error::Deal(format!(
-            "{} samples for {agents} agents: at least one agent and {FEWEST_SAMPLES} samples each are needed",
-            labels.len()
-        )));
+        return Err(Error::Deal {
+            what: format!("{} samples for {agents} agents: each needs {FEWEST_SAMPLES}", labels.len()),
+            remedy: "lower swarm.agents, or take more samples",
+        });
     }
     let mut of_class: Vec<Vec<u32>> = vec![Vec::new(); classes];
     for (index, label) in (0..).zip(labels) {
         let class = of_class.get_mut(usize::from(*label)).ok_or_else(|| {
-            Error::Deal(format!("label {label} of sample {index}, but there are {classes} classes"))
+            let what = format!("label {label} of sample {index}, but there are {classes} classes");
+            Error::Deal { what, remedy: "see that images and labels belong together" }
         })?;
         class.push(index);
     }
@@ -66,11 +68,11 @@ pub fn dirichlet(
             return Ok(dealt);
         }
     }
-    Err(Error::Deal(format!(
-        "rho = {rho} leaves some of {agents} agents with fewer than {FEWEST_SAMPLES} of {} samples in each of {ATTEMPTS} draws: \
-         give a larger rho, fewer agents or more samples",
+    let what = format!(
+        "rho = {rho} leaves some of {agents} agents with fewer than {FEWEST_SAMPLES} of {} samples in each of {ATTEMPTS} draws",
         labels.len()
-    )))
+    );
+    Err(Error::Deal { what, remedy: "raise training.rho, lower swarm.agents, or take more samples" })
 }
 
 /// Puts a list into random order (Fisher and Yates).
@@ -153,7 +155,7 @@ mod tests {
     fn impossible_wishes_are_refused_with_numbers() {
         let labels = vec![0; 100];
         let message = |agents, rho| dirichlet(&labels, 1, agents, rho, 0).unwrap_err().to_string();
-        assert!(message(10, 0.001).contains("larger rho"));
+        assert!(message(10, 0.001).contains("raise training.rho"));
         assert!(message(11, 1.0).contains("100 samples for 11 agents"));
         assert!(message(0, 1.0).contains("0 agents"));
         assert!(message(2, f64::NAN).contains("NaN"));

@@ -42,10 +42,10 @@ const SPLIT: usize = 10;
 /// When the rate is no probability, or the samples cannot be partitioned (see [`dirichlet`]).
 pub fn deal(labels: &[u8], classes: usize, how: &Deal) -> Result<Vec<Shard>, Error> {
     if !(0.0..=1.0).contains(&how.corruption_rate) {
-        return Err(Error::Deal(format!(
-            "corruption rate {}: it must lie between 0 and 1",
-            how.corruption_rate
-        )));
+        return Err(Error::Deal {
+            what: format!("corruption rate {}", how.corruption_rate),
+            remedy: "give a number between 0 and 1",
+        });
     }
     let dealt = dirichlet(labels, classes, how.agents, how.rho, how.seed)?;
     let mistaken_for = noise::mistaken_for(classes);

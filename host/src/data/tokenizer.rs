@@ -109,13 +109,13 @@ impl Tokenizer {
         if (self.largest_id as usize) < embeddings {
             return Ok(());
         }
-        Err(Error::format(
+        let largest = self.largest_id;
+        Err(Error::unfit(
             &self.source,
             format!(
-                "the tokenizer does not match the model: its largest id is {}, the model has {embeddings} embeddings; \
-                 use the tokenizer that came with the weights",
-                self.largest_id
+                "the tokenizer does not match the model: its largest id is {largest}, the model has {embeddings} embeddings"
             ),
+            "use the tokenizer that came with the weights",
         ))
     }
 

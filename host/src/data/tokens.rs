@@ -19,14 +19,16 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
     let mut buffers: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     for (part, samples) in [("train", &dataset.train), ("test", &dataset.test)] {
         let Inputs::Tokens(tokens) = &samples.inputs else {
-            return Err(Error::format(
+            return Err(Error::unfit(
                 path,
-                "nothing to write: the data set has no tokens, which only texts become",
+                "nothing to write: the data set has no tokens",
+                "name a data set of texts, such as imdb",
             ));
         };
-        let ids = narrow(&tokens.ids).ok_or_else(|| Error::format(path, "a token id above 65535"))?;
-        let used =
-            narrow(&tokens.used).ok_or_else(|| Error::format(path, "a sentence above 65535 tokens"))?;
+        let too_wide =
+            |what| Error::unfit(path, what, "two bytes hold numbers up to 65535; take another tokenizer");
+        let ids = narrow(&tokens.ids).ok_or_else(|| too_wide("a token id above 65535"))?;
+        let used = narrow(&tokens.used).ok_or_else(|| too_wide("a sentence above 65535 tokens"))?;
         let count = tokens.len();
         buffers.push((format!("{part}.ids"), Dtype::U16, vec![count, tokens.length], ids));
         buffers.push((format!("{part}.used"), Dtype::U16, vec![count], used));

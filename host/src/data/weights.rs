@@ -58,9 +58,10 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     paths.sort();
     if paths.is_empty() {
-        return Err(Error::format(
+        return Err(Error::unfit(
             folder,
-            "no model.safetensors here; convert other formats to safetensors first",
+            "no model.safetensors here",
+            "convert other formats to safetensors first",
         ));
     }
     Ok(paths)

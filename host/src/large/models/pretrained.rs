@@ -14,11 +14,11 @@ use crate::large::parameters::Layout;
 /// Why an encoder cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {path}: {cause}", path = path.display())]
+    #[error("cannot read {path}: {cause}\nhelp: an encoder's folder holds config.json, model.safetensors and tokenizer.json", path = path.display())]
     Read { path: PathBuf, cause: std::io::Error },
-    #[error("{path} is no configuration of an encoder: {cause}", path = path.display())]
+    #[error("{path} is no configuration of an encoder: {cause}\nhelp: take the config.json that was published with the weights", path = path.display())]
     Config { path: PathBuf, cause: serde_json::Error },
-    #[error("{path}: `{key}` is {value}; {remedy}", path = path.display())]
+    #[error("{path}: `{key}` is {value}\nhelp: {remedy}", path = path.display())]
     Value { path: PathBuf, key: &'static str, value: String, remedy: String },
     #[error(transparent)]
     Weights(#[from] crate::data::Error),
@@ -86,7 +86,7 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder
         return refuse(
             "max_position_embeddings",
             config.max_position_embeddings.to_string(),
-            &format!("texts of {sequence} tokens do not fit; take 1 to {most}"),
+            &format!("texts of {sequence} tokens do not fit; set training.sequence to at most {most}"),
         );
     }
     Ok(Encoder {
