@@ -25,7 +25,7 @@ pub use travelling::Exchange;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use self::travelling::{Links, Travelling};
+use self::travelling::{Links, Travelling, larger};
 use crate::large::device::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule};
 use crate::large::models::Model;
 
@@ -281,7 +281,7 @@ impl<D: Device> Fab<D> {
     pub fn tracking_defect(&self) -> Result<f64> {
         let lower = self.lower.defect(&self.device, self.parity())?;
         match &self.upper {
-            Upper::Strength(x) => Ok(lower.max(x.defect(&self.device, self.parity())?)),
+            Upper::Strength(x) => Ok(larger(lower, x.defect(&self.device, self.parity())?)),
             _ => Ok(lower),
         }
     }

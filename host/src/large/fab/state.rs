@@ -41,16 +41,24 @@ impl<D: Device> Fab<D> {
 
     /// The mean of all agents' y, and the root mean square distance of agents to it, relative to its norm.
     pub fn mean(&self) -> Result<(Vec<D::Scalar>, f64)> {
-        let mut mean = vec![0.0_f64; self.lower.packed.stride];
+        let agents = self.lower.packed.agents;
+        // Relative to the first agent: agents that agree differ by nothing at all, not by what squares round to.
+        let first = self.y(0)?;
+        let mut offset = vec![0.0_f64; self.lower.packed.stride];
         let mut squares = 0.0;
-        for agent in 0..self.lower.packed.agents {
-            for (mean, word) in mean.iter_mut().zip(self.y(agent)?) {
-                *mean += word.to_f64() / self.lower.packed.agents as f64;
-                squares += word.to_f64() * word.to_f64();
+        for agent in 1..agents {
+            for ((offset, word), first) in offset.iter_mut().zip(self.y(agent)?).zip(&first) {
+                let difference = word.to_f64() - first.to_f64();
+                *offset += difference / agents as f64;
+                squares += difference * difference;
             }
         }
+        let spread = squares / agents as f64 - offset.iter().map(|word| word * word).sum::<f64>();
+        // Not `max`, which would take a swarm that is no number any more for one that agrees.
+        let spread = if spread < 0.0 { 0.0 } else { spread };
+        let mean: Vec<f64> =
+            first.iter().zip(offset).map(|(first, offset)| first.to_f64() + offset).collect();
         let norm: f64 = mean.iter().map(|word| word * word).sum();
-        let spread = (squares / self.lower.packed.agents as f64 - norm).max(0.0);
         let consensus = if norm > 0.0 { (spread / norm).sqrt() } else { spread.sqrt() };
         Ok((mean.into_iter().map(D::Scalar::from_f64).collect(), consensus))
     }

@@ -222,9 +222,14 @@ impl<D: Device> Travelling<D> {
                     }
                 }
             }
-            largest = sums.into_iter().fold(largest, |largest, sum| largest.max(sum.abs()));
-            size = sizes.into_iter().fold(size, f64::max);
+            largest = sums.into_iter().map(f64::abs).fold(largest, larger);
+            size = sizes.into_iter().fold(size, larger);
         }
         Ok(largest / size)
     }
+}
+
+/// The larger of two numbers, or none where one of them is none: `max` would leave it out.
+pub(super) fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
 }
