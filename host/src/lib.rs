@@ -6,6 +6,7 @@ pub mod bench;
 pub mod cli;
 pub mod data;
 pub mod large;
+mod memory;
 pub mod record;
 pub mod recorded;
 pub mod scenario;

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 
 pub use curve::Curve;
 pub use figure::Caption;
+pub(crate) use folder::Part;
 pub use folder::RunFolder;
 pub use summary::{AirReport, StoppedBecause, Summary};
 
@@ -31,6 +32,16 @@ use table::{CsvTable, ParquetTable};
 #[must_use]
 pub fn agents(count: usize) -> String {
     if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
+}
+
+/// So many bytes, in the unit that keeps them short.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.into_iter().find(|(unit, _)| count as f64 >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", count as f64 / unit),
+        None => format!("{count} B"),
+    }
 }
 
 /// Why a run folder cannot be written.
@@ -122,5 +133,16 @@ impl Recorder {
         figure::write(&self.folder, caption, summary.rounds_to_one_percent, &self.curve)?;
         self.folder.write("summary.json", summary.to_json().as_bytes())?;
         Ok((self.folder.into_path(), self.curve))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_in_a_unit_that_keeps_them_short() {
+        let told = [0, 999, 1_000, 40_960, 1_234_567, 2_500_000_000, 7_000_000_000_000].map(bytes);
+        assert_eq!(told, ["0 B", "999 B", "1.0 kB", "41.0 kB", "1.2 MB", "2.5 GB", "7.0 TB"]);
     }
 }

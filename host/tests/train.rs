@@ -1,7 +1,8 @@
 //! `fabswarm train` seen from outside: what it refuses, and how.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn train(folder: &Path, arguments: &[&str]) -> Output {
@@ -12,13 +13,29 @@ fn train(folder: &Path, arguments: &[&str]) -> Output {
 
 #[track_caller]
 fn assert_refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+    let before = everything_in(folder);
     let output = train(folder, arguments);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
-    for part in parts {
+    for part in parts.iter().chain(&["help: "]) {
         assert!(message.contains(part), "{message}\ndoes not contain\n{part}");
     }
-    assert!(!folder.join("runs").exists(), "a run folder was made");
+    assert!(everything_in(folder) == before, "something was written");
+}
+
+/// Every folder and file below `folder`, with what is in it.
+fn everything_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            all.append(&mut everything_in(&path));
+            all.insert(path, Vec::new());
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            all.insert(path, bytes);
+        }
+    }
+    all
 }
 
 /// A BERT of one layer of four words, as a folder with files as they are published.
@@ -108,6 +125,56 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
     assert_refused(folder.path(), &with(&["--model", "resnet"]), &["softmax, mlp, lenet or resnet18"]);
     assert_refused(folder.path(), &with(&["--batch", "0"]), &["training.batch = 0 is out of range"]);
     assert_refused(folder.path(), &with(&["--rho", "0"]), &["training.rho = 0"]);
+    assert_refused(folder.path(), &with(&["--agents", "61"]), &["600 samples for 61 agents"]);
+    assert_refused(folder.path(), &with(&["--iid-loss", "0.2"]), &["unless there is a ledger"]);
+    let apart = ["--topology", "erdos-renyi", "--edge-probability", "0"];
+    assert_refused(folder.path(), &with(&apart), &["network.edge_probability"]);
+    fs::write(folder.path().join("taken"), "mine").unwrap();
+    assert_refused(folder.path(), &with(&["--out", "taken"]), &["cannot use taken as the output folder"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_does_not_fit_the_memory_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "ulimit -v 3000000; exec \"$FABSWARM\" train --device cpu --data sample --agents 20 --rho 50 --model-width 8000";
+    let refused = Command::new("sh")
+        .args(["-c", line])
+        .env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("GB for 20 agents") && message.contains("` would fit"), "{message}");
+    assert!(everything_in(folder.path()).is_empty(), "something was written");
+}
+
+#[test]
+fn what_cannot_be_resumed_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], part: &str| assert_refused(folder.path(), arguments, &[part]);
+    refused(&["--resume", "nope"], "cannot resume from nope: there is no such folder");
+    fs::create_dir(folder.path().join("bare")).unwrap();
+    refused(&["--resume", "bare"], "cannot resume from bare: it is no run folder");
+    fs::write(folder.path().join("bare/scenario.toml"), "version = 1\n").unwrap();
+    refused(
+        &["--resume", "bare"],
+        "no checkpoint was kept there\nhelp: begin anew with `fabswarm train bare/",
+    );
+
+    let small = ["--data", "sample", "--model", "softmax", "--epochs", "2", "--agents", "2", "--out", "run"];
+    assert!(train(folder.path(), &small).status.success());
+    refused(&["--resume", "run", "--seed", "2"], "it belongs to a run of another scenario, with seed = 1");
+    refused(&["--resume", "run", "--epochs", "1"], "the run has done 2 epochs already");
+    let metrics = fs::read_to_string(folder.path().join("run/metrics.csv")).unwrap();
+    fs::write(folder.path().join("run/metrics.csv"), metrics.replace("test_loss", "loss")).unwrap();
+    refused(&["--resume", "run"], "its columns are those of another version");
+    fs::write(folder.path().join("run/metrics.csv"), metrics).unwrap();
+    let checkpoint = folder.path().join("run/checkpoint.safetensors");
+    let bytes = fs::read(&checkpoint).unwrap();
+    fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
+    refused(&["--resume", "run"], "run/checkpoint.safetensors: it is damaged");
 }
 
 #[test]
@@ -130,5 +197,6 @@ fn without_a_driver_cuda_is_refused_and_auto_takes_the_cpu() {
     let message = String::from_utf8(refused.stderr).unwrap();
     assert!(refused.status.code() == Some(2) && message.contains("no CUDA device"), "{message}");
     assert!(message.contains("--device cpu"), "{message}");
+    assert!(everything_in(folder.path()).is_empty(), "something was written");
     assert!(on("auto").status.success());
 }

@@ -15,7 +15,7 @@ const FAULTY: &[&str] = &[
     "--silent", "1@5+20,2@400+9", "--frozen", "0@6+5,1@420+9", "--crashes", "2@8+6 forgets,0@410+5",
 ];
 
-/// Short epochs with a checkpoint after each.
+/// Short epochs with a row after each, and a checkpoint after three.
 fn train(folder: &Path, goes_through: Option<&[&str]>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
     command.args(["train", "--device", "cpu"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -25,7 +25,7 @@ fn train(folder: &Path, goes_through: Option<&[&str]>) -> Command {
             .arg("--out")
             .arg(folder)
             .args(["--data", "sample", "--agents", "3", "--batch", "8", "--model-width", "12"])
-            .args(["--checkpoint-every", "1", "--evaluate-every", "50"])
+            .args(["--checkpoint-every", "3", "--evaluate-every", "1"])
             .args(flags),
     };
     command
@@ -38,8 +38,12 @@ fn killed_and_resumed_equals_uninterrupted(goes_through: &[&str]) {
 
     let mut run = train(&killed, Some(goes_through)).spawn().unwrap();
     let checkpoint = killed.join("checkpoint.safetensors");
+    let rows = || {
+        std::fs::read_to_string(killed.join("metrics.csv.part")).map_or(0, |metrics| metrics.lines().count())
+    };
     let patience = Instant::now() + Duration::from_secs(120);
-    while !checkpoint.is_file() {
+    // Far enough for rows that come after a checkpoint.
+    while !checkpoint.is_file() || rows() < 9 {
         assert!(Instant::now() < patience, "no checkpoint came");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -48,8 +52,20 @@ fn killed_and_resumed_equals_uninterrupted(goes_through: &[&str]) {
     assert!(!run.wait().unwrap().success(), "the run ended before it was killed");
 
     assert!(train(&killed, None).status().unwrap().success());
-    let model = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
-    assert!(model(&whole) == model(&killed), "the final weights differ");
+    let read = |folder: &Path, name: &str| std::fs::read(folder.join(name)).unwrap();
+    for name in ["model.safetensors", "metrics.csv", "scenario.toml", "weights.svg"] {
+        assert!(read(&whole, name) == read(&killed, name), "{name} differs");
+    }
+    // Time goes on where it stood, and no row is there twice.
+    let table = |name| String::from_utf8(read(&killed, name)).unwrap();
+    let (metrics, times) = (table("metrics.csv"), table("times.csv"));
+    let rounds = |table: &str| -> Vec<String> {
+        table.lines().skip(1).map(|row| row.split(',').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(rounds(&metrics), rounds(&times));
+    let seconds: Vec<f64> =
+        times.lines().skip(1).map(|row| row.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    assert!(seconds.is_sorted_by(|before, after| before < after), "{times}");
 }
 
 #[test]

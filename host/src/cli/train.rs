@@ -1,22 +1,24 @@
 //! `fabswarm train`: a swarm of large agents.
 
-use std::io::IsTerminal;
+mod screen;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{flags, interrupt};
+use self::screen::Screen;
+use super::{UNWRITTEN, flags, interrupt};
 use crate::data::Cache;
+use crate::large::device::Device;
 use crate::large::device::cpu::Cpu;
 use crate::large::device::cuda::{Cuda, Precision};
-use crate::large::plan::Plan;
 use crate::large::training::report::{Report, SCENARIO_FILE};
-use crate::large::training::{self, Error, Keeping, Observer, Outcome, Prepared, Standing};
-use crate::record::RunFolder;
-use crate::scenario;
+use crate::large::training::{Error, Outcome, Planned, Prepared, checkpoint};
+use crate::record::{RunFolder, StoppedBecause};
+use crate::scenario::{self, Resolved};
+use crate::swarm::LOWER_THE_STEPS;
 
 pub(super) fn command() -> Command {
     Command::new("train")
@@ -56,6 +58,9 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let path = |name| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     let resumed = path("resume");
+    if let Some(folder) = resumed {
+        checkpoint::check_is_there(folder)?;
+    }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
     let flags = flags::given(scenario::Command::Train, matches);
     let resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
@@ -64,103 +69,100 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
-    let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
-    print!("{}", prepared.histogram());
+    // Nobody should wait for the data to be told what was clear before.
+    let out = &resolved.scenario.output.out;
+    if resumed.is_none() && !out.is_empty() {
+        RunFolder::check_is_free(Path::new(out))?;
+    }
+    match gpu(matches)? {
+        Some(gpu) => train(gpu, &resolved, resumed),
+        None => train(Cpu::<f32>::new(), &resolved, resumed),
+    }
+}
 
-    let folder = match (resumed, resolved.scenario.output.out.as_str()) {
-        (Some(folder), _) => folder.to_owned(),
-        (None, "") => RunFolder::numbered(Path::new("runs"), "train")?.path().to_owned(),
-        (None, out) => RunFolder::at(Path::new(out))?.path().to_owned(),
-    };
-    let keeping = Keeping { folder: &folder, resumes: resumed.is_some() };
-    let mut screen =
-        Screen { report: Report::new(&folder, &resolved, keeping.resumes)?, bar: ProgressBar::hidden() };
-    let interrupted = interrupt::on_ctrl_c()?;
+/// The GPU, where one is asked for or there is one to take.
+fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
     let precision = match matches.get_one::<String>("precision").map(String::as_str) {
         Some("f32") => Precision::F32,
         Some("bf16") => Precision::Bf16,
         _ => Precision::Tf32,
     };
-    let device = matches.get_one::<String>("device").map_or("auto", String::as_str);
-    let gpu = if device == "cpu" { None } else { Some(Cuda::new(precision)) };
-    let outcome = match gpu {
-        Some(Ok(gpu)) => training::run(gpu, &prepared, &resolved, keeping, &mut screen, &interrupted),
-        Some(Err(error)) if device == "cuda" => return Err(error.into()),
-        _ => training::run(Cpu::<f32>::new(), &prepared, &resolved, keeping, &mut screen, &interrupted),
+    Ok(match matches.get_one::<String>("device").map(String::as_str) {
+        Some("cpu") => None,
+        Some("cuda") => Some(Cuda::new(precision)?),
+        _ => Cuda::new(precision).ok(),
+    })
+}
+
+/// Trains on `device`. Until the folder is made everything may be refused, from then on nothing is.
+fn train<D: Device<Scalar = f32>>(
+    device: D,
+    resolved: &Resolved,
+    resumed: Option<&Path>,
+) -> Result<ExitCode> {
+    let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
+    print!("{}", prepared.histogram());
+    let planned = Planned::new(device, &prepared, resolved)?;
+    println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
+    println!("{}", planned.plan());
+    let mut trainer = planned.start(resumed)?;
+    let interrupted = interrupt::on_ctrl_c()?;
+    let folder = match (resumed, resolved.scenario.output.out.as_str()) {
+        (Some(folder), _) => RunFolder::again(folder),
+        (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
+        (None, out) => RunFolder::at(Path::new(out))?,
     };
-    screen.bar.finish_and_clear();
-    let outcome = match outcome {
-        Err(error @ Error::Diverged { .. }) => {
-            eprintln!("error: {error}");
-            return Ok(ExitCode::from(3));
+    let report = Report::start(&folder, resolved, resumed.map(|_| trainer.round()))?;
+    if resumed.is_some() {
+        println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
+    }
+    let mut screen = Screen::new(report, trainer.round());
+    let trained = trainer.run(&folder, &mut screen, &interrupted).and_then(|outcome| {
+        screen.close().finish(&folder, resolved, &prepared, &outcome)?;
+        Ok(outcome)
+    });
+    Ok(match trained {
+        Ok(outcome) => {
+            print!("{}", screen::summary(&resolved.scenario, &outcome, folder.path()));
+            verdict(&outcome, folder.path(), trainer.checkpointed())
         }
-        outcome => outcome?,
-    };
-    screen.report.finish(&outcome, &prepared.model.program(1).layout)?;
-    println!(
-        "{}\ntracking defect {:.1e}; run folder: {}",
-        line(&outcome.standing),
-        outcome.tracking_defect,
-        folder.display()
-    );
-    Ok(code(&outcome))
-}
-
-fn code(outcome: &Outcome) -> ExitCode {
-    if outcome.was_interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS }
-}
-
-/// Shows a run and writes its report.
-struct Screen {
-    report: Report,
-    bar: ProgressBar,
-}
-
-impl Observer for Screen {
-    fn planned(&mut self, plan: &Plan, device: &str, parameters: usize) {
-        println!("{device}: {parameters} parameters an agent\n{plan}");
-    }
-
-    fn round(&mut self, round: u32, rounds: u32) {
-        if self.bar.length() != Some(u64::from(rounds)) && std::io::stderr().is_terminal() {
-            self.bar = ProgressBar::new(u64::from(rounds));
-            let style = ProgressStyle::with_template(
-                "{bar:30} round {human_pos}/{human_len}  {per_sec}  {msg}  {eta} left",
-            )
-            .expect("a fixed template is valid");
-            self.bar.set_style(style.progress_chars("━╸─"));
+        Err(error) => {
+            eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), trainer.checkpointed()));
+            // It has run: this is no bad input.
+            ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
         }
-        self.bar.set_position(u64::from(round));
-    }
+    })
+}
 
-    fn standing(&mut self, standing: &Standing) -> Result<(), Error> {
-        self.bar.set_message(format!("accuracy {:.4}", standing.test.accuracy));
-        self.bar.suspend(|| println!("{}", line(standing)));
-        self.report.add(standing)
+/// Says what went other than asked, and the exit code for it.
+fn verdict(outcome: &Outcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
+    let round = outcome.standing.round;
+    match outcome.stopped_because {
+        StoppedBecause::Interrupted => {
+            eprintln!("interrupted in round {round}: what was recorded until then is kept");
+            eprintln!("help: {}", way_on(folder, checkpointed));
+            ExitCode::from(130)
+        }
+        StoppedBecause::Diverged => {
+            let kept = match checkpointed {
+                Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
+                None => "no checkpoint was due before".to_owned(),
+            };
+            eprintln!(
+                "error: the swarm diverged: after round {round} the loss is no number any more; {kept}"
+            );
+            eprintln!("help: {LOWER_THE_STEPS}");
+            ExitCode::from(3)
+        }
+        _ => ExitCode::SUCCESS,
     }
 }
 
-/// A standing in one line.
-fn line(now: &Standing) -> String {
-    let mut line = format!(
-        "epoch {:>6.1}  round {:>6}  test accuracy {:.4}  loss {:.4}  consensus {:.1e}",
-        now.epoch, now.round, now.test.accuracy, now.test.loss, now.consensus_error
-    );
-    if let Some(cleaning) = now.cleaning {
-        let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
-        line += &format!(
-            "  AUC {}  weights {} wrong, {} right",
-            number(cleaning.auc),
-            number(cleaning.mean_weight_corrupted),
-            number(cleaning.mean_weight_clean)
-        );
+/// How a run that did not get to its end goes on.
+fn way_on(folder: &Path, checkpointed: Option<u32>) -> String {
+    // It may have gone with its folder.
+    match checkpointed.filter(|_| checkpoint::check_is_there(folder).is_ok()) {
+        Some(round) => format!("`fabswarm train --resume {}` goes on from round {round}", folder.display()),
+        None => "there is no checkpoint to go on from; begin anew".to_owned(),
     }
-    if let Some(strength) = now.strength {
-        line += &format!("  τ {strength:.5}");
-    }
-    if now.frames.lost + now.frames.refused > 0 {
-        let copies = format!("  {} copies lost, {} refused", now.frames.lost, now.frames.refused);
-        line += &copies;
-    }
-    line + &format!("  {:.1} GB sent  {:.1} s", now.sent_bytes as f64 / 1e9, now.seconds)
 }

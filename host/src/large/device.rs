@@ -18,16 +18,25 @@ use crate::large::real::Real;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "no CUDA device: {0}; run with `--device cpu`, or `--device auto` to take CUDA only where it works"
+        "no CUDA device: {0}\nhelp: run with `--device cpu`, or `--device auto` to take CUDA only where it works"
     )]
     NoCuda(String),
-    #[error("CUDA failed while {doing}: {cause}")]
+    #[error(
+        "CUDA failed while {doing}: {cause}\nhelp: see with nvidia-smi that the GPU is there and not full"
+    )]
     Cuda { doing: &'static str, cause: String },
-    #[error("`{given}` is no device; take `auto`, `cpu` or `cuda`")]
-    UnknownDevice { given: String },
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Memory that a run has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The most bytes of physical memory that this process had at once.
+    PeakResident(u64),
+    /// Bytes of a GPU's own memory, from when the device was made.
+    OnDevice(u64),
+}
 
 /// How state of all agents is packed: `groups` (y, z) of `agents` vectors, `stride` words apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +150,9 @@ pub trait Device: Debug + Sized {
 
     /// Bytes of memory not in use, when the device can tell.
     fn free_bytes(&self) -> Option<u64>;
+
+    /// What this process has taken of the device's memory, when the device can tell.
+    fn taken(&self) -> Option<Taken>;
 
     /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
     fn piece_bytes(&self) -> u64;

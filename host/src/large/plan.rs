@@ -3,6 +3,7 @@
 use crate::large::device::Device;
 use crate::large::fab::Config;
 use crate::large::models::Model;
+use crate::record::{agents, bytes};
 
 /// Part of the free memory a run may plan for; the rest is for the driver, evaluation and fragmentation.
 const USABLE: f64 = 0.95;
@@ -84,23 +85,24 @@ impl Plan {
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-        write!(
-            f,
-            "{:.2} GiB for {} agents: state {:.2}, activations {:.2}, ledger {:.2}, data {:.2}",
-            gib(self.total()),
-            self.agents,
-            gib(self.state),
-            gib(self.activations),
-            gib(self.ledger),
-            gib(self.data)
+        write!(f, "{} for {}: ", bytes(self.total()), agents(self.agents))?;
+        let parts = [
+            ("state", self.state),
+            ("activations", self.activations),
+            ("ledger", self.ledger),
+            ("data", self.data),
+            ("whole pieces", self.rounding),
+        ];
+        let named = parts.into_iter().filter(|(_, count)| *count > 0);
+        f.write_str(
+            &named.map(|(name, count)| format!("{name} {}", bytes(count))).collect::<Vec<_>>().join(", "),
         )
     }
 }
 
 /// A run that would not fit.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the run needs {plan}, but {device} has {:.2} GiB free; {}", *free as f64 / f64::from(1 << 30), advice(*most))]
+#[error("the run needs {plan}, but {device} has {} free\nhelp: {}", bytes(*free), advice(*most))]
 pub struct DoesNotFit {
     pub plan: Plan,
     pub free: u64,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use crate::whole_file;
 
 /// A folder that belongs to one run.
 #[derive(Debug)]
@@ -18,12 +19,27 @@ impl RunFolder {
     /// # Errors
     /// When it holds something, or cannot be made.
     pub fn at(path: &Path) -> Result<Self, Error> {
-        let unusable = |source| Error::Unusable { path: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(unusable)?;
-        if fs::read_dir(path).map_err(unusable)?.next().is_some() {
-            return Err(Error::NotEmpty { path: path.to_owned() });
-        }
+        Self::check_is_free(path)?;
+        fs::create_dir_all(path).map_err(|source| Error::Unusable { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned() })
+    }
+
+    /// Checks that `path` could be taken: that nothing is there, or an empty folder.
+    ///
+    /// # Errors
+    /// When it holds something, or is no folder.
+    pub fn check_is_free(path: &Path) -> Result<(), Error> {
+        match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
+            Ok(true) => Err(Error::NotEmpty { path: path.to_owned() }),
+            Ok(false) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::Unusable { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Takes the folder of an earlier run again, to go on with it.
+    pub fn again(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// Makes the next numbered folder under `parent`, as in `runs/0007-policy-evaluation`.
@@ -51,18 +67,40 @@ impl RunFolder {
         }
     }
 
-    /// Writes a whole file, which gets its name once it is complete.
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    /// Writes a whole file, which gets its name once it is complete; until then what had that name before stays.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let mut part = self.part(name)?;
-        part.file.write_all(bytes).map_err(|source| part.path.unwritable(source))?;
+        part.file.write_all(bytes).map_err(|source| {
+            // Half a file helps nobody, least of all on a full disk.
+            let _ = fs::remove_file(&part.path.part);
+            part.path.unwritable(source)
+        })?;
         part.path.complete()
+    }
+
+    /// Starts a file that grows during the run with `text`, in place of what an earlier run may have left of it.
+    pub(crate) fn part_from(&self, name: &str, text: &str) -> Result<Part, Error> {
+        let path = self.part_path(name);
+        whole_file::write(&path.part, text.as_bytes()).map_err(|source| path.unwritable(source))?;
+        let file = File::options().append(true).open(&path.part).map_err(|source| path.unwritable(source))?;
+        Ok(Part { file, path })
+    }
+
+    /// What an earlier run left of a file that grows: as far as it got, or else as it was completed.
+    pub(crate) fn left_of(&self, name: &str) -> Option<String> {
+        let PartPath { part, whole } = self.part_path(name);
+        fs::read_to_string(part).or_else(|_| fs::read_to_string(whole)).ok()
     }
 
     /// Starts a file that grows during the run.
     pub(super) fn part(&self, name: &str) -> Result<Part, Error> {
-        let path = PartPath { part: self.path.join(format!("{name}.part")), whole: self.path.join(name) };
+        let path = self.part_path(name);
         let file = File::create(&path.part).map_err(|source| path.unwritable(source))?;
         Ok(Part { file, path })
+    }
+
+    fn part_path(&self, name: &str) -> PartPath {
+        PartPath { part: self.path.join(format!("{name}.part")), whole: self.path.join(name) }
     }
 
     /// Where it is.
@@ -77,25 +115,25 @@ impl RunFolder {
 
 /// A file that is not complete yet.
 #[derive(Debug)]
-pub(super) struct Part {
-    pub(super) file: File,
-    pub(super) path: PartPath,
+pub(crate) struct Part {
+    pub(crate) file: File,
+    pub(crate) path: PartPath,
 }
 
 /// Its name now, and the one it gets in the end.
 #[derive(Debug)]
-pub(super) struct PartPath {
+pub(crate) struct PartPath {
     part: PathBuf,
     whole: PathBuf,
 }
 
 impl PartPath {
     /// Gives the file its name.
-    pub(super) fn complete(self) -> Result<(), Error> {
+    pub(crate) fn complete(self) -> Result<(), Error> {
         fs::rename(&self.part, &self.whole).map_err(|source| self.unwritable(source))
     }
 
-    pub(super) fn unwritable(&self, source: io::Error) -> Error {
+    pub(crate) fn unwritable(&self, source: io::Error) -> Error {
         Error::Unwritable { path: self.whole.clone(), source }
     }
 }

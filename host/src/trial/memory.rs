@@ -1,7 +1,6 @@
 //! Whether a swarm fits into memory, told before anything of it is made.
 
-use rustix::process::{Resource, getrlimit};
-
+use crate::memory;
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, Topology};
 use crate::task::Task;
 
@@ -41,7 +40,7 @@ fn remedy(fitting: usize) -> String {
 /// # Errors
 /// Where it does not, with how many agents would.
 pub(super) fn check(scenario: &Scenario) -> Result<(), TooLarge> {
-    free().map_or(Ok(()), |free| check_against(scenario, free))
+    memory::free_bytes().map_or(Ok(()), |free| check_against(scenario, free as f64))
 }
 
 fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
@@ -99,17 +98,6 @@ fn words(scenario: &Scenario) -> f64 {
         ProblemKind::SensorTrust => (scenario.sensor_trust.sensors, scenario.sensor_trust.basis as f64),
     };
     upper as f64 + 2.0 * lower
-}
-
-/// Bytes that this process may still take, where the system tells.
-fn free() -> Option<f64> {
-    let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kilobytes * 1024.0)
-    });
-    let limit = getrlimit(Resource::As).current.map(|bytes| bytes as f64);
-    memory.into_iter().chain(limit).reduce(f64::min)
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use self::agent::Agent;
-use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said, Schedule};
+use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said, Schedule, Taken};
 use crate::large::mixing::Mixing;
 use crate::large::program::arena::Arena;
 use crate::large::program::{Input, Program};
 use crate::large::real::Real;
+use crate::memory;
 
 /// The CPU, computing in `S`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,9 +78,11 @@ impl<S: Real> Device for Cpu<S> {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+        memory::free_bytes()
+    }
+
+    fn taken(&self) -> Option<Taken> {
+        memory::peak_resident_bytes().map(Taken::PeakResident)
     }
 
     fn piece_bytes(&self) -> u64 {

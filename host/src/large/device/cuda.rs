@@ -25,7 +25,7 @@ pub use self::memory::{Memory, Reals};
 pub use self::mixing::Mixing;
 use self::mixing::terms;
 pub use self::pass::Pass;
-use super::{Dataset, Device, Error, Gradient, Hearing, Packed, Result, Said, Schedule};
+use super::{Dataset, Device, Error, Gradient, Hearing, Packed, Result, Said, Schedule, Taken};
 use crate::large::mixing::Mixing as Weights;
 use crate::large::program::Program;
 
@@ -55,6 +55,8 @@ pub struct Cuda {
     kernels: Kernels,
     precision: Precision,
     replays: HashMap<usize, Replay>,
+    /// Bytes that were free when the device was made.
+    free_before: Option<u64>,
     /// Kept alive for cuBLAS.
     _workspaces: [CudaSlice<u8>; 2],
 }
@@ -73,6 +75,10 @@ enum Replay {
     /// It ran once, so everything lazy about it is loaded.
     Ran,
     Recorded(CudaGraph),
+}
+
+fn free_bytes(context: &CudaContext) -> Option<u64> {
+    context.mem_get_info().ok().map(|(free, _)| free as u64)
 }
 
 /// Names what failed.
@@ -124,6 +130,7 @@ impl Cuda {
             during("giving cuBLAS its workspace", status.result())?;
         }
         let kernels = Kernels::programs(&context, precision == Precision::Bf16)?;
+        let free_before = free_bytes(&context);
         Ok(Cuda {
             context,
             streams,
@@ -131,6 +138,7 @@ impl Cuda {
             kernels,
             precision,
             replays: HashMap::new(),
+            free_before,
             _workspaces: workspaces,
         })
     }
@@ -215,7 +223,12 @@ impl Device for Cuda {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        self.context.mem_get_info().ok().map(|(free, _)| free as u64)
+        free_bytes(&self.context)
+    }
+
+    fn taken(&self) -> Option<Taken> {
+        let (before, now) = self.free_before.zip(self.free_bytes())?;
+        Some(Taken::OnDevice(before.saturating_sub(now)))
     }
 
     fn piece_bytes(&self) -> u64 {

@@ -10,7 +10,7 @@ use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data, Frame};
 
 use super::Error;
-use crate::air::{Air, Counters, Hearing, Source};
+use crate::air::{Air, Hearing, Source};
 use crate::large::fab::{Exchange, Ledger};
 use crate::large::mixing::Mixing;
 use crate::scenario::{AlgorithmKind, Scenario};
@@ -125,11 +125,11 @@ impl Links {
         }
     }
 
-    /// What became of every frame, where it went over the air.
-    pub(in crate::large) fn counters(&self) -> Option<&Counters> {
+    /// What frames went over, where they may get lost.
+    pub(in crate::large) fn air(&self) -> Option<&Air> {
         match self {
             Links::Graphs(_) => None,
-            Links::Air(headers) => Some(headers.air.counters()),
+            Links::Air(headers) => Some(&headers.air),
         }
     }
 }
@@ -245,7 +245,7 @@ mod tests {
             }
         }
         assert!(rounds.iter().any(|heard| heard.ages.contains(&4)));
-        assert!(links.counters().unwrap().useless > 0);
+        assert!(links.air().unwrap().counters().useless > 0);
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             }),
             100,
         );
-        let counters = links.counters().unwrap();
+        let counters = links.air().unwrap().counters();
         assert!(counters.damaged > 0 && counters.replayed > 0 && counters.forged > 0);
         assert_eq!(counters.damaged_taken + counters.replayed_taken + counters.forged_taken, 0);
         assert!(counters.refused() >= counters.forged, "{:?}", counters.refused);

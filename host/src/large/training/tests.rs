@@ -1,16 +1,21 @@
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 use crate::data::{Cache, SAMPLE};
 use crate::large::device::cpu::Cpu;
-use crate::scenario::{Command, Flag, keys, resolve_for};
+use crate::record::RunFolder;
+use crate::scenario::{Command, Flag, Resolved, keys, resolve_for};
 use toml_edit::Value;
+
+const CHECKPOINT: &str = "checkpoint.safetensors";
 
 #[derive(Default)]
 struct Silent(Vec<Standing>);
 
 impl Observer for Silent {
-    fn planned(&mut self, _: &Plan, _: &str, _: usize) {}
     fn round(&mut self, _: u32, _: u32) {}
-    fn standing(&mut self, standing: &Standing) -> Result<(), Error> {
+    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error> {
         self.0.push(*standing);
         Ok(())
     }
@@ -35,10 +40,22 @@ fn scenario(changes: &[(&str, Value)]) -> Resolved {
 
 fn train(resolved: &Resolved, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {
     let prepared = Prepared::new(&Cache::at(folder), &resolved.scenario)?;
+    train_prepared(&prepared, resolved, folder, resumes)
+}
+
+fn train_prepared(
+    prepared: &Prepared,
+    resolved: &Resolved,
+    folder: &Path,
+    resumes: bool,
+) -> Result<(Outcome, Vec<Standing>), Error> {
     let mut observer = Silent::default();
-    let keeping = Keeping { folder, resumes };
-    let never = AtomicBool::new(false);
-    Ok((run(Cpu::<f32>::new(), &prepared, resolved, keeping, &mut observer, &never)?, observer.0))
+    let planned = Planned::new(Cpu::<f32>::new(), prepared, resolved)?;
+    let mut trainer = planned.start(resumes.then_some(folder))?;
+    let run = RunFolder::again(folder);
+    run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
+    let outcome = trainer.run(&run, &mut observer, &AtomicBool::new(false))?;
+    Ok((outcome, observer.0))
 }
 
 /// Everything that can go wrong on the air, one by one and together.
@@ -165,23 +182,31 @@ fn every_topology_carries_both_forms_of_push() {
 fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |resolved: &Resolved| train(resolved, folder.path(), true).unwrap_err().to_string();
-    assert!(refused(&scenario(&[])).contains("no checkpoint to resume from"));
+    assert!(refused(&scenario(&[])).contains("it is no run folder\nhelp: "));
     train(&scenario(&[]), folder.path(), false).unwrap();
     let other = refused(&scenario(&[("seed", 2.into())]));
     assert!(other.contains("another scenario, with seed = 1"), "{other}");
-    let path = checkpoint::path(folder.path());
+    let shorter = refused(&scenario(&[("training.epochs", 3.into())]));
+    assert!(
+        shorter.contains("training.epochs = 3") && shorter.contains("done 4 epochs already"),
+        "{shorter}"
+    );
+    let path = folder.path().join(CHECKPOINT);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(refused(&scenario(&[])).contains("damaged checkpoint"));
+    assert!(refused(&scenario(&[])).contains("it is damaged"));
+    std::fs::remove_file(path).unwrap();
+    assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: begin anew with "));
 }
 
 #[test]
 fn a_loss_that_is_no_number_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let wild = [("training.method", "noisy".into()), ("algorithm.eta_y", 1e9.into())];
-    let error = train(&scenario(&wild), folder.path(), false).unwrap_err();
-    assert!(matches!(error, Error::Diverged { .. }), "{error}");
-    assert!(error.to_string().contains("no checkpoint was due yet"), "{error}");
+    let (outcome, standings) = train(&scenario(&wild), folder.path(), false).unwrap();
+    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
+    assert!(!standings.last().unwrap().test.loss.is_finite());
+    assert!(!folder.path().join(CHECKPOINT).exists());
 }
 
 #[test]
@@ -190,13 +215,12 @@ fn a_state_that_is_no_number_never_replaces_a_checkpoint() {
     // Nobody looks at the loss before the end.
     let blind = scenario(&[("training.evaluate_every", 0.into()), ("training.checkpoint_every", 1.into())]);
     train(&blind, folder.path(), false).unwrap();
-    let path = checkpoint::path(folder.path());
+    let path = folder.path().join(CHECKPOINT);
     let kept = std::fs::read(&path).unwrap();
     let mut prepared = Prepared::new(&Cache::at(folder.path()), &blind.scenario).unwrap();
     prepared.start[0] = f32::NAN;
-    let (keeping, never) = (Keeping { folder: folder.path(), resumes: false }, AtomicBool::new(false));
-    let error =
-        run(Cpu::<f32>::new(), &prepared, &blind, keeping, &mut Silent::default(), &never).unwrap_err();
-    assert!(error.to_string().contains(&format!("the last checkpoint is {}", path.display())), "{error}");
+    let (outcome, standings) = train_prepared(&prepared, &blind, folder.path(), false).unwrap();
+    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
+    assert!(standings.is_empty() && outcome.standing.round > 0);
     assert!(std::fs::read(&path).unwrap() == kept);
 }
