@@ -28,6 +28,7 @@ pub use choices::{
 };
 pub use command::Command;
 pub use error::{Error, Origin};
+pub(crate) use layers::TRACE;
 pub use layers::{Flag, Resolved, resolve, resolve_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{Key, ValueKind, keys};

@@ -193,3 +193,23 @@ fn a_folder_that_vanishes_is_told() {
     assert!(text(&output.stderr).contains("see that the disk is not full and the folder still there"));
     assert!(text(&output.stderr).contains("there is no checkpoint to go on from"));
 }
+
+#[test]
+fn a_run_on_files_of_its_own_goes_on_from_another_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/data/sample");
+    for name in ["idx", "elsewhere"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    for name in names(&sample).iter().filter(|name| name.ends_with(".gz")) {
+        fs::copy(sample.join(name), folder.path().join("idx").join(name)).unwrap();
+    }
+    fs::write(folder.path().join("trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
+    let files = ["--data", "idx", "--topology", "recorded", "--trace", "trace.json"];
+    let arguments = [&files[..], &["--agents", "2", "--model", "softmax", "--epochs", "1", "--out", "run"]];
+    let first = train(folder.path(), &arguments.concat()).output().unwrap();
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let resume = ["--resume", "../run", "--epochs", "2"];
+    let second = train(&folder.path().join("elsewhere"), &resume).output().unwrap();
+    assert!(second.status.success(), "{}", text(&second.stderr));
+}

@@ -15,7 +15,7 @@ use crate::large::device::Device;
 use crate::large::device::cpu::Cpu;
 use crate::large::device::cuda::{Cuda, Precision};
 use crate::large::training::report::{Report, SCENARIO_FILE};
-use crate::large::training::{Error, Outcome, Planned, Prepared, checkpoint};
+use crate::large::training::{Error, Outcome, Planned, Prepared, checkpoint, prepared};
 use crate::record::{RunFolder, StoppedBecause};
 use crate::scenario::{self, Resolved};
 use crate::swarm::LOWER_THE_STEPS;
@@ -63,12 +63,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
     let flags = flags::given(scenario::Command::Train, matches);
-    let resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
+    let mut resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
     flags::tell_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
+    prepared::make_paths_absolute(&mut resolved);
     // Nobody should wait for the data to be told what was clear before.
     let out = &resolved.scenario.output.out;
     if resumed.is_none() && !out.is_empty() {

@@ -37,7 +37,7 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
 ];
 
 /// The key that names a file.
-const TRACE: &str = "network.trace";
+pub(crate) const TRACE: &str = "network.trace";
 
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
@@ -67,14 +67,20 @@ impl Resolved {
 
     /// The scenario as a commented file that can be run again, from anywhere: beside the first run, not on top of it.
     pub fn to_repeatable_toml(&self) -> String {
-        let mut document = self.document.clone();
-        put(&mut document, "output.out", Value::from(""));
-        let trace = Some(&self.scenario.network.trace).filter(|trace| !trace.is_empty());
-        let trace = trace.and_then(|trace| std::path::absolute(trace).ok());
-        if let Some(trace) = trace.as_deref().and_then(Path::to_str) {
-            put(&mut document, TRACE, Value::from(trace));
+        let mut repeatable = self.clone();
+        put(&mut repeatable.document, "output.out", Value::from(""));
+        repeatable.make_absolute(TRACE);
+        repeatable.to_toml()
+    }
+
+    /// Makes the path at `key`, if there is one, mean the same from everywhere.
+    pub fn make_absolute(&mut self, key: &str) {
+        let path = at(&self.document, key).and_then(Item::as_str).filter(|path| !path.is_empty());
+        let path = path.and_then(|path| std::path::absolute(path).ok());
+        if let Some(path) = path.as_deref().and_then(Path::to_str) {
+            put(&mut self.document, key, Value::from(path));
+            self.scenario = scenario_of(&self.document);
         }
-        shown_to(self.command, document).to_string()
     }
 
     /// Every key the command acts on, with its value as it stands in the file.
@@ -130,8 +136,7 @@ pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Res
     for setting in &settings {
         put(&mut document, setting.path, setting.value.clone());
     }
-    let scenario: Scenario = toml_edit::de::from_document(document.clone())
-        .expect("checked settings over the template fit the scenario: tests hold every key to its limits");
+    let scenario = scenario_of(&document);
     let mut idle: Vec<&str> = settings.iter().map(|setting| setting.path).collect();
     idle.retain(|path| {
         let is_changed = at(&before, path).map(shown) != at(&document, path).map(shown);
@@ -142,6 +147,11 @@ pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Res
         notes.push(format!("without effect in this run: {}", idle.join(", ")));
     }
     Ok(Resolved { scenario, notes, command, document })
+}
+
+fn scenario_of(document: &DocumentMut) -> Scenario {
+    toml_edit::de::from_document(document.clone())
+        .expect("checked settings over the template fit the scenario: tests hold every key to its limits")
 }
 
 /// Takes a relative path of the file at `file` from that file's folder.

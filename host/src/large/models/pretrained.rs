@@ -262,7 +262,7 @@ mod tests {
         let refused =
             |config: &str, sequence| encoder(folder(config).path(), sequence, 2).unwrap_err().to_string();
         assert!(refused(&CONFIG.replace("\"bert\"", "\"gpt2\""), 5).contains("`model_type` is \"gpt2\""));
-        assert!(refused(CONFIG, 9).contains("texts of 9 tokens do not fit; take 1 to 8"));
+        assert!(refused(CONFIG, 9).contains("set training.sequence to at most 8"));
         let narrow = CONFIG.replace("\"hidden_size\": 4", "\"hidden_size\": 0");
         assert!(refused(&narrow, 5).contains("`hidden_size` is 0"));
         assert!(refused("{}", 5).contains("config.json is no configuration"));

@@ -6,11 +6,11 @@ use super::Error;
 use super::batches::Lists;
 use crate::data::shard::{Deal, Histogram, Shard, deal};
 use crate::data::tokenizer::Tokenizer;
-use crate::data::{Cache, Dataset as Data, Inputs, catalogue};
+use crate::data::{Cache, Dataset as Data, Inputs, SAMPLE, catalogue};
 use crate::large::device::{Dataset, Device};
 use crate::large::models::{Encoder, Model, pretrained};
 use crate::large::program::Input;
-use crate::scenario::{Method, Scenario, Training};
+use crate::scenario::{Method, Resolved, Scenario, TRACE, Training};
 
 /// A model with its start, and samples dealt out to agents.
 ///
@@ -162,6 +162,17 @@ impl Prepared {
             lengths,
             labels: indices(&self.labels())?,
         })
+    }
+}
+
+/// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
+pub fn make_paths_absolute(resolved: &mut Resolved) {
+    let Training { data, model, .. } = &resolved.scenario.training;
+    let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
+    let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();
+    let keys = [(TRACE, true), ("training.data", is_path(data)), ("training.model", is_encoder(model))];
+    for (key, _) in keys.into_iter().filter(|(_, is_path)| *is_path) {
+        resolved.make_absolute(key);
     }
 }
 
