@@ -14,8 +14,9 @@ use crate::data::Cache;
 use crate::large::device::Device;
 use crate::large::device::cpu::Cpu;
 use crate::large::device::cuda::{Cuda, Precision};
+use crate::large::training::checkpoint::{self, Checkpoint};
 use crate::large::training::report::{Report, SCENARIO_FILE};
-use crate::large::training::{Error, Outcome, Planned, Prepared, checkpoint, prepared};
+use crate::large::training::{Error, Outcome, Planned, Prepared, prepared};
 use crate::record::{RunFolder, StoppedBecause};
 use crate::scenario::{self, Resolved};
 use crate::swarm::LOWER_THE_STEPS;
@@ -75,9 +76,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if resumed.is_none() && !out.is_empty() {
         RunFolder::check_is_free(Path::new(out))?;
     }
+    let checkpoint = resumed.map(|folder| Checkpoint::open(folder, &resolved)).transpose()?;
     match gpu(matches)? {
-        Some(gpu) => train(gpu, &resolved, resumed),
-        None => train(Cpu::<f32>::new(), &resolved, resumed),
+        Some(gpu) => train(gpu, &resolved, resumed.zip(checkpoint)),
+        None => train(Cpu::<f32>::new(), &resolved, resumed.zip(checkpoint)),
     }
 }
 
@@ -99,27 +101,29 @@ fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
 fn train<D: Device<Scalar = f32>>(
     device: D,
     resolved: &Resolved,
-    resumed: Option<&Path>,
+    mut resumed: Option<(&Path, Checkpoint)>,
 ) -> Result<ExitCode> {
     let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
     print!("{}", prepared.histogram());
     let planned = Planned::new(device, &prepared, resolved)?;
     println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
     println!("{}", planned.plan());
-    let mut trainer = planned.start(resumed)?;
+    let mut trainer = planned.start(resumed.as_mut().map(|(_, checkpoint)| checkpoint))?;
     let interrupted = interrupt::on_ctrl_c()?;
-    let folder = match (resumed, resolved.scenario.output.out.as_str()) {
-        (Some(folder), _) => RunFolder::again(folder),
+    let folder = match (&resumed, resolved.scenario.output.out.as_str()) {
+        (Some((folder, _)), _) => RunFolder::again(folder),
         (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
         (None, out) => RunFolder::at(Path::new(out))?,
     };
-    let report = Report::start(&folder, resolved, resumed.map(|_| trainer.round()))?;
+    let report = Report::start(&folder, resolved, resumed.as_ref().map(|_| trainer.round()))?;
     if resumed.is_some() {
         println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
     }
     let mut screen = Screen::new(report, trainer.round());
-    let trained = trainer.run(&folder, &mut screen, &interrupted).and_then(|outcome| {
-        screen.close().finish(&folder, resolved, &prepared, &outcome)?;
+    let trained = trainer.run(&folder, &mut screen, &interrupted);
+    let report = screen.close();
+    let trained = trained.and_then(|outcome| {
+        report.finish(&folder, resolved, &prepared, &outcome)?;
         Ok(outcome)
     });
     Ok(match trained {

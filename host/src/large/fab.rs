@@ -20,7 +20,6 @@ mod travelling;
 
 pub use evaluation::Score;
 pub use ledger::Ledger;
-pub use state::Snapshot;
 pub use travelling::Exchange;
 
 use fabswarm_shared::scalar::Scalar as _;

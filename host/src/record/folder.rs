@@ -69,13 +69,25 @@ impl RunFolder {
 
     /// Writes a whole file, which gets its name once it is complete; until then what had that name before stays.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let mut part = self.part(name)?;
-        part.file.write_all(bytes).map_err(|source| {
+        self.write_pieces(name, [Ok::<_, Error>(bytes)])
+    }
+
+    /// Writes a whole file piece by piece, as they come.
+    pub(crate) fn write_pieces<E: From<Error>>(
+        &self,
+        name: &str,
+        pieces: impl IntoIterator<Item = Result<impl AsRef<[u8]>, E>>,
+    ) -> Result<(), E> {
+        let Part { mut file, path } = self.part(name)?;
+        let written = pieces.into_iter().try_for_each(|piece| {
+            file.write_all(piece?.as_ref()).map_err(|source| E::from(path.unwritable(source)))
+        });
+        if written.is_err() {
             // Half a file helps nobody, least of all on a full disk.
-            let _ = fs::remove_file(&part.path.part);
-            part.path.unwritable(source)
-        })?;
-        part.path.complete()
+            let _ = fs::remove_file(&path.part);
+        }
+        written?;
+        Ok(path.complete()?)
     }
 
     /// Starts a file that grows during the run with `text`, in place of what an earlier run may have left of it.

@@ -5,14 +5,6 @@ use fabswarm_shared::scalar::Scalar as _;
 use super::{Fab, Upper, X_STRIDE};
 use crate::large::device::{Device, Result};
 
-/// Everything a run needs to go on bit for bit: what a checkpoint holds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot<S> {
-    pub round: u32,
-    /// Named buffers, in the packing of the run.
-    pub buffers: Vec<(String, Vec<S>)>,
-}
-
 impl<D: Device> Fab<D> {
     pub fn rounds(&self) -> u32 {
         self.round
@@ -111,39 +103,42 @@ impl<D: Device> Fab<D> {
         (&self.device, buffer)
     }
 
-    /// The whole state.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn snapshot(&self) -> Result<Snapshot<D::Scalar>> {
-        let read = |(name, buffer, words)| Ok((name, self.device.read(buffer, 0, words)?));
-        let buffers = self.buffers().into_iter().map(read).collect::<Result<_>>()?;
-        Ok(Snapshot { round: self.round, buffers })
-    }
-
-    /// Names and words of the buffers a snapshot of this run has.
-    pub fn snapshot_shape(&self) -> Vec<(String, usize)> {
+    /// Names and words of everything that outlives a round: what a run needs to go on bit for bit.
+    pub fn parts(&self) -> Vec<(String, usize)> {
         self.buffers().into_iter().map(|(name, _, words)| (name, words)).collect()
     }
 
-    /// Goes back to a snapshot of a run of the same shape.
+    /// Words of a part of the state, from `offset` on.
     ///
     /// # Errors
     /// When the device fails.
     ///
     /// # Panics
-    /// When a buffer of [`Fab::snapshot_shape`] is missing from `snapshot` or of another size.
-    pub fn restore(&mut self, snapshot: &Snapshot<D::Scalar>) -> Result<()> {
-        self.round = snapshot.round;
-        for (name, words) in self.snapshot_shape() {
-            let found = snapshot.buffers.iter().find(|(other, _)| *other == name);
-            match (found, self.buffer_mut(&name)) {
-                (Some((_, found)), (device, Some(buffer))) if found.len() == words => {
-                    device.write(buffer, 0, found)?;
-                }
-                _ => panic!("a snapshot without {words} words of `{name}`"),
-            }
+    /// When [`Fab::parts`] does not name it.
+    pub fn read_part(&self, name: &str, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
+        let buffers = self.buffers();
+        let Some((_, buffer, _)) = buffers.iter().find(|(other, ..)| other == name) else {
+            panic!("a state has no `{name}`");
+        };
+        self.device.read(buffer, offset, words)
+    }
+
+    /// Replaces words of a part of the state; the round must be that of the new state already.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When [`Fab::parts`] does not name it.
+    pub fn write_part(&mut self, name: &str, offset: usize, words: &[D::Scalar]) -> Result<()> {
+        match self.buffer_mut(name) {
+            (device, Some(buffer)) => device.write(buffer, offset, words),
+            _ => panic!("a state has no `{name}`"),
         }
-        Ok(())
+    }
+
+    /// Makes `round` the last that was done.
+    pub fn set_rounds(&mut self, round: u32) {
+        self.round = round;
     }
 }

@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::iter;
+use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, SafeTensors, View};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 
 use super::Error;
 use super::report::SCENARIO_FILE;
 use crate::large::device::Device;
-use crate::large::fab::{Fab, Snapshot};
+use crate::large::fab::Fab;
 use crate::large::parameters::Layout;
 use crate::record::RunFolder;
 use crate::scenario::Resolved;
@@ -19,6 +23,11 @@ const FREE: [&str; 4] =
     ["training.epochs", "training.evaluate_every", "training.checkpoint_every", "output.out"];
 
 const FILE: &str = "checkpoint.safetensors";
+
+/// Words that are on their way between device and file at once: a copy of the whole state would not be in the plan.
+const PIECE: usize = 1 << 20;
+/// Bytes of the number in front of the header that tells its length.
+const LENGTH_BYTES: usize = 8;
 
 /// Checks that `folder` is one that a training run left, with a checkpoint.
 ///
@@ -52,73 +61,122 @@ pub fn save<D: Device<Scalar = f32>>(
     swarm: &Fab<D>,
     seconds: f64,
 ) -> Result<bool, Error> {
-    let snapshot = swarm.snapshot()?;
-    let mut decisions = snapshot.buffers.iter().filter(|(name, _)| name == "v").flat_map(|(_, words)| words);
-    if decisions.any(|word| !word.is_finite()) {
-        return Ok(false);
+    let parts = swarm.parts();
+    for (name, words) in parts.iter().filter(|(name, _)| name == "v") {
+        for (offset, words) in pieces(*words) {
+            if swarm.read_part(name, offset, words)?.iter().any(|word| !word.is_finite()) {
+                return Ok(false);
+            }
+        }
     }
-    let tensors = snapshot
-        .buffers
-        .iter()
-        .map(|(name, words)| (name.clone(), Words { shape: vec![words.len()], words }))
-        .collect();
     let about = [
-        ("round", snapshot.round.to_string()),
+        ("round", swarm.rounds().to_string()),
         ("scenario", told(resolved)),
         ("seconds", seconds.to_string()),
     ];
-    write(folder, FILE, tensors, about.map(|(key, value)| (key.to_owned(), value)).into())?;
+    let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
+    let state = parts.iter().flat_map(|(name, words)| {
+        pieces(*words).map(move |(offset, words)| Ok(bytes(&swarm.read_part(name, offset, words)?)))
+    });
+    folder.write_pieces(FILE, iter::once(Ok::<_, Error>(header)).chain(state))?;
     Ok(true)
 }
 
-/// Goes back to the checkpoint of `folder`, and gives the seconds it took to get there.
-///
-/// # Errors
-/// When there is none, it is damaged, or it belongs to a run with other settings.
-pub fn restore<D: Device<Scalar = f32>>(
-    folder: &Path,
-    resolved: &Resolved,
-    swarm: &mut Fab<D>,
-) -> Result<f64, Error> {
-    check_is_there(folder)?;
-    let path = folder.join(FILE);
-    let refuse =
-        |what: String, remedy: &str| Error::Resume { path: path.clone(), what, remedy: remedy.to_owned() };
-    let damaged = |what: &dyn std::fmt::Display| {
-        let remedy = format!("begin anew with `fabswarm train {}`", folder.join(SCENARIO_FILE).display());
-        refuse(format!("it is damaged ({what})"), &remedy)
-    };
-    let file =
-        std::fs::read(&path).map_err(|cause| refuse(cause.to_string(), "see that the file may be read"))?;
-    let (_, metadata) = SafeTensors::read_metadata(&file).map_err(|cause| damaged(&cause))?;
-    let about = metadata.metadata().clone().unwrap_or_default();
-    let round =
-        about.get("round").and_then(|round| round.parse().ok()).ok_or_else(|| damaged(&"no round in it"))?;
-    let seconds = about
-        .get("seconds")
-        .and_then(|seconds| seconds.parse().ok())
-        .ok_or_else(|| damaged(&"no seconds in it"))?;
-    let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), told(resolved));
-    if there != here {
-        let other: Vec<&str> = there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
-        return Err(refuse(
-            format!("it belongs to a run of another scenario, with {}", other.join(", ")),
-            "leave these keys as they are, or start a new run",
-        ));
-    }
-    let tensors = SafeTensors::deserialize(&file).map_err(|cause| damaged(&cause))?;
-    let mut buffers = Vec::new();
-    for (name, words) in swarm.snapshot_shape() {
-        let tensor = tensors.tensor(&name).map_err(|_| damaged(&format!("no tensor `{name}` in it")))?;
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != [words] {
-            let (dtype, shape) = (tensor.dtype(), tensor.shape());
-            return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+/// A checkpoint that belongs to the run at hand.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    file: File,
+    metadata: Metadata,
+    /// Where the words begin in the file.
+    words_at: u64,
+    pub(super) round: u32,
+    /// Time it took to get there.
+    pub(super) seconds: f64,
+}
+
+impl Checkpoint {
+    /// Opens the checkpoint of `folder`, to go on with the run of `resolved`.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged, or it belongs to a run with other settings.
+    pub fn open(folder: &Path, resolved: &Resolved) -> Result<Self, Error> {
+        check_is_there(folder)?;
+        let path = folder.join(FILE);
+        let refuse = |what: String, remedy: &str| Error::Resume {
+            path: path.clone(),
+            what,
+            remedy: remedy.to_owned(),
+        };
+        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "see that the file may be read");
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let damaged = |what: &dyn Display| damaged(folder, what);
+        let mut length = [0; LENGTH_BYTES];
+        file.read_exact(&mut length).map_err(|cause| damaged(&cause))?;
+        let header_bytes = u64::from_le_bytes(length);
+        if header_bytes > file_bytes {
+            return Err(damaged(&"its header is longer than the file"));
         }
-        buffers
-            .push((name, tensor.data().as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect()));
+        let mut header = vec![0; header_bytes as usize];
+        file.read_exact(&mut header).map_err(|cause| damaged(&cause))?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(|cause| damaged(&cause))?;
+        let about = metadata.metadata().clone().unwrap_or_default();
+        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), told(resolved));
+        if there != here {
+            let other: Vec<&str> =
+                there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
+            return Err(refuse(
+                format!("it belongs to a run of another scenario, with {}", other.join(", ")),
+                "leave these keys as they are, or start a new run",
+            ));
+        }
+        let told = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
+        Ok(Checkpoint {
+            round: told("round")?.parse().map_err(|cause| damaged(&cause))?,
+            seconds: told("seconds")?.parse().map_err(|cause| damaged(&cause))?,
+            folder: folder.to_owned(),
+            file,
+            metadata,
+            words_at: LENGTH_BYTES as u64 + header_bytes,
+        })
     }
-    swarm.restore(&Snapshot { round, buffers })?;
-    Ok(seconds)
+
+    /// Brings `swarm` to where it was.
+    ///
+    /// # Errors
+    /// When the file is damaged, or the device fails.
+    pub fn restore<D: Device<Scalar = f32>>(&mut self, swarm: &mut Fab<D>) -> Result<(), Error> {
+        let damaged = |what: &dyn Display| damaged(&self.folder, what);
+        swarm.set_rounds(self.round);
+        for (name, words) in swarm.parts() {
+            let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = self.metadata.info(&name)
+            else {
+                return Err(damaged(&format!("no tensor `{name}` in it")));
+            };
+            if *dtype != Dtype::F32 || *shape != [words] {
+                return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+            }
+            let start = SeekFrom::Start(self.words_at + *start as u64);
+            self.file.seek(start).map_err(|cause| damaged(&cause))?;
+            for (offset, words) in pieces(words) {
+                let mut bytes = vec![0; words * size_of::<f32>()];
+                self.file.read_exact(&mut bytes).map_err(|cause| damaged(&cause))?;
+                let words: Vec<f32> =
+                    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
+                swarm.write_part(&name, offset, &words)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn damaged(folder: &Path, what: &dyn Display) -> Error {
+    Error::Resume {
+        path: folder.join(FILE),
+        what: format!("it is damaged ({what})"),
+        remedy: format!("begin anew with `fabswarm train {}`", folder.join(SCENARIO_FILE).display()),
+    }
 }
 
 /// Writes one model with its tensors by name.
@@ -126,15 +184,12 @@ pub fn restore<D: Device<Scalar = f32>>(
 /// # Errors
 /// When it cannot be written.
 pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result<(), Error> {
-    let tensors = layout
-        .tensors()
-        .iter()
-        .map(|tensor| {
-            let words = &packed[tensor.offset..tensor.offset + tensor.words()];
-            (tensor.name.clone(), Words { shape: tensor.shape.clone(), words })
-        })
-        .collect();
-    write(folder, "model.safetensors", tensors, HashMap::new())
+    let tensors = layout.tensors().iter().map(|tensor| {
+        let words = &packed[tensor.offset..tensor.offset + tensor.words()];
+        (tensor.name.as_str(), Words { shape: tensor.shape.clone(), words })
+    });
+    let file = safetensors::serialize(tensors, None).expect("tensors of f32 words serialise");
+    Ok(folder.write("model.safetensors", &file)?)
 }
 
 /// What must be equal for a run to go on, a line a key.
@@ -143,7 +198,30 @@ fn told(resolved: &Resolved) -> String {
     fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
 }
 
-/// A tensor that becomes bytes when it is its turn.
+/// Offsets and lengths of the pieces of so many words.
+fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
+}
+
+fn bytes(words: &[f32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// What stands in front of the words of `parts` in a safetensors file.
+fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> {
+    let mut end = 0;
+    let tensors = parts.iter().map(|(name, words)| {
+        let start = end;
+        end += words * size_of::<f32>();
+        (name.clone(), TensorInfo { dtype: Dtype::F32, shape: vec![*words], data_offsets: (start, end) })
+    });
+    let metadata = Metadata::new(Some(about), tensors.collect()).expect("parts lie one behind the other");
+    let mut header = serde_json::to_vec(&metadata).expect("plain numbers and strings serialise");
+    header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
+    [&(header.len() as u64).to_le_bytes()[..], &header].concat()
+}
+
+/// A tensor of a model.
 struct Words<'a> {
     shape: Vec<usize>,
     words: &'a [f32],
@@ -159,20 +237,10 @@ impl View for Words<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        bytes(self.words).into()
     }
 
     fn data_len(&self) -> usize {
         size_of_val(self.words)
     }
-}
-
-fn write(
-    folder: &RunFolder,
-    name: &str,
-    tensors: Vec<(String, Words<'_>)>,
-    about: HashMap<String, String>,
-) -> Result<(), Error> {
-    let file = safetensors::serialize(tensors, Some(about)).expect("tensors of f32 words serialise");
-    Ok(folder.write(name, &file)?)
 }

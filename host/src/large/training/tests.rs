@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use super::checkpoint::Checkpoint;
 use super::*;
 use crate::data::{Cache, SAMPLE};
 use crate::large::device::cpu::Cpu;
@@ -50,8 +51,9 @@ fn train_prepared(
     resumes: bool,
 ) -> Result<(Outcome, Vec<Standing>), Error> {
     let mut observer = Silent::default();
+    let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved)).transpose()?;
     let planned = Planned::new(Cpu::<f32>::new(), prepared, resolved)?;
-    let mut trainer = planned.start(resumes.then_some(folder))?;
+    let mut trainer = planned.start(checkpoint.as_mut())?;
     let run = RunFolder::again(folder);
     run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
     let outcome = trainer.run(&run, &mut observer, &AtomicBool::new(false))?;

@@ -1,15 +1,15 @@
 //! A run from its plan to its outcome.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::batches::Batches;
+use super::checkpoint::{self, Checkpoint};
 use super::constants::{Length, config};
 use super::links::Links;
-use super::{Error, FrameCounts, Memory, Observer, Outcome, Prepared, Standing, checkpoint};
+use super::{Error, FrameCounts, Memory, Observer, Outcome, Prepared, Standing};
 use crate::air::Air;
 use crate::data::cleaning_score::CleaningScore;
 use crate::large::device::Device;
@@ -62,28 +62,31 @@ impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
         &self.plan
     }
 
-    /// Takes the memory and goes to the start, or back to the checkpoint of `resumed`, the folder of an earlier run.
+    /// Takes the memory and goes to the start, or back to a checkpoint.
     ///
     /// # Errors
     /// When the device fails, or the checkpoint is no good.
-    pub fn start(self, resumed: Option<&Path>) -> Result<Trainer<'a, D>, Error> {
+    pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
         let Planned { device, prepared, resolved, mut links, config, length, plan } = self;
         let training = &resolved.scenario.training;
+        if let Some(checkpoint) = &checkpoint
+            && checkpoint.round > length.rounds
+        {
+            let done = checkpoint.round.div_ceil(length.epoch);
+            return Err(Error::Setting {
+                key: "training.epochs",
+                value: training.epochs.to_string(),
+                remedy: format!("the run has done {done} epochs already; give at least as many"),
+            });
+        }
         let data = prepared.on_device(&device)?;
         let mut swarm = Fab::new(device, &prepared.model, config, data, &prepared.start)?;
         let mut batches =
             Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
-        let mut seconds_before = 0.0;
-        if let Some(folder) = resumed {
-            seconds_before = checkpoint::restore(folder, resolved, &mut swarm)?;
-            let epochs_done = swarm.rounds().div_ceil(length.epoch);
-            if swarm.rounds() > length.rounds {
-                return Err(Error::Setting {
-                    key: "training.epochs",
-                    value: training.epochs.to_string(),
-                    remedy: format!("the run has done {epochs_done} epochs already; give at least as many"),
-                });
-            }
+        let seconds_before = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.seconds);
+        let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.round);
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.restore(&mut swarm)?;
             (1..=swarm.rounds()).for_each(|round| drop(links.round(round)));
         } else {
             swarm.begin(&batches.draw(0))?;
@@ -94,7 +97,7 @@ impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
             links,
             length,
             planned_bytes: plan.total(),
-            checkpointed: resumed.is_some().then_some(swarm.rounds()),
+            checkpointed,
             swarm,
             batches,
             seconds_before,
