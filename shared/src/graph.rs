@@ -5,6 +5,7 @@
 //! 100,000 agents builds just the round it is in.
 
 mod connectivity;
+mod random;
 mod topology;
 mod trace;
 mod weights;
@@ -19,18 +20,27 @@ pub trait Schedule {
     /// How many agents there are.
     fn agents(&self) -> usize;
 
-    /// Calls `visit` with the senders that `agent` hears in `round`, 64 at a time: bit b of word w is sender 64·w + b. Senders
-    /// ascend, a word may come in several parts, and `agent` itself is in none.
-    fn heard_in_words(&self, agent: usize, round: u32, visit: impl FnMut(usize, u64));
-
     /// Calls `visit` for each sender that `agent` hears in `round`, ascending, without `agent` itself.
-    #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
-        self.heard_in_words(agent, round, |word, mut bits| {
-            while bits != 0 {
-                visit(64 * word + bits.trailing_zeros() as usize);
-                bits &= bits - 1;
-            }
-        });
+    fn heard_by(&self, agent: usize, round: u32, visit: impl FnMut(usize));
+
+    /// The same for `LANES` agents from `first` on: `visit` gets a number k and, for each of them, the k-th sender it hears, or
+    /// [`Schedule::agents`] for one that has no k-th or whose k-th comes in another call.
+    #[inline(always)]
+    fn heard_side_by_side<const LANES: usize>(
+        &self,
+        first: usize,
+        round: u32,
+        mut visit: impl FnMut(usize, [u32; LANES]),
+    ) {
+        let nobody = self.agents() as u32;
+        for (lane, agent) in (first..self.agents()).take(LANES).enumerate() {
+            let mut number = 0;
+            self.heard_by(agent, round, |sender| {
+                let mut senders = [nobody; LANES];
+                senders[lane] = sender as u32;
+                visit(number, senders);
+                number += 1;
+            });
+        }
     }
 }

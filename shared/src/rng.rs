@@ -71,46 +71,6 @@ impl Stream {
         (self.next_u64() >> 32) as u32
     }
 
-    /// `WORDS` words of 64 coins each, heads (1) with the given probability to a multiple of 2⁻³². They are the words from
-    /// number `first` on of an endless list, however many are asked for at a time; other draws do not move it. Only the `wanted`
-    /// coins of each word are thrown.
-    ///
-    /// 64 random numbers are compared with the probability bit by bit, from the highest: where they first differ a coin is decided.
-    #[inline(always)]
-    pub(crate) fn coins<const WORDS: usize>(
-        &self,
-        probability: f64,
-        first: usize,
-        wanted: u64,
-    ) -> [u64; WORDS] {
-        const BITS: usize = 32;
-        // With fewer some coin is nearly always open, and a branch that is hardly ever taken costs nothing.
-        const AT_LEAST: usize = 4;
-        let mut heads = [0; WORDS];
-        if probability >= 1.0 {
-            return [wanted; WORDS];
-        }
-        let bound = (probability * (1u64 << BITS) as f64) as u64;
-        let mut open = [wanted; WORDS];
-        let mut place = [0u64; WORDS];
-        for (word, place) in place.iter_mut().enumerate() {
-            *place = self.key.wrapping_add(GAMMA.wrapping_mul((BITS * (first + word)) as u64));
-        }
-        for bit in 0..BITS {
-            if bit >= AT_LEAST && open.iter().fold(0, |any, open| any | open) == 0 {
-                break;
-            }
-            let is_one = 0u64.wrapping_sub((bound >> (BITS - 1 - bit)) & 1);
-            for word in 0..WORDS {
-                place[word] = place[word].wrapping_add(GAMMA);
-                let draw = mix(place[word]);
-                heads[word] |= open[word] & is_one & !draw;
-                open[word] &= !(draw ^ is_one);
-            }
-        }
-        heads
-    }
-
     /// Uniform in `[0, 1)`, a multiple of 2⁻⁵³.
     #[inline]
     pub fn uniform_f64(&mut self) -> f64 {
@@ -133,13 +93,34 @@ impl Stream {
             }
         }
     }
+}
 
-    /// How many trials fail before the first success, where a trial succeeds with probability
-    /// `1 − e^ln_failure`. Saturates at `u32::MAX`.
-    #[inline]
-    pub(crate) fn failures_before_success(&mut self, ln_failure: f64) -> u32 {
-        // `as` saturates, and −0 / −∞ (success for certain) is 0.
-        (libm::log(1.0 - self.uniform_f64()) / ln_failure) as u32
+/// The streams of neighbouring agents, drawn from side by side: vector registers hold several.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams<const LANES: usize> {
+    places: [u64; LANES],
+}
+
+impl<const LANES: usize> Streams<LANES> {
+    /// Those of the agents from `first` on.
+    #[inline(always)]
+    pub(crate) fn new(seed: u64, first: u32, round: u32, purpose: Purpose) -> Self {
+        let mut places = [0; LANES];
+        for (lane, place) in places.iter_mut().enumerate() {
+            *place = Stream::new(seed, first.wrapping_add(lane as u32), round, purpose).key;
+        }
+        Self { places }
+    }
+
+    /// [`Stream::next_u64`] of each.
+    #[inline(always)]
+    pub(crate) fn next_u64(&mut self) -> [u64; LANES] {
+        let mut draws = [0; LANES];
+        for (draw, place) in draws.iter_mut().zip(&mut self.places) {
+            *place = place.wrapping_add(GAMMA);
+            *draw = mix(*place);
+        }
+        draws
     }
 }
 
@@ -183,12 +164,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn coins_are_the_same_however_many_are_thrown_at_once(seed: u64, probability in 0.0..=1.0f64) {
-            let stream = Stream::new(seed, 0, 0, Purpose::Edges);
-            let together = stream.coins::<8>(probability, 3, u64::MAX);
-            for (word, coins) in together.into_iter().enumerate() {
-                prop_assert_eq!(stream.coins::<1>(probability, 3 + word, u64::MAX), [coins]);
-                prop_assert_eq!(stream.coins::<1>(probability, 3 + word, 0xff), [coins & 0xff]);
+        fn streams_side_by_side_are_those_of_each_agent(seed: u64, first: u32, round: u32) {
+            let mut together = Streams::<3>::new(seed, first, round, Purpose::Edges);
+            let mut alone = [0, 1, 2]
+                .map(|lane| Stream::new(seed, first.wrapping_add(lane), round, Purpose::Edges));
+            for _ in 0..5 {
+                prop_assert_eq!(together.next_u64(), alone.each_mut().map(Stream::next_u64));
             }
         }
 

@@ -3,6 +3,7 @@
 mod flight;
 mod radio;
 
+use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::rng::Purpose;
 use nalgebra::Vector3;
 use std::f64::consts::FRAC_PI_2;
@@ -63,10 +64,6 @@ impl Motion {
             radio: Radio::new(motion, agents, seed),
             sky: None,
         })
-    }
-
-    pub(super) const fn agents(&self) -> usize {
-        self.agents
     }
 
     /// Where `agent` is at the start of `round`, in m from a corner of the area.
@@ -161,12 +158,26 @@ impl Motion {
     }
 }
 
+impl Schedule for Motion {
+    fn agents(&self) -> usize {
+        self.agents
+    }
+
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        self.each_link(agent, round, |sender, is_received| {
+            if is_received {
+                visit(sender);
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Source;
     use super::*;
     use crate::scenario::{Pattern, Topology};
-    use fabswarm_shared::graph::{Schedule, check_joint_connectivity};
+    use fabswarm_shared::graph::check_joint_connectivity;
 
     fn scenario(pattern: Pattern, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, ..Scenario::default() };

@@ -77,15 +77,25 @@ impl Schedule for Source {
     }
 
     #[inline(always)]
-    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
+    fn heard_by(&self, agent: usize, round: u32, visit: impl FnMut(usize)) {
         match self {
-            Self::Drawn(graph) => graph.heard_in_words(agent, round, visit),
-            Self::Recorded(recording) => recording.trace().heard_in_words(agent, round, visit),
-            Self::Motion(motion) => motion.each_link(agent, round, |sender, is_received| {
-                if is_received {
-                    visit(sender / 64, 1 << (sender % 64));
-                }
-            }),
+            Self::Drawn(graph) => graph.heard_by(agent, round, visit),
+            Self::Recorded(recording) => recording.trace().heard_by(agent, round, visit),
+            Self::Motion(motion) => motion.heard_by(agent, round, visit),
+        }
+    }
+
+    #[inline(always)]
+    fn heard_side_by_side<const LANES: usize>(
+        &self,
+        first: usize,
+        round: u32,
+        visit: impl FnMut(usize, [u32; LANES]),
+    ) {
+        match self {
+            Self::Drawn(graph) => graph.heard_side_by_side(first, round, visit),
+            Self::Recorded(recording) => recording.trace().heard_side_by_side(first, round, visit),
+            Self::Motion(motion) => motion.heard_side_by_side(first, round, visit),
         }
     }
 }

@@ -107,19 +107,20 @@ impl Round<'_> {
         let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
         let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
         for ((((((agent, senders), next_v), gradient), taken), t), d) in rows {
-            for &sender in senders {
-                let at = taken.binary_search_by_key(&sender, |(sender, _)| *sender).unwrap_or_else(|at| {
-                    taken.insert(at, (sender, vec![0; shared].into()));
+            let weight = 1.0 / (senders.len() as f32 + 1.0);
+            for sender in senders.clone() {
+                let known = taken.binary_search_by_key(&(sender as u32), |(sender, _)| *sender);
+                let at = known.unwrap_or_else(|at| {
+                    taken.insert(at, (sender as u32, vec![0; shared].into()));
                     at
                 });
-                Exact::take(&self.sigma[sender as usize * shared..][..shared], &mut taken[at].1, t);
+                Exact::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
             let v = &self.v[agent * words..][..words];
-            let heard = senders.iter().map(|&sender| &self.v[sender as usize * words..][exchanged.clone()]);
+            let heard = senders.map(|sender| &self.v[sender * words..][exchanged.clone()]);
             let next = &mut next_v[local..];
             next.copy_from_slice(&v[exchanged.clone()]);
             gather::<3, _>(next, heard);
-            let weight = 1.0 / (senders.len() as f32 + 1.0);
             next.iter_mut().for_each(|word| *word *= weight);
             descend::<Exact>(
                 &self.shape,

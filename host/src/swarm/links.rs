@@ -8,37 +8,51 @@ use std::ops::Range;
 /// Below this many agents threads cost more than they save.
 const AGENTS_PER_THREAD: usize = 256;
 
-/// Who hears whom in one round: for each block of agents the senders of each, one after the other.
+/// Agents whose links are drawn side by side: those of a vector register.
+const LANES: usize = 16;
+
+/// Who hears whom in one round, in blocks of neighbouring agents.
 #[derive(Clone, Debug)]
 pub struct Links {
     blocks: Vec<Block>,
+    agents: usize,
+    /// One more than there are agents: a lane that hears nobody names the one behind the last.
     listeners: Vec<u32>,
 }
 
-/// The rows of neighbouring agents.
+/// The links to neighbouring agents.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     agents: Range<usize>,
-    ends: Vec<u32>,
-    /// Valid up to the last of `ends`.
-    senders: Vec<u32>,
-    /// How often each agent of the swarm is heard by an agent of this block.
+    /// Of each [`LANES`] agents the first senders, then the second ones, and so on.
+    senders: Vec<Lanes>,
+    /// Where the senders of each [`LANES`] agents start.
+    starts: Vec<usize>,
+    /// How many each agent hears.
+    degrees: Vec<Lanes>,
+    /// How often each agent of the swarm is heard by an agent of this block; laid out as the listeners.
     heard: Vec<u32>,
 }
+
+/// One number an agent, in the bytes of one vector register and cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Lanes([u32; LANES]);
 
 impl Links {
     /// Room for the links of `agents` agents, in one block a thread.
     #[must_use]
     pub fn new(agents: usize) -> Self {
         let count = (agents / AGENTS_PER_THREAD).clamp(1, rayon::current_num_threads());
-        let start = |block: usize| agents * block / count;
+        let start = |block: usize| (agents * block / count).next_multiple_of(LANES).min(agents);
         let block = |index: usize| Block {
             agents: start(index)..start(index + 1),
-            ends: Vec::new(),
             senders: Vec::new(),
-            heard: vec![0; agents],
+            starts: Vec::new(),
+            degrees: Vec::new(),
+            heard: vec![0; agents + 1],
         };
-        Self { blocks: (0..count).map(block).collect(), listeners: vec![0; agents] }
+        Self { blocks: (0..count).map(block).collect(), agents, listeners: vec![0; agents + 1] }
     }
 
     /// Lays out the links of `round`.
@@ -72,13 +86,13 @@ impl Links {
 
     /// The same for threads that lay their block of the next round, and how many hear each agent in this one.
     pub(super) fn blocks_mut(&mut self) -> (&mut [Block], &[u32]) {
-        (&mut self.blocks, &self.listeners)
+        (&mut self.blocks, &self.listeners[..self.agents])
     }
 
     /// How many others hear each agent.
     #[must_use]
     pub fn listeners(&self) -> &[u32] {
-        &self.listeners
+        &self.listeners[..self.agents]
     }
 }
 
@@ -105,22 +119,32 @@ impl Block {
 
     #[inline(always)]
     fn lay_out(&mut self, schedule: &impl Schedule, round: u32) {
-        self.ends.clear();
-        self.heard.fill(0);
-        let mut count = 0;
-        for agent in self.agents.clone() {
-            let first = count;
-            schedule.heard_in_words(agent, round, |word, bits| {
-                if self.senders.len() < count + 64 {
-                    self.senders.resize(2 * (count + 64), 0);
+        let nobody = schedule.agents() as u32;
+        self.senders.clear();
+        self.starts.clear();
+        self.degrees.clear();
+        for first in self.agents.clone().step_by(LANES) {
+            let start = self.senders.len();
+            schedule.heard_side_by_side(first, round, |number, senders| {
+                if self.senders.len() == start + number {
+                    self.senders.push(Lanes(senders));
+                } else {
+                    let Lanes(known) = &mut self.senders[start + number];
+                    known.iter_mut().zip(senders).for_each(|(known, sender)| *known = sender.min(*known));
                 }
-                unpack(64 * word as u32, bits, &mut self.senders[count..]);
-                count += bits.count_ones() as usize;
             });
-            for &sender in &self.senders[first..count] {
-                self.heard[sender as usize] += 1;
+            let mut degrees = [0; LANES];
+            for Lanes(senders) in &self.senders[start..] {
+                for (degree, &sender) in degrees.iter_mut().zip(senders) {
+                    *degree += u32::from(sender < nobody);
+                }
             }
-            self.ends.push(count as u32);
+            self.degrees.push(Lanes(degrees));
+            self.starts.push(start);
+        }
+        self.heard.fill(0);
+        for Lanes(senders) in &self.senders {
+            senders.iter().for_each(|&sender| self.heard[sender as usize] += 1);
         }
     }
 
@@ -129,29 +153,13 @@ impl Block {
     }
 
     /// Each agent with the senders it hears.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &[u32])> {
-        let mut start = 0;
-        self.agents.clone().zip(&self.ends).map(move |(agent, &end)| {
-            let row = &self.senders[start..end as usize];
-            start = end as usize;
-            (agent, row)
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, impl ExactSizeIterator<Item = usize> + Clone)> {
+        self.agents.clone().enumerate().map(|(at, agent)| {
+            let (group, lane) = (at / LANES, at % LANES);
+            let degree = self.degrees[group].0[lane] as usize;
+            let senders = &self.senders[self.starts[group]..][..degree];
+            (agent, senders.iter().map(move |Lanes(senders)| senders[lane] as usize))
         })
-    }
-}
-
-/// Writes where bits are set, and a few words of rubbish behind: writing eight at a time costs less than a branch that nobody
-/// can foresee after each.
-#[inline(always)]
-fn unpack(first: u32, mut bits: u64, row: &mut [u32]) {
-    for eight in row.as_chunks_mut::<8>().0 {
-        // A compiler that knows how many they are carries each bit field into a vector register and finds places there, at twice the cost.
-        for place in &mut eight[..std::hint::black_box(8)] {
-            *place = first + bits.trailing_zeros();
-            bits &= bits.wrapping_sub(1);
-        }
-        if bits == 0 {
-            return;
-        }
     }
 }
 
@@ -170,9 +178,9 @@ mod tests {
             let mut listeners = vec![0; 1000];
             for (agent, row) in links.blocks().iter().flat_map(Block::rows) {
                 let mut expected = Vec::new();
-                graph.heard_by(agent, round, |sender| expected.push(sender as u32));
-                assert_eq!(row, expected);
-                expected.iter().for_each(|&sender| listeners[sender as usize] += 1);
+                graph.heard_by(agent, round, |sender| expected.push(sender));
+                assert_eq!(row.collect::<Vec<_>>(), expected);
+                expected.iter().for_each(|&sender| listeners[sender] += 1);
             }
             assert_eq!(links.listeners(), listeners);
         }

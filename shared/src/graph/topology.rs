@@ -1,15 +1,7 @@
 //! Graphs that are drawn from a seed.
 
-use super::Schedule;
-use crate::rng::{Purpose, Stream};
+use super::{Schedule, random};
 use serde::{Deserialize, Serialize};
-
-/// From this edge probability on a coin is thrown for every edge, 64 at a time. Below it the gaps between edges are drawn,
-/// each with a logarithm: then the cost follows the number of edges, and swarms of 100,000 with a few links each stay cheap.
-const DENSE: f64 = 1.0 / 64.0;
-
-/// Words of coins that are thrown together where a row has as many. A microcontroller gains nothing by it.
-const WORDS_AT_ONCE: usize = if cfg!(target_os = "none") { 1 } else { 8 };
 
 /// A family of directed graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +33,22 @@ impl Topology {
     pub const fn is_always_connected(&self) -> bool {
         !matches!(self, Self::ErdosRenyi { .. })
     }
+
+    /// What a round looks like, and whether everybody hears the agent before in any case.
+    #[cfg_attr(not(target_os = "none"), inline(always))]
+    const fn in_round(self, round: u32) -> (Self, bool) {
+        match self {
+            Self::Paper { edge_probability, phase_rounds } => {
+                let phase_rounds = if phase_rounds == 0 { 1 } else { phase_rounds };
+                match (round / phase_rounds) % 3 {
+                    0 => (Self::ErdosRenyi { edge_probability }, true),
+                    1 => (Self::Ring, false),
+                    _ => (Self::ReversedRing, false),
+                }
+            }
+            same => (same, false),
+        }
+    }
 }
 
 /// A topology over a number of agents, drawn from a seed.
@@ -62,72 +70,6 @@ impl Graph {
     fn after(&self, agent: usize) -> usize {
         if agent + 1 == self.agents { 0 } else { agent + 1 }
     }
-
-    /// The agents that there are, of the 64 of one word.
-    #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn existing(&self, word: usize) -> u64 {
-        u64::MAX >> 64usize.saturating_sub(self.agents - 64 * word)
-    }
-
-    /// A word of senders without `agent` and those who do not exist, and with `always`.
-    #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn valid(&self, word: usize, senders: u64, agent: usize, always: Option<usize>) -> u64 {
-        let bit = |sender: usize| if sender / 64 == word { 1 << (sender % 64) } else { 0 };
-        (senders & self.existing(word) | always.map_or(0, bit)) & !bit(agent)
-    }
-
-    /// Random senders, and `always` among them where one is given.
-    #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn random(
-        &self,
-        agent: usize,
-        round: u32,
-        probability: f64,
-        always: Option<usize>,
-        mut visit: impl FnMut(usize, u64),
-    ) {
-        let mut stream = Stream::new(self.seed, agent as u32, round, Purpose::Edges);
-        if probability >= DENSE {
-            let words = self.agents.div_ceil(64);
-            let mut word = 0;
-            while word < words {
-                if WORDS_AT_ONCE > 1 && words - word >= WORDS_AT_ONCE {
-                    for coins in stream.coins::<WORDS_AT_ONCE>(probability, word, u64::MAX) {
-                        visit(word, self.valid(word, coins, agent, always));
-                        word += 1;
-                    }
-                } else {
-                    let [coins] = stream.coins::<1>(probability, word, self.existing(word));
-                    visit(word, self.valid(word, coins, agent, always));
-                    word += 1;
-                }
-            }
-            return;
-        }
-        let mut visit = |sender: usize| visit(sender / 64, 1 << (sender % 64));
-        let ln_failure = libm::log(1.0 - probability);
-        let mut due = always;
-        let mut sender = 0usize;
-        loop {
-            let gap = if probability > 0.0 { stream.failures_before_success(ln_failure) } else { u32::MAX };
-            sender = sender.saturating_add(gap as usize);
-            if let Some(always) = due
-                && always <= sender
-            {
-                due = None;
-                if always != agent {
-                    visit(always);
-                }
-            }
-            if sender >= self.agents {
-                return;
-            }
-            if sender != agent && Some(sender) != always {
-                visit(sender);
-            }
-            sender += 1;
-        }
-    }
 }
 
 impl Schedule for Graph {
@@ -136,26 +78,39 @@ impl Schedule for Graph {
     }
 
     #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        self.heard_side_by_side(agent, round, |_, [sender]| {
+            if (sender as usize) < self.agents {
+                visit(sender as usize);
+            }
+        });
+    }
+
+    #[cfg_attr(not(target_os = "none"), inline(always))]
+    fn heard_side_by_side<const LANES: usize>(
+        &self,
+        first: usize,
+        round: u32,
+        mut visit: impl FnMut(usize, [u32; LANES]),
+    ) {
         if self.agents < 2 {
             return;
         }
-        let mut one = |sender: usize| visit(sender / 64, 1 << (sender % 64));
-        match self.topology {
-            Topology::Ring => one(self.before(agent)),
-            Topology::ReversedRing => one(self.after(agent)),
-            Topology::Complete => {
-                (0..self.agents.div_ceil(64))
-                    .for_each(|word| visit(word, self.valid(word, u64::MAX, agent, None)));
+        let (topology, joins_ring) = self.topology.in_round(round);
+        let (count, sender): (_, fn(&Self, usize, usize) -> usize) = match topology {
+            Topology::Ring => (1, |graph, agent, _| graph.before(agent)),
+            Topology::ReversedRing => (1, |graph, agent, _| graph.after(agent)),
+            Topology::Complete => (self.agents - 1, |_, agent, number| number + usize::from(number >= agent)),
+            Topology::ErdosRenyi { edge_probability } | Topology::Paper { edge_probability, .. } => {
+                return random::senders(self, first, round, edge_probability, joins_ring, visit);
             }
-            Topology::ErdosRenyi { edge_probability } => {
-                self.random(agent, round, edge_probability, None, visit)
+        };
+        for number in 0..count {
+            let mut senders = [self.agents as u32; LANES];
+            for (to, agent) in senders.iter_mut().zip(first..self.agents) {
+                *to = sender(self, agent, number) as u32;
             }
-            Topology::Paper { edge_probability, phase_rounds } => match (round / phase_rounds.max(1)) % 3 {
-                0 => self.random(agent, round, edge_probability, Some(self.before(agent)), visit),
-                1 => one(self.before(agent)),
-                _ => one(self.after(agent)),
-            },
+            visit(number, senders);
         }
     }
 }
@@ -171,6 +126,16 @@ mod tests {
         let mut senders = Vec::new();
         graph.heard_by(agent, round, |sender| senders.push(sender));
         senders
+    }
+
+    fn topology(kind: u32, edge_probability: f64) -> Topology {
+        match kind {
+            0 => Topology::Ring,
+            1 => Topology::ReversedRing,
+            2 => Topology::Complete,
+            3 => Topology::ErdosRenyi { edge_probability },
+            _ => Topology::Paper { edge_probability, phase_rounds: 10 },
+        }
     }
 
     #[test]
@@ -207,17 +172,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_ascend_and_leave_the_agent_out(
-            agents in 0usize..40, seed: u64, round: u32, probability in 0.0..=1.0f64, kind in 0..5,
+        fn lanes_hold_what_each_agent_hears(
+            agents in 0usize..40, seed: u64, round: u32, probability in 0.0..=1.0f64, kind in 0u32..5,
         ) {
-            let topology = match kind {
-                0 => Topology::Ring,
-                1 => Topology::ReversedRing,
-                2 => Topology::Complete,
-                3 => Topology::ErdosRenyi { edge_probability: probability },
-                _ => Topology::Paper { edge_probability: probability, phase_rounds: 10 },
-            };
-            let graph = Graph { topology, agents, seed };
+            let graph = Graph { topology: topology(kind, probability), agents, seed };
+            for first in (0..agents).step_by(16) {
+                let mut rows = [const { Vec::new() }; 16];
+                graph.heard_side_by_side::<16>(first, round, |number, senders| {
+                    for (row, sender) in rows.iter_mut().zip(senders).filter(|(_, sender)| *sender < agents as u32) {
+                        assert_eq!(row.len(), number);
+                        row.push(sender as usize);
+                    }
+                });
+                for (lane, row_of_lane) in rows.iter().enumerate() {
+                    let alone = if first + lane < agents { row(&graph, first + lane, round) } else { Vec::new() };
+                    prop_assert_eq!(row_of_lane, &alone);
+                }
+            }
+        }
+
+        #[test]
+        fn rows_ascend_and_leave_the_agent_out(
+            agents in 0usize..40, seed: u64, round: u32, probability in 0.0..=1.0f64, kind in 0u32..5,
+        ) {
+            let graph = Graph { topology: topology(kind, probability), agents, seed };
             for agent in 0..agents {
                 let senders = row(&graph, agent, round);
                 prop_assert!(senders.windows(2).all(|pair| pair[0] < pair[1]));

@@ -39,13 +39,17 @@ impl Schedule for Trace<'_> {
         self.agents
     }
 
-    fn heard_in_words(&self, agent: usize, round: u32, mut visit: impl FnMut(usize, u64)) {
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
         let row = (round as usize % self.rounds()) * self.agents + agent;
         let words = self.rows.iter().skip(row * self.words_per_row).take(self.words_per_row);
         for (word, &senders) in words.enumerate() {
             let all = u64::MAX >> 64usize.saturating_sub(self.agents - 64 * word);
             let own = if agent / 64 == word { 1 << (agent % 64) } else { 0 };
-            visit(word, senders & all & !own);
+            let mut senders = senders & all & !own;
+            while senders != 0 {
+                visit(64 * word + senders.trailing_zeros() as usize);
+                senders &= senders - 1;
+            }
         }
     }
 }

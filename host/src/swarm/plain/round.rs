@@ -97,7 +97,15 @@ impl<'a, S: Scalar> Round<'a, S> {
 
     /// Pull and push: what an agent heard enters its decision and its tracker.
     #[inline(always)]
-    fn listen(&self, shape: Shape, agent: usize, senders: &[u32], v: &mut [S], t: &mut [S], sums: &mut [S]) {
+    fn listen(
+        &self,
+        shape: Shape,
+        agent: usize,
+        senders: impl ExactSizeIterator<Item = usize> + Clone,
+        v: &mut [S],
+        t: &mut [S],
+        sums: &mut [S],
+    ) {
         let (local, half) = (shape.exchanged().start, said_stride(&shape));
         let sums = &mut sums[..2 * half];
         let pull = self.add_up(half, agent, senders, &t[local..], sums);
@@ -131,23 +139,30 @@ impl<'a, S: Scalar> Round<'a, S> {
     /// Adds up all that an agent heard, with its own decision and what it keeps of its tracker; answers by what the sum of
     /// decisions is still to be multiplied.
     #[inline(always)]
-    fn add_up(&self, half: usize, agent: usize, senders: &[u32], t: &[S], sums: &mut [S]) -> S {
+    fn add_up(
+        &self,
+        half: usize,
+        agent: usize,
+        senders: impl ExactSizeIterator<Item = usize> + Clone,
+        t: &[S],
+        sums: &mut [S],
+    ) -> S {
         let said = |agent: usize| &self.said[agent * 2 * half..][..2 * half];
         match &self.constants.mixing {
             Mixing::Degrees(weights) => {
                 let (decisions, masses) = sums.split_at_mut(half);
                 copy(said(agent), decisions);
                 scaled(weights.push(self.listeners[agent] as usize).0, t, masses);
-                gather::<PIECES, S>(sums, senders.iter().map(|&sender| said(sender as usize)));
-                weights.pull(senders.len())
+                let heard = senders.len();
+                gather::<PIECES, S>(sums, senders.map(said));
+                weights.pull(heard)
             }
             Mixing::Explicit { a, b } => {
                 let row = agent * self.listeners.len();
                 let mut add = |half_said: Range<usize>, matrix: &[S]| {
                     let sums = &mut sums[half_said.clone()];
                     scaled(matrix[row + agent], &said(agent)[half_said.clone()], sums);
-                    for &sender in senders {
-                        let sender = sender as usize;
+                    for sender in senders.clone() {
                         axpy(matrix[row + sender], &said(sender)[half_said.clone()], sums);
                     }
                 };
