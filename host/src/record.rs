@@ -54,6 +54,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// Another process writes to the folder.
+    #[error("another fabswarm is writing to {path}\nhelp: wait until it has ended, or stop it", path = path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The folder cannot be made or used.
     #[error("cannot use {path} as the output folder: {source}\nhelp: name a folder you may write to with --out", path = path.display())]
     Unusable {

@@ -119,6 +119,9 @@ fn ctrl_c_keeps_what_was_recorded_and_tells_how_to_go_on() {
     long.args(["--epochs", "1000000", "--out", "long"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = long.spawn().unwrap();
     wait_for("a checkpoint", || run.join("checkpoint.safetensors").exists());
+    let impatient = train(folder.path(), &["--resume", "long"]).output().unwrap();
+    assert_eq!(impatient.status.code(), Some(2));
+    assert!(text(&impatient.stderr).contains("another fabswarm is writing to long\nhelp: wait"));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -76,10 +76,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if resumed.is_none() && !out.is_empty() {
         RunFolder::check_is_free(Path::new(out))?;
     }
-    let checkpoint = resumed.map(|folder| Checkpoint::open(folder, &resolved)).transpose()?;
+    let resumed = match resumed {
+        Some(folder) => Some((RunFolder::again(folder)?, Checkpoint::open(folder, &resolved)?)),
+        None => None,
+    };
     match gpu(matches)? {
-        Some(gpu) => train(gpu, &resolved, resumed.zip(checkpoint)),
-        None => train(Cpu::<f32>::new(), &resolved, resumed.zip(checkpoint)),
+        Some(gpu) => train(gpu, &resolved, resumed),
+        None => train(Cpu::<f32>::new(), &resolved, resumed),
     }
 }
 
@@ -101,22 +104,23 @@ fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
 fn train<D: Device<Scalar = f32>>(
     device: D,
     resolved: &Resolved,
-    mut resumed: Option<(&Path, Checkpoint)>,
+    resumed: Option<(RunFolder, Checkpoint)>,
 ) -> Result<ExitCode> {
     let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
     print!("{}", prepared.histogram());
     let planned = Planned::new(device, &prepared, resolved)?;
     println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
     println!("{}", planned.plan());
-    let mut trainer = planned.start(resumed.as_mut().map(|(_, checkpoint)| checkpoint))?;
+    let (folder, mut checkpoint) = resumed.unzip();
+    let mut trainer = planned.start(checkpoint.as_mut())?;
     let interrupted = interrupt::on_ctrl_c()?;
-    let folder = match (&resumed, resolved.scenario.output.out.as_str()) {
-        (Some((folder, _)), _) => RunFolder::again(folder),
+    let folder = match (folder, resolved.scenario.output.out.as_str()) {
+        (Some(folder), _) => folder,
         (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
         (None, out) => RunFolder::at(Path::new(out))?,
     };
-    let report = Report::start(&folder, resolved, resumed.as_ref().map(|_| trainer.round()))?;
-    if resumed.is_some() {
+    let report = Report::start(&folder, resolved, checkpoint.as_ref().map(|_| trainer.round()))?;
+    if checkpoint.is_some() {
         println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
     }
     let mut screen = Screen::new(report, trainer.round());

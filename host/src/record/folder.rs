@@ -1,6 +1,6 @@
 //! The folder itself: made before the run, never on top of another.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,8 @@ use crate::whole_file;
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Keeps other processes out; the system releases it when this one dies. Not every file system has locks.
+    _lock: Option<File>,
 }
 
 impl RunFolder {
@@ -21,7 +23,7 @@ impl RunFolder {
     pub fn at(path: &Path) -> Result<Self, Error> {
         Self::check_is_free(path)?;
         fs::create_dir_all(path).map_err(|source| Error::Unusable { path: path.to_owned(), source })?;
-        Ok(Self { path: path.to_owned() })
+        Self::locked(path)
     }
 
     /// Checks that `path` could be taken: that nothing is there, or an empty folder.
@@ -38,8 +40,19 @@ impl RunFolder {
     }
 
     /// Takes the folder of an earlier run again, to go on with it.
-    pub fn again(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+    ///
+    /// # Errors
+    /// When that run still goes on.
+    pub fn again(path: &Path) -> Result<Self, Error> {
+        Self::locked(path)
+    }
+
+    fn locked(path: &Path) -> Result<Self, Error> {
+        let lock = File::open(path).ok();
+        if let Some(Err(TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock) {
+            return Err(Error::Busy { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
     /// Makes the next numbered folder under `parent`, as in `runs/0007-policy-evaluation`.
@@ -59,7 +72,7 @@ impl RunFolder {
             number = number.saturating_add(1);
             let path = parent.join(format!("{number:04}-{name}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => return Self::locked(&path),
                 // Another run took that number first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
                 Err(error) => return Err(unusable(error)),
@@ -171,5 +184,14 @@ mod tests {
         assert!(RunFolder::at(folder.path()).is_ok());
         fs::write(folder.path().join("notes.txt"), "mine").unwrap();
         assert!(matches!(RunFolder::at(folder.path()), Err(Error::NotEmpty { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_is_being_written_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::at(folder.path()).unwrap();
+        assert!(matches!(RunFolder::again(folder.path()), Err(Error::Busy { .. })));
+        drop(run);
+        assert!(RunFolder::again(folder.path()).is_ok());
     }
 }

@@ -54,7 +54,7 @@ fn train_prepared(
     let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved)).transpose()?;
     let planned = Planned::new(Cpu::<f32>::new(), prepared, resolved)?;
     let mut trainer = planned.start(checkpoint.as_mut())?;
-    let run = RunFolder::again(folder);
+    let run = RunFolder::again(folder)?;
     run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
     let outcome = trainer.run(&run, &mut observer, &AtomicBool::new(false))?;
     Ok((outcome, observer.0))
