@@ -162,11 +162,18 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// Writes a page for each agent of `task` that sits on a board, and starts those boards.
+    /// Writes a page for each agent of `task` that sits on a board, and starts those boards. Only who will be restarted with its
+    /// memory saves its state every round: that takes a fifth of a round.
     ///
     /// # Errors
     /// Where the task or the swarm is too large for boards, or a board does not start.
-    pub fn of(task: &Task<f32>, setup: &AgentSetup, seats: &[Seat], rounds: u32) -> Result<Self, Error> {
+    pub fn of(
+        task: &Task<f32>,
+        setup: &AgentSetup,
+        seats: &[Seat],
+        rounds: u32,
+        will_remember: impl Fn(usize) -> bool,
+    ) -> Result<Self, Error> {
         let (agents, words) = (seats.len(), task.shape().words());
         if words.max(task.problem(0).scratch_words()) > BOARD_WORDS || agents > BOARD_MEMBERS_LARGE {
             return Err(Error::TooLarge { words, agents });
@@ -179,7 +186,7 @@ impl Boards {
             agent: setup.config_of(agent, setup.config.boot),
             pace: Pace::Air,
             rounds,
-            saves_state: true,
+            saves_state: will_remember(agent),
             start: &start,
             problem: task.problem(agent),
         };

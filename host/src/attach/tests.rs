@@ -221,7 +221,7 @@ fn the_first_difference_from_a_shadow_is_told_with_both_states() {
     let other = Task::draw(&scenario);
     let seats: Vec<Seat> =
         (0..10).map(|agent| if agent == 3 { Seat::Board(Kind::Native) } else { Seat::InProcess }).collect();
-    let boards = Boards::of(&other, &setup, &seats, 10).unwrap();
+    let boards = Boards::of(&other, &setup, &seats, 10, |_| false).unwrap();
     let air = crate::air::Air::new(&scenario).unwrap();
     let agents =
         crate::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(task, air, 10, setup);

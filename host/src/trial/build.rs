@@ -189,9 +189,9 @@ fn on_boards(scenario: &Scenario, seats: &[Seat], source: &mut Source) -> Built 
         Mode::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
         Mode::FreeRunning => u32::MAX,
     };
-    let boards = Boards::of(&task, &setup, seats, rounds)?;
-    let agents =
-        AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, Air::new(scenario)?, swarm.agents, setup)?;
+    let air = Air::new(scenario)?;
+    let boards = Boards::of(&task, &setup, seats, rounds, |agent| air.will_remember(agent, 0))?;
+    let agents = AgentSwarm::<ledger::Exact, BOARD_WORDS>::new(task, air, swarm.agents, setup)?;
     Ok(Box::new(agents.with_remote(Box::new(boards))))
 }
 
