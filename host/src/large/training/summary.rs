@@ -47,7 +47,7 @@ pub(super) struct Summary<'a> {
     planned_memory_bytes: u64,
     /// The most physical memory the whole process had at once, on a CPU.
     peak_resident_bytes: Option<u64>,
-    /// Memory taken on a GPU.
+    /// Memory taken on a GPU: what is gone of its free memory, so also what others have taken or given back meanwhile.
     gpu_memory_bytes: Option<u64>,
     /// What became of every frame, by cause, where frames go over the air.
     air: Option<&'a AirReport>,
