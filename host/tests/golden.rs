@@ -23,6 +23,6 @@ fn double_precision_follows_the_recorded_states() {
 fn single_precision_follows_the_recorded_states() {
     for name in ["fab_n10_paper.json", "fab_n3_static_ring.json"] {
         let difference = difference(name, Precision::F32);
-        assert!(difference < 1e-5, "{name}: {difference:e}");
+        assert!(difference < 2e-4, "{name}: {difference:e}");
     }
 }

@@ -49,9 +49,8 @@ impl Snapshot {
     }
 }
 
-/// The largest difference between two lists of snapshots, relative to the largest value that the same variable takes in
-/// `theirs`: a tracker starts at the size of a gradient, and its last bit stays of that size when it has shrunk. `None`
-/// where the lists are not of the same rounds and sizes.
+/// The largest difference between two lists of snapshots: of each variable in each of them the norm of the difference, relative
+/// to the norm in `theirs` where that is not zero. `None` where the lists are not of the same rounds and sizes.
 #[must_use]
 pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64> {
     let lengths = |rows: &Rows| rows.iter().map(Vec::len).collect::<Vec<_>>();
@@ -62,16 +61,16 @@ pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64>
     if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(is_alike) {
         return None;
     }
-    let variable = |index: usize| {
-        let numbers = |list: &'_ [Snapshot]| -> Vec<f64> {
-            list.iter().flat_map(|snapshot| snapshot.vectors()[index].iter().flatten().copied()).collect()
-        };
-        let (ours, theirs) = (numbers(ours), numbers(theirs));
-        let size = theirs.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-        let gap = ours.iter().zip(&theirs).fold(0.0f64, |gap, (ours, theirs)| gap.max((ours - theirs).abs()));
-        if gap == 0.0 { 0.0 } else { gap / size }
+    let norm = |words: &mut dyn Iterator<Item = f64>| words.map(|word| word * word).sum::<f64>().sqrt();
+    let difference = |(ours, theirs): (&Rows, &Rows)| {
+        let (ours, theirs) = (ours.iter().flatten(), theirs.iter().flatten());
+        let size = norm(&mut theirs.clone().copied());
+        let gap = norm(&mut ours.zip(theirs).map(|(ours, theirs)| ours - theirs));
+        if size > 0.0 { gap / size } else { gap }
     };
-    Some((0..6).map(variable).fold(0.0, f64::max))
+    let vectors =
+        ours.iter().zip(theirs).flat_map(|(ours, theirs)| ours.vectors().into_iter().zip(theirs.vectors()));
+    Some(vectors.map(difference).max_by(f64::total_cmp).unwrap_or(0.0))
 }
 
 /// The x, y and z parts of packed states.
