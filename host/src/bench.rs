@@ -140,14 +140,6 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The most memory that this process ever had in use, in bytes, where the system tells.
-pub fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::bench::{self, CASES, Case, NumPy, Way};
+use crate::memory;
 use crate::scenario::{Precision, Topology};
 
 pub(super) fn command() -> Command {
@@ -71,7 +72,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         );
     }
     ledger(repeats, seconds)?;
-    match bench::peak_memory() {
+    match memory::peak_resident_bytes() {
         Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
         None => println!("peak memory of this process: not told by this system"),
     }
