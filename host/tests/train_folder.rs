@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A run of a moment, on the sample.
@@ -38,6 +38,15 @@ fn read(folder: &Path, name: &str) -> String {
 
 fn summary(folder: &Path) -> serde_json::Value {
     serde_json::from_str(&read(folder, "summary.json")).unwrap()
+}
+
+/// A run that would go on for ever and has kept a checkpoint.
+fn endless(folder: &Path, out: &str) -> Child {
+    let mut endless = train(folder, &SMALL);
+    endless.args(["--epochs", "1000000", "--out", out]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = endless.spawn().unwrap();
+    wait_for("a checkpoint", || folder.join(out).join("checkpoint.safetensors").exists());
+    child
 }
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
@@ -115,10 +124,7 @@ fn a_swarm_that_diverges_is_recorded_and_told() {
 fn ctrl_c_keeps_what_was_recorded_and_tells_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("long");
-    let mut long = train(folder.path(), &SMALL);
-    long.args(["--epochs", "1000000", "--out", "long"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = long.spawn().unwrap();
-    wait_for("a checkpoint", || run.join("checkpoint.safetensors").exists());
+    let child = endless(folder.path(), "long");
     let impatient = train(folder.path(), &["--resume", "long"]).output().unwrap();
     assert_eq!(impatient.status.code(), Some(2));
     assert!(text(&impatient.stderr).contains("another fabswarm is writing to long\nhelp: wait"));
@@ -161,10 +167,7 @@ fn a_disk_that_fills_up_is_no_bad_input() {
 fn a_checkpoint_that_cannot_be_written_leaves_the_one_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    let mut long = train(folder.path(), &SMALL);
-    long.args(["--epochs", "1000000", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = long.spawn().unwrap();
-    wait_for("a checkpoint", || run.join("checkpoint.safetensors").exists());
+    let child = endless(folder.path(), "run");
     // Nothing can be written where a folder stands.
     let in_the_way = run.join("checkpoint.safetensors.part");
     wait_for("a moment without a draft", || fs::create_dir(&in_the_way).is_ok());
@@ -186,10 +189,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before_it() {
 fn a_folder_that_vanishes_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    let mut long = train(folder.path(), &SMALL);
-    long.args(["--epochs", "1000000", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = long.spawn().unwrap();
-    wait_for("a checkpoint", || run.join("checkpoint.safetensors").exists());
+    let child = endless(folder.path(), "run");
     fs::rename(&run, folder.path().join("elsewhere")).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
