@@ -51,6 +51,8 @@ enum Event {
     Missed,
     /// The host wants to know the agent's state from this word on.
     Tell(u32),
+    /// The host wants to hear this number when all before it is done.
+    Mark(u32),
     /// Nothing in time.
     Late,
 }
@@ -90,6 +92,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             match self.next_event(Instant::MAX).await {
                 Event::Missed => self.report().await,
                 Event::Tell(from) => self.tell(from).await,
+                Event::Mark(number) => self.say_back(number).await,
                 Event::Over | Event::Start(_) | Event::Late => {}
             }
         }
@@ -146,6 +149,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 }
                 Event::Missed => self.broadcast().await,
                 Event::Tell(from) => self.tell(from).await,
+                Event::Mark(number) => self.say_back(number).await,
             }
         }
     }
@@ -185,6 +189,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 }
                 Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
                 Ok(Packet::Tell { from }) => Some(Event::Tell(from)),
+                Ok(Packet::Mark { number }) => Some(Event::Mark(number)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,
             };
@@ -224,6 +229,10 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     async fn tell(&mut self, from: u32) {
         let agent = &self.agent;
         self.outbox.post(|out| agent.tell(from, out)).await;
+    }
+
+    async fn say_back(&mut self, number: u32) {
+        self.outbox.post(|out| Packet::Mark { number }.encode(out).ok()).await;
     }
 
     async fn report(&mut self) {

@@ -6,10 +6,14 @@
 //!   board                                   host
 //!     │ boot (repeated until answered) ──────▶ │  is it the right board, with the right page?
 //!     │ ◀────────────────────────── start(k) │
-//!     │ frames of round k, telemetry ────────▶ │  the air decides who hears them
+//!     │ frames of round k, telemetry ────────▶ │  the same frames as its shadow's?
 //!     │ ◀───── frames it heard, round over(k) │
-//!     │ frames of k+1, telemetry of round k ─▶ │  the shadow's digest must be the same
+//!     │ frames of k+1, telemetry of round k ─▶ │  the same digest as its shadow's?
 //! ```
+//!
+//! Shadows go first and boards follow. A board goes through a round as soon as everybody it hears in it has spoken, not when the
+//! whole swarm has: where few hear each other it goes through several at once, while its code is in the host's caches. In every
+//! round it hears what it would hear in step with the others.
 
 mod board;
 mod cable;
@@ -23,24 +27,26 @@ mod placement;
 mod process;
 mod qemu;
 mod remote;
+mod script;
 
-pub use board::Heard;
 pub use error::Error;
 pub use placement::{Placement, PlacementError, Seat};
 
-use crate::swarm::{AgentSetup, DigestCounts};
+use crate::swarm::AgentSetup;
 use crate::task::Task;
-use board::{Board, Hands, Place};
+use board::{Board, Difference, Hands, Parting, Place};
 use cable::Framing;
 use dump::Dump;
-use fabswarm_shared::packet::Packet;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
 use log::Words;
 use mio::{Events, Poll};
+use script::Speech;
 use std::{
     fs, io,
+    num::NonZero,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -49,6 +55,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often processes are asked whether they still run while nothing comes from them.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
+
+/// Rounds that shadows go ahead of their boards.
+const AHEAD: usize = 16;
+/// Boards that compute at once, for each core of the host: enough to keep it busy, and few enough to let each go far.
+const BUSY_BOARDS_PER_CORE: usize = 4;
 
 /// Where an agent outside this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,8 +164,9 @@ pub struct Boards {
     events: Events,
     hands: Hands,
     warnings: Vec<String>,
-    digests: DigestCounts,
     dumps: Vec<Dump>,
+    /// How many boards may compute at once.
+    busy: usize,
     /// How long a board may say nothing.
     patience: Duration,
     /// Sockets, flash and logs; removed with the boards.
@@ -237,21 +249,13 @@ impl Boards {
             events,
             hands: Hands::default(),
             warnings: Vec::new(),
-            digests: DigestCounts::default(),
             dumps: Vec::new(),
+            busy: BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get),
             patience,
             folder,
         };
-        boards.begin_round()?;
+        boards.catch_up()?;
         Ok(boards)
-    }
-
-    /// Waits until every board that is up has broadcast in its present round.
-    ///
-    /// # Errors
-    /// Where a board ended, fell silent, or talks nonsense.
-    pub fn begin_round(&mut self) -> Result<(), Error> {
-        self.wait("to begin a round", Board::is_ready)
     }
 
     /// Which agents run here.
@@ -259,46 +263,79 @@ impl Boards {
         self.boards.iter().map(|board| board.agent)
     }
 
-    /// What the board of `agent` broadcasts in the present round; nothing where it is down.
-    #[must_use]
-    pub fn frames(&self, agent: u16) -> &[Vec<u8>] {
-        self.find(agent).map_or(&[], Board::frames)
-    }
-
-    /// Lets the board of `agent` hear a frame.
-    pub fn deliver(&mut self, agent: u16, frame: &[u8]) {
+    /// What the board of `agent` must say in its shadow's present round.
+    pub fn say(&mut self, agent: u16, frame: &[u8]) {
         if let Some(board) = self.find_mut(agent) {
-            board.push(&Packet::Frame(frame));
+            board.script.say(frame);
         }
     }
 
-    /// Ends the round on the boards of these agents, which then compute while the host does something else.
-    pub fn end_round(&mut self, agents: &[usize]) {
-        for &agent in agents {
-            if let Some(place) = self.place(agent as u16) {
-                self.boards[place].end_round();
-                self.boards[place].flush(&self.poll);
-            }
+    /// Lets the board of `agent` hear a frame in its shadow's present round. Where a board is the sender, it must have said it.
+    pub fn hear(&mut self, agent: u16, sender: u16, frame: &[u8]) {
+        let Some(place) = self.place(agent) else { return };
+        let source = self
+            .place(sender)
+            .map(|board| Speech { board, air_round: self.boards[board].script.shadow_round() });
+        self.boards[place].script.hear(source, frame);
+    }
+
+    /// Ends its shadow's present round on the board of `agent`, with what the shadow came to.
+    pub fn end_round(&mut self, agent: u16, digest: u32, state: Vec<u32>) {
+        if let Some(board) = self.find_mut(agent) {
+            board.script.end(script::End { digest, state });
         }
     }
 
-    /// Waits for what the board of `agent` tells of the round that ended last; `None` where it is down.
+    /// Lets boards follow their shadows, until none is too far behind.
     ///
     /// # Errors
-    /// Where a board ended, fell silent, or talks nonsense.
-    pub fn heard(&mut self, agent: u16) -> Result<Option<&Heard>, Error> {
-        self.wait("to end a round", |board| board.agent != agent || board.has_ended_round())?;
-        Ok(self.find(agent).and_then(Board::heard))
+    /// Where a board ended, fell silent, talks nonsense, or is not what its shadow is.
+    pub fn follow(&mut self) -> Result<(), Error> {
+        self.wait("to end a round", |board| board.script.rounds_behind() < AHEAD)
     }
 
-    /// Asks the board of `agent` for its whole state, keeps it beside its shadow's for the run folder, and says where they
-    /// begin to differ.
-    fn compare(&mut self, agent: u16, round: u32, shadow: Vec<u32>) -> String {
+    /// Waits until every board has come as far as its shadow and said what it has to say there.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn catch_up(&mut self) -> Result<(), Error> {
+        self.wait("to begin a round", |board| board.is_up() && board.script.rounds_behind() == 0)
+    }
+
+    /// Sets boards to work, those first that can go furthest, and none beyond round `last`.
+    fn set_to_work(&mut self, last: u32) {
+        let mut busy = self.boards.iter().filter(|board| board.script.is_under_way()).count();
+        while busy < self.busy {
+            let has_spoken = |speech: Speech| self.boards[speech.board].has_spoken(speech.air_round);
+            let idle = self.boards.iter().enumerate().filter(|(_, board)| {
+                board.is_up() && !board.is_away() && !board.script.is_under_way() && board.parting.is_none()
+            });
+            let able =
+                idle.map(|(place, board)| (board.script.ready(last, has_spoken), scatter(place), place));
+            let Some((turns, _, place)) = able.max().filter(|&(turns, ..)| turns > 0) else { return };
+            self.boards[place].grant(turns);
+            busy += 1;
+        }
+    }
+
+    /// Who was the first not to be what its shadow is.
+    fn first_parting(&self) -> Option<(u16, Parting)> {
+        let partings = self.boards.iter().filter_map(|board| Some((board.agent, board.parting?)));
+        partings.min_by_key(|(_, parting)| parting.air_round)
+    }
+
+    /// Asks the board of `agent`, which parted from its shadow, for its whole state, keeps it beside its shadow's for the run folder,
+    /// and says where they begin to differ.
+    fn explain(&mut self, agent: u16, Parting { round, difference, .. }: Parting) -> Error {
         let board = self.state_of(agent);
-        let dump = Dump { agent, round, board, shadow };
-        let difference = dump.to_string();
+        let (last_round, shadow) = self.find(agent).map(Board::last_round).unwrap_or_default();
+        let dump = Dump { agent, round: last_round, board, shadow };
+        let states = dump.to_string();
         self.dumps.push(dump);
-        difference
+        match difference {
+            Difference::Words => Error::OtherWords { agent, round, states },
+            Difference::State { board, shadow } => Error::Mismatch { agent, round, board, shadow, states },
+        }
     }
 
     /// What the board of `agent` says its state is.
@@ -308,7 +345,10 @@ impl Boards {
             if let Some(board) = self.find_mut(agent) {
                 board.ask_for_state(state.len() as u32);
             }
-            self.wait("to tell its state", Board::has_told)?;
+            let asked = Instant::now();
+            while !self.boards.iter().all(Board::has_told) {
+                self.serve(asked, "to tell its state")?;
+            }
             match self.find_mut(agent).and_then(Board::take_told) {
                 Some(words) if !words.is_empty() => state.extend(words),
                 _ => return Ok(state),
@@ -364,41 +404,46 @@ impl Boards {
         self.place(agent).map(|place| &mut self.boards[place])
     }
 
-    /// Serves the sockets until `is_done` holds for every board that is up.
+    /// Sets boards to work until `is_done` holds for every one that is there.
     fn wait(&mut self, what_for: &str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
-            if self.boards.iter().all(|board| board.is_away() || is_done(board)) {
-                return Ok(());
-            }
-            for board in &mut self.boards {
-                board.flush(&self.poll);
-            }
-            match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
-                // Ctrl-C lets the boards finish their round; the run then ends in order.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                outcome => outcome.map_err(Error::Wait)?,
-            }
-            for event in &self.events {
-                let index = event.token().0 / board::TOKENS_EACH;
-                if let Some(board) = self.boards.get_mut(index) {
-                    board.serve(event.token(), &self.poll, &mut self.hands)?;
+            let parting = self.first_parting();
+            // Boards that are behind may yet part from their shadows in an earlier round.
+            self.set_to_work(parting.map_or(u32::MAX, |(_, parting)| parting.air_round));
+            match parting {
+                Some((agent, parting)) if !self.boards.iter().any(Board::is_awaited) => {
+                    return Err(self.explain(agent, parting));
                 }
+                None if self.boards.iter().all(|board| board.is_away() || is_done(board)) => return Ok(()),
+                _ => {}
             }
-            if self.events.is_empty() {
-                self.find_the_lost(begun, what_for, &is_done)?;
-            }
+            self.serve(begun, what_for)?;
         }
     }
 
+    /// Sends what waits to be sent and takes what comes next.
+    fn serve(&mut self, begun: Instant, what_for: &str) -> Result<(), Error> {
+        for board in &mut self.boards {
+            board.flush(&self.poll);
+        }
+        match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
+            // Ctrl-C lets the boards finish their round; the run then ends in order.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            outcome => outcome.map_err(Error::Wait)?,
+        }
+        for event in &self.events {
+            let index = event.token().0 / board::TOKENS_EACH;
+            if let Some(board) = self.boards.get_mut(index) {
+                board.serve(event.token(), &self.poll, &mut self.hands)?;
+            }
+        }
+        if self.events.is_empty() { self.find_the_lost(begun, what_for) } else { Ok(()) }
+    }
+
     /// Names a board that will not answer any more.
-    fn find_the_lost(
-        &mut self,
-        begun: Instant,
-        what_for: &str,
-        is_done: &impl Fn(&Board) -> bool,
-    ) -> Result<(), Error> {
-        for board in self.boards.iter_mut().filter(|board| !board.is_away() && !is_done(board)) {
+    fn find_the_lost(&mut self, begun: Instant, what_for: &str) -> Result<(), Error> {
+        for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
             if let Some(how) = board.ended() {
                 board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
                 return Err(Error::Ended { agent: board.agent, how, messages: board.last_words() });
@@ -411,6 +456,12 @@ impl Boards {
         }
         Ok(())
     }
+}
+
+/// An order in which neighbours are far apart: of boards that can go equally far, those that start together should not wait for
+/// each other's words.
+const fn scatter(place: usize) -> u32 {
+    (place as u32).wrapping_mul(0x9E37_79B1)
 }
 
 #[cfg(test)]

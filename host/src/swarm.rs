@@ -27,6 +27,13 @@ pub trait Swarm {
     /// # Errors
     /// When an agent's state can no longer be computed with, or a board is lost.
     fn step(&mut self) -> Result<(), Halt>;
+    /// Waits until boards have come as far as the rounds that were stepped through.
+    ///
+    /// # Errors
+    /// When a board is lost, or is not what its shadow is.
+    fn finish(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
     /// What the present state is worth.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.

@@ -57,7 +57,7 @@ pub fn run(
     recorder.record(first)?;
     goal.look_at(first.round, first.error);
 
-    let stopped_because = loop {
+    let mut stopped_because = loop {
         let round = swarm.round();
         if goal.is_reached(round) {
             break StoppedBecause::Converged;
@@ -69,12 +69,7 @@ pub fn run(
             break StoppedBecause::Interrupted;
         }
         if let Err(error) = swarm.step() {
-            let because = match error {
-                Halt::Diverged(_) => StoppedBecause::Diverged,
-                Halt::Boards(_) => StoppedBecause::BoardsFailed,
-            };
-            halt = Some(error);
-            break because;
+            break because(halt.insert(error));
         }
         let round = swarm.round();
         if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
@@ -88,6 +83,11 @@ pub fn run(
             warned = Instant::now();
         }
     };
+    if halt.is_none()
+        && let Err(error) = swarm.finish()
+    {
+        stopped_because = because(halt.insert(error));
+    }
     progress.clear();
     progress.warn(&swarm.take_warnings());
 
@@ -139,6 +139,13 @@ pub fn run(
         StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
     };
     Ok(Outcome { summary, halt, is_success, first_error: first.error })
+}
+
+const fn because(halt: &Halt) -> StoppedBecause {
+    match halt {
+        Halt::Diverged(_) => StoppedBecause::Diverged,
+        Halt::Boards(_) => StoppedBecause::BoardsFailed,
+    }
 }
 
 /// What the scenario waits for: an error that stays below its limit for a number of rounds.

@@ -13,6 +13,7 @@
 //! | round over | to the board | `4`, round of the air |
 //! | tell | to the board | `5`, number of a word: what is the agent's state from there on? |
 //! | state | to the host | `6`, number of the first word, then words of the state, as many as fit; none behind the last |
+//! | mark | both | `7`, a number, which a board says back when it has dealt with all that came before |
 
 use crate::provisioning;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,11 @@ pub enum Packet<'a> {
         /// The words.
         words: Words<'a>,
     },
+    /// The host wants to know when the board is here, so as not to send more than its receiver holds; the board answers the same.
+    Mark {
+        /// Which one it is.
+        number: u32,
+    },
 }
 
 /// The bytes are no packet, or do not fit the buffer.
@@ -135,6 +141,7 @@ enum Header<'a> {
     RoundOver(u32),
     Tell(u32),
     State(u32),
+    Mark(u32),
 }
 
 impl<'a> Packet<'a> {
@@ -153,6 +160,7 @@ impl<'a> Packet<'a> {
             Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
             Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
             Header::Tell(from) if rest.is_empty() => Ok(Self::Tell { from }),
+            Header::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
             Header::State(from) if rest.len().is_multiple_of(4) => {
                 Ok(Self::State { from, words: Words(rest) })
             }
@@ -177,6 +185,7 @@ impl<'a> Packet<'a> {
             Self::Start { air_round } => write(&Header::Start(air_round), out),
             Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
             Self::Tell { from } => write(&Header::Tell(from), out),
+            Self::Mark { number } => write(&Header::Mark(number), out),
             Self::State { from, words } => {
                 let start = write_state_header(from, out)?;
                 let end = start + words.0.len();
@@ -267,6 +276,7 @@ mod tests {
             Packet::RoundOver { air_round: 0 },
             Packet::Tell { from: 300 },
             Packet::State { from: 300, words: Words(&words) },
+            Packet::Mark { number: 70_000 },
         ] {
             let mut out = [0; 64];
             let length = packet.encode(&mut out).unwrap();

@@ -1,8 +1,16 @@
 //! One board: its process, its cable, its flash, and how far it has come.
 
 use super::{
-    Error, Kind, Program, cable::Cable, flash::Flash, log::Log, log::Words, native, process::Process, qemu,
+    Error, Kind, Program,
+    cable::Cable,
+    flash::Flash,
+    log::{Log, Words},
+    native,
+    process::Process,
+    qemu,
+    script::Script,
 };
+use crate::swarm::DigestCounts;
 use fabswarm_shared::{
     packet::{Boot, Packet, Telemetry},
     wire,
@@ -22,13 +30,23 @@ const PACKET_ROOM: usize = 16;
 /// Bytes read from a socket at once: more than a board says in a round.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Telemetry of one round.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
-    /// Round, digest and counters.
-    pub telemetry: Telemetry,
-    /// The upper variable.
-    pub x: Vec<f32>,
+/// How a board is not what its shadow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// It said other frames in a round.
+    Words,
+    /// It came to another state.
+    State { board: u32, shadow: u32 },
+}
+
+/// The first difference of a board from its shadow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parting {
+    /// By the air's count.
+    pub(super) air_round: u32,
+    /// By the agent's.
+    pub(super) round: u32,
+    pub(super) difference: Difference,
 }
 
 /// What packets pass through on their way in, one for all boards.
@@ -53,19 +71,17 @@ pub(super) struct Place<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// What the host waits for.
+/// How far a board's start has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing: the board is killed.
+    /// It is killed.
     Down,
-    /// A word of the board, to be told to begin this round.
-    Booting { air_round: u32 },
-    /// All frames of this round.
-    Starting { air_round: u32 },
-    /// The air, which has yet to end this round.
-    Running { air_round: u32 },
-    /// The telemetry of this round, behind all frames of the next.
-    Ending { air_round: u32 },
+    /// The host waits for a word of it.
+    Booting,
+    /// It was told to begin, and has yet to say all it has to say in its first round.
+    Starting,
+    /// It goes through its turns.
+    Up,
 }
 
 /// A board of the swarm.
@@ -82,8 +98,15 @@ pub(super) struct Board {
     cable: Option<Cable>,
     log: Option<Log>,
     phase: Phase,
-    frames: Vec<Vec<u8>>,
-    heard: Option<Heard>,
+    pub(super) script: Script,
+    /// What it says in its present round, and what has come of the next.
+    said: Vec<Vec<u8>>,
+    saying: Vec<Vec<u8>>,
+    telemetry: Option<Telemetry>,
+    pub(super) digests: DigestCounts,
+    pub(super) parting: Option<Parting>,
+    /// What its shadow had come to when the board ended its last round.
+    shadow: Vec<u32>,
     is_frozen: bool,
     /// The first word of its state that it was asked for, and what it told.
     asked: Option<u32>,
@@ -125,9 +148,14 @@ impl Board {
             process,
             cable: None,
             log,
-            phase: Phase::Booting { air_round: 0 },
-            frames: Vec::new(),
-            heard: None,
+            phase: Phase::Booting,
+            script: Script::new(0),
+            said: Vec::new(),
+            saying: Vec::new(),
+            telemetry: None,
+            digests: DigestCounts::default(),
+            parting: None,
+            shadow: Vec::new(),
             is_frozen: false,
             asked: None,
             told: None,
@@ -151,14 +179,16 @@ impl Board {
         if let Some(log) = &mut self.log {
             log.start_over();
         }
-        self.phase = Phase::Booting { air_round };
+        self.phase = Phase::Booting;
+        self.script = Script::new(air_round);
         Ok(())
     }
 
     pub(super) fn kill(&mut self) {
         self.process.kill();
         self.cable = None;
-        self.go_down();
+        self.is_frozen = false;
+        self.phase = Phase::Down;
     }
 
     /// Stops its process where it is.
@@ -174,13 +204,6 @@ impl Board {
         if std::mem::take(&mut self.is_frozen) {
             self.process.go_on();
         }
-    }
-
-    fn go_down(&mut self) {
-        self.is_frozen = false;
-        self.phase = Phase::Down;
-        self.frames.clear();
-        self.heard = None;
     }
 
     pub(super) fn program(&self) -> usize {
@@ -211,49 +234,56 @@ impl Board {
         self.told.take()
     }
 
-    pub(super) fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Running { .. })
+    pub(super) fn is_up(&self) -> bool {
+        self.phase == Phase::Up
     }
 
-    pub(super) fn has_ended_round(&self) -> bool {
-        !matches!(self.phase, Phase::Ending { .. })
+    /// Whether it owes the host a word.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.is_away() && (!self.is_up() || self.script.is_under_way() || !self.has_told())
     }
 
-    /// What it broadcasts in the present round.
-    pub(super) fn frames(&self) -> &[Vec<u8>] {
-        &self.frames
+    /// Whether it has said all it had to say in a round of the air. What a killed board had to say, it said before.
+    pub(super) fn has_spoken(&self, air_round: u32) -> bool {
+        self.is_down() || (self.is_up() && self.script.round() >= air_round)
     }
 
-    /// What it told of the last round.
-    pub(super) fn heard(&self) -> Option<&Heard> {
-        self.heard.as_ref()
+    /// Lets it go through its next turns.
+    pub(super) fn grant(&mut self, turns: usize) {
+        self.script.grant(turns);
+        self.go_on();
     }
 
-    /// Ends the round the board is in.
-    pub(super) fn end_round(&mut self) {
-        if let Phase::Running { air_round } = self.phase {
-            self.push(&Packet::RoundOver { air_round });
-            self.frames.clear();
-            self.phase = Phase::Ending { air_round };
-        }
+    fn go_on(&mut self) {
+        let Self { script, cable: Some(cable), .. } = self else { return };
+        script.send(|packet| push(cable, packet));
+    }
+
+    /// The most stack it used since its start, if it can tell.
+    pub(super) fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.telemetry?.deepest_stack_bytes
+    }
+
+    /// The round its agent ended last, and what its shadow came to with it.
+    pub(super) fn last_round(&self) -> (u32, Vec<u32>) {
+        (self.telemetry.map_or(0, |telemetry| telemetry.round), self.shadow.clone())
     }
 
     /// Repeats what the board may have missed.
     pub(super) fn ask_again(&mut self) {
-        match self.phase {
-            Phase::Starting { air_round } => self.push(&Packet::Start { air_round }),
-            Phase::Ending { air_round } => self.push(&Packet::RoundOver { air_round }),
-            Phase::Down | Phase::Booting { .. } | Phase::Running { .. } => {}
+        let again = match self.phase {
+            Phase::Starting => Some(Packet::Start { air_round: self.script.round() }),
+            Phase::Up => self.script.unanswered(),
+            Phase::Down | Phase::Booting => None,
+        };
+        if let Some(packet) = again {
+            self.push(&packet);
         }
     }
 
-    pub(super) fn push(&mut self, packet: &Packet) {
-        let room = match packet {
-            Packet::Frame(frame) => PACKET_ROOM + frame.len(),
-            _ => PACKET_ROOM,
-        };
+    fn push(&mut self, packet: &Packet) {
         if let Some(cable) = &mut self.cable {
-            cable.push(room, |out| packet.encode(out).ok());
+            push(cable, packet);
         }
     }
 
@@ -303,29 +333,28 @@ impl Board {
     }
 
     fn take(&mut self, packet: &[u8]) -> Result<(), Error> {
+        let round = self.script.round();
         match (Packet::decode(packet), self.phase) {
-            (Ok(Packet::Boot(boot)), Phase::Booting { air_round } | Phase::Starting { air_round }) => {
+            (Ok(Packet::Boot(boot)), Phase::Booting | Phase::Starting) => {
                 self.check(&boot)?;
-                self.frames.clear();
-                self.push(&Packet::Start { air_round });
-                self.phase = Phase::Starting { air_round };
+                self.saying.clear();
+                self.push(&Packet::Start { air_round: round });
+                self.phase = Phase::Starting;
             }
-            (Ok(Packet::Boot(_)), Phase::Running { air_round } | Phase::Ending { air_round }) => {
-                return Err(Error::Restarted { agent: self.agent, air_round });
+            (Ok(Packet::Boot(_)), Phase::Up) => {
+                return Err(Error::Restarted { agent: self.agent, air_round: round });
             }
-            (Ok(Packet::Frame(frame)), Phase::Starting { .. } | Phase::Ending { .. }) => {
-                self.frames.push(frame.to_vec());
+            (Ok(Packet::Frame(frame)), Phase::Starting | Phase::Up) => self.saying.push(frame.to_vec()),
+            (Ok(Packet::Telemetry(telemetry, _)), Phase::Starting) if telemetry.air_round == round => {
+                self.said = std::mem::take(&mut self.saying);
+                self.phase = Phase::Up;
             }
-            (Ok(Packet::Telemetry(telemetry, _)), Phase::Starting { air_round })
-                if telemetry.air_round == air_round =>
-            {
-                self.phase = Phase::Running { air_round };
+            (Ok(Packet::Telemetry(telemetry, _)), Phase::Up) if telemetry.air_round == round + 1 => {
+                self.finish_turn(telemetry);
             }
-            (Ok(Packet::Telemetry(telemetry, x)), Phase::Ending { air_round })
-                if telemetry.air_round == air_round + 1 =>
-            {
-                self.heard = Some(Heard { telemetry, x: x.iter().collect() });
-                self.phase = Phase::Running { air_round: air_round + 1 };
+            (Ok(Packet::Mark { number }), _) => {
+                self.script.pass(number);
+                self.go_on();
             }
             (Ok(Packet::State { from, words }), _) if Some(from) == self.asked => {
                 self.told = Some(words.bits().collect());
@@ -335,6 +364,28 @@ impl Board {
             (Ok(_), _) => {}
         }
         Ok(())
+    }
+
+    /// Compares a round of the board with the same of its shadow.
+    fn finish_turn(&mut self, telemetry: Telemetry) {
+        let air_round = self.script.round();
+        let Some(turn) = self.script.finish() else { return };
+        let said = std::mem::replace(&mut self.said, std::mem::take(&mut self.saying));
+        self.telemetry = Some(telemetry);
+        // A board goes through no turn that its shadow has not ended.
+        let Some(end) = turn.end else { return };
+        self.shadow = end.state;
+        let (board, shadow) = (telemetry.digest, end.digest);
+        self.digests.checks += 1;
+        self.digests.mismatches += u64::from(board != shadow);
+        let difference = if board != shadow {
+            Some(Difference::State { board, shadow })
+        } else {
+            (said != turn.said).then_some(Difference::Words)
+        };
+        if let Some(difference) = difference {
+            self.parting.get_or_insert(Parting { air_round, round: telemetry.round, difference });
+        }
     }
 
     /// Whether it is the board that was started, with the page that was written.
@@ -373,6 +424,14 @@ impl Board {
             log.decode(words, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
+}
+
+fn push(cable: &mut Cable, packet: &Packet) {
+    let room = match packet {
+        Packet::Frame(frame) => PACKET_ROOM + frame.len(),
+        _ => PACKET_ROOM,
+    };
+    cable.push(room, |out| packet.encode(out).ok());
 }
 
 /// The file of a board's log, in words.

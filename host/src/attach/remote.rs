@@ -1,6 +1,6 @@
 //! Boards as the remote part of a swarm, each with a shadow.
 
-use super::{Boards, Error};
+use super::{Boards, Error, board::Board};
 use crate::swarm::{DigestCounts, Halt, Remote};
 use std::io;
 use std::path::Path;
@@ -10,20 +10,16 @@ impl Remote for Boards {
         self.find(agent as u16).is_some()
     }
 
-    fn kill(&mut self, agent: usize) {
-        if let Some(board) = self.find_mut(agent as u16) {
-            board.kill();
-        }
+    fn kill(&mut self, agent: usize) -> Result<(), Halt> {
+        self.caught_up(agent, Board::kill)
     }
 
     fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt> {
         Boards::restart(self, agent as u16, round, keeps_memory).map_err(Error::into_halt)
     }
 
-    fn freeze(&mut self, agent: usize) {
-        if let Some(board) = self.find_mut(agent as u16) {
-            board.freeze();
-        }
+    fn freeze(&mut self, agent: usize) -> Result<(), Halt> {
+        self.caught_up(agent, Board::freeze)
     }
 
     fn thaw(&mut self, agent: usize) {
@@ -32,42 +28,37 @@ impl Remote for Boards {
         }
     }
 
-    fn begin_round(&mut self) -> Result<(), Halt> {
-        Boards::begin_round(self).map_err(Error::into_halt)
+    fn say(&mut self, agent: usize, frame: &[u8]) {
+        Boards::say(self, agent as u16, frame);
     }
 
-    fn frames(&self, agent: usize) -> &[Vec<u8>] {
-        Boards::frames(self, agent as u16)
+    fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]) {
+        Boards::hear(self, agent as u16, sender as u16, frame);
     }
 
-    fn deliver(&mut self, agent: usize, frame: &[u8]) {
-        Boards::deliver(self, agent as u16, frame);
+    fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
+        Boards::end_round(self, agent as u16, digest, state);
     }
 
-    fn end_round(&mut self, agents: &[usize]) {
-        Boards::end_round(self, agents);
+    fn follow(&mut self) -> Result<(), Halt> {
+        Boards::follow(self).map_err(Error::into_halt)
     }
 
-    fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt> {
-        let agent = agent as u16;
-        let heard = self.heard(agent).map_err(Error::into_halt)?;
-        let Some(telemetry) = heard.map(|heard| heard.telemetry) else { return Ok(()) };
-        self.digests.checks += 1;
-        if telemetry.digest == digest {
-            return Ok(());
-        }
-        self.digests.mismatches += 1;
-        let difference = self.compare(agent, telemetry.round, state());
-        let (board, shadow) = (telemetry.digest, digest);
-        Err(Error::Mismatch { agent, round: telemetry.round, board, shadow, difference }.into_halt())
+    fn catch_up(&mut self) -> Result<(), Halt> {
+        Boards::catch_up(self).map_err(Error::into_halt)
     }
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.boards.iter().filter_map(|board| board.heard()?.telemetry.deepest_stack_bytes).max()
+        self.boards.iter().filter_map(Board::deepest_stack_bytes).max()
     }
 
     fn digests(&self) -> DigestCounts {
-        self.digests
+        let mut total = DigestCounts::default();
+        for board in &self.boards {
+            total.checks += board.digests.checks;
+            total.mismatches += board.digests.mismatches;
+        }
+        total
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
@@ -76,5 +67,18 @@ impl Remote for Boards {
 
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         Boards::keep_logs(self, folder)
+    }
+}
+
+impl Boards {
+    /// Does something to a board that runs, once all boards are where their shadows are.
+    fn caught_up(&mut self, agent: usize, act: impl FnOnce(&mut Board)) -> Result<(), Halt> {
+        if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
+            Boards::catch_up(self).map_err(Error::into_halt)?;
+        }
+        if let Some(board) = self.find_mut(agent as u16) {
+            act(board);
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,12 @@
 //! What goes wrong with a board is named in one clear error.
 
 use super::*;
+use crate::swarm::Swarm;
 use crate::{scenario, trial};
-use fabswarm_shared::{packet::Boot, wire};
+use fabswarm_shared::{
+    packet::{Boot, Packet},
+    wire,
+};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::{
     io::{Read, Write},
@@ -142,8 +146,8 @@ fn firmware_that_panics_says_so_at_boot_and_later() {
     let written = [Written { program: 0, agent: 0, page: page("mps2-an386") }];
     let program = panicking_at("end_round", folder.path());
     let mut boards = Boards::launch(vec![program], &written, Duration::from_secs(20)).unwrap();
-    boards.end_round(&[0]);
-    let later = boards.heard(0).unwrap_err().to_string();
+    boards.end_round(0, 0, Vec::new());
+    let later = boards.catch_up().unwrap_err().to_string();
     assert!(later.starts_with(expected) && later.ends_with("ask addr2line"), "{later}");
 }
 
@@ -172,12 +176,12 @@ fn boots_as(boot: Boot<'static>) -> String {
         events: Events::with_capacity(16),
         hands: Hands::default(),
         warnings: Vec::new(),
-        digests: DigestCounts::default(),
         dumps: Vec::new(),
+        busy: 1,
         patience: PATIENCE,
         folder,
     };
-    let message = boards.begin_round().unwrap_err().to_string();
+    let message = boards.catch_up().unwrap_err().to_string();
     drop(boards);
     teller.join().unwrap();
     message
@@ -212,28 +216,30 @@ fn a_socket_that_is_taken_is_named() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// A board whose rewards are not those of its shadow.
+/// Boards whose rewards are not those of their shadows.
 #[test]
 fn the_first_difference_from_a_shadow_is_told_with_both_states() {
     let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
     scenario.seed = 2;
     let other = Task::draw(&scenario);
-    let seats: Vec<Seat> =
-        (0..10).map(|agent| if agent == 3 { Seat::Board(Kind::Native) } else { Seat::InProcess }).collect();
+    let seats: Vec<Seat> = (0..10)
+        .map(|agent| if [3, 5].contains(&agent) { Seat::Board(Kind::Native) } else { Seat::InProcess })
+        .collect();
     let boards = Boards::of(&other, &setup, &seats, 10, |_| false).unwrap();
     let air = crate::air::Air::new(&scenario).unwrap();
     let agents =
         crate::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(task, air, 10, setup);
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));
-    let message = crate::swarm::Swarm::step(&mut swarm).unwrap_err().to_string();
+    let parted = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
+    let message = parted.unwrap_err().to_string();
     assert!(
         message.starts_with("the board of agent 3 differs from its shadow after round 0: digest 0x"),
         "{message}"
     );
-    assert!(message.contains("of their states is 0x"), "{message}");
+    assert!(message.contains("of their states after round 0 is 0x"), "{message}");
     let folder = tempfile::tempdir().unwrap();
-    crate::swarm::Swarm::keep_logs(&mut swarm, folder.path()).unwrap();
+    swarm.keep_logs(folder.path()).unwrap();
     let [board, shadow] = ["board", "shadow"]
         .map(|which| fs::read_to_string(folder.path().join(format!("agent-3-round-0-{which}.txt"))).unwrap());
     assert_eq!(board.lines().count(), shadow.lines().count());

@@ -3,7 +3,6 @@
 //! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
 //! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
 
-mod outside;
 mod peers;
 mod radio;
 mod remote;
@@ -75,6 +74,8 @@ struct Post<A: Arithmetic, const WORDS: usize> {
     agent: Box<Speaker<A, WORDS>>,
     radio: Radio,
     boot: u32,
+    /// Whether it has spoken in its present round.
+    has_spoken: bool,
     /// What it saved at the end of its last round, if it will crash and remember.
     saved: Option<Vec<u32>>,
     rate: f64,
@@ -119,6 +120,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 agent: Box::new(start(&task, &setup, id, 1)?),
                 radio: Radio::new(id as u16, setup.key),
                 boot: 1,
+                has_spoken: false,
                 saved: None,
                 rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
                 phase: stream.uniform_f64(),
@@ -184,7 +186,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
         for (agent, keeps_memory) in crashing {
             if let Some(remote) = &mut self.remote {
-                remote.kill(agent);
+                remote.kill(agent)?;
             }
             if !keeps_memory {
                 self.posts[agent].saved = None;
@@ -198,6 +200,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             }
             let post = &mut self.posts[agent];
             post.boot += 1;
+            post.has_spoken = false;
             post.radio.restart();
             // The same scenario made this agent once; it does so again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
@@ -209,32 +212,37 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 *post.agent = started;
             }
         }
-        Ok(())
+        let frozen = (0..self.posts.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
+        match &mut self.remote {
+            Some(remote) => frozen.map(|agent| remote.freeze(agent)).collect(),
+            None => Ok(()),
+        }
     }
 
     fn is_running(&self, agent: usize) -> bool {
         self.air.is_running(agent, self.slot)
     }
 
+    /// Lets an agent say what it has to say in its round. What it comes to have to say later waits for the next.
     fn send(&mut self, sender: usize) {
-        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.is_remote(sender)) {
-            for frame in remote.frames(sender) {
-                self.air.transmit(self.slot, sender, frame);
-            }
-            return self.speak_as_shadow(sender);
-        }
         let post = &mut self.posts[sender];
+        if std::mem::replace(&mut post.has_spoken, true) {
+            return;
+        }
         while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
             let frame = post.radio.seal(&self.buffer[..length]);
             self.air.transmit(self.slot, sender, frame);
+            if let Some(remote) = &mut self.remote {
+                remote.say(sender, frame);
+            }
         }
     }
 
     fn deliver(&mut self) {
         let (posts, remote) = (&mut self.posts, &mut self.remote);
-        self.air.deliver(self.slot, |receiver, _, bytes| {
+        self.air.deliver(self.slot, |receiver, sender, bytes| {
             if let Some(remote) = remote {
-                remote.deliver(receiver, bytes);
+                remote.hear(receiver, sender, bytes);
             }
             let post = &mut posts[receiver];
             match post.radio.open(bytes) {
@@ -245,24 +253,25 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         });
     }
 
-    fn end_round(&mut self, agent: usize) -> Result<(), Halt> {
+    fn end_round(&mut self, agent: usize) -> Result<(), Diverged> {
         let post = &mut self.posts[agent];
         let report = match self.setup.config.mode {
             Mode::LockStep => post.agent.end_on_beat(),
             Mode::FreeRunning => post.agent.end_round(),
         };
+        post.has_spoken = false;
         // As a board does: what comes after the end of its last round is lost with a crash.
         if self.air.will_remember(agent, self.slot) {
             post.saved = Some(saved(&post.agent));
         }
         if let Some(fault) = report.fault {
             let diverged = Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word);
-            return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged }.into());
+            return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged });
         }
-        match &mut self.remote {
-            Some(remote) => remote.check(agent, post.agent.digest(), &|| saved(&post.agent)),
-            None => Ok(()),
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
+            remote.end_round(agent, post.agent.digest(), saved(&post.agent));
         }
+        Ok(())
     }
 }
 
@@ -319,44 +328,36 @@ pub const fn cause(error: wire::Error) -> &'static str {
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
     fn step(&mut self) -> Result<(), Halt> {
         self.crash_and_restart()?;
+        let running: Vec<usize> = (0..self.posts.len()).filter(|&agent| self.is_running(agent)).collect();
         let mut outcome = Ok(());
+        for &agent in &running {
+            self.send(agent);
+        }
         match self.setup.config.mode {
             Mode::LockStep => {
-                self.begin_on_boards()?;
-                for agent in 0..self.posts.len() {
-                    if self.is_running(agent) {
-                        self.send(agent);
-                    }
-                }
                 self.deliver();
-                let on_boards = self.on_boards();
-                if let Some(remote) = &mut self.remote {
-                    remote.end_round(&on_boards);
-                }
-                for agent in 0..self.posts.len() {
-                    if self.is_running(agent) {
-                        outcome = outcome.and(self.end_round(agent));
-                    }
+                for &agent in &running {
+                    outcome = outcome.and(self.end_round(agent));
                 }
             }
             Mode::FreeRunning => {
                 let strikes: Vec<u32> = self.posts.iter_mut().map(Post::strikes).collect();
-                let said = self.strike_on_boards(&strikes)?;
-                for (agent, (strikes, said)) in strikes.into_iter().zip(said).enumerate() {
-                    if self.remote.as_ref().is_some_and(|remote| remote.is_remote(agent)) {
-                        said.iter().for_each(|frame| self.air.transmit(self.slot, agent, frame));
-                    } else if self.is_running(agent) {
-                        for _ in 0..strikes {
-                            outcome = outcome.and(self.end_round(agent));
-                            self.send(agent);
-                        }
+                for &agent in &running {
+                    for _ in 0..strikes[agent] {
+                        outcome = outcome.and(self.end_round(agent));
+                        self.send(agent);
                     }
                 }
                 self.deliver();
             }
         }
         self.slot += 1;
-        outcome
+        outcome?;
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.follow())
+    }
+
+    fn finish(&mut self) -> Result<(), Halt> {
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.catch_up())
     }
 
     fn round(&self) -> u64 {

@@ -13,16 +13,19 @@ pub struct DigestCounts {
     pub mismatches: u64,
 }
 
-/// Boards that run some agents of a swarm in lock-step.
+/// Boards that run some agents of a swarm.
 ///
-/// The agents of the same numbers in this process are their shadows: they hear what the boards hear, and must come to the
-/// same bits.
+/// The agents of the same numbers in this process are their shadows. Shadows go first; boards follow, must say the same frames and
+/// come to the same bits. Nothing reaches a board that its sender, where that is a board, has not said.
 pub trait Remote: std::fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
-    /// Cuts the power of a board.
-    fn kill(&mut self, agent: usize);
+    /// Cuts the power of a board when it has come as far as its shadow.
+    ///
+    /// # Errors
+    /// When a board is lost, or is not what its shadow is.
+    fn kill(&mut self, agent: usize) -> Result<(), Halt>;
 
     /// Starts a killed board again in `round`, with what it had stored or without.
     ///
@@ -30,33 +33,35 @@ pub trait Remote: std::fmt::Debug {
     /// When it does not start.
     fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt>;
 
-    /// Stops a board where it is, to go on later as if nothing had been.
-    fn freeze(&mut self, agent: usize);
+    /// Stops a board that has come as far as its shadow, to go on later as if nothing had been.
+    ///
+    /// # Errors
+    /// When a board is lost, or is not what its shadow is.
+    fn freeze(&mut self, agent: usize) -> Result<(), Halt>;
 
     /// Lets a frozen board go on.
     fn thaw(&mut self, agent: usize);
 
-    /// Waits until every board has said what it has to say in the round.
+    /// The shadow of a board says a frame.
+    fn say(&mut self, agent: usize, frame: &[u8]);
+
+    /// The shadow of a board hears a frame.
+    fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]);
+
+    /// The shadow of a board ends its round, with this digest and this whole state.
+    fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>);
+
+    /// Lets boards follow their shadows, until none is too far behind.
     ///
     /// # Errors
-    /// When a board is lost.
-    fn begin_round(&mut self) -> Result<(), Halt>;
+    /// When a board is lost, or is not what its shadow is.
+    fn follow(&mut self) -> Result<(), Halt>;
 
-    /// What a board says in the round.
-    fn frames(&self, agent: usize) -> &[Vec<u8>];
-
-    /// Lets a board hear a frame.
-    fn deliver(&mut self, agent: usize, frame: &[u8]);
-
-    /// Ends the round of these agents' boards, and does not wait for them.
-    fn end_round(&mut self, agents: &[usize]);
-
-    /// Waits for what a board came to and compares it with the digest of its shadow, whose whole state is there to be
-    /// asked for.
+    /// Waits until all boards have come as far as their shadows.
     ///
     /// # Errors
-    /// When they differ, or a board is lost.
-    fn check(&mut self, agent: usize, digest: u32, state: &dyn Fn() -> Vec<u32>) -> Result<(), Halt>;
+    /// When a board is lost, or is not what its shadow is.
+    fn catch_up(&mut self) -> Result<(), Halt>;
 
     /// The most stack that a board used so far, in bytes, where boards can tell.
     fn deepest_stack_bytes(&self) -> Option<u32>;
