@@ -11,7 +11,7 @@ use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::Mode,
-    packet::{self, Boot, FRAME_OFFSET, Identity, Packet, Telemetry},
+    packet::{self, Boot, FRAME_OFFSET, Identity, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
     wire,
 };
@@ -36,6 +36,8 @@ pub(crate) struct Rounds<'a, F, H> {
     air_round: u32,
     /// What became of the round before it.
     telemetry: Telemetry,
+    /// Whether the agent came to another state than the host expects: it then stays in it.
+    is_held: bool,
     inbox: Inbox<'a, PACKET>,
     outbox: Outbox<'a, PACKET>,
 }
@@ -43,8 +45,8 @@ pub(crate) struct Rounds<'a, F, H> {
 /// What the agent waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// The round is over.
-    Over,
+    /// The round is over, with this digest if the host knows it.
+    Over(Option<u32>),
     /// The air is in this round.
     Start(u32),
     /// The host has missed what was said last.
@@ -69,13 +71,25 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
-        Self { page, page_crc, agent, storage, health, feed_at, air_round: 0, telemetry, inbox, outbox }
+        Self {
+            page,
+            page_crc,
+            agent,
+            storage,
+            health,
+            feed_at,
+            air_round: 0,
+            telemetry,
+            is_held: false,
+            inbox,
+            outbox,
+        }
     }
 
     pub(crate) async fn run(&mut self) -> ! {
         self.wait_for_the_host().await;
         let mut round_ends = Instant::now();
-        while self.agent.round() < self.page.rounds {
+        while self.agent.round() < self.page.rounds && !self.is_held {
             round_ends = match self.page.pace {
                 Pace::Air => Instant::MAX,
                 Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
@@ -83,17 +97,17 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
             self.broadcast().await;
-            self.hear_until(round_ends).await;
-            self.end_round();
+            let digest = self.hear_until(round_ends).await;
+            self.end_round(digest);
         }
-        info!("done after {} rounds", self.page.rounds);
+        info!("done after {} rounds", self.agent.round());
         self.report().await;
         loop {
             match self.next_event(Instant::MAX).await {
                 Event::Missed => self.report().await,
                 Event::Tell(from) => self.tell(from).await,
                 Event::Mark(number) => self.say_back(number).await,
-                Event::Over | Event::Start(_) | Event::Late => {}
+                Event::Over(_) | Event::Start(_) | Event::Late => {}
             }
         }
     }
@@ -130,18 +144,18 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         self.report().await;
     }
 
-    /// Hears what comes until the round is over.
-    async fn hear_until(&mut self, deadline: Instant) {
+    /// Hears what comes until the round is over, and answers the digest that the agent must come to with it, if the host knows.
+    async fn hear_until(&mut self, deadline: Instant) -> Option<u32> {
         let schedule = match &self.page.pace {
             Pace::Deadline { schedule, .. } => Some(schedule),
             Pace::Air | Pace::Period { .. } => None,
         };
         while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
             match self.next_event(deadline).await {
-                Event::Over => return,
+                Event::Over(digest) => return digest,
                 Event::Late => {
                     self.telemetry.late += u32::from(schedule.is_some());
-                    return;
+                    return None;
                 }
                 Event::Start(air_round) => {
                     self.air_round = air_round;
@@ -152,6 +166,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                 Event::Mark(number) => self.say_back(number).await,
             }
         }
+        None
     }
 
     /// Feeds the agent with frames until something else happens.
@@ -179,12 +194,15 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             // Only a host that plays the air may end rounds.
             let is_air = self.page.pace == Pace::Air;
             let event = match Packet::decode(bytes) {
+                Ok(Packet::Frame(_)) if self.is_held => None,
                 Ok(Packet::Frame(sealed)) => {
                     self.telemetry.refused += u32::from(!self.agent.receive(sealed));
                     None
                 }
-                Ok(Packet::RoundOver { air_round }) if is_air && air_round == now => Some(Event::Over),
-                Ok(Packet::RoundOver { air_round }) if is_air && air_round.wrapping_add(1) == now => {
+                Ok(Packet::RoundOver(RoundOver { air_round, digest })) if is_air && air_round == now => {
+                    Some(Event::Over(digest))
+                }
+                Ok(Packet::RoundOver(over)) if is_air && over.air_round.wrapping_add(1) == now => {
                     Some(Event::Missed)
                 }
                 Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
@@ -200,13 +218,17 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         }
     }
 
-    fn end_round(&mut self) {
+    fn end_round(&mut self, expected: Option<u32>) {
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         let report = self.agent.end_round(is_on_beat);
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch;
         self.telemetry.digest = self.agent.digest();
         self.telemetry.heard = report.heard;
+        if expected.is_some_and(|digest| digest != self.telemetry.digest) {
+            error!("held after round {}: the host came to another state", report.round);
+            self.is_held = true;
+        }
         if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
             error!("stopped in round {}: word {} is no longer a number", report.round, fault.word);
             self.telemetry.is_stopped = true;

@@ -15,7 +15,7 @@ use fabswarm_firmware::{
 use fabswarm_shared::{
     agent::{Config, Mode},
     graph::{Graph, Topology},
-    packet::{Packet, Telemetry},
+    packet::{Packet, RoundOver, Telemetry},
     problem::{AnyProblem, PolicyEvaluation},
     provisioning::{self, Pace, Page},
 };
@@ -156,9 +156,13 @@ fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
     said.iter().filter_map(telemetry).collect()
 }
 
+/// The end of a round, by a host that does not know what the board must come to.
+fn over(air_round: u32) -> Packet<'static> {
+    Packet::RoundOver(RoundOver { air_round, digest: None })
+}
+
 #[test]
 fn telemetry_that_was_missed_is_told_again() {
-    let over = |air_round| Packet::RoundOver { air_round };
     let said = said(&page(Pace::Air), [Packet::Start { air_round: 7 }, over(7), over(7), over(8)]);
     let rounds: Vec<_> = telemetry(&said).iter().map(|told| (told.air_round, told.round)).collect();
     assert_eq!(rounds, [(7, 0), (8, 0), (8, 0), (9, 1)]);
@@ -166,10 +170,35 @@ fn telemetry_that_was_missed_is_told_again() {
     assert_eq!(told[1], told[2]);
 }
 
+#[test]
+fn a_mark_is_said_back_behind_all_that_came_before_it() {
+    let words = [Packet::Start { air_round: 0 }, over(0), Packet::Mark { number: 9 }, over(1)];
+    let said = said(&page(Pace::Air), words);
+    let mark = said.iter().position(|packet| Packet::decode(packet) == Ok(Packet::Mark { number: 9 }));
+    assert_eq!(telemetry(&said[..mark.unwrap()]).len(), 2);
+    assert_eq!(telemetry(&said).len(), 3);
+}
+
+/// The state in which a board first differs would be gone a round later.
+#[test]
+fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {
+    let right = telemetry(&said(&page(Pace::Air), [Packet::Start { air_round: 0 }, over(0), over(1)]));
+    let digests = right.iter().map(|told| told.digest).skip(1).collect::<Vec<_>>();
+    let expecting = |air_round, digest| Packet::RoundOver(RoundOver { air_round, digest: Some(digest) });
+    let after = |second: u32| {
+        let rounds = [expecting(0, digests[0]), expecting(1, second), Packet::Frame(&[1; 40]), over(2)];
+        let words = [Packet::Start { air_round: 0 }].into_iter().chain(rounds);
+        telemetry(&said(&page(Pace::Air), words.chain([Packet::Tell { from: 0 }])))
+    };
+    assert_eq!(after(digests[1]).last().map(|told| told.air_round), Some(3));
+    let held = after(!digests[1]);
+    assert_eq!(held.last().map(|told| (told.air_round, told.digest, told.refused)), Some((2, digests[1], 0)));
+}
+
 /// The host takes telemetry for the end of what a board says in a round.
 #[test]
 fn frames_of_a_round_come_before_its_telemetry() {
-    let said = said(&page(Pace::Air), [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
+    let said = said(&page(Pace::Air), [Packet::Start { air_round: 0 }, over(0)]);
     let kinds: Vec<_> = said.iter().map(|packet| Packet::decode(packet).unwrap()).collect();
     assert!(
         matches!(
@@ -231,7 +260,6 @@ fn first_round(said: &[Vec<u8>]) -> u32 {
 #[test]
 fn a_state_counts_under_the_page_it_was_saved_under() {
     let mut flash = vec![0xFF; 64 * 1024];
-    let over = |air_round| Packet::RoundOver { air_round };
     let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
     assert_eq!(telemetry(&said_with(&mut flash, &page(Pace::Air), three_rounds, a_while())).len(), 4);
     assert_eq!(first_round(&said_with(&mut flash.clone(), &page(Pace::Air), [], a_while())), 3);
@@ -249,7 +277,7 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
 #[test]
 fn who_keeps_its_own_time_takes_no_orders() {
     let page = page_of(5, Pace::Period { us: u32::MAX });
-    let said = said(&page, (0..5).map(|air_round| Packet::RoundOver { air_round }));
+    let said = said(&page, (0..5).map(over));
     assert!(telemetry(&said).iter().all(|told| (told.air_round, told.round) == (0, 0)));
 }
 
@@ -274,7 +302,7 @@ fn only_frames_come_by_radio() {
         bytes.truncate(length);
         bytes
     };
-    let (frame, over) = (packet(Packet::Frame(&[1, 2, 3])), packet(Packet::RoundOver { air_round: 0 }));
+    let (frame, over) = (packet(Packet::Frame(&[1, 2, 3])), packet(over(0)));
     let radio = Radio(VecDeque::from([over.clone(), frame.clone()]));
     let mut pair = Pair::new(radio, Radio(VecDeque::new()));
     let mut heard = [0; 64];
@@ -287,7 +315,7 @@ fn only_frames_come_by_radio() {
 
 #[test]
 fn a_board_without_a_page_says_so_and_nothing_else() {
-    let said = said(&[u32::MAX; 64], [Packet::Start { air_round: 0 }, Packet::RoundOver { air_round: 0 }]);
+    let said = said(&[u32::MAX; 64], [Packet::Start { air_round: 0 }, over(0)]);
     assert!(!said.is_empty());
     for packet in said {
         let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };

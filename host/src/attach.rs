@@ -320,21 +320,23 @@ impl Boards {
 
     /// Who was the first not to be what its shadow is.
     fn first_parting(&self) -> Option<(u16, Parting)> {
-        let partings = self.boards.iter().filter_map(|board| Some((board.agent, board.parting?)));
+        let partings = self.boards.iter().filter_map(|board| Some((board.agent, board.parting.clone()?)));
         partings.min_by_key(|(_, parting)| parting.air_round)
     }
 
-    /// Asks the board of `agent`, which parted from its shadow, for its whole state, keeps it beside its shadow's for the run folder,
-    /// and says where they begin to differ.
+    /// Says how the board of `agent` parted from its shadow. Where it is held in another state, both states are kept for the run
+    /// folder.
     fn explain(&mut self, agent: u16, Parting { round, difference, .. }: Parting) -> Error {
-        let board = self.state_of(agent);
-        let (last_round, shadow) = self.find(agent).map(Board::last_round).unwrap_or_default();
-        let dump = Dump { agent, round: last_round, board, shadow };
-        let states = dump.to_string();
-        self.dumps.push(dump);
         match difference {
-            Difference::Words => Error::OtherWords { agent, round, states },
-            Difference::State { board, shadow } => Error::Mismatch { agent, round, board, shadow, states },
+            Difference::Words(words) => Error::OtherWords { agent, round, words },
+            Difference::State { board, shadow } => {
+                let told = self.state_of(agent);
+                let expected = self.find(agent).map(|board| board.shadow().to_vec()).unwrap_or_default();
+                let dump = Dump { agent, round, board: told, shadow: expected };
+                let difference = dump.to_string();
+                self.dumps.push(dump);
+                Error::Mismatch { agent, round, board, shadow, difference }
+            }
         }
     }
 
@@ -410,7 +412,7 @@ impl Boards {
         loop {
             let parting = self.first_parting();
             // Boards that are behind may yet part from their shadows in an earlier round.
-            self.set_to_work(parting.map_or(u32::MAX, |(_, parting)| parting.air_round));
+            self.set_to_work(parting.as_ref().map_or(u32::MAX, |(_, parting)| parting.air_round));
             match parting {
                 Some((agent, parting)) if !self.boards.iter().any(Board::is_awaited) => {
                     return Err(self.explain(agent, parting));

@@ -86,6 +86,20 @@ fn free_running_boards_go_on_to_the_swarms_last_round() {
     goes_as_in_the_simulator("native:2,in-process", &rounds);
 }
 
+/// Narrow frames carry on what they leave out, so every one of them counts, from the first.
+#[test]
+fn free_running_boards_give_the_simulators_bits_in_narrow_frames() {
+    let rounds = ["--mode", "free-running", "--width", "byte", "--rounds", "100", "--error-below", "0"];
+    goes_as_in_the_simulator("native:2,in-process", &rounds);
+}
+
+/// An emulated receiver once dropped what it had no room for. All that this board hears is there at once.
+#[test]
+fn a_board_takes_more_than_its_receiver_holds() {
+    let rounds = ["--agents", "16", "--topology", "complete", "--rounds", "64", "--error-below", "0"];
+    goes_as_in_the_simulator("qemu:1,in-process", &rounds);
+}
+
 #[test]
 fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
     let arguments = [

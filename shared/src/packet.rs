@@ -10,7 +10,7 @@
 //! | boot | to the host | `1`, [`Boot`]: repeated until the host starts the board |
 //! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32: behind all frames of the round that begins |
 //! | start | to the board | `3`, round of the air |
-//! | round over | to the board | `4`, round of the air |
+//! | round over | to the board | `4`, [`RoundOver`] |
 //! | tell | to the board | `5`, number of a word: what is the agent's state from there on? |
 //! | state | to the host | `6`, number of the first word, then words of the state, as many as fit; none behind the last |
 //! | mark | both | `7`, a number, which a board says back when it has dealt with all that came before |
@@ -71,6 +71,16 @@ pub struct Telemetry {
     pub deepest_stack_bytes: Option<u32>,
 }
 
+/// The end of a round of the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundOver {
+    /// The air's count of rounds.
+    pub air_round: u32,
+    /// The digest that the agent must come to, where the host knows. With another one the board stays where it is, so that its
+    /// state can be looked at.
+    pub digest: Option<u32>,
+}
+
 /// One packet, borrowing from the bytes it came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
@@ -86,10 +96,7 @@ pub enum Packet<'a> {
         air_round: u32,
     },
     /// The air will deliver nothing more in this round.
-    RoundOver {
-        /// The air's count of rounds.
-        air_round: u32,
-    },
+    RoundOver(RoundOver),
     /// The host wants to know the agent's state.
     Tell {
         /// The first word it wants.
@@ -138,7 +145,7 @@ enum Header<'a> {
     Boot(Boot<'a>),
     Telemetry(Telemetry),
     Start(u32),
-    RoundOver(u32),
+    RoundOver(RoundOver),
     Tell(u32),
     State(u32),
     Mark(u32),
@@ -158,7 +165,7 @@ impl<'a> Packet<'a> {
             }
             Header::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
             Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
-            Header::RoundOver(air_round) if rest.is_empty() => Ok(Self::RoundOver { air_round }),
+            Header::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
             Header::Tell(from) if rest.is_empty() => Ok(Self::Tell { from }),
             Header::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
             Header::State(from) if rest.len().is_multiple_of(4) => {
@@ -183,7 +190,7 @@ impl<'a> Packet<'a> {
             Self::Boot(boot) => write(&Header::Boot(boot), out),
             Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
             Self::Start { air_round } => write(&Header::Start(air_round), out),
-            Self::RoundOver { air_round } => write(&Header::RoundOver(air_round), out),
+            Self::RoundOver(over) => write(&Header::RoundOver(over), out),
             Self::Tell { from } => write(&Header::Tell(from), out),
             Self::Mark { number } => write(&Header::Mark(number), out),
             Self::State { from, words } => {
@@ -273,7 +280,8 @@ mod tests {
             Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
             Packet::Telemetry(TELEMETRY, Words(&words)),
             Packet::Start { air_round: u32::MAX },
-            Packet::RoundOver { air_round: 0 },
+            Packet::RoundOver(RoundOver { air_round: 0, digest: None }),
+            Packet::RoundOver(RoundOver { air_round: 70_000, digest: Some(u32::MAX) }),
             Packet::Tell { from: 300 },
             Packet::State { from: 300, words: Words(&words) },
             Packet::Mark { number: 70_000 },

@@ -31,16 +31,16 @@ const PACKET_ROOM: usize = 16;
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// How a board is not what its shadow is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// It said other frames in a round.
-    Words,
-    /// It came to another state.
+    /// It came to another state, in which it stays.
     State { board: u32, shadow: u32 },
+    /// It said something else on the way to the same state.
+    Words(String),
 }
 
 /// The first difference of a board from its shadow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Parting {
     /// By the air's count.
     pub(super) air_round: u32,
@@ -105,7 +105,7 @@ pub(super) struct Board {
     telemetry: Option<Telemetry>,
     pub(super) digests: DigestCounts,
     pub(super) parting: Option<Parting>,
-    /// What its shadow had come to when the board ended its last round.
+    /// What its shadow came to with the board's last round.
     shadow: Vec<u32>,
     is_frozen: bool,
     /// The first word of its state that it was asked for, and what it told.
@@ -264,9 +264,9 @@ impl Board {
         self.telemetry?.deepest_stack_bytes
     }
 
-    /// The round its agent ended last, and what its shadow came to with it.
-    pub(super) fn last_round(&self) -> (u32, Vec<u32>) {
-        (self.telemetry.map_or(0, |telemetry| telemetry.round), self.shadow.clone())
+    /// What its shadow came to with the round that the board ended last.
+    pub(super) fn shadow(&self) -> &[u32] {
+        &self.shadow
     }
 
     /// Repeats what the board may have missed.
@@ -379,13 +379,14 @@ impl Board {
         self.digests.checks += 1;
         self.digests.mismatches += u64::from(board != shadow);
         let difference = if board != shadow {
-            Some(Difference::State { board, shadow })
+            Difference::State { board, shadow }
+        } else if let Some(words) = other_words(&said, &turn.said) {
+            Difference::Words(words)
         } else {
-            (said != turn.said).then_some(Difference::Words)
+            return;
         };
-        if let Some(difference) = difference {
-            self.parting.get_or_insert(Parting { air_round, round: telemetry.round, difference });
-        }
+        self.script.stop();
+        self.parting = Some(Parting { air_round, round: telemetry.round, difference });
     }
 
     /// Whether it is the board that was started, with the page that was written.
@@ -424,6 +425,19 @@ impl Board {
             log.decode(words, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
+}
+
+/// How what a board said is not what its shadow said, if it is not.
+fn other_words(board: &[Vec<u8>], shadow: &[Vec<u8>]) -> Option<String> {
+    if board.len() != shadow.len() {
+        return Some(format!("{} frames instead of {}", board.len(), shadow.len()));
+    }
+    let number = board.iter().zip(shadow).position(|(board, shadow)| board != shadow)?;
+    let (board, shadow) = (&board[number], &shadow[number]);
+    let byte = board.iter().zip(shadow).position(|(board, shadow)| board != shadow);
+    let byte = byte.unwrap_or(board.len().min(shadow.len()));
+    let (length, expected) = (board.len(), shadow.len());
+    Some(format!("frame {number} of {length} bytes instead of {expected} differs from byte {byte} on"))
 }
 
 fn push(cable: &mut Cable, packet: &Packet) {

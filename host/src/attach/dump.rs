@@ -44,11 +44,7 @@ impl fmt::Display for Dump {
             }
             (Ok(board), Some(word)) => {
                 let (board, shadow) = (board[word], self.shadow[word]);
-                let round = self.round;
-                write!(
-                    out,
-                    "word {word} of their states after round {round} is {board:#010x} instead of {shadow:#010x}"
-                )?;
+                write!(out, "word {word} of their states is {board:#010x} instead of {shadow:#010x}")?;
             }
         }
         let [board, shadow] = self.files();
@@ -75,7 +71,7 @@ mod tests {
         let dump = Dump { agent: 3, round: 7, board: Ok(vec![1, 0x3F80_0000]), shadow: vec![1, 0] };
         assert_eq!(
             dump.to_string(),
-            "word 1 of their states after round 7 is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \
+            "word 1 of their states is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \
              agent-3-round-7-shadow.txt in the run's folder boards/"
         );
         dump.write(folder.path()).unwrap();

@@ -151,7 +151,7 @@ pub enum Error {
     /// A board's state is not its shadow's.
     #[error(
         "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of \
-         {shadow:#010x}; {states}\n\
+         {shadow:#010x}; {difference}\n\
          help: the same frames gave other bits; suspect the board's memory, its arithmetic, or other firmware"
     )]
     Mismatch {
@@ -164,11 +164,11 @@ pub enum Error {
         /// The shadow's digest.
         shadow: u32,
         /// Where their states begin to differ, and where they are to be found.
-        states: String,
+        difference: String,
     },
     /// A board said other frames than its shadow.
     #[error(
-        "the board of agent {agent} said other frames than its shadow by the end of round {round}; {states}\n\
+        "the board of agent {agent} did not say what its shadow said in round {round}: {words}\n\
          help: suspect the board's key, what it stored, or other firmware"
     )]
     OtherWords {
@@ -176,8 +176,8 @@ pub enum Error {
         agent: u16,
         /// The first round that differs.
         round: u32,
-        /// Where their states begin to differ, and where they are to be found.
-        states: String,
+        /// What it said.
+        words: String,
     },
     /// The page of an agent is larger than the board's page region.
     #[error(

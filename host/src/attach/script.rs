@@ -1,6 +1,6 @@
 //! What a board has yet to go through: the rounds of its shadow, one turn each.
 
-use fabswarm_shared::packet::Packet;
+use fabswarm_shared::packet::{Packet, RoundOver};
 use std::collections::VecDeque;
 
 /// Bytes that a board is sent before it must have dealt with them: the emulated receiver drops what comes beyond 10,560.
@@ -132,11 +132,16 @@ impl Script {
                 push(&Packet::Frame(frame));
                 self.next = (turn, packet + 1);
             } else {
-                push(&Packet::RoundOver { air_round: self.round + turn as u32 });
+                push(&self.over(turn));
                 self.next = (turn + 1, 0);
             }
             room = room.saturating_sub(bytes);
         }
+    }
+
+    fn over(&self, turn: usize) -> Packet<'static> {
+        let digest = self.turns[turn].end.as_ref().map(|end| end.digest);
+        Packet::RoundOver(RoundOver { air_round: self.round + turn as u32, digest })
     }
 
     /// What the board has not answered, to be sent again.
@@ -144,7 +149,13 @@ impl Script {
         if self.is_held {
             return Some(Packet::Mark { number: self.marks });
         }
-        self.is_under_way().then_some(Packet::RoundOver { air_round: self.round })
+        self.is_under_way().then(|| self.over(0))
+    }
+
+    /// The board goes through no more turns.
+    pub(super) const fn stop(&mut self) {
+        self.granted = 0;
+        self.is_held = false;
     }
 
     /// The board has dealt with what came before a mark.
@@ -175,7 +186,7 @@ mod tests {
         script.send(|packet| {
             sent.push(match packet {
                 Packet::Frame(frame) => ('f', frame.len()),
-                Packet::RoundOver { air_round } => ('o', *air_round as usize),
+                Packet::RoundOver(over) => ('o', over.air_round as usize),
                 Packet::Mark { number } => ('m', *number as usize),
                 other => panic!("{other:?}"),
             });
@@ -200,7 +211,7 @@ mod tests {
         script.grant(2);
         assert_eq!(sent(&mut script), [('f', 1), ('o', 5), ('f', 2), ('o', 6)]);
         assert!(script.finish().is_some() && script.is_under_way());
-        assert_eq!(script.unanswered(), Some(Packet::RoundOver { air_round: 6 }));
+        assert_eq!(script.unanswered(), Some(Packet::RoundOver(RoundOver { air_round: 6, digest: Some(0) })));
         assert!(script.finish().is_some() && !script.is_under_way());
         assert!(script.finish().is_none());
         assert_eq!((script.round(), script.rounds_behind()), (7, 1));

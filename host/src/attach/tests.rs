@@ -237,7 +237,7 @@ fn the_first_difference_from_a_shadow_is_told_with_both_states() {
         message.starts_with("the board of agent 3 differs from its shadow after round 0: digest 0x"),
         "{message}"
     );
-    assert!(message.contains("of their states after round 0 is 0x"), "{message}");
+    assert!(message.contains("of their states is 0x"), "{message}");
     let folder = tempfile::tempdir().unwrap();
     swarm.keep_logs(folder.path()).unwrap();
     let [board, shadow] = ["board", "shadow"]
