@@ -212,9 +212,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 *post.agent = started;
             }
         }
-        let frozen = (0..self.posts.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
+        let mut frozen = (0..self.posts.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
         match &mut self.remote {
-            Some(remote) => frozen.map(|agent| remote.freeze(agent)).collect(),
+            Some(remote) => frozen.try_for_each(|agent| remote.freeze(agent)),
             None => Ok(()),
         }
     }
