@@ -100,7 +100,9 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
             let digest = self.hear_until(round_ends).await;
             self.end_round(digest);
         }
-        info!("done after {} rounds", self.agent.round());
+        if !self.is_held {
+            info!("done after {} rounds", self.page.rounds);
+        }
         self.report().await;
         loop {
             match self.next_event(Instant::MAX).await {

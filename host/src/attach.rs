@@ -17,12 +17,15 @@
 
 mod board;
 mod cable;
+mod desk;
 mod dump;
 mod error;
 mod flash;
+mod follow;
 mod image;
 mod log;
 mod native;
+mod parting;
 mod placement;
 mod process;
 mod qemu;
@@ -34,33 +37,22 @@ pub use placement::{Placement, PlacementError, Seat};
 
 use crate::swarm::AgentSetup;
 use crate::task::Task;
-use board::{Board, Difference, Hands, Parting, Place};
+use board::{Board, Hands, Place};
 use cable::Framing;
+use desk::Desk;
 use dump::Dump;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
 use log::Words;
 use mio::{Events, Poll};
-use script::Speech;
 use std::{
     fs, io,
-    num::NonZero,
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tempfile::TempDir;
 
 /// How long a board may say nothing before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often processes are asked whether they still run while nothing comes from them.
-const CHECK_EVERY: Duration = Duration::from_millis(100);
-
-/// Rounds that shadows go ahead of their boards.
-const AHEAD: usize = 16;
-/// Boards that compute at once, for each core of the host: enough to keep it busy, and few enough to let each go far.
-const BUSY_BOARDS_PER_CORE: usize = 4;
-
 /// Where an agent outside this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -165,12 +157,14 @@ pub struct Boards {
     hands: Hands,
     warnings: Vec<String>,
     dumps: Vec<Dump>,
+    /// The air's slot that shadows are in.
+    slot: u32,
     /// How many boards may compute at once.
     busy: usize,
     /// How long a board may say nothing.
     patience: Duration,
     /// Sockets, flash and logs; removed with the boards.
-    folder: TempDir,
+    desk: Desk,
 }
 
 impl Boards {
@@ -231,14 +225,11 @@ impl Boards {
 
     /// Starts a board for each page that was written, and begins round 0 on all of them.
     fn launch(programs: Vec<Program>, pages: &[Written], patience: Duration) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("fabswarm-")
-            .tempdir()
-            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+        let desk = Desk::new()?;
         let poll = Poll::new().map_err(Error::Wait)?;
         let mut boards = Vec::with_capacity(pages.len());
         for (index, &Written { program, agent, ref page }) in pages.iter().enumerate() {
-            let place = Place { agent, index, program, folder: folder.path() };
+            let place = Place { agent, index, program, folder: desk.path() };
             boards.push(Board::start(place, &programs[program], page, &poll)?);
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
@@ -250,9 +241,10 @@ impl Boards {
             hands: Hands::default(),
             warnings: Vec::new(),
             dumps: Vec::new(),
-            busy: BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get),
+            slot: 0,
+            busy: follow::busy_boards(),
             patience,
-            folder,
+            desk,
         };
         boards.catch_up()?;
         Ok(boards)
@@ -261,101 +253,6 @@ impl Boards {
     /// Which agents run here.
     pub fn agents(&self) -> impl Iterator<Item = u16> + '_ {
         self.boards.iter().map(|board| board.agent)
-    }
-
-    /// What the board of `agent` must say in its shadow's present round.
-    pub fn say(&mut self, agent: u16, frame: &[u8]) {
-        if let Some(board) = self.find_mut(agent) {
-            board.script.say(frame);
-        }
-    }
-
-    /// Lets the board of `agent` hear a frame in its shadow's present round. Where a board is the sender, it must have said it.
-    pub fn hear(&mut self, agent: u16, sender: u16, frame: &[u8]) {
-        let Some(place) = self.place(agent) else { return };
-        let source = self
-            .place(sender)
-            .map(|board| Speech { board, air_round: self.boards[board].script.shadow_round() });
-        self.boards[place].script.hear(source, frame);
-    }
-
-    /// Ends its shadow's present round on the board of `agent`, with what the shadow came to.
-    pub fn end_round(&mut self, agent: u16, digest: u32, state: Vec<u32>) {
-        if let Some(board) = self.find_mut(agent) {
-            board.script.end(script::End { digest, state });
-        }
-    }
-
-    /// Lets boards follow their shadows, until none is too far behind.
-    ///
-    /// # Errors
-    /// Where a board ended, fell silent, talks nonsense, or is not what its shadow is.
-    pub fn follow(&mut self) -> Result<(), Error> {
-        self.wait("to end a round", |board| board.script.rounds_behind() < AHEAD)
-    }
-
-    /// Waits until every board has come as far as its shadow and said what it has to say there.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn catch_up(&mut self) -> Result<(), Error> {
-        self.wait("to begin a round", |board| board.is_up() && board.script.rounds_behind() == 0)
-    }
-
-    /// Sets boards to work, those first that can go furthest, and none beyond round `last`.
-    fn set_to_work(&mut self, last: u32) {
-        let mut busy = self.boards.iter().filter(|board| board.script.is_under_way()).count();
-        while busy < self.busy {
-            let has_spoken = |speech: Speech| self.boards[speech.board].has_spoken(speech.air_round);
-            let idle = self.boards.iter().enumerate().filter(|(_, board)| {
-                board.is_up() && !board.is_away() && !board.script.is_under_way() && board.parting.is_none()
-            });
-            let able =
-                idle.map(|(place, board)| (board.script.ready(last, has_spoken), scatter(place), place));
-            let Some((turns, _, place)) = able.max().filter(|&(turns, ..)| turns > 0) else { return };
-            self.boards[place].grant(turns);
-            busy += 1;
-        }
-    }
-
-    /// Who was the first not to be what its shadow is.
-    fn first_parting(&self) -> Option<(u16, Parting)> {
-        let partings = self.boards.iter().filter_map(|board| Some((board.agent, board.parting.clone()?)));
-        partings.min_by_key(|(_, parting)| parting.air_round)
-    }
-
-    /// Says how the board of `agent` parted from its shadow. Where it is held in another state, both states are kept for the run
-    /// folder.
-    fn explain(&mut self, agent: u16, Parting { round, difference, .. }: Parting) -> Error {
-        match difference {
-            Difference::Words(words) => Error::OtherWords { agent, round, words },
-            Difference::State { board, shadow } => {
-                let told = self.state_of(agent);
-                let expected = self.find(agent).map(|board| board.shadow().to_vec()).unwrap_or_default();
-                let dump = Dump { agent, round, board: told, shadow: expected };
-                let difference = dump.to_string();
-                self.dumps.push(dump);
-                Error::Mismatch { agent, round, board, shadow, difference }
-            }
-        }
-    }
-
-    /// What the board of `agent` says its state is.
-    fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
-        let mut state = Vec::new();
-        loop {
-            if let Some(board) = self.find_mut(agent) {
-                board.ask_for_state(state.len() as u32);
-            }
-            let asked = Instant::now();
-            while !self.boards.iter().all(Board::has_told) {
-                self.serve(asked, "to tell its state")?;
-            }
-            match self.find_mut(agent).and_then(Board::take_told) {
-                Some(words) if !words.is_empty() => state.extend(words),
-                _ => return Ok(state),
-            }
-        }
     }
 
     /// Starts a killed board again, to join in `air_round` with the state it had stored or without.
@@ -388,7 +285,7 @@ impl Boards {
         fs::create_dir_all(folder)?;
         for agent in self.agents() {
             let name = board::log_name(agent);
-            fs::copy(self.folder.path().join(&name), folder.join(&name))?;
+            fs::copy(self.desk.path().join(&name), folder.join(&name))?;
         }
         self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
@@ -405,65 +302,6 @@ impl Boards {
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
         self.place(agent).map(|place| &mut self.boards[place])
     }
-
-    /// Sets boards to work until `is_done` holds for every one that is there.
-    fn wait(&mut self, what_for: &str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
-        let begun = Instant::now();
-        loop {
-            let parting = self.first_parting();
-            // Boards that are behind may yet part from their shadows in an earlier round.
-            self.set_to_work(parting.as_ref().map_or(u32::MAX, |(_, parting)| parting.air_round));
-            match parting {
-                Some((agent, parting)) if !self.boards.iter().any(Board::is_awaited) => {
-                    return Err(self.explain(agent, parting));
-                }
-                None if self.boards.iter().all(|board| board.is_away() || is_done(board)) => return Ok(()),
-                _ => {}
-            }
-            self.serve(begun, what_for)?;
-        }
-    }
-
-    /// Sends what waits to be sent and takes what comes next.
-    fn serve(&mut self, begun: Instant, what_for: &str) -> Result<(), Error> {
-        for board in &mut self.boards {
-            board.flush(&self.poll);
-        }
-        match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
-            // Ctrl-C lets the boards finish their round; the run then ends in order.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            outcome => outcome.map_err(Error::Wait)?,
-        }
-        for event in &self.events {
-            let index = event.token().0 / board::TOKENS_EACH;
-            if let Some(board) = self.boards.get_mut(index) {
-                board.serve(event.token(), &self.poll, &mut self.hands)?;
-            }
-        }
-        if self.events.is_empty() { self.find_the_lost(begun, what_for) } else { Ok(()) }
-    }
-
-    /// Names a board that will not answer any more.
-    fn find_the_lost(&mut self, begun: Instant, what_for: &str) -> Result<(), Error> {
-        for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
-            if let Some(how) = board.ended() {
-                board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
-                return Err(Error::Ended { agent: board.agent, how, messages: board.last_words() });
-            }
-            if begun.elapsed() > self.patience {
-                let when = format!("when it was {what_for}");
-                return Err(Error::Silent { agent: board.agent, after: self.patience, when });
-            }
-            board.ask_again();
-        }
-        Ok(())
-    }
-}
-
-/// An order in which neighbours are far apart: of boards that can go equally far, those that start together should not wait for
-/// each other's words.
-const fn scatter(place: usize) -> u32 {
-    (place as u32).wrapping_mul(0x9E37_79B1)
 }
 
 #[cfg(test)]

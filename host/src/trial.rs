@@ -83,7 +83,8 @@ pub fn run(
             warned = Instant::now();
         }
     };
-    if halt.is_none()
+    // A board that had gone another way by then says more than where its shadow ended.
+    if !matches!(halt, Some(Halt::Boards(_)))
         && let Err(error) = swarm.finish()
     {
         stopped_because = because(halt.insert(error));

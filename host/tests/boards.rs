@@ -86,6 +86,14 @@ fn free_running_boards_go_on_to_the_swarms_last_round() {
     goes_as_in_the_simulator("native:2,in-process", &rounds);
 }
 
+/// Agent 1 has counted more rounds than the air when it restarts, and agent 0 has yet to hear its last words.
+#[test]
+fn a_fast_free_running_board_restarts() {
+    let rounds = ["--mode", "free-running", "--agents", "3", "--topology", "complete"];
+    let crash = ["--crashes", "1@300+0", "--rounds", "400", "--error-below", "0"];
+    goes_as_in_the_simulator("native:2,in-process", &[rounds, crash].concat());
+}
+
 /// Narrow frames carry on what they leave out, so every one of them counts, from the first.
 #[test]
 fn free_running_boards_give_the_simulators_bits_in_narrow_frames() {

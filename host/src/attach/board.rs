@@ -6,9 +6,10 @@ use super::{
     flash::Flash,
     log::{Log, Words},
     native,
+    parting::{Difference, Parting, other_words},
     process::Process,
     qemu,
-    script::Script,
+    script::{End, Script},
 };
 use crate::swarm::DigestCounts;
 use fabswarm_shared::{
@@ -19,6 +20,7 @@ use mio::{Interest, Poll, Token, net::UnixListener};
 use std::{
     io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 /// Each board has a token for its listener and one for its cable.
@@ -29,25 +31,6 @@ const PACKET_ROOM: usize = 16;
 
 /// Bytes read from a socket at once: more than a board says in a round.
 const CHUNK_BYTES: usize = 64 * 1024;
-
-/// How a board is not what its shadow is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Difference {
-    /// It came to another state, in which it stays.
-    State { board: u32, shadow: u32 },
-    /// It said something else on the way to the same state.
-    Words(String),
-}
-
-/// The first difference of a board from its shadow.
-#[derive(Clone, Debug)]
-pub(super) struct Parting {
-    /// By the air's count.
-    pub(super) air_round: u32,
-    /// By the agent's.
-    pub(super) round: u32,
-    pub(super) difference: Difference,
-}
 
 /// What packets pass through on their way in, one for all boards.
 #[derive(Debug)]
@@ -84,6 +67,17 @@ enum Phase {
     Up,
 }
 
+/// What a board says in its round, beside what its shadow says.
+#[derive(Debug, Default)]
+enum Spoken {
+    /// One of them has not spoken yet.
+    #[default]
+    Unknown,
+    Same,
+    /// How it differs.
+    Other(String),
+}
+
 /// A board of the swarm.
 #[derive(Debug)]
 pub(super) struct Board {
@@ -102,12 +96,15 @@ pub(super) struct Board {
     /// What it says in its present round, and what has come of the next.
     said: Vec<Vec<u8>>,
     saying: Vec<Vec<u8>>,
+    words: Spoken,
     telemetry: Option<Telemetry>,
     pub(super) digests: DigestCounts,
     pub(super) parting: Option<Parting>,
     /// What its shadow came to with the board's last round.
     shadow: Vec<u32>,
     is_frozen: bool,
+    /// When it was last heard, or given something to answer.
+    waited_since: Instant,
     /// The first word of its state that it was asked for, and what it told.
     asked: Option<u32>,
     told: Option<Vec<u32>>,
@@ -149,9 +146,11 @@ impl Board {
             cable: None,
             log,
             phase: Phase::Booting,
-            script: Script::new(0),
+            script: Script::new(0, program.kind.framing().receiver_bytes()),
             said: Vec::new(),
             saying: Vec::new(),
+            words: Spoken::default(),
+            waited_since: Instant::now(),
             telemetry: None,
             digests: DigestCounts::default(),
             parting: None,
@@ -180,7 +179,10 @@ impl Board {
             log.start_over();
         }
         self.phase = Phase::Booting;
-        self.script = Script::new(air_round);
+        // Its own clock may have counted further than the air, and others may wait for its words by that count.
+        let round = air_round.max(self.script.shadow_round());
+        self.script = Script::new(round, self.kind.framing().receiver_bytes());
+        self.waited_since = Instant::now();
         Ok(())
     }
 
@@ -202,6 +204,7 @@ impl Board {
     /// Lets its process go on.
     pub(super) fn thaw(&mut self) {
         if std::mem::take(&mut self.is_frozen) {
+            self.waited_since = Instant::now();
             self.process.go_on();
         }
     }
@@ -222,6 +225,7 @@ impl Board {
     /// Asks for its agent's state from a word on.
     pub(super) fn ask_for_state(&mut self, from: u32) {
         (self.asked, self.told) = (Some(from), None);
+        self.waited_since = Instant::now();
         self.push(&Packet::Tell { from });
     }
 
@@ -243,14 +247,36 @@ impl Board {
         !self.is_away() && (!self.is_up() || self.script.is_under_way() || !self.has_told())
     }
 
-    /// Whether it has said all it had to say in a round of the air. What a killed board had to say, it said before.
+    /// How long the host has waited for it.
+    pub(super) fn waited(&self) -> Duration {
+        self.waited_since.elapsed()
+    }
+
+    /// Whether it has said all it had to say in a round of the air, and the same as its shadow. What a killed board had to say, it
+    /// said before.
     pub(super) fn has_spoken(&self, air_round: u32) -> bool {
-        self.is_down() || (self.is_up() && self.script.round() >= air_round)
+        let round = self.script.round();
+        let is_confirmed = round == air_round && matches!(self.words, Spoken::Same);
+        self.is_down() || (self.is_up() && (round > air_round || is_confirmed))
+    }
+
+    /// Compares what it says in its round with what its shadow says, once both have spoken.
+    pub(super) fn confirm(&mut self) {
+        if let (Spoken::Unknown, true, Some(expected)) = (&self.words, self.is_up(), self.script.words()) {
+            self.words = other_words(&self.said, expected).map_or(Spoken::Same, Spoken::Other);
+        }
+    }
+
+    /// What it says in its round, where that is not what its shadow says, and the round.
+    pub(super) fn other_words(&self) -> Option<(u32, &str)> {
+        let Spoken::Other(words) = &self.words else { return None };
+        Some((self.telemetry.map_or(0, |told| told.round + 1), words))
     }
 
     /// Lets it go through its next turns.
     pub(super) fn grant(&mut self, turns: usize) {
         self.script.grant(turns);
+        self.waited_since = Instant::now();
         self.go_on();
     }
 
@@ -272,6 +298,7 @@ impl Board {
     /// Repeats what the board may have missed.
     pub(super) fn ask_again(&mut self) {
         let again = match self.phase {
+            _ if !self.has_told() => self.asked.map(|from| Packet::Tell { from }),
             Phase::Starting => Some(Packet::Start { air_round: self.script.round() }),
             Phase::Up => self.script.unanswered(),
             Phase::Down | Phase::Booting => None,
@@ -306,6 +333,7 @@ impl Board {
             return self.accept(poll);
         }
         let Some(cable) = &mut self.cable else { return Ok(()) };
+        self.waited_since = Instant::now();
         // An end of the stream shows as the end of the process; what came before it still counts.
         let _ = cable.fill(&mut hands.chunk);
         while let Some(cable) = &mut self.cable {
@@ -347,6 +375,7 @@ impl Board {
             (Ok(Packet::Frame(frame)), Phase::Starting | Phase::Up) => self.saying.push(frame.to_vec()),
             (Ok(Packet::Telemetry(telemetry, _)), Phase::Starting) if telemetry.air_round == round => {
                 self.said = std::mem::take(&mut self.saying);
+                self.words = Spoken::Unknown;
                 self.phase = Phase::Up;
             }
             (Ok(Packet::Telemetry(telemetry, _)), Phase::Up) if telemetry.air_round == round + 1 => {
@@ -368,25 +397,22 @@ impl Board {
 
     /// Compares a round of the board with the same of its shadow.
     fn finish_turn(&mut self, telemetry: Telemetry) {
-        let air_round = self.script.round();
-        let Some(turn) = self.script.finish() else { return };
-        let said = std::mem::replace(&mut self.said, std::mem::take(&mut self.saying));
+        let Some(End { slot, digest, state }) = self.script.finish() else { return };
+        let words = std::mem::take(&mut self.words);
+        self.said = std::mem::take(&mut self.saying);
         self.telemetry = Some(telemetry);
-        // A board goes through no turn that its shadow has not ended.
-        let Some(end) = turn.end else { return };
-        self.shadow = end.state;
-        let (board, shadow) = (telemetry.digest, end.digest);
+        self.shadow = state;
         self.digests.checks += 1;
-        self.digests.mismatches += u64::from(board != shadow);
-        let difference = if board != shadow {
-            Difference::State { board, shadow }
-        } else if let Some(words) = other_words(&said, &turn.said) {
+        let difference = if telemetry.digest != digest {
+            self.digests.mismatches += 1;
+            Difference::State { board: telemetry.digest, shadow: digest }
+        } else if let Spoken::Other(words) = words {
             Difference::Words(words)
         } else {
-            return;
+            return self.confirm();
         };
         self.script.stop();
-        self.parting = Some(Parting { air_round, round: telemetry.round, difference });
+        self.parting = Some(Parting { slot, round: telemetry.round, difference });
     }
 
     /// Whether it is the board that was started, with the page that was written.
@@ -425,19 +451,6 @@ impl Board {
             log.decode(words, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
-}
-
-/// How what a board said is not what its shadow said, if it is not.
-fn other_words(board: &[Vec<u8>], shadow: &[Vec<u8>]) -> Option<String> {
-    if board.len() != shadow.len() {
-        return Some(format!("{} frames instead of {}", board.len(), shadow.len()));
-    }
-    let number = board.iter().zip(shadow).position(|(board, shadow)| board != shadow)?;
-    let (board, shadow) = (&board[number], &shadow[number]);
-    let byte = board.iter().zip(shadow).position(|(board, shadow)| board != shadow);
-    let byte = byte.unwrap_or(board.len().min(shadow.len()));
-    let (length, expected) = (board.len(), shadow.len());
-    Some(format!("frame {number} of {length} bytes instead of {expected} differs from byte {byte} on"))
 }
 
 fn push(cable: &mut Cable, packet: &Packet) {

@@ -21,6 +21,17 @@ pub(super) enum Framing {
     Serial,
 }
 
+impl Framing {
+    /// Bytes that a board's receiver holds until they are read; it drops what comes beyond. QEMU's LAN9118 has 10,560 for packets
+    /// and their padding, the emulated board's driver 2,048 for its serial line.
+    pub(super) const fn receiver_bytes(self) -> usize {
+        match self {
+            Self::Ethernet => 8 * 1024,
+            Self::Serial => 1024,
+        }
+    }
+}
+
 /// One end of a board's cable.
 #[derive(Debug)]
 pub(super) struct Cable {

@@ -129,6 +129,14 @@ pub enum Error {
         /// The air's round.
         air_round: u32,
     },
+    /// Every board waits for another one.
+    #[error(
+        "the board of agent {agent} has nothing to do and has not caught up with its shadow: this is a mistake of fabswarm"
+    )]
+    Stalled {
+        /// The agent.
+        agent: u16,
+    },
     /// A socket carries something else than packets of a board.
     #[error("the board of agent {agent} sent bytes that are no packet")]
     Nonsense {

@@ -1,6 +1,10 @@
 //! Boards as the remote part of a swarm, each with a shadow.
 
-use super::{Boards, Error, board::Board};
+use super::{
+    Boards, Error,
+    board::Board,
+    script::{End, Speech},
+};
 use crate::swarm::{DigestCounts, Halt, Remote};
 use std::io;
 use std::path::Path;
@@ -29,15 +33,24 @@ impl Remote for Boards {
     }
 
     fn say(&mut self, agent: usize, frame: &[u8]) {
-        Boards::say(self, agent as u16, frame);
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.script.say(frame);
+        }
     }
 
     fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]) {
-        Boards::hear(self, agent as u16, sender as u16, frame);
+        let Some(place) = self.place(agent as u16) else { return };
+        let source = self
+            .place(sender as u16)
+            .map(|board| Speech { board, air_round: self.boards[board].script.shadow_round() });
+        self.boards[place].script.hear(source, frame);
     }
 
     fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
-        Boards::end_round(self, agent as u16, digest, state);
+        let slot = self.slot;
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.script.end(End { slot, digest, state });
+        }
     }
 
     fn follow(&mut self) -> Result<(), Halt> {

@@ -3,8 +3,6 @@
 use fabswarm_shared::packet::{Packet, RoundOver};
 use std::collections::VecDeque;
 
-/// Bytes that a board is sent before it must have dealt with them: the emulated receiver drops what comes beyond 10,560.
-const RECEIVER_BYTES: usize = 8 * 1024;
 /// What a packet takes in a receiver besides a frame: headers, checksum, words that are not full.
 const PACKET_BYTES: usize = 64;
 
@@ -20,21 +18,30 @@ pub(super) struct Speech {
 /// What a shadow came to with a round.
 #[derive(Debug)]
 pub(super) struct End {
+    /// The air's slot in which it did.
+    pub(super) slot: u32,
     pub(super) digest: u32,
     pub(super) state: Vec<u32>,
 }
 
 /// One round as a shadow went through it.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+struct Turn {
     /// Frames it said.
-    pub(super) said: Vec<Vec<u8>>,
+    said: Vec<Vec<u8>>,
     /// Frames it heard.
     heard: Vec<Vec<u8>>,
     /// Where those came from.
     sources: Vec<Speech>,
     /// `None` while the shadow is in the round.
-    pub(super) end: Option<End>,
+    end: Option<End>,
+}
+
+impl Turn {
+    /// Whether the shadow has said all it has to say in it.
+    const fn is_spoken(&self) -> bool {
+        self.end.is_some() || !self.said.is_empty()
+    }
 }
 
 /// The turns between a board and its shadow.
@@ -51,12 +58,15 @@ pub(super) struct Script {
     /// How many marks were sent, and whether the last was not said back yet.
     marks: u32,
     is_held: bool,
+    /// Bytes that the board is sent before it must have dealt with them.
+    window: usize,
 }
 
 impl Script {
-    /// For a board that begins in `round`, as its shadow does.
-    pub(super) fn new(round: u32) -> Self {
-        Self { round, turns: [Turn::default()].into(), granted: 0, next: (0, 0), marks: 0, is_held: false }
+    /// For a board that begins in `round`, as its shadow does, and takes so many bytes at once.
+    pub(super) fn new(round: u32, window: usize) -> Self {
+        let turns = [Turn::default()].into();
+        Self { round, turns, granted: 0, next: (0, 0), marks: 0, is_held: false, window }
     }
 
     /// The shadow says a frame.
@@ -102,13 +112,19 @@ impl Script {
         self.granted > 0
     }
 
-    /// How many turns the board could go through now, at most to the end of round `last`: the shadow must have ended them, and
-    /// whoever it heard must have spoken.
+    /// What the shadow said in the board's round, if it has spoken.
+    pub(super) fn words(&self) -> Option<&[Vec<u8>]> {
+        self.turns.front().filter(|turn| turn.is_spoken()).map(|turn| &*turn.said)
+    }
+
+    /// How many turns the board could go through now: the shadow must have ended them, by slot `last`, and whoever it heard must
+    /// have spoken.
     pub(super) fn ready(&self, last: u32, has_spoken: impl Fn(Speech) -> bool) -> usize {
-        let is_ready = |(turn, round): &(&Turn, u32)| {
-            *round <= last && turn.end.is_some() && turn.sources.iter().all(|&speech| has_spoken(speech))
+        let is_ready = |turn: &&Turn| {
+            turn.end.as_ref().is_some_and(|end| end.slot <= last)
+                && turn.sources.iter().all(|&speech| has_spoken(speech))
         };
-        self.turns.iter().zip(self.round..).take_while(is_ready).count()
+        self.turns.iter().take_while(is_ready).count()
     }
 
     /// Lets the board go through its next turns, all others being done.
@@ -119,12 +135,12 @@ impl Script {
 
     /// Sends what the board's receiver can hold.
     pub(super) fn send(&mut self, mut push: impl FnMut(&Packet)) {
-        let mut room = RECEIVER_BYTES;
+        let mut room = self.window;
         while !self.is_held && self.next.0 < self.granted {
             let (turn, packet) = self.next;
             let frame = self.turns[turn].heard.get(packet);
             let bytes = PACKET_BYTES + frame.map_or(0, Vec::len);
-            if bytes > room && room < RECEIVER_BYTES {
+            if bytes > room && room < self.window {
                 self.marks += 1;
                 self.is_held = true;
                 push(&Packet::Mark { number: self.marks });
@@ -163,12 +179,12 @@ impl Script {
         self.is_held &= mark != self.marks;
     }
 
-    /// The board has gone through a turn.
-    pub(super) fn finish(&mut self) -> Option<Turn> {
+    /// The board has gone through a turn, and its shadow came to this.
+    pub(super) fn finish(&mut self) -> Option<End> {
         self.granted = self.granted.checked_sub(1)?;
         self.next.0 = self.next.0.saturating_sub(1);
         self.round += 1;
-        self.turns.pop_front()
+        self.turns.pop_front()?.end
     }
 }
 
@@ -176,8 +192,10 @@ impl Script {
 mod tests {
     use super::*;
 
-    fn end() -> End {
-        End { digest: 0, state: Vec::new() }
+    const WINDOW: usize = 8 * 1024;
+
+    fn end(slot: u32) -> End {
+        End { slot, digest: 0, state: Vec::new() }
     }
 
     /// The packets that `script` sends now: the length of a frame, `'o'` for the end of a round, `'m'` for a mark.
@@ -196,17 +214,18 @@ mod tests {
 
     #[test]
     fn turns_wait_for_those_whose_words_they_hear() {
-        let mut script = Script::new(5);
+        let mut script = Script::new(5, WINDOW);
         script.hear(Some(Speech { board: 1, air_round: 5 }), &[1]);
-        script.end(end());
+        script.end(end(3));
         script.hear(None, &[2, 2]);
-        script.end(end());
+        script.end(end(4));
         script.hear(Some(Speech { board: 1, air_round: 7 }), &[3, 3, 3]);
-        script.end(end());
+        script.end(end(5));
         assert_eq!(script.shadow_round(), 8);
         let ready_with = |said: u32, last: u32| script.ready(last, |speech| speech.air_round <= said);
         assert_eq!([4, 5, 6, 7].map(|said| ready_with(said, u32::MAX)), [0, 2, 2, 3]);
-        assert_eq!(ready_with(7, 5), 1);
+        assert_eq!(ready_with(7, 3), 1);
+        assert_eq!(script.words(), Some(&[][..]));
 
         script.grant(2);
         assert_eq!(sent(&mut script), [('f', 1), ('o', 5), ('f', 2), ('o', 6)]);
@@ -219,10 +238,10 @@ mod tests {
 
     #[test]
     fn a_long_turn_is_sent_as_its_receiver_takes_it() {
-        let mut script = Script::new(0);
+        let mut script = Script::new(0, WINDOW);
         (0..3).for_each(|_| script.hear(None, &[0; 4000]));
-        script.hear(None, &[0; 2 * RECEIVER_BYTES]);
-        script.end(end());
+        script.hear(None, &[0; 2 * WINDOW]);
+        script.end(end(0));
         script.grant(1);
         assert_eq!(sent(&mut script), [('f', 4000), ('f', 4000), ('m', 1)]);
         assert_eq!(sent(&mut script), []);
@@ -231,7 +250,7 @@ mod tests {
         script.pass(1);
         assert_eq!(sent(&mut script), [('f', 4000), ('m', 2)]);
         script.pass(2);
-        assert_eq!(sent(&mut script), [('f', 2 * RECEIVER_BYTES), ('m', 3)]);
+        assert_eq!(sent(&mut script), [('f', 2 * WINDOW), ('m', 3)]);
         script.pass(3);
         assert_eq!(sent(&mut script), [('o', 0)]);
     }

@@ -1,7 +1,7 @@
 //! What goes wrong with a board is named in one clear error.
 
 use super::*;
-use crate::swarm::Swarm;
+use crate::swarm::{Remote, Swarm};
 use crate::{scenario, trial};
 use fabswarm_shared::{
     packet::{Boot, Packet},
@@ -146,19 +146,19 @@ fn firmware_that_panics_says_so_at_boot_and_later() {
     let written = [Written { program: 0, agent: 0, page: page("mps2-an386") }];
     let program = panicking_at("end_round", folder.path());
     let mut boards = Boards::launch(vec![program], &written, Duration::from_secs(20)).unwrap();
-    boards.end_round(0, 0, Vec::new());
-    let later = boards.catch_up().unwrap_err().to_string();
+    Remote::end_round(&mut boards, 0, 0, Vec::new());
+    let later = Boards::catch_up(&mut boards).unwrap_err().to_string();
     assert!(later.starts_with(expected) && later.ends_with("ask addr2line"), "{later}");
 }
 
 /// Says to the host what a board says that boots.
 fn boots_as(boot: Boot<'static>) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::new().unwrap();
     let poll = Poll::new().unwrap();
-    let place = Place { agent: 0, index: 0, program: 0, folder: folder.path() };
+    let place = Place { agent: 0, index: 0, program: 0, folder: desk.path() };
     let program = native("/usr/bin/yes".into());
     let board = Board::start(place, &program, &page("native"), &poll).unwrap();
-    let socket = folder.path().join("0.sock");
+    let socket = desk.path().join("0.sock");
     let teller = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
         let mut packet = [0; 64];
@@ -177,11 +177,12 @@ fn boots_as(boot: Boot<'static>) -> String {
         hands: Hands::default(),
         warnings: Vec::new(),
         dumps: Vec::new(),
+        slot: 0,
         busy: 1,
         patience: PATIENCE,
-        folder,
+        desk,
     };
-    let message = boards.catch_up().unwrap_err().to_string();
+    let message = Boards::catch_up(&mut boards).unwrap_err().to_string();
     drop(boards);
     teller.join().unwrap();
     message

@@ -178,6 +178,7 @@ pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>
     for _ in 0..rounds {
         swarm.step()?;
     }
+    swarm.finish()?;
     Ok((f64::from(rounds) / begun.elapsed().as_secs_f64(), swarm.deepest_stack_bytes()))
 }
 
