@@ -1,5 +1,7 @@
 //! Swarms on boards, seen from outside: the same bits as in the simulator, whatever happens to frames and processes.
 
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -92,6 +94,82 @@ fn a_fast_free_running_board_restarts() {
     let rounds = ["--mode", "free-running", "--agents", "3", "--topology", "complete"];
     let crash = ["--crashes", "1@300+0", "--rounds", "400", "--error-below", "0"];
     goes_as_in_the_simulator("native:2,in-process", &[rounds, crash].concat());
+}
+
+/// Some of a swarm's agents, each with a round and so many rounds, as faults name them.
+fn some_agents(
+    agents: usize,
+    rounds: u32,
+    endings: &'static [&'static str],
+) -> impl Strategy<Value = String> {
+    let one = (0..agents, 0..rounds - 1, 1..13_u32, proptest::sample::select(endings));
+    let one =
+        one.prop_map(|(agent, round, length, ending)| (agent, format!("{agent}@{round}+{length}{ending}")));
+    proptest::collection::vec(one, 1..4).prop_map(|mut some| {
+        some.sort();
+        some.dedup_by_key(|(agent, _)| *agent);
+        some.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(", ")
+    })
+}
+
+/// The flags of a short run in which much may go wrong.
+fn any_trouble() -> impl Strategy<Value = Vec<String>> {
+    (2..8_usize, 40..120_u32).prop_flat_map(|(agents, rounds)| {
+        let maybe = |flag: &'static str, values: BoxedStrategy<String>| {
+            proptest::option::of(values.prop_map(move |value| vec![format!("--{flag}"), value]))
+        };
+        let one_of = |values: &'static [&'static str]| {
+            proptest::sample::select(values).prop_map(str::to_owned).boxed()
+        };
+        let faults = (
+            maybe("crashes", some_agents(agents, rounds, &["", " forgets"]).boxed()),
+            maybe("frozen", some_agents(agents, rounds, &[""]).boxed()),
+            maybe("silent", some_agents(agents, rounds, &[""]).boxed()),
+            maybe("iid-loss", one_of(&["0.1", "0.3", "0.5"])),
+            maybe("delay-rounds", one_of(&["1", "3"])),
+            maybe("duplication", one_of(&["0.3"])),
+            maybe("reordering", one_of(&["0.3"])),
+            maybe("replay", one_of(&["0.3"])),
+            maybe("width", one_of(&["half", "byte"])),
+        );
+        let swarm = (one_of(&["lock-step", "free-running"]), one_of(&["ring", "complete", "erdos-renyi"]));
+        (swarm, 1..100_u32, faults).prop_map(move |((mode, topology), seed, faults)| {
+            let numbers = [("agents", agents as u32), ("rounds", rounds), ("seed", seed), ("error-below", 0)];
+            let mut flags = vec!["--mode".to_owned(), mode, "--topology".to_owned(), topology];
+            flags.extend(
+                numbers.into_iter().flat_map(|(flag, value)| [format!("--{flag}"), value.to_string()]),
+            );
+            let (crashes, frozen, silent, loss, delay, duplication, reordering, replay, width) = faults;
+            let faults = [crashes, frozen, silent, loss, delay, duplication, reordering, replay, width];
+            flags.extend(faults.into_iter().flatten().flatten());
+            flags
+        })
+    })
+}
+
+/// Boards that waited for each other, or for words that were never said, once stood still: always the same few dozen swarms, so
+/// that the test does not depend on the day.
+#[test]
+fn whatever_goes_wrong_boards_go_as_in_the_simulator() {
+    let config = ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, rng)
+        .run(&any_trouble(), |flags| {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            goes_as_in_the_simulator("native", &flags);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// What a frozen board said before is still on its way.
+#[test]
+fn late_words_of_frozen_boards_are_heard() {
+    let rounds =
+        ["--agents", "7", "--topology", "ring", "--rounds", "44", "--seed", "22", "--error-below", "0"];
+    let faults = ["--frozen", "3@36+7, 6@33+5, 5@35+8", "--iid-loss", "0.5", "--delay-rounds", "3"];
+    let order = ["--duplication", "0.3", "--reordering", "0.3"];
+    goes_as_in_the_simulator("native", &[&rounds[..], &faults, &order].concat());
 }
 
 /// Narrow frames carry on what they leave out, so every one of them counts, from the first.

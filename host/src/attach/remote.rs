@@ -42,7 +42,7 @@ impl Remote for Boards {
         let Some(place) = self.place(agent as u16) else { return };
         let source = self
             .place(sender as u16)
-            .map(|board| Speech { board, air_round: self.boards[board].script.shadow_round() });
+            .map(|board| Speech { board, air_round: self.boards[board].script.last_speech() });
         self.boards[place].script.hear(source, frame);
     }
 

@@ -102,6 +102,12 @@ impl Script {
         self.round + self.rounds_behind() as u32
     }
 
+    /// The last one that its shadow has spoken in. A frozen one is in a round in which it has yet to speak.
+    pub(super) fn last_speech(&self) -> u32 {
+        let is_silent = !self.turns.back().is_some_and(Turn::is_spoken);
+        self.shadow_round().saturating_sub(is_silent.into())
+    }
+
     /// How far the shadow is ahead.
     pub(super) fn rounds_behind(&self) -> usize {
         self.turns.len() - 1
@@ -221,7 +227,9 @@ mod tests {
         script.end(end(4));
         script.hear(Some(Speech { board: 1, air_round: 7 }), &[3, 3, 3]);
         script.end(end(5));
-        assert_eq!(script.shadow_round(), 8);
+        assert_eq!((script.shadow_round(), script.last_speech()), (8, 7));
+        script.say(&[0]);
+        assert_eq!((script.shadow_round(), script.last_speech()), (8, 8));
         let ready_with = |said: u32, last: u32| script.ready(last, |speech| speech.air_round <= said);
         assert_eq!([4, 5, 6, 7].map(|said| ready_with(said, u32::MAX)), [0, 2, 2, 3]);
         assert_eq!(ready_with(7, 3), 1);
