@@ -34,7 +34,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     packet::{Boot, Packet},
     provisioning::Page,
-    wire::{self, seal::Sealer},
+    wire::seal::Sealer,
 };
 use health::Health;
 use link::{Inbox, Link, Mailbox, Outbox};
@@ -136,7 +136,7 @@ async fn complain<L: Link, H: Health>(
     health: &mut H,
 ) -> ! {
     error!("no agent: {}", error);
-    let boot = Packet::Boot(Boot { board, schema: wire::SCHEMA, page: Err(error) });
+    let boot = Packet::Boot(Boot { board, schema: packet::SCHEMA, page: Err(error) });
     let mut packet = [0; 64];
     let length = boot.encode(&mut packet).unwrap_or_default();
     loop {

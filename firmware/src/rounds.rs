@@ -13,7 +13,6 @@ use fabswarm_shared::{
     agent::Mode,
     packet::{self, Boot, FRAME_OFFSET, Identity, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
-    wire,
 };
 
 /// How long the firmware may wait before it feeds the watchdog again.
@@ -120,7 +119,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
         loop {
             let identity =
                 Identity { agent: self.page.agent.id, page_crc: self.page_crc, round: self.agent.round() };
-            let boot = Boot { board: self.page.board, schema: wire::SCHEMA, page: Ok(identity) };
+            let boot = Boot { board: self.page.board, schema: packet::SCHEMA, page: Ok(identity) };
             self.outbox.post(|out| Packet::Boot(boot).encode(out).ok()).await;
             if self.page.pace != Pace::Air {
                 return;

@@ -16,7 +16,18 @@
 //! | mark | both | `7`, a number, which a board says back when it has dealt with all that came before |
 
 use crate::provisioning;
+use crate::wire::frame;
 use serde::{Deserialize, Serialize};
+
+/// What [`SCHEMA`] is a hash of, besides the format of frames.
+const LAYOUT: &str = "\
+    frame:0,sealed;boot:1,board,schema:u32,page;\
+    telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
+    deepest_stack_bytes:u32?,x:f32*;\
+    start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32";
+
+/// Hash of the format of packets and of the frames in them: a board and a host that differ in it cannot understand each other.
+pub const SCHEMA: u32 = frame::hash(frame::SCHEMA, LAYOUT);
 
 /// Bytes of a packet before an agent's frame.
 pub const FRAME_OFFSET: usize = 1;
@@ -29,7 +40,7 @@ pub const ETHERNET_HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0,
 pub struct Boot<'a> {
     /// The name in its `board.toml`.
     pub board: &'a str,
-    /// [`wire::SCHEMA`](crate::wire::SCHEMA) of its firmware.
+    /// [`SCHEMA`] of its firmware.
     pub schema: u32,
     /// Who it is, or why its page does not tell.
     pub page: Result<Identity, provisioning::Error>,

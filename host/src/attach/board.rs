@@ -12,10 +12,7 @@ use super::{
     script::{End, Script},
 };
 use crate::swarm::DigestCounts;
-use fabswarm_shared::{
-    packet::{Boot, Packet, Telemetry},
-    wire,
-};
+use fabswarm_shared::packet::{self, Boot, Packet, Telemetry};
 use mio::{Interest, Poll, Token, net::UnixListener};
 use std::{
     io,
@@ -418,8 +415,8 @@ impl Board {
     /// Whether it is the board that was started, with the page that was written.
     fn check(&self, boot: &Boot) -> Result<(), Error> {
         let agent = self.agent;
-        if boot.schema != wire::SCHEMA {
-            return Err(Error::Schema { agent, board: boot.schema, host: wire::SCHEMA });
+        if boot.schema != packet::SCHEMA {
+            return Err(Error::Schema { agent, board: boot.schema, host: packet::SCHEMA });
         }
         if boot.board != self.kind.board() {
             let (found, expected) = (boot.board.to_owned(), self.kind.board());

@@ -3,10 +3,7 @@
 use super::*;
 use crate::swarm::{Remote, Swarm};
 use crate::{scenario, trial};
-use fabswarm_shared::{
-    packet::{Boot, Packet},
-    wire,
-};
+use fabswarm_shared::packet::{self, Boot, Packet};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::{
     io::{Read, Write},
@@ -191,7 +188,7 @@ fn boots_as(boot: Boot<'static>) -> String {
 #[test]
 fn firmware_of_another_board_or_schema_is_refused() {
     let page = Err(fabswarm_shared::provisioning::Error::Missing);
-    let message = boots_as(Boot { board: "nrf52840-dk", schema: wire::SCHEMA, page });
+    let message = boots_as(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, page });
     assert_eq!(
         message,
         "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`: build the right one"
@@ -199,7 +196,7 @@ fn firmware_of_another_board_or_schema_is_refused() {
     let message = boots_as(Boot { board: "native", schema: 7, page });
     let expected = format!(
         "the board of agent 0 speaks schema 0x00000007, the host {:#010x}: build its firmware anew",
-        wire::SCHEMA
+        packet::SCHEMA
     );
     assert_eq!(message, expected);
 }
