@@ -24,6 +24,7 @@ mod flash;
 mod follow;
 mod image;
 mod log;
+mod machine;
 mod native;
 mod parting;
 mod placement;
@@ -37,13 +38,14 @@ pub use placement::{Placement, PlacementError, Seat};
 
 use crate::swarm::AgentSetup;
 use crate::task::Task;
-use board::{Board, Hands, Place};
+use board::{Board, Hands};
 use cable::Framing;
 use desk::Desk;
 use dump::Dump;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
 use log::Words;
+use machine::Place;
 use mio::{Events, Poll};
 use std::{
     fs, io,
@@ -263,8 +265,8 @@ impl Boards {
         if let Some(place) = self.place(agent) {
             let board = &mut self.boards[place];
             // The new process begins its log anew.
-            board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
-            board.restart(&self.programs[board.program()], air_round, keeps_memory)?;
+            board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
+            board.restart(&self.programs[board.machine.program()], air_round, keeps_memory)?;
         }
         Ok(())
     }
@@ -272,7 +274,7 @@ impl Boards {
     /// What boards logged at warning level since the last call, each with its agent.
     pub fn take_warnings(&mut self) -> Vec<String> {
         for board in &mut self.boards {
-            board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
+            board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
         }
         std::mem::take(&mut self.warnings)
     }
@@ -284,7 +286,7 @@ impl Boards {
     pub fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         for agent in self.agents() {
-            let name = board::log_name(agent);
+            let name = machine::log_name(agent);
             fs::copy(self.desk.path().join(&name), folder.join(&name))?;
         }
         self.dumps.iter().try_for_each(|dump| dump.write(folder))

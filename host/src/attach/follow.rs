@@ -2,8 +2,9 @@
 
 use super::{
     Boards, Error,
-    board::{self, Board},
+    board::Board,
     dump::Dump,
+    machine::TOKENS_EACH,
     parting::{Difference, Parting},
     script::Speech,
 };
@@ -78,7 +79,7 @@ impl Boards {
     /// Sends what waits to be sent and takes what comes next.
     fn serve(&mut self, what_for: &str) -> Result<(), Error> {
         for board in &mut self.boards {
-            board.flush(&self.poll);
+            board.machine.flush(&self.poll);
         }
         match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
             // Ctrl-C lets the boards catch up; the run then ends in order.
@@ -86,7 +87,7 @@ impl Boards {
             outcome => outcome.map_err(Error::Wait)?,
         }
         for event in &self.events {
-            let index = event.token().0 / board::TOKENS_EACH;
+            let index = event.token().0 / TOKENS_EACH;
             if let Some(board) = self.boards.get_mut(index) {
                 board.serve(event.token(), &self.poll, &mut self.hands)?;
             }
@@ -97,9 +98,11 @@ impl Boards {
     /// Names a board that will not answer any more.
     fn find_the_lost(&mut self, what_for: &str) -> Result<(), Error> {
         for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
-            if let Some(how) = board.ended() {
-                board.read_log(self.programs[board.program()].words.as_ref(), &mut self.warnings);
-                return Err(Error::Ended { agent: board.agent, how, messages: board.last_words() });
+            if let Some(how) = board.machine.ended() {
+                board
+                    .machine
+                    .read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
+                return Err(Error::Ended { agent: board.agent, how, messages: board.machine.last_words() });
             }
             if board.waited() > self.patience {
                 let when = format!("when it was {what_for}");
@@ -125,7 +128,7 @@ impl Boards {
             });
             let Some((turns, _, place)) = able.max().filter(|&(turns, ..)| turns > 0) else { return };
             self.boards[place].grant(turns);
-            self.boards[place].flush(&self.poll);
+            self.boards[place].machine.flush(&self.poll);
             busy += 1;
         }
     }
