@@ -183,8 +183,12 @@ impl Boards {
         will_remember: impl Fn(usize) -> bool,
     ) -> Result<Self, Error> {
         let (agents, words) = (seats.len(), task.shape().words());
-        if words.max(task.problem(0).scratch_words()) > BOARD_WORDS || agents > BOARD_MEMBERS_LARGE {
-            return Err(Error::TooLarge { words, agents });
+        if agents > BOARD_MEMBERS_LARGE {
+            return Err(Error::TooMany { agents });
+        }
+        let needed = words.max(task.problem(0).scratch_words());
+        if needed > BOARD_WORDS {
+            return Err(Error::TooLarge { words: needed });
         }
         let mut start = vec![0.0; words];
         task.start(&mut start);
@@ -209,7 +213,7 @@ impl Boards {
     ///
     /// # Errors
     /// Whatever keeps one of them from starting.
-    pub fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
+    fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
         let mut programs: Vec<Program> = Vec::new();
         let mut written = Vec::with_capacity(pages.len());
         for (kind, page) in pages {
@@ -253,26 +257,26 @@ impl Boards {
     }
 
     /// Which agents run here.
-    pub fn agents(&self) -> impl Iterator<Item = u16> + '_ {
+    fn agents(&self) -> impl Iterator<Item = u16> + '_ {
         self.boards.iter().map(|board| board.agent)
     }
 
-    /// Starts a killed board again, to join in `air_round` with the state it had stored or without.
+    /// Starts a killed board again, to join in `air_round` with the state it has stored.
     ///
     /// # Errors
     /// Whatever keeps it from starting.
-    pub fn restart(&mut self, agent: u16, air_round: u32, keeps_memory: bool) -> Result<(), Error> {
+    fn restart(&mut self, agent: u16, air_round: u32) -> Result<(), Error> {
         if let Some(place) = self.place(agent) {
             let board = &mut self.boards[place];
             // The new process begins its log anew.
             board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
-            board.restart(&self.programs[board.machine.program()], air_round, keeps_memory)?;
+            board.restart(&self.programs[board.machine.program()], air_round)?;
         }
         Ok(())
     }
 
     /// What boards logged at warning level since the last call, each with its agent.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    fn take_warnings(&mut self) -> Vec<String> {
         for board in &mut self.boards {
             board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
         }
@@ -283,7 +287,7 @@ impl Boards {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         for agent in self.agents() {
             let name = machine::log_name(agent);

@@ -88,6 +88,17 @@ fn free_running_boards_go_on_to_the_swarms_last_round() {
     goes_as_in_the_simulator("native:2,in-process", &rounds);
 }
 
+/// A shadow once forgot what its board remembered, and a board began to start where another crash was due.
+#[test]
+fn boards_crash_again_before_they_have_done_a_round() {
+    let rounds = ["--agents", "4", "--rounds", "60", "--error-below", "0", "--crashes"];
+    for crashes in ["3@20+10, 3@30+10", "3@20+10 forgets, 3@30+10", "3@0+10, 3@10+5", "2@20+10, 2@30+0"] {
+        goes_as_in_the_simulator("native", &[&rounds[..], &[crashes]].concat());
+    }
+    let frozen = ["3@20+10, 3@40+10", "--frozen", "3@30+10", "--mode", "free-running"];
+    goes_as_in_the_simulator("native", &[&rounds[..], &frozen].concat());
+}
+
 /// Agent 1 has counted more rounds than the air when it restarts, and agent 0 has yet to hear its last words.
 #[test]
 fn a_fast_free_running_board_restarts() {
@@ -323,4 +334,11 @@ fn what_cannot_run_is_named_with_a_remedy() {
     refuses(plain, "boards run the exact ledger");
     let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "40"], folder.path());
     refuses(large, "the task takes 85 words");
+    let many = &mut fabswarm(&["--boards", "native", "--agents", "129"], folder.path());
+    refuses(many, "the swarm has 129 agents, and boards are built for 128");
+    let mut homeless = fabswarm(&["--boards", "native"], folder.path());
+    refuses(homeless.env("TMPDIR", "/nowhere"), "help: set TMPDIR");
+    let long = folder.path().join("a".repeat(100));
+    fs::create_dir(&long).unwrap();
+    refuses(homeless.env("TMPDIR", long), "help: set TMPDIR");
 }

@@ -1,22 +1,27 @@
 //! A unix socket as the board's packet link, framed as QEMU's stream netdev frames Ethernet.
 
-use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, channel::Channel};
+use embassy_sync::waitqueue::AtomicWaker;
 use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER};
 use std::{
+    future::poll_fn,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
     path::Path,
-    process, thread,
+    process,
+    sync::mpsc::{Receiver, sync_channel},
+    task::Poll,
+    thread,
 };
 
 /// Packets that may wait while the agent computes; the socket holds back whoever sends more.
 const WAITING: usize = 8;
 
-static RECEIVED: Channel<CriticalSectionRawMutex, Vec<u8>, WAITING> = Channel::new();
+static ARRIVED: AtomicWaker = AtomicWaker::new();
 
 /// The board's end of the cable.
 pub struct Socket {
     stream: UnixStream,
+    received: Receiver<Vec<u8>>,
 }
 
 impl Socket {
@@ -24,13 +29,17 @@ impl Socket {
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         let mut incoming = stream.try_clone()?;
+        let (sender, received) = sync_channel(WAITING);
         thread::spawn(move || {
             while let Ok(packet) = read_packet(&mut incoming) {
-                embassy_futures::block_on(RECEIVED.send(packet));
+                if sender.send(packet).is_err() {
+                    break;
+                }
+                ARRIVED.wake();
             }
             process::exit(0);
         });
-        Ok(Self { stream })
+        Ok(Self { stream, received })
     }
 }
 
@@ -53,7 +62,11 @@ impl Link for Socket {
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        let received = RECEIVED.receive().await;
+        let received = poll_fn(|context| {
+            ARRIVED.register(context.waker());
+            self.received.try_recv().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
         let length = received.len().min(packet.len());
         packet[..length].copy_from_slice(&received[..length]);
         length

@@ -96,13 +96,8 @@ impl Board {
     }
 
     /// Starts a killed board again, to join in `air_round`.
-    pub(super) fn restart(
-        &mut self,
-        program: &Program,
-        air_round: u32,
-        keeps_memory: bool,
-    ) -> Result<(), Error> {
-        self.machine.restart(program, keeps_memory)?;
+    pub(super) fn restart(&mut self, program: &Program, air_round: u32) -> Result<(), Error> {
+        self.machine.restart(program)?;
         self.phase = Phase::Booting;
         // Its own clock may have counted further than the air, and others may wait for its words by that count.
         let round = air_round.max(self.script.shadow_round());
@@ -111,9 +106,9 @@ impl Board {
         Ok(())
     }
 
-    pub(super) fn kill(&mut self) {
-        self.machine.kill();
+    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
         self.phase = Phase::Down;
+        self.machine.kill(keeps_memory)
     }
 
     pub(super) fn freeze(&mut self) {

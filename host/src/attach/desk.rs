@@ -32,7 +32,7 @@ impl Desk {
     pub(super) fn new() -> Result<Self, Error> {
         let place = env::temp_dir();
         clear_away(&place, SystemTime::now());
-        Self::within(&place).map_err(|source| Error::File { path: place, source })
+        Self::within(&place).map_err(|source| Error::Desk { path: place, source })
     }
 
     fn within(place: &Path) -> io::Result<Self> {

@@ -143,18 +143,36 @@ pub enum Error {
         /// The agent.
         agent: u16,
     },
-    /// The task or the swarm is larger than firmware is built for.
+    /// The task is larger than firmware is built for.
     #[error(
-        "the task takes {words} words and the swarm {agents} agents, and boards are built for {} and {}: \
-         choose a smaller task, or boards = \"in-process\"",
-        provisioning::BOARD_WORDS,
-        provisioning::BOARD_MEMBERS_LARGE
+        "the task takes {words} words, and boards are built for {}: lower the sizes of the problem (its features, classes or \
+         states), or set swarm.boards to \"in-process\"",
+        provisioning::BOARD_WORDS
     )]
     TooLarge {
-        /// Words of the task's decision.
+        /// Words of its decision, or of what it computes with.
         words: usize,
-        /// Agents of the swarm.
+    },
+    /// The swarm is larger than firmware is built for.
+    #[error(
+        "the swarm has {agents} agents, and boards are built for {}: lower swarm.agents, or set swarm.boards to \"in-process\"",
+        provisioning::BOARD_MEMBERS_LARGE
+    )]
+    TooMany {
+        /// Its agents.
         agents: usize,
+    },
+    /// There is no place for what boards have while they run.
+    #[error(
+        "cannot keep the sockets and flash of boards in {}: {source}\n\
+         help: set TMPDIR to a folder that can be written to, with a path of less than 80 bytes",
+        path.display()
+    )]
+    Desk {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// A board's state is not its shadow's.
     #[error(

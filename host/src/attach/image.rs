@@ -5,7 +5,28 @@ use fabswarm_shared::provisioning::BOARD_MEMBERS;
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread,
+    time::Duration,
 };
+
+/// Firmware that is fresh is there before anybody wonders.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A line that is printed unless it is dropped in time.
+struct Notice(#[allow(dead_code, reason = "dropped, it tells the thread")] Sender<()>);
+
+impl Notice {
+    fn after(patience: Duration, line: String) -> Self {
+        let (sender, dropped) = channel();
+        thread::spawn(move || {
+            if dropped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{line}");
+            }
+        });
+        Self(sender)
+    }
+}
 
 /// A kind of board whose firmware can be built here.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +55,7 @@ impl Image {
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
         // Firmware of every kind stays fresh side by side.
         let target_folder = Path::new("target").join(features.join("-"));
+        let building = Notice::after(PATIENCE, format!("building the firmware of boards/{}", self.board));
         let output = Command::new("cargo")
             .args(["build", "--release", "--quiet", "--features", &features.join(","), "--target-dir"])
             .arg(&target_folder)
@@ -43,7 +65,11 @@ impl Image {
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .output()
-            .map_err(|source| failure(format!("cannot run cargo in {}: {source}", folder.display())))?;
+            .map_err(|source| {
+                let place = folder.display();
+                failure(format!("cannot run cargo in {place}: {source}\nhelp: put Rust's cargo on the PATH"))
+            })?;
+        drop(building);
         if !output.status.success() {
             let mut messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             if let Some(target) = self.target.filter(|_| messages.contains("can't find crate for `core`")) {

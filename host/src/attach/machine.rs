@@ -62,6 +62,8 @@ impl Machine {
         };
         let listener = listen().map_err(|source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => Error::SocketTaken { path: socket.clone() },
+            // The path of a socket has little room.
+            io::ErrorKind::InvalidInput => Error::Desk { path: place.folder.to_owned(), source },
             _ => Error::File { path: socket.clone(), source },
         })?;
         let decoded = place.folder.join(log_name(agent));
@@ -87,11 +89,7 @@ impl Machine {
     }
 
     /// Starts a killed board again.
-    pub(super) fn restart(&mut self, program: &Program, keeps_memory: bool) -> Result<(), Error> {
-        self.kill();
-        if !keeps_memory {
-            self.flash.forget_state()?;
-        }
+    pub(super) fn restart(&mut self, program: &Program) -> Result<(), Error> {
         let log = self.socket.with_extension("defmt");
         let messages = self.process.messages_file().to_owned();
         self.process = launch(program, &self.socket, &self.flash, &log, &messages)?;
@@ -101,10 +99,12 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn kill(&mut self) {
+    /// Cuts its power; what it stored goes with it unless it is to be kept.
+    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
         self.process.kill();
         self.cable = None;
         self.is_frozen = false;
+        if keeps_memory { Ok(()) } else { self.flash.forget_state() }
     }
 
     /// Stops its process where it is.

@@ -14,16 +14,19 @@ impl Remote for Boards {
         self.find(agent as u16).is_some()
     }
 
-    fn kill(&mut self, agent: usize) -> Result<(), Halt> {
-        self.caught_up(agent, Board::kill)
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), Halt> {
+        self.caught_up(agent, |board| board.kill(keeps_memory))
     }
 
-    fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt> {
-        Boards::restart(self, agent as u16, round, keeps_memory).map_err(Error::into_halt)
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), Halt> {
+        Boards::restart(self, agent as u16, round).map_err(Error::into_halt)
     }
 
     fn freeze(&mut self, agent: usize) -> Result<(), Halt> {
-        self.caught_up(agent, Board::freeze)
+        self.caught_up(agent, |board| {
+            board.freeze();
+            Ok(())
+        })
     }
 
     fn thaw(&mut self, agent: usize) {
@@ -85,13 +88,14 @@ impl Remote for Boards {
 
 impl Boards {
     /// Does something to a board that runs, once all boards are where their shadows are.
-    fn caught_up(&mut self, agent: usize, act: impl FnOnce(&mut Board)) -> Result<(), Halt> {
+    fn caught_up(
+        &mut self,
+        agent: usize,
+        act: impl FnOnce(&mut Board) -> Result<(), Error>,
+    ) -> Result<(), Halt> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
             Boards::catch_up(self).map_err(Error::into_halt)?;
         }
-        if let Some(board) = self.find_mut(agent as u16) {
-            act(board);
-        }
-        Ok(())
+        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(Error::into_halt)
     }
 }

@@ -172,8 +172,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         &self.air
     }
 
-    /// Crashes and restarts that the scenario has for this slot.
-    fn crash_and_restart(&mut self) -> Result<(), Halt> {
+    /// What befalls agents in this slot: thaws, crashes and restarts, and then frosts.
+    fn befall(&mut self) -> Result<(), Halt> {
         if let Some(remote) = &mut self.remote {
             let ended = |agent: &usize| {
                 let before = self.slot.checked_sub(1);
@@ -186,17 +186,20 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
         for (agent, keeps_memory) in crashing {
             if let Some(remote) = &mut self.remote {
-                remote.kill(agent)?;
+                remote.kill(agent, keeps_memory)?;
             }
             if !keeps_memory {
                 self.posts[agent].saved = None;
             }
         }
-        let restarting: Vec<_> =
-            self.air.restarts(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
-        for (agent, keeps_memory) in restarting {
+        // Whoever crashes again in the same slot does not get to start, or starts once.
+        let is_back = |agent: &usize| !self.air.is_down(*agent, self.slot);
+        let mut restarting: Vec<_> =
+            self.air.restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
+        restarting.dedup();
+        for agent in restarting {
             if let Some(remote) = &mut self.remote {
-                remote.restart(agent, self.slot, keeps_memory)?;
+                remote.restart(agent, self.slot)?;
             }
             let post = &mut self.posts[agent];
             post.boot += 1;
@@ -204,8 +207,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             post.radio.restart();
             // The same scenario made this agent once; it does so again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
-                if let Some(saved) = post.saved.take()
-                    && started.restore(read_from(&saved)).is_err()
+                if let Some(saved) = &post.saved
+                    && started.restore(read_from(saved)).is_err()
                 {
                     continue;
                 }
@@ -327,7 +330,7 @@ pub const fn cause(error: wire::Error) -> &'static str {
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
     fn step(&mut self) -> Result<(), Halt> {
-        self.crash_and_restart()?;
+        self.befall()?;
         let running: Vec<usize> = (0..self.posts.len()).filter(|&agent| self.is_running(agent)).collect();
         let mut outcome = Ok(());
         for &agent in &running {

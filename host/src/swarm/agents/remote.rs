@@ -21,17 +21,17 @@ pub trait Remote: std::fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
-    /// Cuts the power of a board when it has come as far as its shadow.
+    /// Cuts the power of a board when it has come as far as its shadow; what it stored goes with it unless it is to be kept.
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn kill(&mut self, agent: usize) -> Result<(), Halt>;
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), Halt>;
 
-    /// Starts a killed board again in `round`, with what it had stored or without.
+    /// Starts a killed board again in `round`, with what it has stored.
     ///
     /// # Errors
     /// When it does not start.
-    fn restart(&mut self, agent: usize, round: u32, keeps_memory: bool) -> Result<(), Halt>;
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), Halt>;
 
     /// Stops a board that has come as far as its shadow, to go on later as if nothing had been.
     ///
