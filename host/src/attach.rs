@@ -269,7 +269,7 @@ impl Boards {
         if let Some(place) = self.place(agent) {
             let board = &mut self.boards[place];
             // The new process begins its log anew.
-            board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
+            board.machine.read_log(&self.programs, &mut self.warnings);
             board.restart(&self.programs[board.machine.program()], air_round)?;
         }
         Ok(())
@@ -278,7 +278,7 @@ impl Boards {
     /// What boards logged at warning level since the last call, each with its agent.
     fn take_warnings(&mut self) -> Vec<String> {
         for board in &mut self.boards {
-            board.machine.read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
+            board.machine.read_log(&self.programs, &mut self.warnings);
         }
         std::mem::take(&mut self.warnings)
     }

@@ -99,9 +99,7 @@ impl Boards {
     fn find_the_lost(&mut self, what_for: &str) -> Result<(), Error> {
         for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
             if let Some(how) = board.machine.ended() {
-                board
-                    .machine
-                    .read_log(self.programs[board.machine.program()].words.as_ref(), &mut self.warnings);
+                board.machine.read_log(&self.programs, &mut self.warnings);
                 return Err(Error::Ended { agent: board.agent, how, messages: board.machine.last_words() });
             }
             if board.waited() > self.patience {

@@ -1,14 +1,6 @@
 //! What a board runs on: its process, its flash, its log, and the cable to it.
 
-use super::{
-    Error, Kind, Program,
-    cable::Cable,
-    flash::Flash,
-    log::{Log, Words},
-    native,
-    process::Process,
-    qemu,
-};
+use super::{Error, Kind, Program, cable::Cable, flash::Flash, log::Log, native, process::Process, qemu};
 use fabswarm_shared::packet::Packet;
 use mio::{Interest, Poll, Token, net::UnixListener};
 use std::{
@@ -207,8 +199,8 @@ impl Machine {
     }
 
     /// Decodes what is new in the board's log and keeps its warnings.
-    pub(super) fn read_log(&mut self, words: Option<&Words>, warnings: &mut Vec<String>) {
-        if let (Some(log), Some(words)) = (&mut self.log, words) {
+    pub(super) fn read_log(&mut self, programs: &[Program], warnings: &mut Vec<String>) {
+        if let (Some(log), Some(words)) = (&mut self.log, &programs[self.program].words) {
             log.decode(words, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
