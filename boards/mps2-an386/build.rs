@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Compiles the C kernels that the instruction count compares ours with.
 fn compile_peers(out: &Path) -> Result<(), Box<dyn Error>> {
-    const SOURCE: &str = "../../host/benches/peers/fab.c";
+    const SOURCE: &str = "../../host/fabswarm/benches/peers/fab.c";
     println!("cargo:rerun-if-changed={SOURCE}");
     let object = out.join("fab.o");
     // No fused operations: ours must give the same bits on processors that have none.

@@ -95,7 +95,7 @@ fn targets() -> Result<()> {
 /// `std` changes the last bit of nalgebra's transcendental functions, and one dependant that asks for it turns it on for
 /// all: the host would no longer compute what a microcontroller does.
 fn features() -> Result<()> {
-    for package in ["fabswarm-shared", "fabswarm"] {
+    for package in ["fabswarm-shared", "fabswarm-sim", "fabswarm"] {
         let tree = step::output_of(
             "cargo",
             &["tree", "--package", package, "--locked", "--edges", "features,normal"],

@@ -1,0 +1,101 @@
+//! Boards as the remote part of a swarm, each with a shadow.
+
+use super::{
+    Boards, Error,
+    board::Board,
+    script::{End, Speech},
+};
+use fabswarm_sim::swarm::{DigestCounts, Halt, Remote};
+use std::io;
+use std::path::Path;
+
+impl Remote for Boards {
+    fn is_remote(&self, agent: usize) -> bool {
+        self.find(agent as u16).is_some()
+    }
+
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), Halt> {
+        self.caught_up(agent, |board| board.kill(keeps_memory))
+    }
+
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), Halt> {
+        Boards::restart(self, agent as u16, round).map_err(Error::into_halt)
+    }
+
+    fn freeze(&mut self, agent: usize) -> Result<(), Halt> {
+        self.caught_up(agent, |board| {
+            board.freeze();
+            Ok(())
+        })
+    }
+
+    fn thaw(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.thaw();
+        }
+    }
+
+    fn say(&mut self, agent: usize, frame: &[u8]) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.script.say(frame);
+        }
+    }
+
+    fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]) {
+        let Some(place) = self.place(agent as u16) else { return };
+        let source = self
+            .place(sender as u16)
+            .map(|board| Speech { board, air_round: self.boards[board].script.last_speech() });
+        self.boards[place].script.hear(source, frame);
+    }
+
+    fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
+        let slot = self.slot;
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.script.end(End { slot, digest, state });
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), Halt> {
+        Boards::follow(self).map_err(Error::into_halt)
+    }
+
+    fn catch_up(&mut self) -> Result<(), Halt> {
+        Boards::catch_up(self).map_err(Error::into_halt)
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.boards.iter().filter_map(Board::deepest_stack_bytes).max()
+    }
+
+    fn digests(&self) -> DigestCounts {
+        let mut total = DigestCounts::default();
+        for board in &self.boards {
+            total.checks += board.digests.checks;
+            total.mismatches += board.digests.mismatches;
+        }
+        total
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        Boards::take_warnings(self)
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        Boards::keep_logs(self, folder)
+    }
+}
+
+impl Boards {
+    /// Does something to a board that runs, once all boards are where their shadows are.
+    fn caught_up(
+        &mut self,
+        agent: usize,
+        act: impl FnOnce(&mut Board) -> Result<(), Error>,
+    ) -> Result<(), Halt> {
+        if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
+            Boards::catch_up(self).map_err(Error::into_halt)?;
+        }
+        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(Error::into_halt)
+    }
+}

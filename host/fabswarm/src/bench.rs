@@ -1,0 +1,159 @@
+//! How fast swarms run, beside what a researcher would write instead.
+//!
+//! The first table has plain FAB: both sides take plain rounds of FAB policy evaluation, without metrics, files or progress. Repeats of both alternate, so
+//! that a machine that slows down slows both, and the median of each counts. The second has the ledger: on arrays, through
+//! agents and their frames, and with frames sealed.
+
+#[cfg(feature = "boards")]
+pub mod boards;
+mod numpy;
+
+pub use numpy::{NumPy, PeerError};
+
+use std::time::Instant;
+
+use fabswarm_sim::air::Source;
+use fabswarm_sim::scenario::{AlgorithmKind, Precision, Scenario, Topology};
+use fabswarm_sim::swarm::{ExactFab, Swarm};
+use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::{self, BuildError};
+
+/// Rounds of one period of the paper topology: both sides run whole ones.
+const PERIOD: u32 = 30;
+
+/// A swarm to time.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its agents.
+    pub agents: usize,
+    /// Its links.
+    pub topology: Topology,
+    /// ν, where links are random.
+    pub edge_probability: f64,
+}
+
+/// The swarms that are timed: one like the paper's, a large one, and one that no dense matrix holds.
+pub const CASES: [Case; 3] = [
+    Case { agents: 10, topology: Topology::Paper, edge_probability: 0.3 },
+    Case { agents: 1000, topology: Topology::Paper, edge_probability: 0.05 },
+    Case { agents: 100_000, topology: Topology::Ring, edge_probability: 0.0 },
+];
+
+impl Case {
+    /// Whether two dense n × n matrices of doubles are something a machine has room for.
+    pub const fn fits_dense_matrices(&self) -> bool {
+        self.dense_bytes() < 4_000_000_000
+    }
+
+    /// What one of A and B takes as a dense matrix of doubles.
+    pub const fn dense_bytes(&self) -> u64 {
+        8 * (self.agents as u64) * (self.agents as u64)
+    }
+
+    fn scenario(&self, precision: Precision) -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.algorithm.kind = AlgorithmKind::Fab;
+        scenario.swarm.agents = self.agents;
+        scenario.swarm.precision = precision;
+        scenario.network.topology = self.topology;
+        scenario.network.edge_probability = self.edge_probability;
+        // Time does not depend on the steps, as long as nothing overflows: rings of 100,000 agents need tiny ones.
+        let algorithm = &mut scenario.algorithm;
+        for step in [&mut algorithm.eta_x, &mut algorithm.eta_y, &mut algorithm.eta_z] {
+            *step *= STEP_FACTOR;
+        }
+        scenario
+    }
+}
+
+/// What the default steps are multiplied by, on both sides.
+const STEP_FACTOR: f64 = 1e-3;
+
+/// Rounds per second of plain FAB in this process, over at least `seconds`.
+///
+/// # Errors
+/// When the case makes no swarm.
+pub fn measure(case: &Case, precision: Precision, seconds: f64) -> Result<f64, BuildError> {
+    let mut swarm = trial::build(&case.scenario(precision))?;
+    Ok(rounds_per_second(swarm.as_mut(), seconds))
+}
+
+/// How the ledger is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// On arrays, without frames.
+    Arrays,
+    /// One agent each, through frames and the air.
+    Frames,
+    /// The same with sealed frames.
+    SealedFrames,
+}
+
+/// Rounds per second of ten agents with the ledger, over at least `seconds`.
+///
+/// # Errors
+/// When they make no swarm.
+pub fn measure_ledger(way: Way, seconds: f64) -> Result<f64, BuildError> {
+    let mut scenario = Scenario::default();
+    scenario.frames.sealed = way == Way::SealedFrames;
+    let mut swarm: Box<dyn Swarm> = match way {
+        Way::Arrays => {
+            let constants = trial::setup(&scenario).on_arrays(scenario.swarm.agents);
+            Box::new(ExactFab::new(Task::draw(&scenario), Source::new(&scenario)?, constants)?)
+        }
+        Way::Frames | Way::SealedFrames => trial::build(&scenario)?,
+    };
+    Ok(rounds_per_second(swarm.as_mut(), seconds))
+}
+
+fn rounds_per_second(swarm: &mut dyn Swarm, seconds: f64) -> f64 {
+    let mut rounds = 0_u64;
+    let mut period = || {
+        for _ in 0..PERIOD {
+            // Neither steps this small nor the default ones diverge.
+            let _ = swarm.step();
+        }
+    };
+    period();
+    let started = Instant::now();
+    loop {
+        period();
+        rounds += u64::from(PERIOD);
+        let elapsed = started.elapsed().as_secs_f64();
+        if elapsed >= seconds {
+            return rounds as f64 / elapsed;
+        }
+    }
+}
+
+/// The middle of `values`.
+///
+/// # Panics
+/// Where there are none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    } else {
+        sorted[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn only_the_largest_case_is_too_large_for_dense_matrices() {
+        let fits: Vec<bool> = CASES.iter().map(Case::fits_dense_matrices).collect();
+        assert_eq!(fits, [true, true, false]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a board's round takes: instructions, memory, and time for swarms of emulated boards.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+
+use fabswarm_attach::{self as attach, BuildError, Kind};
+use fabswarm_sim::scenario::{Scenario, Topology};
+
+/// Why boards cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The firmware did not build, or its emulator is missing.
+    #[error(transparent)]
+    Attach(#[from] attach::Error),
+    /// The swarm was not made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A board was lost.
+    #[error(transparent)]
+    Halt(#[from] fabswarm_sim::swarm::Halt),
+    /// The count did not come out.
+    #[error("{} did not count its instructions: {messages}", program.display())]
+    Count {
+        /// The program that counts.
+        program: PathBuf,
+        /// What it said.
+        messages: String,
+    },
+    /// The image cannot be read.
+    #[error("cannot read {}: {why}", path.display())]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A part of a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it does.
+    pub name: String,
+    /// Instructions it takes.
+    pub ours: u64,
+    /// Instructions of the same in C, where there is a peer.
+    pub in_c: Option<u64>,
+}
+
+/// Counts the instructions of a round's parts on the emulated board.
+///
+/// # Errors
+/// When the program that counts does not build or run.
+pub fn instructions() -> Result<Vec<Part>, Error> {
+    let (emulator, program) = attach::counting_program()?;
+    let failure = |messages: String| Error::Count { program: program.clone(), messages };
+    let output = Command::new(emulator)
+        .args(["-M", "mps2-an386", "-icount", "shift=10,align=off,sleep=off", "-display", "none"])
+        .args([
+            "-monitor",
+            "none",
+            "-serial",
+            "null",
+            "-semihosting-config",
+            "enable=on,target=native",
+            "-kernel",
+        ])
+        .arg(&program)
+        .output()
+        .map_err(|error| failure(error.to_string()))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let parts: Option<Vec<Part>> = said.lines().map(part).collect();
+    match parts {
+        Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
+        _ => Err(failure(said.into_owned())),
+    }
+}
+
+fn part(line: &str) -> Option<Part> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.to_owned();
+    let ours = words.next()?.parse().ok()?;
+    let in_c = words.next().map(str::parse).transpose().ok()?;
+    Some(Part { name, ours, in_c })
+}
+
+/// Bytes of a part of the firmware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// In flash.
+    pub flash: u64,
+    /// In RAM, without the stack.
+    pub ram: u64,
+}
+
+/// Which symbols belong to a part, by what stands in their names; the first that fits counts.
+const PARTS: &[(&str, &[&str])] = &[
+    ("sealing", &["chacha20", "poly1305", "4seal", "6cipher", "universal_hash"]),
+    ("FAB and problems", &["7problem", "6linear", "6ledger", "take_gradient"]),
+    ("the agent", &["5agent", "speaker"]),
+    ("graphs and random numbers", &["5graph", "3rng"]),
+    ("frames, packets and page", &["4wire", "6packet", "12provisioning", "postcard", "serde"]),
+    ("arithmetic and copying", &["compiler_builtins", "4libm", "__aeabi", "__mul", "__add", "__div"]),
+    ("the firmware's tasks", &["fabswarm_firmware", "embassy", "heapless"]),
+    ("the board", &["mps2_an386", "MEMORY", "POOL", "INTERRUPTS", "defmt"]),
+];
+
+/// What an image takes.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// By part, largest first.
+    pub parts: Vec<(&'static str, Bytes)>,
+    /// In all.
+    pub all: Bytes,
+}
+
+/// Flash and RAM of the emulated board's image.
+///
+/// # Errors
+/// When the image does not build or cannot be read.
+pub fn sizes() -> Result<Sizes, Error> {
+    let path = attach::image(Kind::Qemu)?;
+    let unreadable = |why: String| Error::Image { path: path.clone(), why };
+    let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
+    let image = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
+    let mut all = Bytes::default();
+    for section in image.sections() {
+        match section.kind() {
+            SectionKind::Text | SectionKind::ReadOnlyData => all.flash += section.size(),
+            SectionKind::UninitializedData => all.ram += section.size(),
+            SectionKind::Data => {
+                all.flash += section.size();
+                all.ram += section.size();
+            }
+            _ => {}
+        }
+    }
+    let mut parts: BTreeMap<&str, Bytes> = BTreeMap::new();
+    for symbol in image.symbols().filter(|symbol| symbol.size() > 0) {
+        let name = symbol.name().unwrap_or_default();
+        let fits = |(_, words): &&(&str, &[&str])| words.iter().any(|word| name.contains(word));
+        let part = parts.entry(PARTS.iter().find(fits).map_or("the rest", |(part, _)| part)).or_default();
+        if symbol.address() < RAM_START {
+            part.flash += symbol.size();
+        } else {
+            part.ram += symbol.size();
+        }
+    }
+    let named: u64 = parts.values().map(|part| part.flash).sum();
+    parts.entry("the rest").or_default().flash += all.flash.saturating_sub(named);
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.flash));
+    Ok(Sizes { parts, all })
+}
+
+/// `[ram] origin` of the emulated board.
+const RAM_START: u64 = 0x2000_0000;
+
+/// Rounds per second of a lock-step swarm of emulated boards, and the deepest stack.
+///
+/// # Errors
+/// When it does not start, or a board is lost.
+pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>), Error> {
+    let mut scenario = Scenario::default();
+    scenario.swarm.agents = agents;
+    scenario.swarm.boards = "qemu".to_owned();
+    if agents > 10 {
+        scenario.network.topology = Topology::Ring;
+    }
+    let mut swarm = attach::build(&scenario)?;
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        swarm.step()?;
+    }
+    swarm.finish()?;
+    Ok((f64::from(rounds) / begun.elapsed().as_secs_f64(), swarm.deepest_stack_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_count_are_read() {
+        let pull = Part { name: "pull".to_owned(), ours: 1193, in_c: Some(1380) };
+        assert_eq!(part("pull 1193 1380"), Some(pull));
+        assert_eq!(part("seal 15166"), Some(Part { name: "seal".to_owned(), ours: 15166, in_c: None }));
+        assert_eq!(part("push failed"), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! The NumPy implementation, run in a virtual environment of its own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::{Case, STEP_FACTOR};
+use fabswarm_sim::cache_folder;
+use fabswarm_sim::scenario::Scenario;
+
+const SCRIPT: &str = include_str!("../../benches/peers/numpy_fab.py");
+
+/// A Python that has NumPy, and the script to run with it.
+#[derive(Debug)]
+pub struct NumPy {
+    python: PathBuf,
+    script: PathBuf,
+}
+
+/// Why NumPy cannot be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// There is no folder for it.
+    #[error("no cache folder: neither XDG_CACHE_HOME nor HOME is set\nhelp: set FABSWARM_CACHE to a folder")]
+    NoCacheFolder,
+    /// The folder for it cannot be written.
+    #[error("cannot write {path}: {source}\nhelp: set FABSWARM_CACHE to a folder you may write to", path = path.display())]
+    Cache {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A command failed.
+    #[error(
+        "`{command}` failed: {reason}\nhelp: install Python 3 with venv, and see that pip can fetch numpy"
+    )]
+    Command {
+        /// The command.
+        command: String,
+        /// What it said last.
+        reason: String,
+    },
+}
+
+/// What the script prints.
+#[derive(Deserialize)]
+struct Reply {
+    rounds_per_second: f64,
+}
+
+impl NumPy {
+    /// Makes the virtual environment under the user's cache folder, unless it is there.
+    ///
+    /// # Errors
+    /// When there is no Python, or NumPy cannot be fetched.
+    pub fn prepare() -> Result<Self, PeerError> {
+        let folder = cache_folder::find().ok_or(PeerError::NoCacheFolder)?.join("bench");
+        let script = folder.join("numpy_fab.py");
+        let cannot_write = |path: &Path| {
+            let path = path.to_owned();
+            move |source| PeerError::Cache { path, source }
+        };
+        std::fs::create_dir_all(&folder).map_err(cannot_write(&folder))?;
+        std::fs::write(&script, SCRIPT).map_err(cannot_write(&script))?;
+        let environment = folder.join("venv");
+        let python = environment.join("bin").join("python");
+        if output_of(Command::new(&python).args(["-c", "import numpy"])).is_err() {
+            output_of(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            output_of(Command::new(&python).args(["-m", "pip", "install", "--quiet", "numpy"]))?;
+        }
+        Ok(Self { python, script })
+    }
+
+    /// Rounds per second of the dense implementation, over at least `seconds`.
+    ///
+    /// # Errors
+    /// When the script fails.
+    pub fn measure(&self, case: &Case, seconds: f64) -> Result<f64, PeerError> {
+        let algorithm = Scenario::default().algorithm;
+        let mut command = Command::new(&self.python);
+        command.arg(&self.script).arg(case.agents.to_string()).arg(case.edge_probability.to_string());
+        command.arg(seconds.to_string());
+        command.args(
+            [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z].map(|step| (step * STEP_FACTOR).to_string()),
+        );
+        let output = output_of(&mut command)?;
+        let reply: Reply = serde_json::from_str(&output).map_err(|error| PeerError::Command {
+            command: format!("{command:?}"),
+            reason: error.to_string(),
+        })?;
+        Ok(reply.rounds_per_second)
+    }
+}
+
+fn output_of(command: &mut Command) -> Result<String, PeerError> {
+    let failed =
+        |command: &Command, reason: String| PeerError::Command { command: format!("{command:?}"), reason };
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(command, error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(command, said.trim().lines().last().unwrap_or("it said nothing").to_owned()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,122 @@
+//! The command line: one file per sub-command, each parses, calls and prints.
+//!
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | it did what was asked |
+//! | 1 | it ran, and did not get where the scenario wanted it to |
+//! | 2 | the input or the place to write to is no good; nothing was run |
+//! | 3 | the swarm diverged |
+//! | 4 | a board was lost, or is not what its shadow is |
+//! | 5 | it ran, and what came of it could not be written |
+//! | 130 | interrupted |
+
+/// What the standard macro does, through [`output`].
+macro_rules! print {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!($($text)+)) };
+}
+
+/// What the standard macro does, through [`output`].
+macro_rules! println {
+    ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
+}
+
+#[cfg(not(all(feature = "boards", feature = "large")))]
+mod absent;
+mod bench;
+#[cfg(feature = "large")]
+mod data;
+mod flags;
+mod interrupt;
+mod output;
+mod run;
+#[cfg(feature = "large")]
+mod train;
+
+#[cfg(not(feature = "large"))]
+use absent::{data, train};
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Command;
+
+/// Parses the command line, does what it says and tells how it went.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let matches = command().get_matches_from(with_default_command(arguments.collect()));
+    let result = match matches.subcommand() {
+        Some(("run", matches)) => run::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
+        Some(("data", matches)) => data::run(matches),
+        Some(("train", matches)) => train::run(matches),
+        _ => unreachable!("clap asks for one of the sub-commands"),
+    };
+    let code = result.unwrap_or_else(|error| {
+        // Each error's own text names its cause, before the line that helps.
+        eprintln!("error: {error}");
+        ExitCode::from(2)
+    });
+    match output::failure() {
+        Some(error) => {
+            eprintln!("error: cannot write to standard output: {error}\nhelp: see that the disk is not full");
+            ExitCode::from(UNWRITTEN)
+        }
+        None => code,
+    }
+}
+
+/// The exit code of a command that could not write what it came to.
+const UNWRITTEN: u8 = 5;
+
+fn command() -> Command {
+    Command::new("fabswarm")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Distributed bilevel optimisation on swarms. Without a command: `fabswarm run`.")
+        .override_usage("fabswarm [COMMAND] [OPTIONS]\n       fabswarm SCENARIO.toml [OPTIONS]")
+        .subcommand_required(true)
+        .subcommand(run::command())
+        .subcommand(bench::command())
+        .subcommand(data::command())
+        .subcommand(train::command())
+}
+
+/// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.
+fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let first = arguments.get(1).and_then(|argument| argument.to_str());
+    let is_run = first.is_none_or(|first| {
+        first.ends_with(".toml") || (first.starts_with("--") && !["--help", "--version"].contains(&first))
+    });
+    if is_run {
+        arguments.insert(1.min(arguments.len()), "run".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_command_is_a_run() {
+        let with = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(OsString::from).collect();
+            with_default_command(arguments)
+                .into_iter()
+                .map(|argument| argument.into_string().unwrap())
+                .collect()
+        };
+        let expect = |arguments: &[&str], expected: &[&str]| {
+            let got: Vec<String> = with(arguments);
+            assert_eq!(got, expected);
+        };
+        expect(&["fabswarm"], &["fabswarm", "run"]);
+        expect(&["fabswarm", "--seed", "3"], &["fabswarm", "run", "--seed", "3"]);
+        expect(&["fabswarm", "--help"], &["fabswarm", "--help"]);
+        expect(&["fabswarm", "bench"], &["fabswarm", "bench"]);
+        expect(&["fabswarm", "mine.toml", "--seed", "3"], &["fabswarm", "run", "mine.toml", "--seed", "3"]);
+    }
+}

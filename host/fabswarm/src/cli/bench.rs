@@ -1,0 +1,135 @@
+//! `fabswarm bench`: rounds per second, beside NumPy.
+
+#[cfg(feature = "boards")]
+mod boards;
+#[cfg(feature = "large")]
+mod large;
+
+#[cfg(not(feature = "boards"))]
+use super::absent::bench_boards as boards;
+#[cfg(not(feature = "large"))]
+use super::absent::bench_large as large;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::bench::{self, CASES, Case, NumPy, Way};
+use fabswarm_sim::process_memory;
+use fabswarm_sim::scenario::{Precision, Topology};
+
+pub(super) fn command() -> Command {
+    Command::new("bench")
+        .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
+        .subcommand(boards::command())
+        .subcommand(large::command())
+        .arg(
+            Arg::new("repeats")
+                .long("repeats")
+                .value_name("N")
+                .default_value("5")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("Repeats of each measurement; the median counts"),
+        )
+        .arg(
+            Arg::new("seconds")
+                .long("seconds")
+                .value_name("NUMBER")
+                .default_value("1")
+                .value_parser(duration)
+                .help("Least time of one repeat"),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("boards", matches)) => return boards::run(matches),
+        Some(("large", matches)) => return large::run(matches),
+        _ => {}
+    }
+    let repeats = matches.get_one::<u32>("repeats").copied().unwrap_or(5);
+    let seconds = matches.get_one::<f64>("seconds").copied().unwrap_or(1.0);
+    eprintln!("preparing NumPy in a virtual environment of its own");
+    let numpy = NumPy::prepare();
+    if let Err(error) = &numpy {
+        eprintln!("NumPy is left out: {error}");
+    }
+    println!("plain FAB, policy evaluation, 45 words an agent; rounds per second, median of {repeats}\n");
+    println!(
+        "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
+        "agents", "links", "f32", "f64", "NumPy f64", "f32/Np", "f64/Np"
+    );
+    for case in CASES {
+        let (mut singles, mut doubles, mut peers) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..repeats {
+            singles.push(bench::measure(&case, Precision::F32, seconds)?);
+            doubles.push(bench::measure(&case, Precision::F64, seconds)?);
+            if let (true, Ok(numpy)) = (case.fits_dense_matrices(), &numpy) {
+                peers.push(numpy.measure(&case, seconds)?);
+            }
+        }
+        println!("{}", row(&case, bench::median(&singles), bench::median(&doubles), &peers));
+    }
+    for case in CASES.iter().filter(|case| !case.fits_dense_matrices()) {
+        let gigabytes = case.dense_bytes() / 1_000_000_000;
+        println!(
+            "\n{} agents: one dense matrix would take {gigabytes} GB, so NumPy is not asked.",
+            case.agents
+        );
+    }
+    ledger(repeats, seconds)?;
+    match process_memory::peak_resident_bytes() {
+        Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
+        None => println!("peak memory of this process: not told by this system"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A time that a measurement can take.
+fn duration(text: &str) -> Result<f64, String> {
+    const LONGEST: f64 = 3600.0;
+    match text.parse() {
+        Ok(seconds) if (0.0..=LONGEST).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("give a number from 0 to {LONGEST}")),
+    }
+}
+
+/// What agents, frames, air and seals cost over the bare numbers.
+fn ledger(repeats: u32, seconds: f64) -> Result<()> {
+    let ways = [
+        (Way::Arrays, "on arrays, without frames"),
+        (Way::Frames, "agents, frames and air"),
+        (Way::SealedFrames, "the same, frames sealed"),
+    ];
+    let mut rates = [const { Vec::new() }; 3];
+    for _ in 0..repeats {
+        for ((way, _), rates) in ways.iter().zip(&mut rates) {
+            rates.push(bench::measure_ledger(*way, seconds)?);
+        }
+    }
+    let medians = rates.map(|rates| bench::median(&rates));
+    println!("\nledger, 10 agents, paper topology; rounds per second, median of {repeats}\n");
+    for ((_, name), rate) in ways.iter().zip(medians) {
+        println!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
+    }
+    println!("sealing takes {:.0} % of a round with sealed frames", 100.0 * (1.0 - medians[2] / medians[1]));
+    Ok(())
+}
+
+fn row(case: &Case, single: f64, double: f64, peers: &[f64]) -> String {
+    let links = match case.topology {
+        Topology::Paper => format!("paper, ν = {}", case.edge_probability),
+        topology => topology.to_string(),
+    };
+    let (peer, single_ratio, double_ratio) = if peers.is_empty() {
+        ("–".to_owned(), "–".to_owned(), "–".to_owned())
+    } else {
+        let peer = bench::median(peers);
+        (format!("{peer:.1}"), format!("{:.1}", single / peer), format!("{:.1}", double / peer))
+    };
+    format!(
+        "{:>8}  {links:<16} {single:>12.1} {double:>12.1} {peer:>12} {single_ratio:>8} {double_ratio:>8}",
+        case.agents
+    )
+}

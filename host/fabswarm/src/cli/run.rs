@@ -1,0 +1,143 @@
+//! `fabswarm run`: a swarm trial.
+
+mod braille;
+mod progress;
+mod recorded;
+mod screen;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use self::progress::Progress;
+use super::{UNWRITTEN, flags, interrupt};
+use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
+use fabswarm_sim::scenario::{self, Scenario};
+use fabswarm_sim::swarm::LOWER_THE_STEPS;
+use fabswarm_sim::trial::{self, Outcome};
+
+#[cfg(feature = "boards")]
+use fabswarm_attach::build;
+#[cfg(not(feature = "boards"))]
+use fabswarm_sim::trial::build;
+
+pub(super) fn command() -> Command {
+    Command::new("run")
+        .about("Run a swarm trial: the default scenario, a scenario file, or either with some keys changed")
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML); flags lie over it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(flags::print_scenario())
+        .arg(
+            Arg::new("recorded")
+                .long("recorded")
+                .value_name("FILE")
+                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
+                .value_parser(value_parser!(PathBuf))
+                .requires("snapshots")
+                .conflicts_with_all(["scenario", "print-scenario"]),
+        )
+        .arg(
+            Arg::new("snapshots")
+                .long("snapshots")
+                .value_name("OUT")
+                .help("File to write the replayed snapshots to, in the format of the recorded one")
+                .value_parser(value_parser!(PathBuf))
+                .requires("recorded"),
+        )
+        .args(flags::arguments(scenario::Command::Run))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let file = matches.get_one::<PathBuf>("scenario");
+    let flags = flags::given(scenario::Command::Run, matches);
+    if let (Some(file), Some(out)) =
+        (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
+    {
+        return recorded::run(file, out, &flags, matches);
+    }
+    let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
+    flags::tell_notes(&resolved);
+    if matches.get_flag("print-scenario") {
+        print!("{}", resolved.to_toml());
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    let scenario = &resolved.scenario;
+    let mut swarm = build(scenario)?;
+    let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
+    let interrupted = interrupt::on_ctrl_c()?;
+    let mut progress = Progress::on_stderr(scenario.swarm.rounds);
+    let caption = Caption::of(scenario);
+    let recorded = (|| -> Result<_> {
+        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+        let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
+        swarm.keep_logs(&folder.join("boards"))?;
+        Ok((outcome, folder, curve))
+    })();
+    let (outcome, folder, curve) = match recorded {
+        Ok(recorded) => recorded,
+        // It has run: this is no bad input.
+        Err(error) => {
+            eprintln!("error: {error}");
+            return Ok(ExitCode::from(UNWRITTEN));
+        }
+    };
+    print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
+    Ok(verdict(scenario, &outcome))
+}
+
+/// Says what went other than asked, and the exit code for it.
+fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
+    if outcome.is_success {
+        return ExitCode::SUCCESS;
+    }
+    let summary = &outcome.summary;
+    if let Some(halt) = &outcome.halt {
+        eprintln!("error: {halt}");
+    }
+    match summary.stopped_because {
+        StoppedBecause::Interrupted => {
+            eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
+            return ExitCode::from(130);
+        }
+        StoppedBecause::Diverged => {
+            if outcome.halt.is_none() {
+                eprintln!(
+                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {LOWER_THE_STEPS}",
+                    outcome.first_error, summary.final_relative_error, summary.rounds
+                );
+            }
+            if !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0 {
+                eprintln!(
+                    "help: damaged frames were taken for genuine; set frames.sealed to true to refuse them"
+                );
+            }
+            return ExitCode::from(3);
+        }
+        StoppedBecause::BoardsFailed => return ExitCode::from(4),
+        StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
+    }
+    let remedy = if summary.final_relative_error < outcome.first_error {
+        "raise swarm.rounds, or see in the plot whether the error still falls"
+    } else {
+        LOWER_THE_STEPS
+    };
+    eprintln!(
+        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
+        summary.final_relative_error, summary.rounds, scenario.stop.error_below
+    );
+    ExitCode::from(1)
+}
+
+fn folder(scenario: &Scenario) -> Result<RunFolder, fabswarm_sim::record::Error> {
+    match scenario.output.out.as_str() {
+        "" => RunFolder::numbered(Path::new("runs"), scenario.problem.kind.word()),
+        out => RunFolder::at(Path::new(out)),
+    }
+}

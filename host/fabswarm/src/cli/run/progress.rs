@@ -1,0 +1,77 @@
+//! Shows how far a run is, without slowing it down.
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use fabswarm_sim::trial::TrialObserver;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on a terminal, a line now and then elsewhere.
+#[derive(Debug)]
+pub(super) struct Progress {
+    sink: Sink,
+    shown: Instant,
+    shown_round: u64,
+    every: Duration,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Bar(ProgressBar),
+    Lines { most_rounds: u64 },
+}
+
+impl Progress {
+    /// Progress on standard error.
+    pub(super) fn on_stderr(most_rounds: u64) -> Self {
+        if !stderr().is_terminal() {
+            return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10));
+        }
+        let bar = ProgressBar::new(most_rounds);
+        let style = ProgressStyle::with_template("{bar:16} round {human_pos}/{human_len}  {msg}  {elapsed}")
+            .expect("a fixed template is valid");
+        bar.set_style(style.progress_chars("━╸─"));
+        Self::new(Sink::Bar(bar), Duration::from_millis(100))
+    }
+
+    fn new(sink: Sink, every: Duration) -> Self {
+        Self { sink, shown: Instant::now(), shown_round: 0, every }
+    }
+}
+
+impl TrialObserver for Progress {
+    fn round(&mut self, round: u64, error: f64) {
+        let elapsed = self.shown.elapsed();
+        if elapsed < self.every {
+            return;
+        }
+        let rate = (round - self.shown_round) as f64 / elapsed.as_secs_f64();
+        match &self.sink {
+            Sink::Bar(bar) => {
+                bar.set_position(round);
+                bar.set_message(format!("{rate:.0} rounds/s  error {error:.2e}"));
+            }
+            Sink::Lines { most_rounds } => {
+                eprintln!("round {round} of at most {most_rounds}, {rate:.0} rounds/s, error {error:.2e}");
+            }
+        }
+        (self.shown, self.shown_round) = (Instant::now(), round);
+    }
+
+    /// Prints above the bar.
+    fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            match &self.sink {
+                Sink::Bar(bar) => bar.suspend(|| eprintln!("{warning}")),
+                Sink::Lines { .. } => eprintln!("{warning}"),
+            }
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    fn finish(&mut self) {
+        if let Sink::Bar(bar) = &self.sink {
+            bar.finish_and_clear();
+        }
+    }
+}

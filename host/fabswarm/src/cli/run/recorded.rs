@@ -1,0 +1,48 @@
+//! `fabswarm run --recorded`: replay an explicit problem and graph sequence.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::ArgMatches;
+
+use fabswarm_sim::record::agents;
+use fabswarm_sim::recorded::{Error, Recorded, largest_difference, replay};
+use fabswarm_sim::scenario::{Flag, Precision};
+
+/// The only key of a scenario that a recorded problem leaves open.
+const PRECISION: &str = "swarm.precision";
+
+pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches) -> Result<ExitCode> {
+    if let Some(flag) = flags.iter().find(|flag| flag.key.path != PRECISION) {
+        bail!(
+            "--{} does not go with --recorded\nhelp: the recorded file says everything but --precision",
+            flag.key.flag
+        );
+    }
+    // A recording is a reference: it is replayed in double precision unless asked otherwise.
+    let precision = match matches.get_one::<String>("precision").map(String::as_str) {
+        Some("f32") => Precision::F32,
+        _ => Precision::F64,
+    };
+    let recorded = Recorded::read(file)?;
+    recorded.check_is_other(out)?;
+    let snapshots = match replay(&recorded, precision) {
+        Err(Error::Halt(halt)) => {
+            eprintln!("error: {halt}");
+            return Ok(ExitCode::from(3));
+        }
+        outcome => outcome?,
+    };
+    recorded.write(out, &snapshots)?;
+    let agents = agents(recorded.agents());
+    let last = recorded.rounds().last().copied().unwrap_or(0);
+    println!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
+    match largest_difference(&snapshots, recorded.snapshots()) {
+        Some(difference) => {
+            println!("largest difference to the recorded states: {difference:.1e} (relative)")
+        }
+        None => println!("not compared: the recorded file names rounds without all of their states"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,172 @@
+//! The summary that fits one screen.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::braille;
+use fabswarm_sim::record::{self, AirReport, Caption, Curve, StoppedBecause};
+use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::trial::Outcome;
+
+/// Columns of the plot, where the terminal has as many beside its labels.
+const COLUMNS: u16 = 64;
+const LEAST_COLUMNS: u16 = 16;
+const LABEL_COLUMNS: u16 = 10;
+const ROWS: usize = 10;
+
+/// The summary of a run, with a small convergence plot.
+pub(super) fn summary(
+    scenario: &Scenario,
+    outcome: &Outcome,
+    curve: &Curve,
+    caption: &Caption,
+    folder: &Path,
+) -> String {
+    let summary = &outcome.summary;
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
+    line(
+        "swarm",
+        format!(
+            "{}, {}, {}, {} topology, seed {}",
+            record::agents(summary.agents),
+            summary.problem,
+            summary.algorithm,
+            summary.topology,
+            summary.seed
+        ),
+    );
+    let ended = match summary.stopped_because {
+        StoppedBecause::Converged => {
+            format!("error below {} for {} rounds", scenario.stop.error_below, scenario.stop.extra_rounds)
+        }
+        StoppedBecause::MaxRounds => "all rounds done".to_owned(),
+        StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
+        StoppedBecause::Diverged => "diverged".to_owned(),
+        StoppedBecause::BoardsFailed => "the boards failed".to_owned(),
+    };
+    line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
+    let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
+    line("to 1 % error", to_one_percent.unwrap_or_else(|| "never".to_owned()));
+    line("final error", format!("{:.3e}", summary.final_relative_error));
+    line("consensus error", format!("{:.3e}", summary.consensus_error));
+    line("tracking defect", format!("{:.3e}", summary.tracking_defect));
+    line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
+    // A frame is sent once and heard by many: what goes wrong goes wrong with copies.
+    line(
+        "frames",
+        format!(
+            "{} sent; {} of their copies lost, {} refused",
+            summary.frames_sent, summary.copies_lost, summary.copies_refused
+        ),
+    );
+    if let Some(report) = &summary.air {
+        for (name, value) in air(report) {
+            line(name, value);
+        }
+    }
+    if summary.digest_checks > 0 {
+        let (checks, mismatches) = (summary.digest_checks, summary.digest_mismatches);
+        line("shadows", format!("{checks} digests compared, {mismatches} differed"));
+    }
+    if let Some(bytes) = summary.deepest_stack_bytes {
+        line("deepest stack", format!("{bytes} bytes on a board"));
+    }
+    for (name, score) in &summary.task {
+        line(&name.replace('_', " "), format!("{score:.4}"));
+    }
+    line("run folder", folder.display().to_string());
+
+    let mut text = plot(curve, caption.error);
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in lines {
+        let _ = writeln!(text, "  {name:<width$}  {value}");
+    }
+    text
+}
+
+/// What became of frames, by cause; only what happened at all.
+fn air(report: &AirReport) -> Vec<(&'static str, String)> {
+    let counters = &report.counters;
+    let some = |causes: &[(&str, u64)]| {
+        let named: Vec<_> = causes
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| format!("{count} {cause}"))
+            .collect();
+        named.join(", ")
+    };
+    let lost = &counters.lost;
+    let refused: Vec<_> = counters.refused.iter().map(|(cause, count)| (*cause, *count)).collect();
+    let worst: Vec<_> = report
+        .worst_links
+        .iter()
+        .map(|link| format!("{}→{} {:.0} %", link.sender, link.receiver, 100.0 * link.loss()))
+        .collect();
+    let mut lines = vec![
+        (
+            "copies",
+            some(&[("on links", counters.copies), ("taken", counters.taken), ("useless", counters.useless)]),
+        ),
+        (
+            "copies lost",
+            some(&[
+                ("out of range", lost.margin),
+                ("one by one", lost.iid),
+                ("in bursts", lost.burst),
+                ("receiver away", lost.away),
+            ]),
+        ),
+        (
+            "on the way",
+            some(&[
+                ("delayed", counters.delayed),
+                ("doubled", counters.duplicated),
+                ("reordered", counters.reordered),
+                ("damaged", counters.damaged),
+                ("replayed", counters.replayed),
+                ("forged", counters.forged),
+            ]),
+        ),
+        ("copies refused", some(&refused)),
+        ("worst links", worst.join(", ")),
+    ];
+    lines.retain(|(_, value)| !value.is_empty());
+    lines
+}
+
+/// The error over the rounds, logarithmic, with powers of ten at the side.
+fn plot(curve: &Curve, error: &str) -> String {
+    let terminal = console::Term::stdout().size_checked().map_or(u16::MAX, |(_, columns)| columns);
+    let columns: usize = terminal.saturating_sub(LABEL_COLUMNS).clamp(LEAST_COLUMNS, COLUMNS).into();
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        // It may not know the characters either.
+        return String::new();
+    }
+    let logs = curve.points().map(|point| (point.round as f64, point.error.log10()));
+    let logs = logs.filter(|(_, log)| log.is_finite());
+    let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (_, log) in logs.clone() {
+        (lowest, highest) = (lowest.min(log), highest.max(log));
+    }
+    if lowest > highest {
+        return String::new();
+    }
+    // An error of 1 and a rounding error is no reason for another power of ten.
+    let (lowest, highest) = (lowest.floor(), (highest - 0.01).ceil().max(lowest.floor() + 1.0));
+    let last_round = curve.points().last().map_or(1, |last| last.round.max(1));
+    let points = logs.map(|(round, log)| (round / last_round as f64, (log - lowest) / (highest - lowest)));
+
+    let mut text = format!("\n  {error}\n");
+    for (row, dots) in braille::plot(points, columns, ROWS).into_iter().enumerate() {
+        let label = match row {
+            0 => format!("1e{}", highest as i32),
+            row if row == ROWS - 1 => format!("1e{}", lowest as i32),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "  {label:>5} ┤{dots}");
+    }
+    let _ = writeln!(text, "        └{}", "─".repeat(columns));
+    let _ = writeln!(text, "         0{:>width$}\n", format!("round {last_round}"), width = columns - 1);
+    text
+}

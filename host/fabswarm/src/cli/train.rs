@@ -1,0 +1,177 @@
+//! `fabswarm train`: a swarm of large agents.
+
+mod screen;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+
+use self::screen::Screen;
+use super::{UNWRITTEN, flags, interrupt};
+use fabswarm_large::data::Cache;
+use fabswarm_large::device::Device;
+use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::device::cuda::{Cuda, Precision};
+use fabswarm_large::training::checkpoint::{self, Checkpoint};
+use fabswarm_large::training::report::{Report, SCENARIO_FILE};
+use fabswarm_large::training::{Error, Outcome, Planned, Prepared, prepared};
+use fabswarm_sim::record::{RunFolder, StoppedBecause};
+use fabswarm_sim::scenario::{self, Resolved};
+use fabswarm_sim::swarm::LOWER_THE_STEPS;
+
+pub(super) fn command() -> Command {
+    Command::new("train")
+        .about("Train a swarm of large agents: MLP, CNN or BERT, all of them in one batch on a CPU or a GPU")
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML); flags lie over it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(flags::print_scenario())
+        .arg(
+            Arg::new("device")
+                .long("device")
+                .default_value("auto")
+                .value_parser(PossibleValuesParser::new(["auto", "cpu", "cuda"]))
+                .help("Where to compute; auto takes a GPU where one works"),
+        )
+        .arg(
+            Arg::new("precision")
+                .long("precision")
+                .default_value("tf32")
+                .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
+                .help("What a GPU multiplies in; state is f32 in all"),
+        )
+        .arg(
+            Arg::new("resume")
+                .long("resume")
+                .value_name("FOLDER")
+                .help("Go on with the run in this folder, from its last checkpoint")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["scenario", "out"]),
+        )
+        .args(flags::arguments(scenario::Command::Train))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let path = |name| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let resumed = path("resume");
+    if let Some(folder) = resumed {
+        checkpoint::check_is_there(folder)?;
+    }
+    let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
+    let flags = flags::given(scenario::Command::Train, matches);
+    let mut resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
+    flags::tell_notes(&resolved);
+    if matches.get_flag("print-scenario") {
+        print!("{}", resolved.to_toml());
+        return Ok(ExitCode::SUCCESS);
+    }
+    prepared::make_paths_absolute(&mut resolved);
+    // Nobody should wait for the data to be told what was clear before.
+    let out = &resolved.scenario.output.out;
+    if resumed.is_none() && !out.is_empty() {
+        RunFolder::check_is_free(Path::new(out))?;
+    }
+    let resumed = match resumed {
+        Some(folder) => Some((RunFolder::again(folder)?, Checkpoint::open(folder, &resolved)?)),
+        None => None,
+    };
+    match gpu(matches)? {
+        Some(gpu) => train(gpu, &resolved, resumed),
+        None => train(Cpu::<f32>::new(), &resolved, resumed),
+    }
+}
+
+/// The GPU, where one is asked for or there is one to take.
+fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
+    let precision = match matches.get_one::<String>("precision").map(String::as_str) {
+        Some("f32") => Precision::F32,
+        Some("bf16") => Precision::Bf16,
+        _ => Precision::Tf32,
+    };
+    Ok(match matches.get_one::<String>("device").map(String::as_str) {
+        Some("cpu") => None,
+        Some("cuda") => Some(Cuda::new(precision)?),
+        _ => Cuda::new(precision).ok(),
+    })
+}
+
+/// Trains on `device`. Until the folder is made everything may be refused, from then on nothing is.
+fn train<D: Device<Scalar = f32>>(
+    device: D,
+    resolved: &Resolved,
+    resumed: Option<(RunFolder, Checkpoint)>,
+) -> Result<ExitCode> {
+    let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
+    print!("{}", prepared.histogram());
+    let planned = Planned::new(device, &prepared, resolved)?;
+    println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
+    println!("{}", planned.plan());
+    let (folder, mut checkpoint) = resumed.unzip();
+    let mut trainer = planned.start(checkpoint.as_mut())?;
+    let interrupted = interrupt::on_ctrl_c()?;
+    let folder = match (folder, resolved.scenario.output.out.as_str()) {
+        (Some(folder), _) => folder,
+        (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
+        (None, out) => RunFolder::at(Path::new(out))?,
+    };
+    let report = Report::start(&folder, resolved, checkpoint.as_ref().map(|_| trainer.round()))?;
+    if checkpoint.is_some() {
+        println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
+    }
+    let mut screen = Screen::new(report, trainer.round());
+    let trained = trainer.run(&folder, &mut screen, &interrupted);
+    let report = screen.close();
+    let trained = trained.and_then(|outcome| {
+        report.finish(&folder, resolved, &prepared, &outcome)?;
+        Ok(outcome)
+    });
+    Ok(match trained {
+        Ok(outcome) => {
+            print!("{}", screen::summary(&resolved.scenario, &outcome, folder.path()));
+            verdict(&outcome, folder.path(), trainer.checkpointed())
+        }
+        Err(error) => {
+            eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), trainer.checkpointed()));
+            // It has run: this is no bad input.
+            ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
+        }
+    })
+}
+
+/// Says what went other than asked, and the exit code for it.
+fn verdict(outcome: &Outcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
+    let round = outcome.standing.round;
+    match outcome.stopped_because {
+        StoppedBecause::Interrupted => {
+            eprintln!("interrupted in round {round}: what was recorded until then is kept");
+            eprintln!("help: {}", way_on(folder, checkpointed));
+            ExitCode::from(130)
+        }
+        StoppedBecause::Diverged => {
+            let kept = match checkpointed {
+                Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
+                None => "no checkpoint was due before".to_owned(),
+            };
+            eprintln!(
+                "error: the swarm diverged: after round {round} the loss is no number any more; {kept}"
+            );
+            eprintln!("help: {LOWER_THE_STEPS}");
+            ExitCode::from(3)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// How a run that did not get to its end goes on.
+fn way_on(folder: &Path, checkpointed: Option<u32>) -> String {
+    // It may have gone with its folder.
+    match checkpointed.filter(|_| checkpoint::check_is_there(folder).is_ok()) {
+        Some(round) => format!("`fabswarm train --resume {}` goes on from round {round}", folder.display()),
+        None => "there is no checkpoint to go on from; begin anew".to_owned(),
+    }
+}

@@ -1,0 +1,162 @@
+//! What `fabswarm train` shows: a line an evaluation, a bar below them, and a summary in the end.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use fabswarm_large::device::Taken;
+use fabswarm_large::training::report::Report;
+use fabswarm_large::training::{Observer, Outcome, Standing};
+use fabswarm_sim::record::{self, StoppedBecause};
+use fabswarm_sim::scenario::Scenario;
+
+/// Shows a run and writes its report.
+pub(super) struct Screen {
+    report: Report,
+    bar: ProgressBar,
+    begun: u32,
+}
+
+impl Screen {
+    /// A screen for a run that goes on from round `begun`.
+    pub(super) fn new(report: Report, begun: u32) -> Self {
+        Self { report, bar: ProgressBar::hidden(), begun }
+    }
+
+    /// Leaves the terminal as it was, and the report.
+    pub(super) fn close(self) -> Report {
+        self.bar.finish_and_clear();
+        self.report
+    }
+}
+
+impl Observer for Screen {
+    fn round(&mut self, round: u32, rounds: u32) {
+        if self.bar.length() != Some(u64::from(rounds)) && std::io::stderr().is_terminal() {
+            self.bar = ProgressBar::new(u64::from(rounds)).with_position(u64::from(self.begun));
+            let style = ProgressStyle::with_template(
+                "{bar:16} round {human_pos}/{human_len}  {per_sec:.1}  {msg}  {eta} left",
+            )
+            .expect("a fixed template is valid");
+            self.bar.set_style(style.progress_chars("━╸─"));
+            // Rounds that another process did say nothing about the speed of this one.
+            self.bar.reset_eta();
+        }
+        self.bar.set_position(u64::from(round));
+    }
+
+    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error> {
+        self.bar.set_message(format!("accuracy {:.4}", standing.test.accuracy));
+        self.bar.suspend(|| println!("{}", line(standing)));
+        self.report.add(standing)
+    }
+}
+
+/// Where a resumed run goes on.
+pub(super) fn resumption(round: u32, rounds: u32, scenario: &Scenario) -> String {
+    if round < rounds {
+        return format!("going on from round {round} of {rounds}");
+    }
+    let epochs = scenario.training.epochs;
+    format!("all {rounds} rounds of {epochs} epochs are done already; --epochs with more goes on")
+}
+
+/// A standing in one line.
+fn line(now: &Standing) -> String {
+    let mut line = format!(
+        "epoch {:>6.1}  round {:>6}  test accuracy {:.4}  loss {:.4}  consensus {:.1e}",
+        now.epoch, now.round, now.test.accuracy, now.test.loss, now.consensus_error
+    );
+    if let Some(cleaning) = now.cleaning {
+        let _ = write!(
+            line,
+            "  AUC {}  weights {} wrong, {} right",
+            number(cleaning.auc),
+            number(cleaning.mean_weight_corrupted),
+            number(cleaning.mean_weight_clean)
+        );
+    }
+    if let Some(strength) = now.strength {
+        let _ = write!(line, "  τ {strength:.5}");
+    }
+    if now.frames.lost + now.frames.refused > 0 {
+        let _ = write!(line, "  {} copies lost, {} refused", now.frames.lost, now.frames.refused);
+    }
+    line + &format!("  {} sent  {:.1} s", record::bytes(now.sent_bytes), now.seconds)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.3}"))
+}
+
+/// The summary of a run, on a few lines.
+pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, folder: &Path) -> String {
+    let (training, now) = (&scenario.training, &outcome.standing);
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut line = |name, value| lines.push((name, value));
+    line(
+        "swarm",
+        format!(
+            "{}, {} on {}, {}, {}, {} topology, seed {}",
+            record::agents(scenario.swarm.agents),
+            training.model,
+            training.data,
+            training.method,
+            scenario.algorithm.kind,
+            scenario.network.topology,
+            scenario.seed
+        ),
+    );
+    let ended = match outcome.stopped_because {
+        StoppedBecause::Interrupted => "interrupted; kept what was recorded",
+        StoppedBecause::Diverged => "diverged",
+        _ => "all epochs done",
+    };
+    line("ended", format!("{ended}, after {} rounds in {:.1} s", now.round, now.seconds));
+    line("test accuracy", format!("{:.4}, loss {:.4}", now.test.accuracy, now.test.loss));
+    line("consensus error", format!("{:.1e}", now.consensus_error));
+    line("tracking defect", format!("{:.1e}", outcome.tracking_defect));
+    if let Some(cleaning) = now.cleaning {
+        line(
+            "wrong labels",
+            format!(
+                "AUC {}, precision {}, recall {}; they weigh {}, right ones {}",
+                number(cleaning.auc),
+                number(cleaning.precision),
+                number(cleaning.recall),
+                number(cleaning.mean_weight_corrupted),
+                number(cleaning.mean_weight_clean)
+            ),
+        );
+    }
+    if let Some(strength) = now.strength {
+        line("regularisation", format!("{strength:.5}"));
+    }
+    line("speed", format!("{:.1} rounds/s", f64::from(now.round) / now.seconds.max(f64::MIN_POSITIVE)));
+    line(
+        "frames",
+        format!(
+            "{} sent, {}; {} of their copies lost, {} refused",
+            now.frames.sent,
+            record::bytes(now.sent_bytes),
+            now.frames.lost,
+            now.frames.refused
+        ),
+    );
+    let planned = record::bytes(outcome.memory.planned);
+    match outcome.memory.taken {
+        Some(Taken::PeakResident(bytes)) => {
+            line("memory", format!("{planned} planned; the process had {} at most", record::bytes(bytes)));
+        }
+        Some(Taken::OnDevice(bytes)) => {
+            line("memory", format!("{planned} planned, {} taken on the GPU", record::bytes(bytes)));
+        }
+        None => line("memory", format!("{planned} planned")),
+    }
+    line("run folder", folder.display().to_string());
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let shown = lines.into_iter().map(|(name, value)| format!("  {name:<width$}  {value}\n"));
+    "\n".to_owned() + &shown.collect::<String>()
+}

@@ -1,0 +1,4 @@
+//! The `fabswarm` command: parses, calls the crates below it, prints.
+
+pub mod bench;
+pub mod cli;

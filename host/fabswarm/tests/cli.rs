@@ -1,0 +1,205 @@
+//! What the `fabswarm` command does beside running: what it prints, refuses and tells.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn fabswarm(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn output(folder: &Path, arguments: &[&str]) -> Output {
+    fabswarm(folder).args(arguments).output().unwrap()
+}
+
+/// Runs a line of the shell in which `$FABSWARM` is the command.
+fn shell(folder: &Path, line: &str) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"));
+    shell.current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[track_caller]
+fn assert_ends(output: &Output, code: i32, message: &str) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(message), "{}\ndoes not contain\n{message}", text(&output.stderr));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_closed_output_is_no_panic_and_a_full_one_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = shell(folder.path(), "{ \"$FABSWARM\" run --out closed; echo $? >&2; } | true");
+    assert!(text(&closed.stderr).ends_with("0\n"), "{}", text(&closed.stderr));
+    assert!(folder.path().join("closed/summary.json").exists());
+    for command in ["run --print-scenario", "run --rounds 5 --error-below 0 --out full", "data list"] {
+        let full = shell(folder.path(), &format!("\"$FABSWARM\" {command} >/dev/full"));
+        assert_ends(&full, 5, "error: cannot write to standard output: ");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_disk_that_fills_up_during_a_run_is_no_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "trap '' XFSZ; ulimit -f 60; exec \"$FABSWARM\" run --rounds 2000 --error-below 0 --out big";
+    let filled = shell(folder.path(), line);
+    assert_ends(&filled, 5, "error: cannot write big/metrics.csv: ");
+    assert!(folder.path().join("big/metrics.csv.part").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn sigterm_keeps_what_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "\"$FABSWARM\" run --rounds 4000000000 --error-below 0 --metrics-every 1000 --out long & \
+                until [ -s long/metrics.csv.part ]; do sleep 0.05; done; kill -TERM $!; wait $!";
+    assert_ends(&shell(folder.path(), line), 130, "what was recorded until then is kept");
+    assert!(folder.path().join("long/summary.json").exists());
+}
+
+#[test]
+fn measurements_that_never_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for seconds in ["nan", "inf", "-1"] {
+        assert_ends(&output(folder.path(), &["bench", &format!("--seconds={seconds}")]), 2, "from 0 to 3600");
+    }
+    assert_ends(&output(folder.path(), &["bench", "large", "mlp", "--agents", "0"]), 2, "0 is not in 1..");
+}
+
+#[test]
+fn help_shows_the_defaults_of_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["run", "train"] {
+        let help = output(folder.path(), &[command, "--help"]);
+        let help: String = text(&help.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = output(folder.path(), &[command, "--print-scenario"]);
+        for name in ["eta_x", "eta_y", "lambda", "edge_probability"] {
+            let printed = text(&printed.stdout);
+            let value = printed.lines().find_map(|line| line.strip_prefix(&format!("{name} = "))).unwrap();
+            let flag = format!("--{} <", name.replace('_', "-"));
+            let (_, after) = help.split_once(&flag).unwrap();
+            let shown = after.split("[default: ").nth(1).unwrap().split(']').next();
+            assert_eq!(shown, Some(value), "{command} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_file_alone_is_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n")
+        .unwrap();
+    let output = output(folder.path(), &["mine.toml", "--agents", "1", "--out", "mine"]);
+    assert_ends(&output, 0, "");
+    assert!(text(&output.stdout).contains("1 agent, policy-evaluation, ledger, paper topology, seed 1"));
+    assert!(text(&output.stdout).contains("3 sent; 0 of their copies lost, 0 refused"));
+}
+
+#[test]
+fn keys_in_vain_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let print = |arguments: &[&str]| {
+        let output = fabswarm(folder.path()).args(arguments).arg("--print-scenario").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    };
+    let (whole, notes) = print(&["run"]);
+    assert_eq!(notes, "");
+    fs::write(folder.path().join("whole.toml"), whole).unwrap();
+    assert_eq!(print(&["run", "whole.toml", "--seed", "3"]).1, "");
+    let vain = ["run", "--algorithm", "fab", "--width", "byte", "--give-up-after", "5", "--pattern", "orbit"];
+    assert_eq!(
+        print(&vain).1,
+        "note: without effect in this run: algorithm.give_up_after, frames.width, motion.pattern\n"
+    );
+    let (_, kept) = print(&["run", "whole.toml", "--problem", "hyper-cleaning"]);
+    assert!(
+        kept.contains(
+            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: "
+        ),
+        "{kept}"
+    );
+    fs::write(folder.path().join("boards.toml"), "version = 1\nswarm.boards = \"qemu\"\n").unwrap();
+    assert_eq!(print(&["train", "boards.toml"]).1, "note: without effect in this run: swarm.boards\n");
+}
+
+#[test]
+fn a_trace_lies_beside_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    fs::write(folder.path().join("inner/trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
+    let scenario = "version = 1\nswarm.agents = 2\nswarm.rounds = 3\nstop.error_below = 0\n\
+                    network.topology = \"recorded\"\nnetwork.trace = \"trace.json\"\n";
+    fs::write(folder.path().join("inner/scenario.toml"), scenario).unwrap();
+    assert_ends(&output(folder.path(), &["run", "inner/scenario.toml", "--out", "first"]), 0, "");
+    let again = output(&folder.path().join("inner"), &["run", "../first/scenario.toml", "--out", "again"]);
+    assert_ends(&again, 0, "");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in
+        ["--agents 1000000 --topology complete", "--agents 20000 --topology erdos-renyi --rounds 100"]
+    {
+        let refused = shell(folder.path(), &format!("ulimit -v 3000000; \"$FABSWARM\" run {arguments}"));
+        assert_ends(&refused, 2, " agents fit so");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+    }
+}
+
+#[test]
+fn a_recorded_problem_is_checked_and_never_written_over() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/golden");
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(golden.join(name)).unwrap()).unwrap()
+    };
+    let replay = |file: &serde_json::Value, out: &str| {
+        fs::write(folder.path().join("self.json"), file.to_string()).unwrap();
+        output(folder.path(), &["run", "--recorded", "self.json", "--snapshots", out])
+    };
+    let (ring, paper) = (read("fab_n3_static_ring.json"), read("fab_n10_paper.json"));
+    assert_ends(
+        &replay(&ring, "./self.json"),
+        2,
+        "--snapshots names the recorded file ./self.json itself\nhelp: ",
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("self.json")).unwrap(), ring.to_string());
+
+    let refused = |whole: &serde_json::Value, change: &dyn Fn(&mut serde_json::Value), expected: &str| {
+        let mut file = whole.clone();
+        change(&mut file);
+        assert_ends(&replay(&file, "out.json"), 2, &format!("error: self.json: {expected}"));
+    };
+    refused(
+        &ring,
+        &|file| file["gamma"] = 2.into(),
+        "`gamma` is 2 but must be at least 0 and below 1\nhelp: ",
+    );
+    refused(&paper, &|file| file["weights"] = "foo".into(), "`weights` is \"foo\" but must be \"uniform\"");
+    refused(&ring, &|file| file["snapshots"] = serde_json::json!([]), "`snapshots` is empty");
+    refused(
+        &ring,
+        &|file| file["snapshots"].as_array_mut().unwrap().reverse(),
+        "`snapshots` is k = 1000 before",
+    );
+    refused(
+        &ring,
+        &|file| drop(file["snapshots"][0]["x"].as_array_mut().unwrap().pop()),
+        "`snapshots[0].x` has 2 rows but needs 3",
+    );
+    let mut bare = ring;
+    bare["snapshots"] = serde_json::json!([{"k": 5}]);
+    let output = replay(&bare, "out.json");
+    assert_ends(&output, 0, "");
+    assert!(text(&output.stdout).contains("not compared"), "{}", text(&output.stdout));
+}

@@ -1,0 +1,255 @@
+//! What a round, a gradient and a mixing step cost, on synthetic data. `benches/peers/torch_fab.py` does the same work in
+//! PyTorch and puts the two side by side.
+
+use std::time::Instant;
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use crate::device::cuda::Cuda;
+use crate::device::{Device, Gradient, Packed, Result, Schedule};
+use crate::fab::{Config, Draw, Exchange, Fab, Task};
+use crate::mixing::Mixing;
+use crate::models::Model;
+use crate::plan::Plan;
+use crate::synthetic;
+
+/// Rounds before timing starts: lazy loading, recording, caches.
+const WARM_UP: usize = 6;
+
+/// One measured number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    pub job: &'static str,
+    pub agents: usize,
+    pub milliseconds: f64,
+    /// Matrix products only.
+    pub tera_flops_per_second: f64,
+    /// Memory taken, and what was planned.
+    pub bytes: Option<(u64, u64)>,
+}
+
+impl std::fmt::Display for Measured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "job={} agents={} ms={:.4} tflops={:.3}",
+            self.job, self.agents, self.milliseconds, self.tera_flops_per_second
+        )?;
+        if let Some((taken, planned)) = self.bytes {
+            write!(f, " taken_mib={} planned_mib={}", taken >> 20, planned >> 20)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a benchmark round does: hyper-cleaning with the paper's constants.
+fn config(agents: usize, batch: usize) -> Config {
+    Config {
+        agents,
+        task: Task::Cleaning { regularisation: 0.002 },
+        penalty: 1.0,
+        normalise: false,
+        steps: [10.0, 0.03, 0.03],
+        validation_batch: batch,
+        training_batch: batch,
+        seed: 0,
+        ledger: None,
+    }
+}
+
+/// Each agent hears the one before and the one after.
+fn ring(agents: usize) -> (Mixing, Mixing) {
+    let heard: Vec<Vec<usize>> = (0..agents)
+        .map(|agent| {
+            let mut senders = vec![(agent + 1) % agents, (agent + agents - 1) % agents];
+            senders.sort_unstable();
+            senders.dedup();
+            senders.retain(|&sender| sender != agent);
+            senders
+        })
+        .collect();
+    Mixing::uniform(&heard)
+}
+
+/// Whole FAB rounds; `chooses` them new samples and weights each, or repeats the same.
+///
+/// # Errors
+/// When the device fails.
+pub fn round<D: Device>(
+    device: D,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    rounds: usize,
+    chooses: bool,
+) -> Result<Measured> {
+    let config = config(agents, batch);
+    let free = device.free_bytes();
+    let samples = agents * 2 * batch;
+    let plan = Plan::new(&device, model, &config, samples);
+    let data = synthetic::dataset(&device, model, samples)?;
+    let start: Vec<D::Scalar> = model.program(1).layout.start(1);
+    let program = model.program(batch);
+    let mut swarm = Fab::new(device, model, config, data, &start)?;
+    let draw = Draw {
+        validation: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect())
+            .collect(),
+        training: (0..agents)
+            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + batch + i) as u32).collect())
+            .collect(),
+    };
+    let (pull, push) = ring(agents);
+    let exchange = Exchange::Weights { pull: &pull, push: &push };
+    swarm.begin(&draw)?;
+    let one = |swarm: &mut Fab<D>| if chooses { swarm.round(&exchange, &draw) } else { swarm.repeat() };
+    swarm.round(&exchange, &draw)?;
+    for _ in 0..WARM_UP {
+        one(&mut swarm)?;
+    }
+    swarm.device().wait()?;
+    let before = Instant::now();
+    for _ in 0..rounds {
+        one(&mut swarm)?;
+    }
+    swarm.device().wait()?;
+    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / rounds as f64;
+    let taken = free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after));
+    Ok(Measured {
+        job: if chooses { "round" } else { "repeated-round" },
+        agents,
+        milliseconds,
+        // y sees both batches, z one.
+        tera_flops_per_second: 3.0 * agents as f64 * program.matrix_flops() / milliseconds / 1e9,
+        bytes: taken.map(|taken| (taken, plan.total())),
+    })
+}
+
+/// One forward and backward pass of all agents, for each of their `groups` of models: so many samples a model.
+///
+/// # Errors
+/// When the device fails.
+pub fn gradient<D: Device>(
+    mut device: D,
+    job: &'static str,
+    model: &Model,
+    agents: usize,
+    groups: &[usize],
+    repeats: usize,
+) -> Result<Measured> {
+    let samples = groups.iter().copied().max().unwrap_or(1);
+    let layout = model.program(1).layout;
+    let packed = Packed { groups: groups.len(), agents, stride: layout.stride() };
+    let data = synthetic::dataset(&device, model, agents * samples)?;
+    let start: Vec<D::Scalar> = layout.start(1);
+    let mut parameters = device.decisions(packed.words())?;
+    for vector in 0..packed.groups * agents {
+        device.write(&mut parameters, vector * packed.stride, &start)?;
+    }
+    let mut gradient = device.reals(packed.words())?;
+    let programs: Vec<_> = groups.iter().map(|&samples| model.program(samples)).collect();
+    let mut passes =
+        programs.iter().map(|program| device.pass(program, agents)).collect::<Result<Vec<D::Pass>>>()?;
+    let mut schedule = Schedule {
+        samples,
+        rows: device.indices(agents * samples)?,
+        weights: device.reals(agents * samples)?,
+        moment: device.indices(3)?,
+    };
+    device.write_indices(&mut schedule.rows, &(0..(agents * samples) as u32).collect::<Vec<_>>())?;
+    let weights = vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples];
+    device.write(&mut schedule.weights, 0, &weights)?;
+    let mut one = |device: &mut D| {
+        device.replay(0, |device| {
+            for (pass, taken) in passes.iter_mut().zip(groups) {
+                device.load(pass, &data, &schedule, samples - taken, None)?;
+            }
+            let mut passes: Vec<&mut D::Pass> = passes.iter_mut().collect();
+            device.run(&mut passes, &parameters, Some(&mut gradient), packed, &schedule)
+        })
+    };
+    for _ in 0..WARM_UP {
+        one(&mut device)?;
+    }
+    device.wait()?;
+    let before = Instant::now();
+    for _ in 0..repeats {
+        one(&mut device)?;
+    }
+    device.wait()?;
+    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / repeats as f64;
+    let flops: f64 = programs.iter().map(|program| program.matrix_flops()).sum();
+    let tera_flops_per_second = agents as f64 * flops / milliseconds / 1e9;
+    Ok(Measured { job, agents, milliseconds, tera_flops_per_second, bytes: None })
+}
+
+/// Gradients of y on both batches and of z on one: on two streams, as a round takes them, and as twice as many models in one
+/// launch, where z multiplies as many empty rows as y has validation samples.
+///
+/// # Errors
+/// When the device fails.
+pub fn levels<D: Device>(
+    device: impl Fn() -> Result<D>,
+    model: &Model,
+    agents: usize,
+    batch: usize,
+    repeats: usize,
+) -> Result<[Measured; 2]> {
+    Ok([
+        gradient(device()?, "two-streams", model, agents, &[2 * batch, batch], repeats)?,
+        gradient(device()?, "one-launch", model, 2 * agents, &[2 * batch], repeats)?,
+    ])
+}
+
+/// Bytes a second of a device copy, of a pull and of a push with and without a regulariser.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bandwidths {
+    pub copy: f64,
+    pub pull: f64,
+    pub push: f64,
+    pub push_with_regulariser: f64,
+}
+
+/// Mixing `words` words an agent, counting each word read and each word written once.
+///
+/// # Errors
+/// When the GPU fails.
+pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidths> {
+    const REPEATS: usize = 20;
+    let packed = Packed { groups: 1, agents, stride: words.next_multiple_of(64) };
+    let (pull, push) = ring(agents);
+    let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
+    device.write_mixing(&mut pull_weights, &pull)?;
+    device.write_mixing(&mut push_weights, &push)?;
+    let noise: Vec<f32> = synthetic::words(1, 1 << 16).into_iter().map(|word| word as f32).collect();
+    let filled = || {
+        let mut reals = device.reals(packed.words())?;
+        for offset in (0..packed.words()).step_by(noise.len()) {
+            device.write(&mut reals, offset, &noise[..noise.len().min(packed.words() - offset)])?;
+        }
+        Ok(reals)
+    };
+    let (mut v, mut t, mut fresh, last, strengths) =
+        (filled()?, filled()?, filled()?, filled()?, device.reals(agents)?);
+    let rate = |streams: usize, work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        work()?;
+        let milliseconds = device.time(|| (0..REPEATS).try_for_each(|_| work()))? / REPEATS as f64;
+        Ok((streams * packed.words() * 4) as f64 / milliseconds * 1e3)
+    };
+    Ok(Bandwidths {
+        copy: rate(2, &mut || device.copy(&last, &mut fresh))?,
+        pull: rate(3, &mut || device.pull(&mut v, &t, packed, &pull_weights, [1e-3; 2]))?,
+        push: rate(4, &mut || {
+            device.track(
+                &mut t,
+                Gradient { fresh: &mut fresh, last: &last, regulariser: None },
+                packed,
+                &push_weights,
+            )
+        })?,
+        push_with_regulariser: rate(6, &mut || {
+            let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
+            device.track(&mut t, gradient, packed, &push_weights)
+        })?,
+    })
+}

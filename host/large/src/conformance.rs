@@ -1,0 +1,88 @@
+//! Whether a device computes what it should: the same suite for every device and precision.
+//!
+//! [`shared`] holds a batched swarm to the functions one small agent is made of, [`faulty_air`] to whole small agents that speak
+//! over the same air; [`devices`] holds each program and each way of
+//! mixing to the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
+
+mod devices;
+mod faulty_air;
+mod samples;
+mod shared;
+
+pub use devices::{gradients, mixing};
+pub use faulty_air::follows_agents;
+pub use shared::follows_shared;
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub what: String,
+    /// Largest difference, relative to the size of what was compared.
+    pub error: f64,
+    pub tolerance: f64,
+}
+
+impl Check {
+    pub fn passed(&self) -> bool {
+        // A NaN passes nothing.
+        self.error <= self.tolerance
+    }
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = if self.passed() { "ok" } else { "FAILED" };
+        write!(f, "{verdict:<6} {:<44} error {:.1e} (at most {:.0e})", self.what, self.error, self.tolerance)
+    }
+}
+
+/// `‖a − b‖ / ‖b‖`.
+fn distance(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut gap, mut size) = (0.0, 0.0);
+    for (a, b) in a.into_iter().zip(b) {
+        gap += (a - b) * (a - b);
+        size += b * b;
+    }
+    if size > 0.0 { (gap / size).sqrt() } else { gap.sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::Cpu;
+
+    fn all_pass(checks: Vec<Check>) {
+        assert!(!checks.is_empty());
+        for check in checks {
+            assert!(check.passed(), "{check}");
+        }
+    }
+
+    #[test]
+    fn cpu_follows_shared_in_f64() {
+        all_pass(follows_shared(|| Ok(Cpu::<f64>::new()), 1e-9).unwrap());
+    }
+
+    #[test]
+    fn cpu_follows_shared_in_f32() {
+        all_pass(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4).unwrap());
+    }
+
+    #[test]
+    fn cpu_follows_agents_over_a_faulty_air() {
+        all_pass(vec![
+            follows_agents(Cpu::<f32>::new()).unwrap(),
+            follows_agents(Cpu::<f64>::new()).unwrap(),
+        ]);
+    }
+
+    #[test]
+    fn f32_gradients_are_those_of_f64() {
+        all_pass(gradients(&Cpu::<f32>::new(), 1e-4).unwrap());
+    }
+
+    #[test]
+    fn f32_mixing_is_that_of_f64() {
+        all_pass(mixing(&Cpu::<f32>::new(), 1e-5).unwrap());
+    }
+}

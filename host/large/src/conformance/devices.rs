@@ -1,0 +1,226 @@
+//! Programs and mixing of a device against the CPU in f64.
+
+use fabswarm_shared::scalar::Scalar;
+
+use super::{Check, distance};
+use crate::device::cpu::Cpu;
+use crate::device::{Device, Gradient, Hearing, Packed, Result, Said, Schedule};
+use crate::fab::Ledger;
+use crate::layers::embedding::Tables;
+use crate::mixing::Mixing;
+use crate::models::{Encoder, Model};
+use crate::synthetic;
+
+/// Small models that have every operation among them, in sizes that take the wide and the single-word kernels, and how much
+/// more than others their gradients may differ: a ReLU or a maximum that flips under rounding moves a gradient by a jump.
+fn models() -> Vec<(&'static str, f64, Model)> {
+    let encoder = Encoder {
+        tables: Tables { vocabulary: 50, positions: 24, types: 2, first_position: 0 },
+        width: 32,
+        heads: 2,
+        inner: 64,
+        layers: 2,
+        epsilon: 1e-12,
+        dropout: 0.0,
+        distance_buckets: None,
+        sequence: 16,
+        classes: 2,
+    };
+    let odd = Encoder { width: 18, inner: 22, sequence: 13, dropout: 0.2, ..encoder.clone() };
+    let mpnet = Encoder {
+        tables: Tables { types: 0, first_position: 2, ..encoder.tables },
+        distance_buckets: Some(8),
+        ..encoder.clone()
+    };
+    vec![
+        ("softmax regression", 1.0, Model::SoftmaxRegression { inputs: 20, classes: 10 }),
+        ("mlp", 1.0, Model::Mlp { inputs: 40, hidden: 32, classes: 10 }),
+        ("mlp of odd sizes", 2.0, Model::Mlp { inputs: 37, hidden: 21, classes: 3 }),
+        ("lenet", 1.0, Model::LeNet { side: 12, channels: 1, classes: 10 }),
+        ("lenet on many rows", 4.0, Model::LeNet { side: 28, channels: 1, classes: 10 }),
+        ("resnet", 10.0, Model::ResNet18 { side: 16, channels: 3, width: 8, classes: 10 }),
+        ("bert", 1.0, Model::Encoder(encoder)),
+        ("bert of odd sizes, with dropout", 1.0, Model::Encoder(odd)),
+        ("mpnet", 1.0, Model::Encoder(mpnet)),
+    ]
+}
+
+/// Gradients and losses of every kind of model.
+///
+/// # Errors
+/// When the device fails.
+pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for (name, roughness, model) in models() {
+        let (expected, expected_losses) = gradient(&Cpu::<f64>::new(), &model)?;
+        let (found, losses) = gradient(device, &model)?;
+        let gradient = Check {
+            what: format!("gradient of {name}"),
+            error: distance(found, expected),
+            tolerance: roughness * tolerance,
+        };
+        checks.push(gradient);
+        checks.push(Check {
+            what: format!("losses of {name}"),
+            error: distance(losses, expected_losses),
+            tolerance,
+        });
+    }
+    Ok(checks)
+}
+
+fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)> {
+    const AGENTS: usize = 3;
+    const SAMPLES: usize = 4;
+    let program = model.program(SAMPLES);
+    let packed = Packed { groups: 2, agents: AGENTS, stride: program.layout.stride() };
+    let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
+    let mut parameters = device.decisions(packed.words())?;
+    for model in 0..2 * AGENTS {
+        let start: Vec<D::Scalar> =
+            program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
+        device.write(&mut parameters, model * packed.stride, &start)?;
+    }
+    let mut schedule = Schedule {
+        samples: 2 * SAMPLES,
+        rows: device.indices(AGENTS * 2 * SAMPLES)?,
+        weights: device.reals(AGENTS * 2 * SAMPLES)?,
+        moment: device.indices(3)?,
+    };
+    device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
+    let weights: Vec<D::Scalar> =
+        (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
+    device.write(&mut schedule.weights, 0, &weights)?;
+    device.write_indices(&mut schedule.moment, &[5, 1, 9])?;
+    let mut logits = device.reals(2 * AGENTS * SAMPLES)?;
+    let values: Vec<D::Scalar> =
+        synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
+    device.write(&mut logits, 0, &values)?;
+
+    // Two groups side by side, each on its own half of the schedule.
+    let (mut first, mut second) = (device.pass(&program, AGENTS)?, device.pass(&program, AGENTS)?);
+    device.load(&mut first, &data, &schedule, 0, Some((&logits, 2)))?;
+    device.load(&mut second, &data, &schedule, SAMPLES, Some((&logits, 2)))?;
+    let mut gradient = device.reals(packed.words())?;
+    device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
+    let losses = [wide(device.losses(&first)?), wide(device.losses(&second)?)].concat();
+    Ok((wide(device.read(&gradient, 0, packed.words())?), losses))
+}
+
+/// Pull, push and ledger among few and many agents.
+///
+/// # Errors
+/// When the device fails.
+pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    // Dense and sparse kernels, and among the most agents the sparse ones in one large block.
+    for agents in [3, 10, 20, 40, 64, 70, 600, 1000] {
+        for ((what, found), (_, expected)) in
+            mix(device, agents)?.into_iter().zip(mix(&Cpu::<f64>::new(), agents)?)
+        {
+            checks.push(Check {
+                what: format!("{what} among {agents} agents"),
+                error: distance(found, expected),
+                tolerance,
+            });
+        }
+    }
+    Ok(checks)
+}
+
+/// Made-up numbers in the device's memory.
+fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> {
+    let values: Vec<D::Scalar> =
+        synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
+    let mut reals = device.reals(words)?;
+    device.write(&mut reals, 0, &values)?;
+    Ok(reals)
+}
+
+/// What comes of each way of mixing.
+fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f64>)>> {
+    let packed = Packed { groups: 2, agents, stride: 192 };
+    let filled = |stream, words| filled(device, stream, words);
+    // Each hears a few others at different distances.
+    let heard: Vec<Vec<usize>> = (0..agents)
+        .map(|agent| {
+            let mut senders: Vec<usize> = [1, 2, 7]
+                .iter()
+                .map(|gap| (agent + gap * (1 + agent % 2)) % agents)
+                .filter(|&sender| sender != agent)
+                .collect();
+            senders.sort_unstable();
+            senders.dedup();
+            senders
+        })
+        .collect();
+    let (pull, push) = Mixing::uniform(&heard);
+    let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
+    device.write_mixing(&mut pull_weights, &pull)?;
+    device.write_mixing(&mut push_weights, &push)?;
+    let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);
+    let (mut fresh, last, strengths) =
+        (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
+    device.pull(&mut v, &t, packed, &pull_weights, [0.1, 0.2])?;
+    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
+        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
+    };
+    let pulled = read(&v, packed.words())?;
+    device.track(
+        &mut t,
+        Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) },
+        packed,
+        &push_weights,
+    )?;
+    let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
+    let mut mixed = vec![("pull", pulled), ("push", tracked)];
+    // A ledger among many agents would be all there is in this test's memory.
+    if agents <= 100 {
+        mixed.push(("ledger", ledger(device, packed, &heard)?));
+    }
+    Ok(mixed)
+}
+
+/// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
+fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result<Vec<f64>> {
+    let (agents, words) = (packed.agents, packed.words());
+    let filled = |stream, words| filled(device, stream, words);
+    let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
+    let ledger = Ledger { keep: 0.9, late_rounds: 2, audiences: (0..agents).map(everybody_else).collect() };
+    let depth = ledger.depth();
+    let mut said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
+    let mut hearing = Hearing::new(device, agents, ledger.shares())?;
+    let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
+    let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
+    let mut mass = device.reals((agents - 1) * words)?;
+    let mut moment = device.indices(3)?;
+    for round in 0..5 {
+        device.write_indices(&mut moment, &[0, 0, round])?;
+        let awake: Vec<u32> = (0..agents).map(|agent| u32::from(round != 3 || agent != 1)).collect();
+        let mut ages = vec![0; agents * agents];
+        for (receiver, senders) in heard.iter().enumerate().filter(|&(receiver, _)| awake[receiver] == 1) {
+            for &sender in senders {
+                // In the second round every other frame is lost, in the fourth and fifth frames come late.
+                let link = receiver * agents + sender;
+                ages[link] = match round {
+                    1 if link % 2 == 0 => 0,
+                    3 => 1 + (link % 2) as u32,
+                    4 => 1 + (link % 3 == 0) as u32,
+                    _ => 1,
+                };
+            }
+        }
+        device.write_indices(&mut hearing.awake, &awake)?;
+        device.write_indices(&mut hearing.ages, &ages)?;
+        device.say(&mut said, &v, &t, packed, &hearing, &moment)?;
+        device.pull_heard(&mut v, &t, packed, &said, &hearing, &moment, [0.1, 0.2])?;
+        let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
+        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &said, &hearing, &moment)?;
+    }
+    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
+        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
+    };
+    Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]
+        .concat())
+}

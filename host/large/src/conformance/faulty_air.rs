@@ -1,0 +1,136 @@
+//! A batched swarm over a faulty air against speaking agents of `fabswarm_shared` over the same air.
+
+use fabswarm_shared::agent::{self, Agent, Received};
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::ledger::Float;
+use fabswarm_shared::problem::{Penalty, Problem as _};
+use fabswarm_shared::scalar::Scalar;
+use fabswarm_shared::wire::payload::Width;
+
+use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::{Check, distance};
+use crate::device::{Device, Result};
+use crate::fab::{Config, Fab, Task};
+use crate::models::Model;
+use crate::training::links::Links;
+use fabswarm_sim::air::{Air, Hearing};
+use fabswarm_sim::scenario::{AlgorithmKind, Command, Scenario, Silence, Silences, resolve_for};
+use fabswarm_sim::swarm::HeapPeers;
+
+const ROUNDS: u32 = 80;
+const WORDS: usize = 64;
+const TASK: Task = Task::Cleaning { regularisation: 0.05 };
+const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false };
+const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03 };
+/// What small agents compute in.
+const TOLERANCE: f64 = 2e-4;
+
+/// Runs hyper-cleaning both ways while frames are lost, late, doubled and out of order, and agents fall silent.
+///
+/// # Errors
+/// When the device fails.
+pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
+    let scenario = scenario();
+    let data = Data::<f32>::new();
+    let reference = reference(&data, &scenario);
+    let (mut links, ledger) = Links::new(&scenario).expect("the scenario has an air");
+    let config = Config {
+        agents: AGENTS,
+        task: TASK,
+        penalty: f64::from(PENALTY.lambda),
+        normalise: PENALTY.normalise,
+        steps: [STEPS.x, STEPS.y, STEPS.z].map(f64::from),
+        validation_batch: VALIDATION,
+        training_batch: TRAINING,
+        seed: 0,
+        ledger,
+    };
+    let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
+    let layout = model.program(1).layout;
+    let on_device = data.on_device(&device)?;
+    let mut swarm = Fab::new(device, &model, config, on_device, &data.start_on::<D>(&layout))?;
+    swarm.begin(&data.draw())?;
+    for round in 1..=ROUNDS {
+        swarm.round(&links.round(round).exchange(), &data.draw())?;
+    }
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
+    let logits = swarm.logits()?.map(wide).unwrap_or_default();
+    let mut error: f64 = 0.0;
+    for (agent, expected) in reference.iter().enumerate() {
+        let x = data.training_rows(agent).map(|row| logits[row as usize]);
+        let [y, z] =
+            [swarm.y(agent)?, swarm.z(agent)?].map(|packed| to_shared(&wide(layout.compact(&packed))));
+        error = error.max(distance(x.chain(y).chain(z), expected.iter().copied()));
+    }
+    Ok(Check {
+        what: "hyper-cleaning over a faulty air follows the agents".to_owned(),
+        error,
+        tolerance: TOLERANCE,
+    })
+}
+
+fn scenario() -> Scenario {
+    let resolved = resolve_for(Command::Train, None, &[]).expect("the defaults are a scenario");
+    let mut scenario = resolved.scenario;
+    scenario.swarm.agents = AGENTS;
+    scenario.algorithm.kind = AlgorithmKind::Ledger;
+    scenario.network.phase_rounds = 4;
+    let faults = &mut scenario.faults;
+    (faults.iid_loss, faults.burst_loss, faults.burst_rounds) = (0.1, 0.2, 4.0);
+    (faults.delay_rounds, faults.duplication, faults.reordering) = (3, 0.3, 0.3);
+    faults.silent = Silences(vec![Silence { agent: 1, from: 10, rounds: 15 }]);
+    scenario
+}
+
+/// Final packed decisions of every agent; a local x as it is after its next step, which the batched engine has taken already.
+fn reference(data: &Data<f32>, scenario: &Scenario) -> Vec<Vec<f64>> {
+    let mut air = Air::new(scenario).expect("the scenario has an air");
+    let mut agents: Vec<_> = (0..AGENTS)
+        .map(|id| {
+            let problem = data.problem(id, TASK);
+            let start = [&vec![0.0; problem.shape().x][..], &data.start, &data.start].concat();
+            let config = agent::Config {
+                id: id as u16,
+                founders: AGENTS as u16,
+                mode: agent::Mode::LockStep,
+                steps: STEPS,
+                penalty: PENALTY,
+                self_weight: scenario.algorithm.self_weight as f32,
+                audience: 0,
+                width: Width::Full,
+                give_up_after: 0,
+                late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+                boot: 1,
+                build: 0,
+            };
+            Agent::<_, Float, HeapPeers<Float, WORDS>, WORDS>::new(
+                config,
+                problem,
+                &start,
+                HeapPeers::default(),
+            )
+            .expect("the problem fits its agent")
+        })
+        .collect();
+    let mut frame = vec![0; agents[0].largest_frame()];
+    for slot in 0..ROUNDS {
+        for (sender, agent) in agents.iter_mut().enumerate() {
+            while let Ok(Some(length)) = agent.poll_frame(&mut frame) {
+                air.transmit(slot, sender, &frame[..length]);
+            }
+        }
+        air.deliver(slot, |receiver, _, bytes| match agents[receiver].receive(bytes) {
+            Received::Taken => Hearing::Taken,
+            _ => Hearing::Useless,
+        });
+        for agent in &mut agents {
+            agent.end_round();
+        }
+    }
+    let after_next_step = |agent: &Agent<_, Float, HeapPeers<Float, WORDS>, WORDS>| {
+        let (mut v, x) = (agent.decision().to_vec(), TRAINING);
+        v.iter_mut().zip(agent.gradient()).take(x).for_each(|(x, d)| *x -= STEPS.x * d);
+        v.into_iter().map(f64::from).collect()
+    };
+    agents.iter().map(after_next_step).collect()
+}

@@ -1,0 +1,110 @@
+//! A few samples an agent, as the shared problems and as a device read them.
+
+use std::ops::Range;
+
+use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Samples};
+use fabswarm_shared::scalar::Scalar;
+
+use crate::device::{Dataset, Device, Result};
+use crate::fab::{Draw, Task};
+use crate::parameters::Layout;
+use crate::synthetic;
+
+pub(super) const AGENTS: usize = 5;
+pub(super) const INPUTS: usize = 4;
+pub(super) const CLASSES: usize = 3;
+pub(super) const TRAINING: usize = 8;
+pub(super) const VALIDATION: usize = 6;
+
+/// Random samples. A constant feature is the shared model's bias.
+pub(super) struct Data<S> {
+    /// `[agents, training then validation, inputs + 1]`.
+    features: Vec<S>,
+    labels: Vec<u8>,
+    /// Where the lower level starts from.
+    pub(super) start: Vec<S>,
+    start_batched: Vec<f64>,
+}
+
+impl<S: Scalar> Data<S> {
+    pub(super) fn new() -> Self {
+        let samples = AGENTS * (TRAINING + VALIDATION);
+        let mut features = synthetic::words(11, samples * (INPUTS + 1));
+        features.iter_mut().skip(INPUTS).step_by(INPUTS + 1).for_each(|bias| *bias = 1.0);
+        let start_batched = synthetic::words(12, (INPUTS + 1) * CLASSES);
+        Data {
+            features: features.into_iter().map(S::from_f64).collect(),
+            labels: (0..samples).map(|i| (i * i % CLASSES) as u8).collect(),
+            start: to_shared(&start_batched).into_iter().map(S::from_f64).collect(),
+            start_batched,
+        }
+    }
+
+    pub(super) fn training_rows(&self, agent: usize) -> Range<u32> {
+        let first = (agent * (TRAINING + VALIDATION)) as u32;
+        first..first + TRAINING as u32
+    }
+
+    fn samples(&self, rows: Range<u32>) -> Samples<'_, S> {
+        let rows = rows.start as usize..rows.end as usize;
+        Samples {
+            features: &self.features[rows.start * (INPUTS + 1)..rows.end * (INPUTS + 1)],
+            labels: &self.labels[rows],
+        }
+    }
+
+    pub(super) fn problem(&self, agent: usize, task: Task) -> AnyProblem<'_, S> {
+        let rows = self.training_rows(agent);
+        let (train, validation) =
+            (self.samples(rows.clone()), self.samples(rows.end..rows.end + VALIDATION as u32));
+        let classes = Classes(CLASSES);
+        match task {
+            Task::Cleaning { regularisation } => {
+                let regularisation = S::from_f64(regularisation);
+                AnyProblem::HyperCleaning(HyperCleaning { train, validation, classes, regularisation })
+            }
+            Task::Tuning { .. } | Task::SingleLevel { .. } => {
+                AnyProblem::HyperTuning(HyperTuning { train, validation, classes })
+            }
+        }
+    }
+
+    /// Everything in every round.
+    pub(super) fn draw(&self) -> Draw {
+        let agents = || (0..AGENTS).map(|agent| self.training_rows(agent));
+        Draw {
+            training: agents().map(Iterator::collect).collect(),
+            validation: agents().map(|rows| (rows.end..rows.end + VALIDATION as u32).collect()).collect(),
+        }
+    }
+
+    /// Where the lower level starts from, as the batched engine packs it.
+    pub(super) fn start_on<D: Device>(&self, layout: &Layout) -> Vec<D::Scalar> {
+        let words: Vec<D::Scalar> =
+            self.start_batched.iter().map(|&word| D::Scalar::from_f64(word)).collect();
+        layout.spread(&words)
+    }
+
+    pub(super) fn on_device<D: Device>(&self, device: &D) -> Result<Dataset<D>> {
+        let samples = self.labels.len();
+        let plain: Vec<D::Scalar> = self
+            .features
+            .chunks(INPUTS + 1)
+            .flat_map(|row| &row[..INPUTS])
+            .map(|&word| D::Scalar::from_f64(word.to_f64()))
+            .collect();
+        let mut features = device.reals(plain.len())?;
+        device.write(&mut features, 0, &plain)?;
+        let mut labels = device.indices(samples)?;
+        device.write_indices(
+            &mut labels,
+            &self.labels.iter().map(|&label| u32::from(label)).collect::<Vec<_>>(),
+        )?;
+        Ok(Dataset { width: INPUTS, samples, features: Some(features), tokens: None, lengths: None, labels })
+    }
+}
+
+/// From weights `[inputs, classes]` and biases to the shared model's `[classes, inputs + 1]`.
+pub(super) fn to_shared(batched: &[f64]) -> Vec<f64> {
+    (0..CLASSES).flat_map(|class| (0..=INPUTS).map(move |input| batched[input * CLASSES + class])).collect()
+}

@@ -1,0 +1,159 @@
+//! A batched swarm of softmax regressions against agents made of `fabswarm_shared`'s functions.
+
+use fabswarm_shared::fab::{self, Steps};
+use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
+use fabswarm_shared::linear::axpy;
+use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::{Check, distance};
+use crate::device::{Device, Result};
+use crate::fab::{Config, Exchange, Fab, Task};
+use crate::mixing::Mixing;
+use crate::models::Model;
+
+const ROUNDS: u32 = 60;
+const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false };
+const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03 };
+
+/// Runs hyper-cleaning and hyper-parameter tuning both ways over a time-varying directed graph.
+///
+/// # Errors
+/// When the device fails.
+pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
+    let tasks = [
+        ("hyper-cleaning", Task::Cleaning { regularisation: 0.05 }),
+        ("hyper-parameter tuning", Task::Tuning { start: 0.1 }),
+    ];
+    tasks
+        .into_iter()
+        .map(|(name, task)| {
+            Ok(Check {
+                what: format!("{name} follows the shared agent"),
+                error: compare(device()?, task)?,
+                tolerance,
+            })
+        })
+        .collect()
+}
+
+/// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
+fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
+    let data = Data::<f64>::new();
+    let graph = Graph {
+        topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 },
+        agents: AGENTS,
+        seed: 3,
+    };
+    let exchange = |round: u32| -> (Mixing, Mixing) {
+        let heard: Vec<Vec<usize>> = (0..AGENTS)
+            .map(|agent| {
+                let mut senders = Vec::new();
+                graph.heard_by(agent, round, |sender| senders.push(sender));
+                senders
+            })
+            .collect();
+        Mixing::uniform(&heard)
+    };
+    let reference = reference(&data, task, &exchange);
+
+    let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
+    let layout = model.program(1).layout;
+    let start = data.start_on::<D>(&layout);
+    let config = Config {
+        agents: AGENTS,
+        task,
+        penalty: PENALTY.lambda,
+        normalise: PENALTY.normalise,
+        steps: [STEPS.x, STEPS.y, STEPS.z],
+        validation_batch: VALIDATION,
+        training_batch: TRAINING,
+        seed: 0,
+        ledger: None,
+    };
+    let on_device = data.on_device(&device)?;
+    let mut swarm = Fab::new(device, &model, config, on_device, &start)?;
+    let draw = data.draw();
+    swarm.begin(&draw)?;
+    for round in 1..=ROUNDS {
+        let (pull, push) = exchange(round);
+        swarm.round(&Exchange::Weights { pull: &pull, push: &push }, &draw)?;
+    }
+    let mut worst: f64 = 0.0;
+    let wide = |words: Vec<D::Scalar>| words.into_iter().map(|word| word.to_f64()).collect::<Vec<_>>();
+    let (logits, strengths) = (swarm.logits()?.map(wide), swarm.strengths()?.map(wide));
+    for (agent, expected) in reference.iter().enumerate() {
+        let words = INPUTS * CLASSES + CLASSES;
+        let (x, y, z) = (
+            &expected[..expected.len() - 2 * words],
+            &expected[expected.len() - 2 * words..][..words],
+            &expected[expected.len() - words..],
+        );
+        let batched = |packed: Vec<D::Scalar>| to_shared(&wide(layout.compact(&packed)));
+        worst = worst.max(distance(batched(swarm.y(agent)?), y.iter().copied()));
+        worst = worst.max(distance(batched(swarm.z(agent)?), z.iter().copied()));
+        let found = match (&logits, &strengths) {
+            (Some(logits), _) => data.training_rows(agent).map(|row| logits[row as usize]).collect(),
+            (_, Some(strengths)) => vec![strengths[agent]],
+            _ => Vec::new(),
+        };
+        worst = worst.max(distance(found, x.iter().copied()));
+    }
+    Ok(worst)
+}
+
+/// Final packed decisions of every agent, by the shared functions; a local x as it is after its next step, which the batched
+/// engine has taken already.
+fn reference(data: &Data<f64>, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing)) -> Vec<Vec<f64>> {
+    let problems: Vec<AnyProblem<'_, f64>> = (0..AGENTS).map(|agent| data.problem(agent, task)).collect();
+    let shape = problems[0].shape();
+    let words = shape.words();
+    let start: Vec<f64> = match task {
+        Task::Tuning { start } => [&[start][..], &data.start, &data.start].concat(),
+        _ => [&vec![0.0; shape.x][..], &data.start, &data.start].concat(),
+    };
+    let mut scratch = vec![0.0; problems[0].scratch_words()];
+    let mut gradient = |agent: usize, round: u32, v: &[f64]| {
+        let mut d = vec![0.0; words];
+        problems[agent].penalty_gradient(
+            &PENALTY,
+            Moment { agent: agent as u32, round },
+            v,
+            &mut d,
+            &mut scratch,
+        );
+        d
+    };
+    let mut v: Vec<Vec<f64>> = vec![start; AGENTS];
+    let mut d: Vec<Vec<f64>> = (0..AGENTS).map(|agent| gradient(agent, 0, &v[agent])).collect();
+    let mut t = d.clone();
+    let mut steps = vec![0.0; words];
+    STEPS.pack(&shape, &mut steps);
+    for round in 1..=ROUNDS {
+        let (pull, push) = exchange(round);
+        let mix = |mixing: &Mixing, all: &[Vec<f64>], agent: usize| {
+            let mut next = vec![0.0; words];
+            mixing.row(agent).for_each(|(sender, weight)| axpy(weight, &all[sender], &mut next));
+            if shape.x_is_local {
+                next[..shape.x].copy_from_slice(&all[agent][..shape.x]);
+            }
+            next
+        };
+        let mut next: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&pull, &v, agent)).collect();
+        let mut pushed: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&push, &t, agent)).collect();
+        for agent in 0..AGENTS {
+            fab::descend(&steps, &t[agent], &mut next[agent]);
+            problems[agent].project(&mut next[agent][..shape.x]);
+            let newest = gradient(agent, round, &next[agent]);
+            fab::track(&newest, &mut d[agent], &mut pushed[agent]);
+        }
+        (v, t) = (next, pushed);
+    }
+    if shape.x_is_local {
+        for (v, t) in v.iter_mut().zip(&t) {
+            v.iter_mut().zip(t).take(shape.x).for_each(|(x, t)| *x -= STEPS.x * t);
+        }
+    }
+    v
+}

@@ -1,0 +1,245 @@
+//! The folder where fetched files live, and the check that they are what they were.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use fabswarm_sim::cache_folder;
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::Error;
+use super::catalogue::{Entry, File};
+
+/// The cache folder: one folder an entry.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// How much of an entry is in the cache, by name and size; [`Cache::checked_folder`] looks closer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing yet.
+    Absent,
+    /// Some files are missing.
+    Partial,
+    /// All files are there.
+    Present,
+}
+
+impl Cache {
+    /// Finds the cache where [`cache_folder::find`] does.
+    ///
+    /// # Errors
+    /// When none of these variables is set.
+    pub fn from_environment() -> Result<Self, Error> {
+        Ok(Self { root: cache_folder::find().ok_or(Error::NoCacheFolder)? })
+    }
+
+    /// A cache in a folder of the caller's choice.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder of all entries.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of an entry, whether it exists or not.
+    #[must_use]
+    pub fn folder(&self, entry: &Entry) -> PathBuf {
+        self.root.join(entry.name)
+    }
+
+    /// Looks which files of an entry are there, without reading them.
+    #[must_use]
+    pub fn state(&self, entry: &Entry) -> State {
+        let folder = self.folder(entry);
+        let present = entry.files.iter().filter(|file| locate(&folder, file).is_some()).count();
+        match present {
+            0 => State::Absent,
+            n if n == entry.files.len() => State::Present,
+            _ => State::Partial,
+        }
+    }
+
+    /// The folder of an entry whose files all have the right bytes.
+    ///
+    /// # Errors
+    /// When a file is missing or differs; the message names the command that helps.
+    pub fn checked_folder(&self, entry: &'static Entry) -> Result<PathBuf, Error> {
+        let folder = self.folder(entry);
+        for file in entry.files {
+            let path = locate(&folder, file)
+                .ok_or_else(|| Error::NotFetched { name: entry.name, path: folder.join(file.name) })?;
+            if let Some(difference) = Difference::of(&path, file)? {
+                return Err(difference.into_damage(entry.name, path));
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Tells whether a file is there with the right bytes.
+    pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Error> {
+        match locate(&self.folder(entry), file) {
+            Some(path) => Ok(Difference::of(&path, file)?.is_none()),
+            None => Ok(false),
+        }
+    }
+}
+
+/// Finds a file, compressed or not: people who bring files by hand may have either.
+fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
+    let path = folder.join(file.name);
+    if path.is_file() {
+        return Some(path);
+    }
+    let plain = folder.join(file.name.strip_suffix(".gz")?);
+    plain.is_file().then_some(plain)
+}
+
+/// How a file's content differs from the catalogue.
+#[derive(Debug)]
+pub(super) struct Difference {
+    expected: String,
+    found: String,
+}
+
+impl Difference {
+    /// Compares the content of a file with the catalogue.
+    pub(super) fn of(path: &Path, file: &File) -> Result<Option<Self>, Error> {
+        let found = match hash_content(path, file.bytes) {
+            Ok((bytes, sha256)) if bytes == file.bytes && sha256 == file.sha256 => return Ok(None),
+            Ok((bytes, _)) if bytes > file.bytes => format!("more than {} bytes", file.bytes),
+            Ok((bytes, sha256)) => format!("{bytes} bytes with sha256 {sha256}"),
+            // A cut or garbled gzip stream.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+                ) =>
+            {
+                format!("a broken gzip stream ({error})")
+            }
+            Err(error) => return Err(Error::io(path)(error)),
+        };
+        Ok(Some(Self { expected: format!("{} bytes with sha256 {}", file.bytes, file.sha256), found }))
+    }
+
+    pub(super) fn into_damage(self, name: &'static str, path: PathBuf) -> Error {
+        Error::Damaged { name, path, expected: self.expected, found: self.found }
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "expected {}, found {}", self.expected, self.found)
+    }
+}
+
+/// Counts and hashes the content of a file, up to a little more than `limit` bytes.
+fn hash_content(path: &Path, limit: u64) -> io::Result<(u64, String)> {
+    let mut content = open_content(path)?.take(limit.saturating_add(1));
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                bytes += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((bytes, sha256))
+}
+
+/// Opens a file, decompressing when its name ends in `.gz`.
+pub(super) fn open_content(path: &Path) -> io::Result<Box<dyn Read>> {
+    let file = fs::File::open(path)?;
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        Ok(Box::new(MultiGzDecoder::new(file)))
+    } else {
+        Ok(Box::new(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::data::catalogue::find;
+
+    #[test]
+    fn absent_entries_name_the_command_that_fetches_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let entry = find("imdb").unwrap();
+        assert_eq!(cache.state(entry), State::Absent);
+        let message = cache.checked_folder(entry).unwrap_err().to_string();
+        assert!(
+            message.contains("reviews.json") && message.contains("fabswarm data fetch imdb"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn damaged_files_are_named_with_both_hashes_and_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let entry = find("mnist").unwrap();
+        fs::create_dir(cache.folder(entry)).unwrap();
+        fs::write(cache.folder(entry).join("train-images-idx3-ubyte"), b"cut").unwrap();
+        assert_eq!(cache.state(entry), State::Partial);
+        let message = cache.checked_folder(entry).unwrap_err().to_string();
+        for part in [
+            "train-images-idx3-ubyte",
+            "ba891046",
+            "47040016",
+            "3 bytes",
+            "fabswarm data fetch mnist --force",
+        ] {
+            assert!(message.contains(part), "{part} not in {message}");
+        }
+    }
+
+    #[test]
+    fn compressed_and_plain_files_count_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        // sha256 of "abc", the first example of FIPS 180-2.
+        let file = File {
+            name: "letters.gz",
+            bytes: 3,
+            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        };
+        let plain = folder.path().join("letters");
+        fs::write(&plain, b"abc").unwrap();
+        assert_eq!(locate(folder.path(), &file), Some(plain.clone()));
+        assert!(Difference::of(&plain, &file).unwrap().is_none());
+
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(b"abc").unwrap();
+        let bytes = encoder.finish().unwrap();
+        let compressed = folder.path().join("letters.gz");
+        fs::write(&compressed, &bytes).unwrap();
+        assert_eq!(locate(folder.path(), &file), Some(compressed.clone()));
+        assert!(Difference::of(&compressed, &file).unwrap().is_none());
+
+        for cut in 0..bytes.len() {
+            fs::write(&compressed, &bytes[..cut]).unwrap();
+            assert!(Difference::of(&compressed, &file).unwrap().is_some(), "cut at {cut}");
+        }
+        fs::write(&plain, b"abcd").unwrap();
+        let found = Difference::of(&plain, &file).unwrap().unwrap().found;
+        assert_eq!(found, "more than 3 bytes");
+    }
+}

@@ -1,0 +1,311 @@
+//! What the batched engine asks of a device, and the two devices it has.
+//!
+//! A device owns buffers, runs a program for all agents at once, and mixes packed state. Calls may only enqueue work; reading
+//! waits for it. [`Device::replay`] lets a device record a round once and repeat it without asking again.
+
+pub mod cpu;
+pub mod cuda;
+
+use std::fmt::Debug;
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use crate::mixing::Mixing;
+use crate::program::Program;
+use crate::real::Real;
+
+/// Why a device could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no CUDA device: {0}\nhelp: run with `--device cpu`, or `--device auto` to take CUDA only where it works"
+    )]
+    NoCuda(String),
+    #[error(
+        "CUDA failed while {doing}: {cause}\nhelp: see with nvidia-smi that the GPU is there and not full"
+    )]
+    Cuda { doing: &'static str, cause: String },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Memory that a run has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The most bytes of physical memory that this process had at once.
+    PeakResident(u64),
+    /// Bytes of a GPU's own memory, from when the device was made.
+    OnDevice(u64),
+}
+
+/// How state of all agents is packed: `groups` (y, z) of `agents` vectors, `stride` words apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    pub groups: usize,
+    pub agents: usize,
+    pub stride: usize,
+}
+
+impl Packed {
+    pub fn words(self) -> usize {
+        self.groups * self.agents * self.stride
+    }
+}
+
+/// All samples of a run, of all agents, in the device's memory.
+#[derive(Debug)]
+pub struct Dataset<D: Device> {
+    /// Words (or tokens) of one sample.
+    pub width: usize,
+    pub samples: usize,
+    /// `[samples, width]`, for models of features.
+    pub features: Option<D::Reals>,
+    /// `[samples, width]`, for models of text.
+    pub tokens: Option<D::Indices>,
+    /// Real tokens of each sample, for models of text.
+    pub lengths: Option<D::Indices>,
+    pub labels: D::Indices,
+}
+
+/// A sample number that stands for no sample: its row is zero and so is its weight.
+pub const NO_SAMPLE: u32 = u32::MAX;
+
+/// Which samples each agent takes this round, and with what weight.
+#[derive(Debug)]
+pub struct Schedule<D: Device> {
+    /// Samples of one agent.
+    pub samples: usize,
+    /// `[agents, samples]` numbers of samples, or [`NO_SAMPLE`].
+    pub rows: D::Indices,
+    /// `[agents, samples]` weights before the learned ones.
+    pub weights: D::Reals,
+    /// Seed (two words) and round, for dropout.
+    pub moment: D::Indices,
+}
+
+/// What a tracker follows.
+#[derive(Debug)]
+pub struct Gradient<'a, D: Device> {
+    /// This round's, all but the regulariser's.
+    pub fresh: &'a mut D::Reals,
+    /// The last round's.
+    pub last: &'a D::Reals,
+    /// The decisions, and the strength of ½‖v‖² for each of their vectors.
+    pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
+}
+
+/// What agents said in the last rounds, so that a frame may come late.
+#[derive(Debug)]
+pub struct Said<D: Device> {
+    /// Rounds it goes back to, this one included.
+    pub depth: usize,
+    /// `[depth, groups, agents, stride]`: decisions as they were at the start of a round, at its number modulo the depth.
+    pub v: D::Reals,
+    /// Trackers in the same order; zero where an agent was down.
+    pub t: D::Reals,
+}
+
+/// What agents hear in a round, for a swarm with a ledger.
+#[derive(Debug)]
+pub struct Hearing<D: Device> {
+    /// `[agents, agents]`: 0 where receiver i hears nothing new of sender j, else 1 plus the age in rounds of what it hears.
+    pub ages: D::Indices,
+    /// `[agents]`: 0 while an agent is down, else 1.
+    pub awake: D::Indices,
+    /// `[agents, agents]`: what sender j sets aside for receiver i of its tracker, and at i = j what it keeps.
+    pub shares: D::Reals,
+}
+
+impl<D: Device> Hearing<D> {
+    /// Nothing heard yet and everybody up, with the given `[agents, agents]` shares.
+    ///
+    /// # Errors
+    /// Where the device has no room.
+    pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
+        let mut hearing = Self {
+            ages: device.indices(agents * agents)?,
+            awake: device.indices(agents)?,
+            shares: device.reals(agents * agents)?,
+        };
+        let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
+        device.write(&mut hearing.shares, 0, &shares)?;
+        device.write_indices(&mut hearing.awake, &vec![1; agents])?;
+        Ok(hearing)
+    }
+}
+
+/// Where and how all agents of a host are computed.
+pub trait Device: Debug + Sized {
+    /// The scalar state is read and written in.
+    type Scalar: Real;
+    type Reals: Debug;
+    type Indices: Debug;
+    /// A program made ready for all agents: its batch, losses and intermediate buffers.
+    type Pass: Debug;
+    /// Mixing weights in the device's memory.
+    type Mixing: Debug;
+
+    /// What a person would call the device.
+    fn name(&self) -> String;
+
+    /// Bytes of memory not in use, when the device can tell.
+    fn free_bytes(&self) -> Option<u64>;
+
+    /// What this process has taken of the device's memory, when the device can tell.
+    fn taken(&self) -> Option<Taken>;
+
+    /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
+    fn piece_bytes(&self) -> u64;
+
+    /// Bytes one agent's share of `program` takes in this device's precision.
+    fn pass_bytes(&self, program: &Program, agents: usize) -> u64;
+
+    /// Bytes one word of decisions takes, a copy in narrow precision included.
+    fn decision_bytes(&self) -> u64;
+
+    /// Words of zero.
+    fn reals(&self, words: usize) -> Result<Self::Reals>;
+
+    /// Words of zero that matrix products will read as parameters.
+    fn decisions(&self, words: usize) -> Result<Self::Reals>;
+
+    fn indices(&self, words: usize) -> Result<Self::Indices>;
+
+    fn write(&self, to: &mut Self::Reals, offset: usize, words: &[Self::Scalar]) -> Result<()>;
+
+    fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>>;
+
+    fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
+
+    /// Makes `program` ready for `agents` agents.
+    fn pass(&self, program: &Program, agents: usize) -> Result<Self::Pass>;
+
+    /// Room for the weights of a round among `agents`.
+    fn mixing(&self, agents: usize) -> Result<Self::Mixing>;
+
+    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &Mixing) -> Result<()>;
+
+    /// Takes samples `skip..` of each agent's schedule into the pass; a weight is the schedule's, times the sigmoid of the
+    /// sample's own logit for samples from `learned_from` of the schedule on, when logits are given.
+    fn load(
+        &self,
+        pass: &mut Self::Pass,
+        data: &Dataset<Self>,
+        schedule: &Schedule<Self>,
+        skip: usize,
+        logits: Option<(&Self::Reals, usize)>,
+    ) -> Result<()>;
+
+    /// Runs every pass on its group of `parameters`: pass 0 on group 0, and so on. With a gradient both ways, else forward only.
+    fn run(
+        &self,
+        passes: &mut [&mut Self::Pass],
+        parameters: &Self::Reals,
+        gradient: Option<&mut Self::Reals>,
+        packed: Packed,
+        schedule: &Schedule<Self>,
+    ) -> Result<()>;
+
+    /// `v ← A v − η t`, with one step a group.
+    fn pull(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        pull: &Self::Mixing,
+        steps: [f64; 2],
+    ) -> Result<()>;
+
+    /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
+    fn track(
+        &self,
+        t: &mut Self::Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        push: &Self::Mixing,
+    ) -> Result<()>;
+
+    /// Writes down what agents that are awake say in the round of `moment`.
+    fn say(
+        &self,
+        said: &mut Said<Self>,
+        v: &Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
+    ) -> Result<()>;
+
+    /// [`Device::pull`] with what agents hear in place of weights: the mean of an agent's own decisions and those it hears.
+    /// Those of an agent that is down stay as they are.
+    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
+    fn pull_heard(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
+        steps: [f64; 2],
+    ) -> Result<()>;
+
+    /// [`Device::track`] with a broadcast ledger in place of push weights. `mass`, `[groups, agents, agents − 1, stride]`, is
+    /// what waits for each receiver from each other agent. Trackers and gradients of an agent that is down stay as they are.
+    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
+    fn track_by_ledger(
+        &self,
+        t: &mut Self::Reals,
+        mass: &mut Self::Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Self::Indices,
+    ) -> Result<()>;
+
+    /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds
+    /// all samples of the schedule and the z pass those from `learned_from` on.
+    fn step_logits(
+        &self,
+        logits: &mut Self::Reals,
+        schedule: &Schedule<Self>,
+        learned_from: usize,
+        y: &Self::Pass,
+        z: &Self::Pass,
+        step: f64,
+    ) -> Result<()>;
+
+    /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of `x_stride` words.
+    fn norm_gap(
+        &self,
+        v: &Self::Reals,
+        packed: Packed,
+        gradient: &mut Self::Reals,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()>;
+
+    /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
+    fn decay_from(
+        &self,
+        x: &mut Self::Reals,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Self::Reals,
+        scale: f64,
+    ) -> Result<()>;
+
+    /// Loss of every sample of the pass, `[agents, samples]`.
+    fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
+
+    /// 1 for every sample of the pass whose label has the largest logit.
+    fn hits(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
+
+    /// Runs `record`, or repeats what it enqueued when it ran before under the same `key`. Whatever changes from one run to the
+    /// next must lie in the device's memory.
+    fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()>;
+
+    /// Waits for everything that was enqueued.
+    fn wait(&self) -> Result<()>;
+}

@@ -1,0 +1,393 @@
+//! The CPU: one agent a task, a single-threaded matrix product inside it, so results do not depend on the number of threads.
+
+mod agent;
+mod images;
+mod ledger;
+mod matrix;
+mod mixing;
+mod norms;
+mod pointwise;
+mod text;
+
+use std::marker::PhantomData;
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use self::agent::Agent;
+use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said, Schedule, Taken};
+use crate::mixing::Mixing;
+use crate::program::arena::Arena;
+use crate::program::{Input, Program};
+use crate::real::Real;
+use fabswarm_sim::process_memory;
+
+/// The CPU, computing in `S`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu<S>(PhantomData<S>);
+
+impl<S: Real> Cpu<S> {
+    pub fn new() -> Self {
+        Cpu(PhantomData)
+    }
+}
+
+/// A program with the batch of every agent.
+#[derive(Debug)]
+pub struct Pass<S> {
+    ready: Ready<S>,
+    agents: usize,
+    features: Vec<S>,
+    tokens: Vec<u32>,
+    lengths: Vec<u32>,
+    labels: Vec<u32>,
+    weights: Vec<S>,
+    losses: Vec<S>,
+    hits: Vec<S>,
+}
+
+/// A program and its intermediate buffers, which belong to threads, not agents.
+#[derive(Debug)]
+struct Ready<S> {
+    program: Program,
+    arena: Arena,
+    /// Buffers no task uses now.
+    spare: Mutex<Vec<Vec<S>>>,
+}
+
+impl<S: Real> Ready<S> {
+    fn take(&self) -> Vec<S> {
+        let spare = self.spare.lock().expect("no task panics while it holds the lock").pop();
+        spare.unwrap_or_else(|| vec![S::ZERO; self.arena.activation_words() + self.arena.exact_words()])
+    }
+
+    fn give(&self, arena: Vec<S>) {
+        self.spare.lock().expect("no task panics while it holds the lock").push(arena);
+    }
+}
+
+impl<S: Real> Device for Cpu<S> {
+    type Scalar = S;
+    type Reals = Vec<S>;
+    type Indices = Vec<u32>;
+    type Pass = Pass<S>;
+    type Mixing = Vec<Vec<(usize, S)>>;
+
+    fn name(&self) -> String {
+        format!("CPU, {} threads", rayon::current_num_threads())
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        process_memory::free_bytes()
+    }
+
+    fn taken(&self) -> Option<Taken> {
+        process_memory::peak_resident_bytes().map(Taken::PeakResident)
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        1
+    }
+
+    fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
+        let arena = Arena::new(program);
+        let threads = rayon::current_num_threads().min(agents);
+        let batch = program.samples * (program.input.width() + 5);
+        ((arena.activation_words() + arena.exact_words()) * threads + batch * agents) as u64
+            * size_of::<S>() as u64
+    }
+
+    fn decision_bytes(&self) -> u64 {
+        size_of::<S>() as u64
+    }
+
+    fn reals(&self, words: usize) -> Result<Vec<S>> {
+        Ok(vec![S::ZERO; words])
+    }
+
+    fn decisions(&self, words: usize) -> Result<Vec<S>> {
+        self.reals(words)
+    }
+
+    fn indices(&self, words: usize) -> Result<Vec<u32>> {
+        Ok(vec![0; words])
+    }
+
+    fn write(&self, to: &mut Vec<S>, offset: usize, words: &[S]) -> Result<()> {
+        to[offset..offset + words.len()].copy_from_slice(words);
+        Ok(())
+    }
+
+    fn read(&self, from: &Vec<S>, offset: usize, words: usize) -> Result<Vec<S>> {
+        Ok(from[offset..offset + words].to_vec())
+    }
+
+    fn write_indices(&self, to: &mut Vec<u32>, words: &[u32]) -> Result<()> {
+        to[..words.len()].copy_from_slice(words);
+        Ok(())
+    }
+
+    fn pass(&self, program: &Program, agents: usize) -> Result<Pass<S>> {
+        let samples = agents * program.samples;
+        let (features, tokens) = match program.input {
+            Input::Features { width } => (samples * width, 0),
+            Input::Tokens { sequence } => (0, samples * sequence),
+        };
+        Ok(Pass {
+            ready: Ready { arena: Arena::new(program), program: program.clone(), spare: Mutex::default() },
+            agents,
+            features: vec![S::ZERO; features],
+            tokens: vec![0; tokens],
+            lengths: vec![0; samples],
+            labels: vec![0; samples],
+            weights: vec![S::ZERO; samples],
+            losses: vec![S::ZERO; samples],
+            hits: vec![S::ZERO; samples],
+        })
+    }
+
+    fn mixing(&self, agents: usize) -> Result<Self::Mixing> {
+        Ok(vec![Vec::new(); agents])
+    }
+
+    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &Mixing) -> Result<()> {
+        for (receiver, row) in to.iter_mut().enumerate() {
+            row.clear();
+            row.extend(mixing.row(receiver).map(|(sender, weight)| (sender, S::from_f64(weight))));
+        }
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        pass: &mut Pass<S>,
+        data: &Dataset<Self>,
+        schedule: &Schedule<Self>,
+        skip: usize,
+        logits: Option<(&Vec<S>, usize)>,
+    ) -> Result<()> {
+        let (samples, width) = (pass.ready.program.samples, data.width);
+        let sample_of = |position: usize| {
+            let place = position / samples * schedule.samples + skip + position % samples;
+            (place, schedule.rows[place])
+        };
+        if let Some(features) = &data.features {
+            pass.features.par_chunks_mut(width).with_min_len(16).enumerate().for_each(|(position, to)| {
+                match sample_of(position).1 {
+                    NO_SAMPLE => to.fill(S::ZERO),
+                    sample => to.copy_from_slice(&features[sample as usize * width..][..width]),
+                }
+            });
+        }
+        if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
+            for (position, to) in pass.tokens.chunks_mut(width).enumerate() {
+                // An absent sample still needs one real token: a softmax over none has no value.
+                let (from, length) = match sample_of(position).1 {
+                    NO_SAMPLE => (0, 1),
+                    sample => (sample as usize, lengths[sample as usize]),
+                };
+                to.copy_from_slice(&tokens[from * width..][..width]);
+                pass.lengths[position] = length;
+            }
+        }
+        for position in 0..pass.agents * samples {
+            let (place, sample) = sample_of(position);
+            let weight = schedule.weights[place];
+            (pass.labels[position], pass.weights[position]) = match (sample, logits) {
+                (NO_SAMPLE, _) => (0, S::ZERO),
+                (sample, Some((logits, from))) if place % schedule.samples >= from => {
+                    (data.labels[sample as usize], weight * logits[sample as usize].sigmoid())
+                }
+                (sample, _) => (data.labels[sample as usize], weight),
+            };
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        passes: &mut [&mut Pass<S>],
+        parameters: &Vec<S>,
+        gradient: Option<&mut Vec<S>>,
+        packed: Packed,
+        schedule: &Schedule<Self>,
+    ) -> Result<()> {
+        let wants_gradient = gradient.is_some();
+        let mut nothing = Vec::new();
+        let mut gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
+        let mut agents = Vec::with_capacity(packed.groups * packed.agents);
+        for (group, pass) in passes.iter_mut().enumerate() {
+            let Pass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
+            let (ready, samples, width): (&Ready<S>, _, _) =
+                (ready, ready.program.samples, ready.program.input.width());
+            for (number, (losses, hits)) in
+                losses.chunks_mut(samples).zip(hits.chunks_mut(samples)).enumerate()
+            {
+                let slice = number * samples..(number + 1) * samples;
+                let wide = slice.start * width..slice.end * width;
+                let model = group * packed.agents + number;
+                let agent = Agent {
+                    parameters: &parameters[model * packed.stride..][..packed.stride],
+                    gradient: gradients.next().unwrap_or_default(),
+                    features: features.get(wide.clone()).unwrap_or_default(),
+                    tokens: tokens.get(wide).unwrap_or_default(),
+                    lengths: &lengths[slice.clone()],
+                    labels: &labels[slice.clone()],
+                    weights: &weights[slice],
+                    losses,
+                    hits,
+                    stream: [schedule.moment[0], schedule.moment[1], schedule.moment[2], model as u32],
+                };
+                agents.push((ready, agent));
+            }
+        }
+        agents.into_par_iter().with_max_len(1).for_each(|(ready, mut agent)| {
+            let mut arena = ready.take();
+            agent.run(&ready.program.forward, &ready.arena, &ready.program.buffers, &mut arena);
+            if wants_gradient {
+                agent.run(&ready.program.backward, &ready.arena, &ready.program.buffers, &mut arena);
+            }
+            ready.give(arena);
+        });
+        Ok(())
+    }
+
+    fn pull(
+        &self,
+        v: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        pull: &Self::Mixing,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        mixing::pull(v, t, packed, pull, steps.map(S::from_f64));
+        Ok(())
+    }
+
+    fn track(
+        &self,
+        t: &mut Vec<S>,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        push: &Self::Mixing,
+    ) -> Result<()> {
+        mixing::track(t, gradient, packed, push);
+        Ok(())
+    }
+
+    fn say(
+        &self,
+        said: &mut Said<Self>,
+        v: &Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
+    ) -> Result<()> {
+        ledger::say(said, v, t, packed, hearing, moment[2]);
+        Ok(())
+    }
+
+    fn pull_heard(
+        &self,
+        v: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        ledger::pull(v, t, packed, said, hearing, moment[2], steps.map(S::from_f64));
+        Ok(())
+    }
+
+    fn track_by_ledger(
+        &self,
+        t: &mut Vec<S>,
+        mass: &mut Vec<S>,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        said: &Said<Self>,
+        hearing: &Hearing<Self>,
+        moment: &Vec<u32>,
+    ) -> Result<()> {
+        ledger::track(t, mass, gradient, packed, said, hearing, moment[2]);
+        Ok(())
+    }
+
+    fn step_logits(
+        &self,
+        logits: &mut Vec<S>,
+        schedule: &Schedule<Self>,
+        learned_from: usize,
+        y: &Pass<S>,
+        z: &Pass<S>,
+        step: f64,
+    ) -> Result<()> {
+        let (all, learned) = (schedule.samples, schedule.samples - learned_from);
+        for position in 0..z.agents * learned {
+            let place = position / learned * all + learned_from + position % learned;
+            let sample = schedule.rows[place];
+            if sample == NO_SAMPLE {
+                continue;
+            }
+            let logit = &mut logits[sample as usize];
+            let weight = logit.sigmoid();
+            let slope = schedule.weights[place] * weight * (S::ONE - weight);
+            *logit -= S::from_f64(step) * slope * (y.losses[place] - z.losses[position]);
+        }
+        Ok(())
+    }
+
+    fn norm_gap(
+        &self,
+        v: &Vec<S>,
+        packed: Packed,
+        gradient: &mut Vec<S>,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()> {
+        let squares: Vec<S> =
+            v.par_chunks(packed.stride).map(|v| v.iter().map(|&word| word * word).sum()).collect();
+        for agent in 0..packed.agents {
+            gradient[agent * x_stride] =
+                S::from_f64(scale) * (squares[agent] - squares[packed.agents + agent]);
+        }
+        Ok(())
+    }
+
+    fn decay_from(
+        &self,
+        x: &mut Vec<S>,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Vec<S>,
+        scale: f64,
+    ) -> Result<()> {
+        for agent in 0..packed.agents {
+            let strength = &mut x[agent * x_stride];
+            *strength = strength.larger(S::ZERO);
+            for group in decay.chunks_mut(packed.agents) {
+                group[agent] = S::from_f64(scale) * *strength;
+            }
+        }
+        Ok(())
+    }
+
+    fn losses(&self, pass: &Pass<S>) -> Result<Vec<S>> {
+        Ok(pass.losses.clone())
+    }
+
+    fn hits(&self, pass: &Pass<S>) -> Result<Vec<S>> {
+        Ok(pass.hits.clone())
+    }
+
+    fn replay(&mut self, _key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        record(self)
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! One agent's turn: its memories, and which function does which operation.
+
+use std::ops::Range;
+
+use super::{images, matrix, norms, pointwise, text};
+use crate::program::arena::Arena;
+use crate::program::{Buffer, Op, Place, Precision, View};
+use crate::real::Real;
+
+/// What one agent reads and writes during a pass.
+#[derive(Debug)]
+pub(super) struct Agent<'a, S> {
+    pub parameters: &'a [S],
+    pub gradient: &'a mut [S],
+    pub features: &'a [S],
+    pub tokens: &'a [u32],
+    pub lengths: &'a [u32],
+    pub labels: &'a [u32],
+    pub weights: &'a [S],
+    pub losses: &'a mut [S],
+    pub hits: &'a mut [S],
+    /// Seed (low, high), round and number of the model: the key of its dropout masks.
+    pub stream: [u32; 4],
+}
+
+/// Intermediate buffers of one agent and where each lies.
+#[derive(Debug)]
+pub(super) struct Memory<'a, S> {
+    arena: &'a Arena,
+    buffers: &'a [Buffer],
+    words: &'a mut [S],
+}
+
+impl<S: Real> Memory<'_, S> {
+    /// Where the words from `view` to the end of its buffer lie.
+    fn range(&self, view: View) -> Range<usize> {
+        let Place::Buffer(id) = view.place else { panic!("{view:?} is written to, and no buffer") };
+        let buffer = self.buffers[id.0];
+        let space = if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
+        let start = space + self.arena.offset(id);
+        start + view.offset..start + buffer.words
+    }
+
+    /// The words of several buffers at once.
+    pub(super) fn many<const N: usize>(&mut self, views: [View; N]) -> [&mut [S]; N] {
+        let ranges = views.map(|view| self.range(view));
+        self.words.get_disjoint_mut(ranges).expect("buffers that live at once do not overlap")
+    }
+
+    /// The words of one buffer.
+    pub(super) fn one(&mut self, view: View) -> &mut [S] {
+        let range = self.range(view);
+        &mut self.words[range]
+    }
+
+    /// One buffer to write and the others to read.
+    pub(super) fn split(&mut self, out: View) -> (&mut [S], Others<'_, S>) {
+        let range = self.range(out);
+        let (before, rest) = self.words.split_at_mut(range.start);
+        let (out, after) = rest.split_at_mut(range.len());
+        (out, Others { arena: self.arena, buffers: self.buffers, before, after, gap: range })
+    }
+
+    /// All buffers, to read.
+    pub(super) fn all(&mut self) -> Others<'_, S> {
+        let end = self.words.len();
+        Others { arena: self.arena, buffers: self.buffers, before: self.words, after: &[], gap: end..end }
+    }
+}
+
+/// Every buffer but the one that is being written.
+#[derive(Debug)]
+pub(super) struct Others<'a, S> {
+    arena: &'a Arena,
+    buffers: &'a [Buffer],
+    before: &'a [S],
+    after: &'a [S],
+    gap: Range<usize>,
+}
+
+impl<'a, S: Real> Others<'a, S> {
+    /// The words from `view` on, wherever they are.
+    pub(super) fn read(&self, view: View, agent: (&'a [S], &'a [S])) -> &'a [S] {
+        match view.place {
+            Place::Parameters => &agent.0[view.offset..],
+            Place::Features => &agent.1[view.offset..],
+            Place::Gradient => panic!("no operation reads the gradient"),
+            Place::Buffer(id) => {
+                let buffer = self.buffers[id.0];
+                let space =
+                    if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
+                let start = space + self.arena.offset(id);
+                let end = start + buffer.words;
+                let start = start + view.offset;
+                if end <= self.gap.start {
+                    &self.before[start..end]
+                } else {
+                    assert!(start >= self.gap.end, "{view:?} is read while its memory is written");
+                    &self.after[start - self.gap.end..end - self.gap.end]
+                }
+            }
+        }
+    }
+}
+
+impl<S: Real> Agent<'_, S> {
+    /// Runs operations in order.
+    pub(super) fn run(&mut self, ops: &[Op], arena: &Arena, buffers: &[Buffer], words: &mut [S]) {
+        let mut memory = Memory { arena, buffers, words };
+        for op in ops {
+            self.step(op, &mut memory);
+        }
+    }
+
+    fn step(&mut self, op: &Op, memory: &mut Memory<'_, S>) {
+        match *op {
+            Op::Gemm(ref gemm) => matrix::gemm(self, memory, gemm),
+            Op::Activate { .. }
+            | Op::ActivateBackward { .. }
+            | Op::BiasGradient { .. }
+            | Op::Add { .. }
+            | Op::Dropout { .. } => {
+                pointwise::step(self, memory, op);
+            }
+            Op::CrossEntropy { logits, bias, classes } => {
+                pointwise::cross_entropy(self, memory.one(logits), bias, classes)
+            }
+            Op::ClearGradient { offset, words } => self.gradient[offset..offset + words].fill(S::ZERO),
+            Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
+                images::step(self, memory, op);
+            }
+            Op::Norm { .. } | Op::NormBackward { .. } | Op::NormGradient { .. } => {
+                norms::step(self, memory, op)
+            }
+            Op::Embed { .. }
+            | Op::EmbedBackward { .. }
+            | Op::AttentionSoftmax { .. }
+            | Op::AttentionSoftmaxBackward { .. }
+            | Op::FirstRows { .. }
+            | Op::FirstRowsBackward { .. } => text::step(self, memory, op),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Patches and pooling of images stored height, width, channel.
+
+use super::agent::{Agent, Memory};
+use crate::program::{Geometry, Op, Pooling};
+use crate::real::Real;
+
+/// # Panics
+/// When `op` belongs to another file.
+pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, op: &Op) {
+    match *op {
+        Op::Patches { x, patches, geometry } => {
+            let (patches, others) = memory.split(patches);
+            let x = others.read(x, (agent.parameters, agent.features));
+            let channels = geometry.channels;
+            for_each_tap(geometry, |patch, pixel| match pixel {
+                Some(pixel) => patches[patch..patch + channels].copy_from_slice(&x[pixel..pixel + channels]),
+                None => patches[patch..patch + channels].fill(S::ZERO),
+            });
+        }
+        Op::PatchesBackward { patches, dx, geometry } => {
+            let [patches, dx] = memory.many([patches, dx]);
+            let channels = geometry.channels;
+            dx.fill(S::ZERO);
+            for_each_tap(geometry, |patch, pixel| {
+                if let Some(pixel) = pixel {
+                    dx[pixel..pixel + channels]
+                        .iter_mut()
+                        .zip(&patches[patch..patch + channels])
+                        .for_each(|(dx, &d)| *dx += d);
+                }
+            });
+        }
+        Op::Pool { x, out, images, height, width, channels, size, pooling } => {
+            let (out, others) = memory.split(out);
+            let x = others.read(x, (agent.parameters, agent.features));
+            for_each_square(images, height, width, channels, size, |at, taps| {
+                out[at] = match pooling {
+                    Pooling::Max => x[first_largest(x, taps)],
+                    Pooling::Mean => {
+                        taps.clone().map(|tap| x[tap]).sum::<S>() / S::from_f64((size * size) as f64)
+                    }
+                };
+            });
+        }
+        Op::PoolBackward { x, d, dx, images, height, width, channels, size, pooling } => {
+            let [x, d, dx] = memory.many([x, d, dx]);
+            for_each_square(images, height, width, channels, size, |at, taps| match pooling {
+                Pooling::Max => {
+                    taps.clone().for_each(|tap| dx[tap] = S::ZERO);
+                    dx[first_largest(x, taps)] = d[at];
+                }
+                Pooling::Mean => taps.for_each(|tap| dx[tap] = d[at] / S::from_f64((size * size) as f64)),
+            });
+        }
+        _ => panic!("{op:?} is no operation on images"),
+    }
+}
+
+/// Visits each tap of each patch: where its channels start in the matrix of patches, and in the image if it lies inside.
+fn for_each_tap(g: Geometry, mut visit: impl FnMut(usize, Option<usize>)) {
+    let mut patch = 0;
+    for image in 0..g.images {
+        for out_y in 0..g.out_height() {
+            for out_x in 0..g.out_width() {
+                for tap in 0..g.kernel * g.kernel {
+                    // Below zero wraps to a number far above the size.
+                    let y = (out_y * g.stride + tap / g.kernel).wrapping_sub(g.padding);
+                    let x = (out_x * g.stride + tap % g.kernel).wrapping_sub(g.padding);
+                    let is_inside = y < g.height && x < g.width;
+                    visit(patch, is_inside.then(|| ((image * g.height + y) * g.width + x) * g.channels));
+                    patch += g.channels;
+                }
+            }
+        }
+    }
+}
+
+/// Visits each output word of a pooling with the input words of its square.
+fn for_each_square(
+    images: usize,
+    height: usize,
+    width: usize,
+    channels: usize,
+    size: usize,
+    mut visit: impl FnMut(usize, Taps),
+) {
+    let (out_height, out_width) = (height / size, width / size);
+    for at in 0..images * out_height * out_width * channels {
+        let (channel, place) = (at % channels, at / channels);
+        let (out_x, out_y, image) =
+            (place % out_width, place / out_width % out_height, place / out_width / out_height);
+        let start = ((image * height + out_y * size) * width + out_x * size) * channels + channel;
+        visit(at, Taps { start, row: width * channels, channels, size, next: 0 });
+    }
+}
+
+/// Input words of one square, row by row.
+#[derive(Clone, Debug)]
+struct Taps {
+    start: usize,
+    row: usize,
+    channels: usize,
+    size: usize,
+    next: usize,
+}
+
+impl Iterator for Taps {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let tap = self.next;
+        self.next += 1;
+        (tap < self.size * self.size)
+            .then(|| self.start + tap / self.size * self.row + tap % self.size * self.channels)
+    }
+}
+
+fn first_largest<S: Real>(x: &[S], mut taps: Taps) -> usize {
+    let first = taps.start;
+    taps.next = 1;
+    taps.fold(first, |best, tap| if x[tap] > x[best] { tap } else { best })
+}

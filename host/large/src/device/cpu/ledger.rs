@@ -1,0 +1,209 @@
+//! The broadcast ledger over packed state.
+//!
+//! ```text
+//! w_ij ← w_ij + s_ij t_j                          what j sets aside for i waits
+//! heard, said a rounds ago:  recent = Σ_{q<a} s_ij t_j(k − q)
+//!                            t_i ← t_i + w_ij − recent,  w_ij ← recent
+//! ```
+//!
+//! `w_ij` is the σ_j − ρ_ij of two agents that cannot see each other's memory; here both sides are ours, so the difference is
+//! kept itself, which does not drift. A frame that comes late tells of what was set aside before it was sent, and no more.
+
+use rayon::prelude::*;
+
+use super::Cpu;
+use crate::device::{Gradient, Hearing, Packed, Said};
+use crate::real::Real;
+
+/// Words of one agent that stay in cache while its neighbours' are added.
+const TILE: usize = 4096;
+
+/// Where what `agent` of `group` said `age` rounds before `round` lies.
+fn place(depth: usize, packed: Packed, round: u32, age: usize, group: usize, agent: usize) -> usize {
+    let slot = (round as usize + depth - age) % depth;
+    ((slot * packed.groups + group) * packed.agents + agent) * packed.stride
+}
+
+/// Writes down this round's decisions and trackers.
+pub(super) fn say<S: Real>(
+    said: &mut Said<Cpu<S>>,
+    v: &[S],
+    t: &[S],
+    packed: Packed,
+    hearing: &Hearing<Cpu<S>>,
+    round: u32,
+) {
+    let now = place(said.depth, packed, round, 0, 0, 0);
+    said.v[now..now + packed.words()].copy_from_slice(v);
+    let trackers = said.t[now..now + packed.words()].par_chunks_mut(packed.stride);
+    trackers.zip(t.par_chunks(packed.stride)).enumerate().for_each(|(vector, (said, t))| {
+        match hearing.awake[vector % packed.agents] {
+            0 => said.fill(S::ZERO),
+            _ => said.copy_from_slice(t),
+        }
+    });
+}
+
+/// `v_i ← mean of v_i and what i hears − η t_i`.
+pub(super) fn pull<S: Real>(
+    v: &mut [S],
+    t: &[S],
+    packed: Packed,
+    said: &Said<Cpu<S>>,
+    hearing: &Hearing<Cpu<S>>,
+    round: u32,
+    steps: [S; 2],
+) {
+    v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate().for_each(
+        |(vector, (v, t))| {
+            let (group, receiver) = (vector / packed.agents, vector % packed.agents);
+            if hearing.awake[receiver] == 0 {
+                return;
+            }
+            let heard: Vec<usize> = senders(hearing, packed, receiver)
+                .map(|(sender, age)| place(said.depth, packed, round, age, group, sender))
+                .collect();
+            let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
+            for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
+                for &from in &heard {
+                    add(v, &said.v[from + tile * TILE..]);
+                }
+                v.iter_mut().zip(t).for_each(|(v, &t)| *v = weight * *v - steps[group] * t);
+            }
+        },
+    );
+}
+
+/// `t_i ← κ t_i + what i collects + d⁺ − d`.
+pub(super) fn track<S: Real>(
+    t: &mut [S],
+    mass: &mut [S],
+    gradient: Gradient<'_, Cpu<S>>,
+    packed: Packed,
+    said: &Said<Cpu<S>>,
+    hearing: &Hearing<Cpu<S>>,
+    round: u32,
+) {
+    let Gradient { fresh, last, regulariser } = gradient;
+    let (agents, stride) = (packed.agents, packed.stride);
+    let links = mass.par_chunks_mut((agents - 1) * stride);
+    let own = t.par_chunks_mut(stride).zip(fresh.par_chunks_mut(stride)).zip(last.par_chunks(stride));
+    own.zip(links).enumerate().for_each(|(vector, (((t, fresh), last), links))| {
+        let (group, receiver) = (vector / agents, vector % agents);
+        if hearing.awake[receiver] == 0 {
+            fresh.copy_from_slice(last);
+        } else {
+            if let Some((v, strengths)) = regulariser {
+                let v = &v[vector * stride..][..stride];
+                fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += strengths[vector] * v);
+            }
+            let kept = hearing.shares[receiver * agents + receiver];
+            let terms = fresh.iter().zip(last);
+            t.iter_mut().zip(terms).for_each(|(t, (&fresh, &last))| *t = kept * *t + fresh - last);
+        }
+        let others = (0..agents).filter(|&sender| sender != receiver);
+        for (sender, link) in others.zip(links.chunks_mut(stride)) {
+            let share = hearing.shares[receiver * agents + sender];
+            let spoke = |age| &said.t[place(said.depth, packed, round, age, group, sender)..][..stride];
+            let waiting = link.iter_mut().zip(spoke(0));
+            match hearing.ages[receiver * agents + sender] {
+                0 => waiting.for_each(|(mass, &now)| *mass += share * now),
+                1 => waiting.zip(&mut *t).for_each(|((mass, &now), t)| {
+                    *t += *mass + share * now;
+                    *mass = S::ZERO;
+                }),
+                late => {
+                    let since: Vec<&[S]> = (0..late as usize - 1).map(spoke).collect();
+                    for (word, ((mass, &now), t)) in waiting.zip(&mut *t).enumerate() {
+                        let recent = since.iter().fold(S::ZERO, |sum, said| sum + share * said[word]);
+                        *t += *mass + share * now - recent;
+                        *mass = recent;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Whom `receiver` hears, with the age of what it hears.
+fn senders<S: Real>(
+    hearing: &Hearing<Cpu<S>>,
+    packed: Packed,
+    receiver: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    let row = &hearing.ages[receiver * packed.agents..][..packed.agents];
+    row.iter().enumerate().filter(|&(_, &age)| age > 0).map(|(sender, &age)| (sender, age as usize - 1))
+}
+
+#[inline(always)]
+fn add<S: Real>(to: &mut [S], words: &[S]) {
+    to.iter_mut().zip(words).for_each(|(to, &word)| *to += word);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::synthetic;
+
+    const AGENTS: usize = 4;
+    const DEPTH: usize = 3;
+    const PACKED: Packed = Packed { groups: 2, agents: AGENTS, stride: 64 };
+
+    /// Sum over vectors of every column of every group, where each group has `vectors` of them.
+    fn totals(buffer: &[f64], vectors: usize) -> Vec<f64> {
+        let group = |group: &[f64]| -> Vec<f64> {
+            (0..PACKED.stride).map(|column| group.iter().skip(column).step_by(PACKED.stride).sum()).collect()
+        };
+        buffer.chunks(vectors * PACKED.stride).flat_map(group).collect()
+    }
+
+    proptest! {
+        /// Whoever hears whom how late, and whoever is down: trackers and what waits sum to gradients.
+        #[test]
+        fn mass_is_conserved(
+            rounds in prop::collection::vec(
+                (prop::collection::vec(0..=DEPTH as u32, AGENTS * AGENTS), prop::collection::vec(0..4u32, AGENTS)),
+                1..12,
+            )
+        ) {
+            let words = PACKED.words();
+            let mut d = synthetic::words(1, words);
+            let v = synthetic::words(2, words);
+            let (mut t, mut mass) = (d.clone(), vec![0.0; (AGENTS - 1) * words]);
+            let mut said = Said { depth: DEPTH, v: vec![0.0; DEPTH * words], t: vec![0.0; DEPTH * words] };
+            let share = 0.1 / (AGENTS - 1) as f64;
+            let shares = (0..AGENTS * AGENTS).map(|link| if link % (AGENTS + 1) == 0 { 0.9 } else { share });
+            let mut hearing: Hearing<Cpu<f64>> = Hearing {
+                ages: vec![0; AGENTS * AGENTS],
+                awake: vec![1; AGENTS],
+                shares: shares.collect(),
+            };
+            // A frame is newer than the last one of its link.
+            let mut newest = [-1_i64; AGENTS * AGENTS];
+            for (round, (ages, awake)) in rounds.into_iter().enumerate() {
+                hearing.awake = awake.iter().map(|&draw| u32::from(draw > 0)).collect();
+                for link in 0..AGENTS * AGENTS {
+                    let sent = round as i64 + 1 - i64::from(ages[link]);
+                    let is_heard = ages[link] > 0
+                        && link % (AGENTS + 1) != 0
+                        && hearing.awake[link / AGENTS] == 1
+                        && sent > newest[link]
+                        && sent >= 0;
+                    hearing.ages[link] = if is_heard { ages[link] } else { 0 };
+                    newest[link] = if is_heard { sent } else { newest[link] };
+                }
+                say(&mut said, &v, &t, PACKED, &hearing, round as u32);
+                let mut fresh = synthetic::words(10 + round as u32, words);
+                let gradient = Gradient { fresh: &mut fresh, last: &d, regulariser: None };
+                track(&mut t, &mut mass, gradient, PACKED, &said, &hearing, round as u32);
+                d = fresh;
+                let held = totals(&t, AGENTS).into_iter().zip(totals(&mass, AGENTS * (AGENTS - 1)));
+                for ((held, waits), expected) in held.zip(totals(&d, AGENTS)) {
+                    prop_assert!((held + waits - expected).abs() < 1e-9, "{held} + {waits} is not {expected}");
+                }
+            }
+        }
+    }
+}

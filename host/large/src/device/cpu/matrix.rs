@@ -1,0 +1,65 @@
+//! Matrix products.
+
+use gemm::Parallelism;
+
+use super::agent::{Agent, Memory};
+use crate::program::op::Operand;
+use crate::program::{Gemm, Place};
+use crate::real::Real;
+
+/// All products of one operation.
+pub(super) fn gemm<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, g: &Gemm) {
+    let read = (agent.parameters, agent.features);
+    let (c, others) = match g.c.view.place {
+        Place::Gradient => (&mut agent.gradient[g.c.view.offset..], memory.all()),
+        _ => memory.split(g.c.view),
+    };
+    let (a, b) = (others.read(g.a.view, read), others.read(g.b.view, read));
+    for outer in 0..g.outer {
+        for inner in 0..g.inner {
+            let at = |operand: &Operand| outer * operand.outer + inner * operand.inner;
+            product(g, &a[at(&g.a)..], &b[at(&g.b)..], &mut c[at(&g.c)..]);
+        }
+    }
+}
+
+/// Row and column stride of an operand as it is read.
+fn strides(operand: &Operand) -> (usize, usize) {
+    if operand.is_transposed { (1, operand.row) } else { (operand.row, 1) }
+}
+
+/// `c = alpha · a b + beta · c`.
+#[expect(unsafe_code, reason = "the gemm crate takes pointers; the lengths are checked here")]
+fn product<S: Real>(g: &Gemm, a: &[S], b: &[S], c: &mut [S]) {
+    let ((a_row, a_column), (b_row, b_column)) = (strides(&g.a), strides(&g.b));
+    let last =
+        |rows: usize, columns: usize, row: usize, column: usize| (rows - 1) * row + (columns - 1) * column;
+    assert!(g.m > 0 && g.n > 0 && g.k > 0, "an empty product");
+    assert!(last(g.m, g.k, a_row, a_column) < a.len(), "the left operand is too short");
+    assert!(last(g.k, g.n, b_row, b_column) < b.len(), "the right operand is too short");
+    assert!(last(g.m, g.n, g.c.row, 1) < c.len(), "the result is too short");
+    // SAFETY: the last element each stride reaches lies inside its slice (asserted above), and `c` is borrowed exclusively.
+    unsafe {
+        gemm::gemm(
+            g.m,
+            g.n,
+            g.k,
+            c.as_mut_ptr(),
+            1,
+            g.c.row as isize,
+            g.beta != 0.0,
+            a.as_ptr(),
+            a_column as isize,
+            a_row as isize,
+            b.as_ptr(),
+            b_column as isize,
+            b_row as isize,
+            S::from_f64(g.beta),
+            S::from_f64(g.alpha),
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Pull and push over packed state, in place.
+//!
+//! A task takes a stripe of columns of all agents and goes through it in tiles: a tile of every agent stays
+//! in cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::Cpu;
+use crate::device::{Gradient, Packed};
+use crate::real::Real;
+
+/// Columns of a tile: ten agents' fit the first-level cache.
+const TILE: usize = 512;
+/// Tiles of a stripe: enough stripes to keep every core busy, few enough that making them costs nothing.
+const STRIPE: usize = 32 * TILE;
+
+type Rows<S> = [Vec<(usize, S)>];
+
+/// `v ← A v − η t`.
+pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &Rows<S>, steps: [S; 2]) {
+    mix(stripes(v, packed), packed, rows, |tile, out, _| {
+        let factor = -steps[tile.group];
+        out.iter_mut().zip(&t[tile.at..]).for_each(|(out, &t)| *out = factor * t);
+    });
+}
+
+/// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
+pub(super) fn track<S: Real>(t: &mut [S], gradient: Gradient<'_, Cpu<S>>, packed: Packed, rows: &Rows<S>) {
+    let Gradient { fresh, last, regulariser } = gradient;
+    let Some((v, strengths)) = regulariser else {
+        return mix(stripes(t, packed), packed, rows, |tile, out, _| {
+            let terms = fresh[tile.at..].iter().zip(&last[tile.at..]);
+            out.iter_mut().zip(terms).for_each(|(out, (&fresh, &last))| *out = fresh - last);
+        });
+    };
+    let mut all = stripes(t, packed);
+    for (stripe, fresh) in all.iter_mut().zip(stripes(fresh, packed)) {
+        stripe.beside = fresh.vectors;
+    }
+    mix(all, packed, rows, |tile, out, fresh| {
+        let strength = strengths[tile.group * packed.agents + tile.agent];
+        let terms = fresh.iter_mut().zip(&v[tile.at..]).zip(&last[tile.at..]);
+        for (out, ((fresh, &v), &last)) in out.iter_mut().zip(terms) {
+            *fresh += strength * v;
+            *out = *fresh - last;
+        }
+    });
+}
+
+/// Neighbouring columns of all agents of one group.
+#[derive(Debug)]
+struct Stripe<'a, S> {
+    group: usize,
+    first_column: usize,
+    vectors: Vec<&'a mut [S]>,
+    /// The same columns of a second buffer that is written along with the first, or nothing.
+    beside: Vec<&'a mut [S]>,
+}
+
+/// Which words of packed state are being mixed.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    group: usize,
+    agent: usize,
+    /// The first word in the packed buffers.
+    at: usize,
+}
+
+/// All stripes of `buffer`, group by group.
+fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<Stripe<'_, S>> {
+    let mut all: Vec<Stripe<'_, S>> = Vec::new();
+    for (group, vectors) in buffer.chunks_mut(packed.agents * packed.stride).enumerate() {
+        let first = all.len();
+        for (agent, vector) in vectors.chunks_mut(packed.stride).enumerate() {
+            for (number, part) in vector.chunks_mut(STRIPE).enumerate() {
+                if agent == 0 {
+                    let vectors = Vec::with_capacity(packed.agents);
+                    all.push(Stripe { group, first_column: number * STRIPE, vectors, beside: Vec::new() });
+                }
+                all[first + number].vectors.push(part);
+            }
+        }
+    }
+    all
+}
+
+/// `v_i ← seed + Σ_j w_ij v_j`, where `seed(tile, out, beside)` fills `out` and may change the words beside it.
+fn mix<S: Real>(
+    all: Vec<Stripe<'_, S>>,
+    packed: Packed,
+    rows: &Rows<S>,
+    seed: impl Fn(Tile, &mut [S], &mut [S]) + Sync,
+) {
+    let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
+        let width = stripe.vectors[0].len();
+        for from in (0..width).step_by(TILE) {
+            let range = from..width.min(from + TILE);
+            for (old, vector) in old.chunks_exact_mut(TILE).zip(&stripe.vectors) {
+                old[..range.len()].copy_from_slice(&vector[range.clone()]);
+            }
+            for (agent, vector) in stripe.vectors.iter_mut().enumerate() {
+                let first = (stripe.group * packed.agents + agent) * packed.stride;
+                let tile = Tile { group: stripe.group, agent, at: first + stripe.first_column + from };
+                let beside =
+                    stripe.beside.get_mut(agent).map_or(&mut [][..], |vector| &mut vector[range.clone()]);
+                Arch::new().dispatch(|| {
+                    let out = &mut vector[range.clone()];
+                    seed(tile, out, beside);
+                    add_neighbours(out, old, &rows[agent]);
+                });
+            }
+        }
+    };
+    all.into_par_iter().for_each_init(|| vec![S::ZERO; packed.agents * TILE], one);
+}
+
+/// Adds three neighbours at a time: one pass over `out` for each three.
+#[inline(always)]
+fn add_neighbours<S: Real>(out: &mut [S], old: &[S], row: &[(usize, S)]) {
+    let words = out.len();
+    let tile = |agent: usize| &old[agent * TILE..][..words];
+    let mut threes = row.chunks_exact(3);
+    for three in &mut threes {
+        let [(a, wa), (b, wb), (c, wc)] = [three[0], three[1], three[2]];
+        let (a, b, c) = (tile(a), tile(b), tile(c));
+        for k in 0..words {
+            out[k] += wa * a[k] + wb * b[k] + wc * c[k];
+        }
+    }
+    for &(agent, weight) in threes.remainder() {
+        out.iter_mut().zip(tile(agent)).for_each(|(out, &word)| *out += weight * word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device::Device as _;
+    use crate::mixing::Mixing;
+    use crate::synthetic;
+
+    const AGENTS: usize = 4;
+    const PACKED: Packed = Packed { groups: 2, agents: AGENTS, stride: 64 };
+
+    /// Sum over agents of every column of every group.
+    fn totals(buffer: &[f64]) -> Vec<f64> {
+        let columns = (0..PACKED.groups * PACKED.stride).map(|at| (at / PACKED.stride, at % PACKED.stride));
+        let total = |(group, column): (usize, usize)| {
+            (0..AGENTS).map(|agent| buffer[(group * AGENTS + agent) * PACKED.stride + column]).sum()
+        };
+        columns.map(total).collect()
+    }
+
+    fn assert_equal(found: &[f64], expected: &[f64]) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+        }
+    }
+
+    proptest! {
+        /// Whoever hears whom, trackers sum to gradients.
+        #[test]
+        fn tracking_mass_is_conserved(rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), AGENTS * AGENTS), 1..6)) {
+            let device = Cpu::<f64>::new();
+            let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
+            let mut pushed = gradients[0].clone();
+            let mut weights = device.mixing(AGENTS).unwrap();
+            for links in rounds {
+                let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
+                let heard: Vec<Vec<usize>> =
+                    (0..AGENTS).map(|receiver| (0..AGENTS).filter(|&sender| hears(receiver, sender)).collect()).collect();
+                device.write_mixing(&mut weights, &Mixing::uniform(&heard).1).unwrap();
+                let [last, fresh] = &mut gradients;
+                track(&mut pushed, Gradient { fresh, last, regulariser: None }, PACKED, &weights);
+                assert_equal(&totals(&pushed), &totals(fresh));
+                gradients.swap(0, 1);
+            }
+        }
+    }
+}

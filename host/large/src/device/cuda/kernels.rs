@@ -1,0 +1,175 @@
+//! Kernels, compiled for the GPU at hand when a device is made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+
+use super::during;
+use crate::device::{Error, Result};
+
+const PRELUDE: &str = include_str!("prelude.cu");
+const PROGRAMS: [&str; 6] = [
+    include_str!("pointwise.cu"),
+    include_str!("norm.cu"),
+    include_str!("image.cu"),
+    include_str!("text.cu"),
+    include_str!("batch.cu"),
+    include_str!("ledger.cu"),
+];
+const MIXING: &str = include_str!("mixing.cu");
+
+/// Shared memory a block has without asking for more.
+const PLAIN_SHARED_BYTES: usize = 48 << 10;
+
+/// A kernel's argument.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arg {
+    /// An address in the GPU's memory, or zero.
+    At(u64),
+    Long(usize),
+    Int(usize),
+    Float(f64),
+    Double(f64),
+}
+
+/// Blocks of `each` that cover `words`.
+pub(super) fn blocks(words: usize, each: usize) -> usize {
+    words.div_ceil(each)
+}
+
+/// Compiled kernels by name.
+#[derive(Debug)]
+pub(super) struct Kernels(HashMap<&'static str, CudaFunction>);
+
+impl Kernels {
+    /// The kernels of programs, with activations in bf16 or f32.
+    pub(super) fn programs(context: &Arc<CudaContext>, is_narrow: bool) -> Result<Self> {
+        let source = [PRELUDE].into_iter().chain(PROGRAMS).collect::<Vec<_>>().join("\n");
+        let single_and_wide = [
+            ["activate_single", "activate_wide"],
+            ["activate_backward_single", "activate_backward_wide"],
+            ["add_single", "add_wide"],
+            ["bias_gradient_single", "bias_gradient_wide"],
+            ["norm_gradient_single", "norm_gradient_wide"],
+            ["attention_softmax_single", "attention_softmax_wide"],
+            ["attention_softmax_backward_single", "attention_softmax_backward_wide"],
+        ];
+        let others = [
+            "clear",
+            "sum_splits",
+            "dropout",
+            "cross_entropy",
+            "layer_norm",
+            "layer_norm_backward",
+            "group_norm",
+            "group_norm_backward",
+            "patches",
+            "patches_backward",
+            "pool",
+            "pool_backward",
+            "embed",
+            "embed_backward",
+            "first_rows",
+            "first_rows_backward",
+            "load_features",
+            "load_tokens",
+            "step_logits",
+            "norm_gap",
+            "decay_from",
+            "to_narrow",
+            "say",
+            "pull_heard",
+            "track_by_ledger",
+        ];
+        let names = single_and_wide.into_iter().flatten().chain(others);
+        Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
+    }
+
+    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block of `threads`.
+    pub(super) fn mixing(
+        context: &Arc<CudaContext>,
+        agents: usize,
+        is_dense: bool,
+        columns: usize,
+        threads: usize,
+    ) -> Result<Self> {
+        let options = vec![
+            "-DNARROW=0".to_owned(),
+            format!("-DAGENTS={agents}"),
+            format!("-DCOLUMNS={columns}"),
+            format!("-DTHREADS={threads}"),
+        ];
+        let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
+        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
+    }
+
+    fn compile(
+        context: &Arc<CudaContext>,
+        source: String,
+        mut options: Vec<String>,
+        names: impl Iterator<Item = &'static str>,
+    ) -> Result<Self> {
+        let (major, minor) = during("asking for the GPU's architecture", context.compute_capability())?;
+        options.extend(["--std=c++17".to_owned(), format!("--gpu-architecture=compute_{major}{minor}")]);
+        let code = during(
+            "compiling kernels",
+            compile_ptx_with_opts(source, CompileOptions { options, ..Default::default() }),
+        )?;
+        let module = during("loading kernels", context.load_module(code))?;
+        let load = |name| Ok((name, during("finding a kernel", module.load_function(name))?));
+        Ok(Kernels(names.map(load).collect::<Result<_>>()?))
+    }
+
+    /// Enqueues kernel `name`.
+    pub(super) fn launch(
+        &self,
+        stream: &Arc<CudaStream>,
+        name: &'static str,
+        grid: [usize; 2],
+        block: [usize; 2],
+        shared_bytes: usize,
+        args: &[Arg],
+    ) -> Result<()> {
+        enum Value {
+            Long(u64),
+            Int(i32),
+            Float(f32),
+            Double(f64),
+        }
+        let kernel =
+            self.0.get(name).ok_or_else(|| Error::Cuda { doing: "finding a kernel", cause: name.into() })?;
+        if shared_bytes > PLAIN_SHARED_BYTES {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            during("asking for shared memory", kernel.set_attribute(attribute, shared_bytes as i32))?;
+        }
+        let values: Vec<Value> = args
+            .iter()
+            .map(|arg| match *arg {
+                Arg::At(address) => Value::Long(address),
+                Arg::Long(value) => Value::Long(value as u64),
+                Arg::Int(value) => Value::Int(value as i32),
+                Arg::Float(value) => Value::Float(value as f32),
+                Arg::Double(value) => Value::Double(value),
+            })
+            .collect();
+        let mut launch = stream.launch_builder(kernel);
+        for value in &values {
+            match value {
+                Value::Long(value) => launch.arg(value),
+                Value::Int(value) => launch.arg(value),
+                Value::Float(value) => launch.arg(value),
+                Value::Double(value) => launch.arg(value),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (grid[0] as u32, grid[1] as u32, 1),
+            block_dim: (block[0] as u32, block[1] as u32, 1),
+            shared_mem_bytes: shared_bytes as u32,
+        };
+        // SAFETY: arguments match the kernel's parameters in number, order and size, and every address has as many words as
+        // the sizes beside it say; the conformance tests run each kernel against the CPU.
+        during(name, unsafe { launch.launch(config) }).map(drop)
+    }
+}

@@ -1,0 +1,153 @@
+//! Mixing weights on the GPU, and the kernels made for their number of agents.
+
+use super::kernels::{Arg, Kernels, blocks};
+use super::{Cuda, Memory};
+use crate::device::{Gradient, Packed, Result};
+use crate::mixing::Mixing as Weights;
+
+/// Agents up to which mixing is a dense product.
+const DENSE: usize = 64;
+
+/// Mixing weights: dense rows for few agents, compressed rows for many.
+#[derive(Debug)]
+pub struct Mixing {
+    agents: usize,
+    starts: Memory<u32>,
+    senders: Memory<u32>,
+    weights: Memory<f32>,
+    tile: Tile,
+    kernels: Kernels,
+}
+
+impl Mixing {
+    fn is_dense(&self) -> bool {
+        self.agents <= DENSE
+    }
+}
+
+/// What a block of the sparse kernels takes: so many columns of all agents, with so many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tile {
+    columns: usize,
+    threads: usize,
+    bytes: usize,
+}
+
+impl Tile {
+    /// The tile of `agents` where a block has at most `shared_bytes` of shared memory: at least 128 bytes of a row while they fit,
+    /// since narrower reads cost more than a second block beside it gains; and all threads there are where no second block fits.
+    fn new(agents: usize, shared_bytes: usize) -> Self {
+        let mut columns = match agents {
+            ..=96 => 128,
+            97..=192 => 64,
+            _ => 32,
+        };
+        // Eight columns are two lanes of a thread; with fewer a swarm is too large for this kernel, and its launch says so.
+        while columns > 8 && agents * columns * 4 > shared_bytes {
+            columns /= 2;
+        }
+        let bytes = agents * columns * 4;
+        Tile { columns, threads: if 2 * bytes > shared_bytes { 1024 } else { 512 }, bytes }
+    }
+}
+
+impl Mixing {
+    pub(super) fn new(device: &Cuda, agents: usize) -> Result<Self> {
+        let links = agents * agents;
+        let is_dense = agents <= DENSE;
+        let tile = Tile::new(agents, device.shared_bytes()?);
+        Ok(Mixing {
+            agents,
+            starts: device.memory(agents + 1)?,
+            senders: device.memory(if is_dense { 0 } else { links })?,
+            weights: device.memory(links)?,
+            kernels: Kernels::mixing(&device.context, agents, is_dense, tile.columns, tile.threads)?,
+            tile,
+        })
+    }
+
+    pub(super) fn write(&mut self, device: &Cuda, mixing: &Weights) -> Result<()> {
+        if self.is_dense() {
+            let mut dense = vec![0.0; self.agents * self.agents];
+            for receiver in 0..self.agents {
+                let row = &mut dense[receiver * self.agents..][..self.agents];
+                mixing.row(receiver).for_each(|(sender, weight)| row[sender] = weight as f32);
+            }
+            return device.upload(&mut self.weights, 0, &dense);
+        }
+        device.upload(&mut self.starts, 0, mixing.starts())?;
+        device.upload(&mut self.senders, 0, mixing.senders())?;
+        let weights: Vec<f32> = mixing.weights().iter().map(|&weight| weight as f32).collect();
+        device.upload(&mut self.weights, 0, &weights)
+    }
+}
+
+/// Arguments for what a tracker follows.
+pub(super) fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
+    let (v, strengths) =
+        gradient.regulariser.map_or((0, 0), |(v, strengths)| (v.exact.pointer, strengths.exact.pointer));
+    [
+        Arg::At(gradient.fresh.exact.pointer),
+        Arg::At(gradient.last.exact.pointer),
+        Arg::At(v),
+        Arg::At(strengths),
+    ]
+}
+
+impl Mixing {
+    /// Launches the dense or the sparse form of a kernel.
+    pub(super) fn launch(
+        &self,
+        device: &Cuda,
+        [dense, sparse]: [&'static str; 2],
+        head: &[Arg],
+        tail: &[Arg],
+        packed: Packed,
+    ) -> Result<()> {
+        let mut args = head.to_vec();
+        if self.is_dense() {
+            args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);
+            args.extend_from_slice(tail);
+            let lane = match self.agents {
+                ..=16 => 4,
+                17..=32 => 2,
+                _ => 1,
+            };
+            let grid = [blocks(packed.stride, 256 * lane), packed.groups];
+            return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
+        }
+        let Tile { columns, threads, bytes } = self.tile;
+        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
+        args.extend(links.map(Arg::At));
+        args.push(Arg::Long(packed.stride));
+        args.extend_from_slice(tail);
+        let grid = [blocks(packed.stride, columns), packed.groups];
+        self.kernels.launch(device.main(), sparse, grid, [threads, 1], bytes, &args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_fits_the_gpu_at_hand() {
+        const H200: usize = 227 << 10;
+        const SMALLER: usize = 99 << 10;
+        let of = |agents, shared| {
+            let Tile { columns, threads, .. } = Tile::new(agents, shared);
+            (columns, threads)
+        };
+        assert_eq!(
+            [100, 300, 1000, 2000].map(|agents| of(agents, H200)),
+            [(64, 512), (32, 512), (32, 1024), (16, 1024)]
+        );
+        assert_eq!(
+            [100, 300, 1000, 2000].map(|agents| of(agents, SMALLER)),
+            [(64, 512), (32, 512), (16, 1024), (8, 1024)]
+        );
+        for agents in 65..3000 {
+            assert!(Tile::new(agents, SMALLER).bytes <= SMALLER);
+        }
+    }
+}

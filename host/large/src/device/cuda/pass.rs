@@ -1,0 +1,192 @@
+//! A program in the GPU's memory: batch, losses and intermediate buffers of all agents.
+
+use super::gemm::Grid;
+use super::kernels::Arg;
+use super::ops::Running;
+use super::sums::partial_words;
+use super::{Cuda, Memory, Reals};
+use crate::device::{Dataset, Packed, Result, Schedule};
+use crate::program::arena::Arena;
+use crate::program::{Input, Op, Place, Precision, Program, View};
+
+/// A program made ready for all agents of one group.
+#[derive(Debug)]
+pub struct Pass {
+    pub(super) program: Program,
+    pub(super) agents: usize,
+    pub(super) losses: Memory<f32>,
+    pub(super) hits: Memory<f32>,
+    pub(super) labels: Memory<u32>,
+    pub(super) lengths: Memory<u32>,
+    pub(super) tokens: Memory<u32>,
+    pub(super) weights: Memory<f32>,
+    /// Sums of row splits before they are added up.
+    pub(super) partial: Memory<f32>,
+    arena: Arena,
+    /// In activation precision, by byte.
+    activations: Memory<u8>,
+    features: Memory<u8>,
+    exact: Memory<f32>,
+    /// Addresses for products that are a grid of matrices, by position of the operation; forward first.
+    grids: Vec<Option<Grid>>,
+}
+
+/// Where a view lies: its address for the first agent, and the distance from one agent to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub address: u64,
+    pub model: usize,
+    pub is_narrow: bool,
+}
+
+impl Pass {
+    pub(super) fn new(device: &Cuda, program: &Program, agents: usize) -> Result<Self> {
+        let arena = Arena::new(program);
+        let samples = agents * program.samples;
+        let bytes = device.activation_bytes();
+        let (features, tokens) = match program.input {
+            Input::Features { width } => (samples * width, 0),
+            Input::Tokens { sequence } => (0, samples * sequence),
+        };
+        let mut pass = Pass {
+            losses: device.memory(samples)?,
+            hits: device.memory(samples)?,
+            labels: device.memory(samples)?,
+            lengths: device.memory(samples)?,
+            tokens: device.memory(tokens)?,
+            weights: device.memory(samples)?,
+            partial: device.memory(most_partial_words(device, program, agents))?,
+            activations: device.memory(arena.activation_words() * agents * bytes)?,
+            features: device.memory(features * bytes)?,
+            exact: device.memory(arena.exact_words() * agents)?,
+            grids: Vec::new(),
+            program: program.clone(),
+            arena,
+            agents,
+        };
+        for op in ops(program) {
+            let grid = match op {
+                Op::Gemm(gemm) if gemm.count() > 1 => Some(Grid::new(device, &pass, gemm)?),
+                _ => None,
+            };
+            pass.grids.push(grid);
+        }
+        Ok(pass)
+    }
+
+    /// Bytes that [`Pass::new`] takes.
+    pub(super) fn bytes(device: &Cuda, program: &Program, agents: usize) -> u64 {
+        let arena = Arena::new(program);
+        let input = program.samples * program.input.width();
+        let (features, tokens) = match program.input {
+            Input::Features { .. } => (input, 0),
+            Input::Tokens { .. } => (0, input),
+        };
+        let narrow = arena.activation_words() + features;
+        // Losses, hits, labels, lengths and weights are words of every sample.
+        let wide = arena.exact_words() + tokens + program.samples * 5;
+        let addresses = ops(program).map(|op| Grid::addresses_of(op, agents)).sum::<usize>();
+        let words = agents * wide + most_partial_words(device, program, agents);
+        (agents * narrow * device.activation_bytes() + words * 4 + addresses * 8) as u64
+    }
+
+    /// Where a buffer or the batch's features lie.
+    ///
+    /// # Panics
+    /// When `view` is of parameters or gradient, which belong to no pass.
+    pub(super) fn spot(&self, device: &Cuda, view: View) -> Spot {
+        let bytes = device.activation_bytes();
+        let is_narrow = bytes == 2;
+        match view.place {
+            Place::Features => Spot {
+                address: self.features.at(view.offset * bytes),
+                model: self.program.samples * self.program.input.width(),
+                is_narrow,
+            },
+            Place::Buffer(id) => {
+                let buffer = self.program.buffers[id.0];
+                let first = self.arena.offset(id) * self.agents + view.offset;
+                match buffer.precision {
+                    Precision::Activation => {
+                        Spot { address: self.activations.at(first * bytes), model: buffer.words, is_narrow }
+                    }
+                    Precision::Exact => {
+                        Spot { address: self.exact.at(first), model: buffer.words, is_narrow: false }
+                    }
+                }
+            }
+            Place::Parameters | Place::Gradient => panic!("{view:?} belongs to no pass"),
+        }
+    }
+
+    /// Fills the batch; see [`crate::device::Device::load`].
+    pub(super) fn load(
+        &mut self,
+        device: &Cuda,
+        data: &Dataset<Cuda>,
+        schedule: &Schedule<Cuda>,
+        skip: usize,
+        logits: Option<(&Reals, usize)>,
+    ) -> Result<()> {
+        let (logits, learned_from) = logits.map_or((0, 0), |(logits, from)| (logits.exact.pointer, from));
+        let taken = [schedule.rows.pointer, schedule.weights.exact.pointer, data.labels.pointer, logits];
+        let mut args: Vec<Arg> = taken.into_iter().map(Arg::At).collect();
+        args.extend([schedule.samples, skip, learned_from].map(Arg::Int));
+        args.extend([self.labels.pointer, self.weights.pointer].map(Arg::At));
+        let name = match (&data.features, &data.tokens, &data.lengths) {
+            (Some(features), ..) => {
+                args.extend([features.exact.pointer, self.features.pointer].map(Arg::At));
+                "load_features"
+            }
+            (None, Some(tokens), Some(lengths)) => {
+                args.extend(
+                    [tokens.pointer, lengths.pointer, self.tokens.pointer, self.lengths.pointer].map(Arg::At),
+                );
+                "load_tokens"
+            }
+            _ => panic!("a dataset has features, or tokens and lengths"),
+        };
+        args.push(Arg::Int(data.width));
+        device.launch(name, [self.program.samples, self.agents], [128, 1], &args)
+    }
+
+    /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
+    pub(super) fn run(
+        &mut self,
+        device: &Cuda,
+        group: usize,
+        parameters: &Reals,
+        gradient: Option<u64>,
+        packed: Packed,
+        schedule: &Schedule<Cuda>,
+    ) -> Result<()> {
+        let first = group * packed.agents * packed.stride;
+        let running = Running {
+            device,
+            pass: self,
+            group,
+            stride: packed.stride,
+            parameters: parameters.exact.at(first),
+            products: parameters
+                .narrow
+                .as_ref()
+                .map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
+            gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
+            moment: schedule.moment.pointer,
+        };
+        running.all(&self.program.forward, &self.grids)?;
+        if gradient.is_some() {
+            running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
+        }
+        Ok(())
+    }
+}
+
+fn ops(program: &Program) -> impl Iterator<Item = &Op> {
+    program.forward.iter().chain(&program.backward)
+}
+
+fn most_partial_words(device: &Cuda, program: &Program, agents: usize) -> usize {
+    let wide = device.words_at_once();
+    ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0)
+}

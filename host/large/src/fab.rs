@@ -1,0 +1,358 @@
+//! FAB for all agents of a host at once, in the three forms the experiments need.
+//!
+//! One round (the paper's Algorithm 1, `fabswarm_shared::fab` for one agent):
+//!
+//! ```text
+//! v ← A v − η t                          one launch for y and z of all agents
+//! d⁺ = ∇L(x, y, z) on this round's samples   y and z side by side
+//! t ← B t + d⁺ − d                       one launch
+//! ```
+//!
+//! With a ledger, `A` and `B` make way for what each agent hears of whom, and how late: see `device/cpu/ledger.rs`.
+//!
+//! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
+//! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
+
+mod evaluation;
+mod ledger;
+mod state;
+mod travelling;
+
+pub use evaluation::Score;
+pub use ledger::Ledger;
+pub use travelling::Exchange;
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use self::travelling::{Links, Travelling, larger};
+use crate::device::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule};
+use crate::models::Model;
+
+/// Distance in words between two agents' x when it is one shared number.
+const X_STRIDE: usize = 4;
+
+/// What is learned at the upper level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Task {
+    /// A weight σ(ψ_j) for every training sample; τ/2 ‖w‖² regularises the lower level.
+    Cleaning { regularisation: f64 },
+    /// The τ of τ ‖w‖², shared by all agents and kept at zero or more.
+    Tuning { start: f64 },
+    /// Nothing: push-pull on the training samples, the single-level baseline.
+    SingleLevel { regularisation: f64 },
+}
+
+/// Constants of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub agents: usize,
+    pub task: Task,
+    /// λ.
+    pub penalty: f64,
+    /// Divide all gradients by λ.
+    pub normalise: bool,
+    /// η_x, η_y, η_z.
+    pub steps: [f64; 3],
+    /// Samples of the upper level an agent takes a round; none at a single level.
+    pub validation_batch: usize,
+    /// Samples of the lower level an agent takes a round.
+    pub training_batch: usize,
+    pub seed: u64,
+    /// Push by broadcast ledger, which survives lost frames, instead of push weights.
+    pub ledger: Option<Ledger>,
+}
+
+impl Config {
+    /// What every gradient is multiplied by.
+    fn scale(&self) -> f64 {
+        if self.normalise && self.is_bilevel() { 1.0 / self.penalty } else { 1.0 }
+    }
+
+    /// The weight of the lower level in the gradient of y and z.
+    fn lower_weight(&self) -> f64 {
+        if self.is_bilevel() { self.scale() * self.penalty } else { 1.0 }
+    }
+
+    pub fn is_bilevel(&self) -> bool {
+        !matches!(self.task, Task::SingleLevel { .. })
+    }
+
+    /// How y (and z) of all agents are packed, `stride` words each.
+    pub fn packed(&self, stride: usize) -> Packed {
+        Packed { groups: if self.is_bilevel() { 2 } else { 1 }, agents: self.agents, stride }
+    }
+}
+
+/// Which samples every agent takes in a round, by number in the [`Dataset`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Draw {
+    /// One list an agent, at most `validation_batch` long.
+    pub validation: Vec<Vec<u32>>,
+    /// One list an agent, at most `training_batch` long, no sample twice.
+    pub training: Vec<Vec<u32>>,
+}
+
+impl Draw {
+    /// The same draw with nothing for agents that take no part.
+    #[must_use]
+    pub fn only(mut self, takes_part: impl Fn(usize) -> bool) -> Self {
+        for lists in [&mut self.validation, &mut self.training] {
+            let others = lists.iter_mut().enumerate().filter(|&(agent, _)| !takes_part(agent));
+            others.for_each(|(_, samples)| samples.clear());
+        }
+        self
+    }
+}
+
+/// All agents of a host.
+#[derive(Debug)]
+pub struct Fab<D: Device> {
+    device: D,
+    config: Config,
+    model: Model,
+    data: Dataset<D>,
+    schedule: Schedule<D>,
+    passes: Passes<D>,
+    links: Links<D>,
+    /// y, and z where there are two levels.
+    lower: Travelling<D>,
+    /// Strength of ‖w‖² for every vector of y and z.
+    decay: D::Reals,
+    upper: Upper<D>,
+    round: u32,
+}
+
+#[derive(Debug)]
+struct Passes<D: Device> {
+    y: D::Pass,
+    z: Option<D::Pass>,
+}
+
+/// x.
+#[derive(Debug)]
+enum Upper<D: Device> {
+    /// ψ of every sample of the dataset.
+    Logits(D::Reals),
+    /// τ of every agent.
+    Strength(Box<Travelling<D>>),
+    None,
+}
+
+impl<D: Device> Fab<D> {
+    /// Agents that all start from `start`, a packed parameter vector, before their first gradient.
+    ///
+    /// # Errors
+    /// When the device cannot hold them.
+    pub fn new(
+        device: D,
+        model: &Model,
+        config: Config,
+        data: Dataset<D>,
+        start: &[D::Scalar],
+    ) -> Result<Self> {
+        let Config { agents, validation_batch, training_batch, .. } = config;
+        let samples = validation_batch + training_batch;
+        let program = model.program(samples);
+        let packed = config.packed(program.layout.stride());
+        let z =
+            config.is_bilevel().then(|| device.pass(&model.program(training_batch), agents)).transpose()?;
+        let ledger = config.ledger.as_ref();
+        let upper = match config.task {
+            Task::Cleaning { .. } => Upper::Logits(device.reals(data.samples)?),
+            Task::Tuning { start } => {
+                let packed = Packed { groups: 1, agents, stride: X_STRIDE };
+                let v = device.reals(packed.words())?;
+                let mut x = Travelling::new(&device, packed, v, [config.steps[0]; 2], ledger)?;
+                x.start(&device, &strength::<D>(start))?;
+                Upper::Strength(Box::new(x))
+            }
+            Task::SingleLevel { .. } => Upper::None,
+        };
+        let v = device.decisions(packed.words())?;
+        let mut lower = Travelling::new(&device, packed, v, [config.steps[1], config.steps[2]], ledger)?;
+        lower.start(&device, start)?;
+        let mut decay = device.reals(packed.groups * agents)?;
+        let strength = match config.task {
+            Task::Cleaning { regularisation } | Task::SingleLevel { regularisation } => {
+                regularisation * config.lower_weight()
+            }
+            Task::Tuning { start } => 2.0 * start * config.lower_weight(),
+        };
+        device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
+        Ok(Fab {
+            schedule: Schedule {
+                samples,
+                rows: device.indices(agents * samples)?,
+                weights: device.reals(agents * samples)?,
+                moment: device.indices(3)?,
+            },
+            passes: Passes { y: device.pass(&program, agents)?, z },
+            links: Links::new(&device, agents, ledger)?,
+            lower,
+            decay,
+            upper,
+            round: 0,
+            model: model.clone(),
+            data,
+            config,
+            device,
+        })
+    }
+
+    /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn begin(&mut self, draw: &Draw) -> Result<()> {
+        self.write_draw(draw)?;
+        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
+        follow(device, config, data, schedule, passes, links, lower, decay, upper, 0)?;
+        device.wait()
+    }
+
+    /// One round.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When `exchange` is not of the kind the configuration asks for.
+    pub fn round(&mut self, exchange: &Exchange<'_>, draw: &Draw) -> Result<()> {
+        self.round += 1;
+        self.write_draw(draw)?;
+        self.links.write(&self.device, exchange)?;
+        self.advance()
+    }
+
+    /// Another round with the samples and weights of the last: what a round costs without choosing them.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn repeat(&mut self) -> Result<()> {
+        self.round += 1;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let parity = self.parity();
+        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
+        device.replay(parity, |device| {
+            lower.pull(device, links, &schedule.moment)?;
+            if let Upper::Strength(x) = upper {
+                x.pull(device, links, &schedule.moment)?;
+                device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
+            }
+            follow(device, config, data, schedule, passes, links, lower, decay, upper, parity)
+        })
+    }
+
+    /// Which of the two gradients is that of the present round.
+    fn parity(&self) -> usize {
+        (self.round % 2) as usize
+    }
+
+    /// Opens a new epoch because `agent` has lost its memory: it starts again from `start`, its `samples` weigh what they did at
+    /// first, every other agent's tracker is its gradient, and nothing waits on a link.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
+        let parity = self.parity();
+        self.lower.renew(&self.device, parity, agent, start)?;
+        match (&mut self.upper, self.config.task) {
+            (Upper::Strength(x), Task::Tuning { start }) => {
+                x.renew(&self.device, parity, agent, &strength::<D>(start))?;
+            }
+            (Upper::Logits(logits), _) => {
+                let mut all = self.device.read(logits, 0, self.data.samples)?;
+                samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
+                self.device.write(logits, 0, &all)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `Σt + Σ(what waits) − Σd`, the largest word relative to the largest Σ|d|: rounding, while nothing is lost or made.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn tracking_defect(&self) -> Result<f64> {
+        let lower = self.lower.defect(&self.device, self.parity())?;
+        match &self.upper {
+            Upper::Strength(x) => Ok(larger(lower, x.defect(&self.device, self.parity())?)),
+            _ => Ok(lower),
+        }
+    }
+
+    /// Hands this round's samples to the device: numbers, and weights that make each part a mean.
+    fn write_draw(&mut self, draw: &Draw) -> Result<()> {
+        let Config { agents, validation_batch, training_batch, seed, .. } = self.config;
+        let mut rows = Vec::with_capacity(agents * self.schedule.samples);
+        let mut weights = Vec::with_capacity(agents * self.schedule.samples);
+        let mut part = |samples: &[u32], batch: usize, weight: f64| {
+            assert!(samples.len() <= batch, "{} samples for a batch of {batch}", samples.len());
+            let share = D::Scalar::from_f64(weight / samples.len().max(1) as f64);
+            rows.extend_from_slice(samples);
+            rows.resize(rows.len() + batch - samples.len(), NO_SAMPLE);
+            weights.resize(rows.len(), share);
+        };
+        for agent in 0..agents {
+            if validation_batch > 0 {
+                part(&draw.validation[agent], validation_batch, self.config.scale());
+            }
+            part(&draw.training[agent], training_batch, self.config.lower_weight());
+        }
+        self.device.write_indices(&mut self.schedule.rows, &rows)?;
+        self.device.write(&mut self.schedule.weights, 0, &weights)?;
+        self.device.write_indices(&mut self.schedule.moment, &[seed as u32, (seed >> 32) as u32, self.round])
+    }
+}
+
+/// One agent's vector of a shared number.
+fn strength<D: Device>(start: f64) -> [D::Scalar; X_STRIDE] {
+    let mut words = [D::Scalar::ZERO; X_STRIDE];
+    words[0] = D::Scalar::from_f64(start);
+    words
+}
+
+/// `d⁺` of x, y and z, and what follows it: trackers, and the logits of samples.
+#[expect(clippy::too_many_arguments, reason = "disjoint fields of one struct")]
+fn follow<D: Device>(
+    device: &D,
+    config: &Config,
+    data: &Dataset<D>,
+    schedule: &Schedule<D>,
+    passes: &mut Passes<D>,
+    links: &Links<D>,
+    lower: &mut Travelling<D>,
+    decay: &D::Reals,
+    upper: &mut Upper<D>,
+    parity: usize,
+) -> Result<()> {
+    let learned_from = config.validation_batch;
+    let logits = match upper {
+        Upper::Logits(logits) => Some((&*logits, learned_from)),
+        _ => None,
+    };
+    device.load(&mut passes.y, data, schedule, 0, logits)?;
+    let fresh = Some(&mut lower.d[parity]);
+    match &mut passes.z {
+        Some(z) => {
+            device.load(z, data, schedule, learned_from, logits)?;
+            device.run(&mut [&mut passes.y, z], &lower.v, fresh, lower.packed, schedule)?;
+        }
+        None => device.run(&mut [&mut passes.y], &lower.v, fresh, lower.packed, schedule)?,
+    }
+    lower.track(device, links, &schedule.moment, parity, Some(decay))?;
+    match (upper, &passes.z) {
+        (Upper::Strength(x), _) => {
+            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
+            x.track(device, links, &schedule.moment, parity, None)
+        }
+        (Upper::Logits(logits), Some(z)) => {
+            device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0])
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Loss and accuracy of a model on samples that are in the device's memory.
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::Fab;
+use crate::device::{Device, NO_SAMPLE, Packed, Result, Schedule};
+
+/// How a model does on a set of samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    pub accuracy: f64,
+    pub loss: f64,
+}
+
+impl<D: Device> Fab<D> {
+    /// Runs one model forward, without dropout, over samples `rows` of the dataset, `batch` at a time.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn evaluate(&self, parameters: &[D::Scalar], rows: &[u32], batch: usize) -> Result<Score> {
+        let batch = batch.min(rows.len()).max(1);
+        let device = &self.device;
+        let mut program = self.model.without_dropout().program(batch);
+        // Without a way back no buffer has to outlive the next layer.
+        program.backward.clear();
+        let mut pass = device.pass(&program, 1)?;
+        let mut on_device = device.decisions(self.lower.packed.stride)?;
+        device.write(&mut on_device, 0, parameters)?;
+        let mut schedule = Schedule {
+            samples: batch,
+            rows: device.indices(batch)?,
+            weights: device.reals(batch)?,
+            moment: device.indices(3)?,
+        };
+        let (mut hits, mut loss) = (0.0, 0.0);
+        for rows in rows.chunks(batch) {
+            let mut padded = rows.to_vec();
+            padded.resize(batch, NO_SAMPLE);
+            device.write_indices(&mut schedule.rows, &padded)?;
+            device.load(&mut pass, &self.data, &schedule, 0, None)?;
+            let one = Packed { groups: 1, agents: 1, stride: self.lower.packed.stride };
+            device.run(&mut [&mut pass], &on_device, None, one, &schedule)?;
+            let sum =
+                |words: Vec<D::Scalar>| words[..rows.len()].iter().map(|word| word.to_f64()).sum::<f64>();
+            hits += sum(device.hits(&pass)?);
+            loss += sum(device.losses(&pass)?);
+        }
+        let count = rows.len().max(1) as f64;
+        Ok(Score { accuracy: hits / count, loss: loss / count })
+    }
+}

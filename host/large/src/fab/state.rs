@@ -1,0 +1,144 @@
+//! Reading the state of all agents, and putting it back.
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::{Fab, Upper, X_STRIDE};
+use crate::device::{Device, Result};
+
+impl<D: Device> Fab<D> {
+    pub fn rounds(&self) -> u32 {
+        self.round
+    }
+
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Words of the decisions that an agent tells others, where a model has so many parameters.
+    pub fn exchanged_words(&self, parameters: usize) -> usize {
+        let x = usize::from(matches!(self.upper, Upper::Strength(_)));
+        x + self.lower.packed.groups * parameters
+    }
+
+    /// y of one agent, packed.
+    pub fn y(&self, agent: usize) -> Result<Vec<D::Scalar>> {
+        self.device.read(&self.lower.v, agent * self.lower.packed.stride, self.lower.packed.stride)
+    }
+
+    /// z of one agent, packed; y where there is one level only.
+    pub fn z(&self, agent: usize) -> Result<Vec<D::Scalar>> {
+        let vector = (self.lower.packed.groups - 1) * self.lower.packed.agents + agent;
+        self.device.read(&self.lower.v, vector * self.lower.packed.stride, self.lower.packed.stride)
+    }
+
+    /// The mean of all agents' y, and the root mean square distance of agents to it, relative to its norm.
+    pub fn mean(&self) -> Result<(Vec<D::Scalar>, f64)> {
+        let agents = self.lower.packed.agents;
+        // Relative to the first agent: agents that agree differ by nothing at all, not by what squares round to.
+        let first = self.y(0)?;
+        let mut offset = vec![0.0_f64; self.lower.packed.stride];
+        let mut squares = 0.0;
+        for agent in 1..agents {
+            for ((offset, word), first) in offset.iter_mut().zip(self.y(agent)?).zip(&first) {
+                let difference = word.to_f64() - first.to_f64();
+                *offset += difference / agents as f64;
+                squares += difference * difference;
+            }
+        }
+        let spread = squares / agents as f64 - offset.iter().map(|word| word * word).sum::<f64>();
+        // Not `max`, which would take a swarm that is no number any more for one that agrees.
+        let spread = if spread < 0.0 { 0.0 } else { spread };
+        let mean: Vec<f64> =
+            first.iter().zip(offset).map(|(first, offset)| first.to_f64() + offset).collect();
+        let norm: f64 = mean.iter().map(|word| word * word).sum();
+        let consensus = if norm > 0.0 { (spread / norm).sqrt() } else { spread.sqrt() };
+        Ok((mean.into_iter().map(D::Scalar::from_f64).collect(), consensus))
+    }
+
+    /// ψ of every sample, when samples have one.
+    pub fn logits(&self) -> Result<Option<Vec<D::Scalar>>> {
+        match &self.upper {
+            Upper::Logits(logits) => self.device.read(logits, 0, self.data.samples).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// τ of every agent, when it is learned.
+    pub fn strengths(&self) -> Result<Option<Vec<D::Scalar>>> {
+        match &self.upper {
+            Upper::Strength(x) => {
+                let words = self.device.read(&x.v, 0, x.packed.words())?;
+                Ok(Some(words.into_iter().step_by(X_STRIDE).collect()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Every buffer that outlives a round, with its name and words.
+    fn buffers(&self) -> Vec<(String, &D::Reals, usize)> {
+        let vectors = self.lower.packed.groups * self.lower.packed.agents;
+        let mut buffers = vec![("decay".to_owned(), &self.decay, vectors)];
+        let lower = self.lower.buffers(self.parity()).into_iter();
+        buffers.extend(lower.map(|(part, buffer, words)| (part.to_owned(), buffer, words)));
+        match &self.upper {
+            Upper::Logits(logits) => buffers.push(("x".to_owned(), logits, self.data.samples)),
+            Upper::Strength(x) => {
+                let x = x.buffers(self.parity()).into_iter();
+                buffers.extend(x.map(|(part, buffer, words)| (format!("x.{part}"), buffer, words)));
+            }
+            Upper::None => {}
+        }
+        buffers
+    }
+
+    /// The device, and the buffer of that name.
+    fn buffer_mut(&mut self, name: &str) -> (&D, Option<&mut D::Reals>) {
+        let parity = self.parity();
+        let buffer = match (name, &mut self.upper, name.strip_prefix("x.")) {
+            ("decay", ..) => Some(&mut self.decay),
+            ("x", Upper::Logits(logits), _) => Some(logits),
+            (_, Upper::Strength(x), Some(part)) => x.buffer_mut(part, parity),
+            _ => self.lower.buffer_mut(name, parity),
+        };
+        (&self.device, buffer)
+    }
+
+    /// Names and words of everything that outlives a round: what a run needs to go on bit for bit.
+    pub fn parts(&self) -> Vec<(String, usize)> {
+        self.buffers().into_iter().map(|(name, _, words)| (name, words)).collect()
+    }
+
+    /// Words of a part of the state, from `offset` on.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When [`Fab::parts`] does not name it.
+    pub fn read_part(&self, name: &str, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
+        let buffers = self.buffers();
+        let Some((_, buffer, _)) = buffers.iter().find(|(other, ..)| other == name) else {
+            panic!("a state has no `{name}`");
+        };
+        self.device.read(buffer, offset, words)
+    }
+
+    /// Replaces words of a part of the state; the round must be that of the new state already.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When [`Fab::parts`] does not name it.
+    pub fn write_part(&mut self, name: &str, offset: usize, words: &[D::Scalar]) -> Result<()> {
+        match self.buffer_mut(name) {
+            (device, Some(buffer)) => device.write(buffer, offset, words),
+            _ => panic!("a state has no `{name}`"),
+        }
+    }
+
+    /// Makes `round` the last that was done.
+    pub fn set_rounds(&mut self, round: u32) {
+        self.round = round;
+    }
+}

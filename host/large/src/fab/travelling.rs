@@ -1,0 +1,235 @@
+//! Vectors that travel from agent to agent: decisions, with the trackers and gradients that go with them.
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::Ledger;
+use crate::device::{Device, Gradient, Hearing, Packed, Result, Said};
+use crate::mixing::Mixing;
+
+/// Who hears whom, in the device's memory.
+#[derive(Debug)]
+pub(super) enum Links<D: Device> {
+    Weights { pull: D::Mixing, push: D::Mixing },
+    Heard(Hearing<D>),
+}
+
+impl<D: Device> Links<D> {
+    pub(super) fn new(device: &D, agents: usize, ledger: Option<&Ledger>) -> Result<Self> {
+        let Some(ledger) = ledger else {
+            return Ok(Links::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
+        };
+        Ok(Links::Heard(Hearing::new(device, agents, ledger.shares())?))
+    }
+
+    /// Takes the exchange of a round.
+    ///
+    /// # Panics
+    /// When it is not of the kind the swarm was made for.
+    pub(super) fn write(&mut self, device: &D, exchange: &Exchange<'_>) -> Result<()> {
+        match (self, exchange) {
+            (Links::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
+                device.write_mixing(pull, pulled)?;
+                device.write_mixing(push, pushed)
+            }
+            (Links::Heard(hearing), Exchange::Heard { ages, awake }) => {
+                device.write_indices(&mut hearing.ages, ages)?;
+                device.write_indices(&mut hearing.awake, awake)
+            }
+            (links, _) => panic!(
+                "a swarm {} a ledger got the exchange of the other kind",
+                if matches!(links, Links::Heard(_)) { "with" } else { "without" }
+            ),
+        }
+    }
+}
+
+/// How agents hear each other in a round.
+#[derive(Debug)]
+pub enum Exchange<'a> {
+    /// Pull and push weights.
+    Weights { pull: &'a Mixing, push: &'a Mixing },
+    /// For a ledger: `[agents, agents]` ages of what receiver i hears of sender j, plus 1, or 0 where it hears nothing new;
+    /// and for each agent 0 while it is down, else 1.
+    Heard { ages: &'a [u32], awake: &'a [u32] },
+}
+
+/// One kind of vectors of all agents.
+#[derive(Debug)]
+pub(super) struct Travelling<D: Device> {
+    pub(super) packed: Packed,
+    /// One step a group.
+    steps: [f64; 2],
+    pub(super) v: D::Reals,
+    pub(super) t: D::Reals,
+    /// Gradients of this and the last round, in turn.
+    pub(super) d: [D::Reals; 2],
+    pub(super) ledger: Option<Waiting<D>>,
+}
+
+/// What a ledger keeps.
+#[derive(Debug)]
+pub(super) struct Waiting<D: Device> {
+    pub(super) said: Said<D>,
+    /// Mass that waits on links.
+    pub(super) mass: D::Reals,
+}
+
+impl<D: Device> Travelling<D> {
+    /// Vectors of zero; `v` are decisions that the device reads in its own way.
+    pub(super) fn new(
+        device: &D,
+        packed: Packed,
+        v: D::Reals,
+        steps: [f64; 2],
+        ledger: Option<&Ledger>,
+    ) -> Result<Self> {
+        let words = packed.words();
+        let ledger = match ledger {
+            None => None,
+            Some(ledger) => {
+                let depth = ledger.depth();
+                let said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
+                Some(Waiting { said, mass: device.reals((packed.agents - 1) * words)? })
+            }
+        };
+        let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
+        Ok(Travelling { packed, steps, v, t, d, ledger })
+    }
+
+    /// Writes the same words into every agent's decisions, group by group.
+    pub(super) fn start(&mut self, device: &D, words: &[D::Scalar]) -> Result<()> {
+        (0..self.packed.agents).try_for_each(|agent| self.start_agent(device, agent, words))
+    }
+
+    fn start_agent(&mut self, device: &D, agent: usize, words: &[D::Scalar]) -> Result<()> {
+        for group in 0..self.packed.groups {
+            let at = (group * self.packed.agents + agent) * self.packed.stride;
+            device.write(&mut self.v, at, words)?;
+        }
+        Ok(())
+    }
+
+    /// Every buffer that outlives a round, with its name and words; `parity` is that of the round.
+    pub(super) fn buffers(&self, parity: usize) -> Vec<(&'static str, &D::Reals, usize)> {
+        let words = self.packed.words();
+        let mut buffers = vec![("v", &self.v, words), ("t", &self.t, words), ("d", &self.d[parity], words)];
+        if let Some(Waiting { said, mass }) = &self.ledger {
+            let history = said.depth * words;
+            buffers.extend([
+                ("said.v", &said.v, history),
+                ("said.t", &said.t, history),
+                ("mass", mass, (self.packed.agents - 1) * words),
+            ]);
+        }
+        buffers
+    }
+
+    pub(super) fn buffer_mut(&mut self, name: &str, parity: usize) -> Option<&mut D::Reals> {
+        match (name, &mut self.ledger) {
+            ("v", _) => Some(&mut self.v),
+            ("t", _) => Some(&mut self.t),
+            ("d", _) => Some(&mut self.d[parity]),
+            ("said.v", Some(ledger)) => Some(&mut ledger.said.v),
+            ("said.t", Some(ledger)) => Some(&mut ledger.said.t),
+            ("mass", Some(ledger)) => Some(&mut ledger.mass),
+            _ => None,
+        }
+    }
+
+    /// Tells what agents have at the start of a round, and pulls.
+    pub(super) fn pull(&mut self, device: &D, links: &Links<D>, moment: &D::Indices) -> Result<()> {
+        let Travelling { packed, steps, v, t, ledger, .. } = self;
+        match (links, ledger) {
+            (Links::Heard(hearing), Some(Waiting { said, .. })) => {
+                device.say(said, v, t, *packed, hearing, moment)?;
+                device.pull_heard(v, t, *packed, said, hearing, moment, *steps)
+            }
+            (Links::Weights { pull, .. }, None) => device.pull(v, t, *packed, pull, *steps),
+            _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
+        }
+    }
+
+    /// Pushes, and follows the gradient that lies in `d[parity]`, with the strength of ½‖v‖² where there is one.
+    pub(super) fn track(
+        &mut self,
+        device: &D,
+        links: &Links<D>,
+        moment: &D::Indices,
+        parity: usize,
+        strengths: Option<&D::Reals>,
+    ) -> Result<()> {
+        let Travelling { packed, v, t, d, ledger, .. } = self;
+        let [even, odd] = d;
+        let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
+        let gradient = Gradient { fresh, last, regulariser: strengths.map(|strengths| (&*v, strengths)) };
+        match (links, ledger) {
+            (Links::Heard(hearing), Some(Waiting { said, mass })) => {
+                device.track_by_ledger(t, mass, gradient, *packed, said, hearing, moment)
+            }
+            (Links::Weights { push, .. }, None) => device.track(t, gradient, *packed, push),
+            _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
+        }
+    }
+
+    /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
+    /// gradient, and nothing waits. `parity` is that of the last round.
+    pub(super) fn renew(
+        &mut self,
+        device: &D,
+        parity: usize,
+        agent: usize,
+        start: &[D::Scalar],
+    ) -> Result<()> {
+        self.start_agent(device, agent, start)?;
+        let nothing = vec![D::Scalar::ZERO; self.packed.stride];
+        for vector in 0..self.packed.groups * self.packed.agents {
+            let at = vector * self.packed.stride;
+            if vector % self.packed.agents == agent {
+                device.write(&mut self.d[parity], at, &nothing)?;
+                device.write(&mut self.t, at, &nothing)?;
+            } else {
+                let gradient = device.read(&self.d[parity], at, self.packed.stride)?;
+                device.write(&mut self.t, at, &gradient)?;
+            }
+            if let Some(Waiting { mass, .. }) = &mut self.ledger {
+                for link in vector * (self.packed.agents - 1)..(vector + 1) * (self.packed.agents - 1) {
+                    device.write(mass, link * self.packed.stride, &nothing)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `Σt + Σ(what waits) − Σd` over all agents, word by word: the largest, relative to the largest Σ|d|.
+    pub(super) fn defect(&self, device: &D, parity: usize) -> Result<f64> {
+        let Packed { groups, agents, stride } = self.packed;
+        let (mut largest, mut size) = (0.0_f64, f64::MIN_POSITIVE);
+        for group in 0..groups {
+            let (mut sums, mut sizes) = (vec![0.0; stride], vec![0.0; stride]);
+            let add = |buffer: &D::Reals, vector: usize, sign: f64, sums: &mut [f64]| -> Result<()> {
+                let words = device.read(buffer, vector * stride, stride)?;
+                sums.iter_mut().zip(words).for_each(|(sum, word)| *sum += sign * word.to_f64());
+                Ok(())
+            };
+            for vector in group * agents..(group + 1) * agents {
+                add(&self.t, vector, 1.0, &mut sums)?;
+                add(&self.d[parity], vector, -1.0, &mut sums)?;
+                let gradient = device.read(&self.d[parity], vector * stride, stride)?;
+                sizes.iter_mut().zip(gradient).for_each(|(size, word)| *size += word.to_f64().abs());
+                if let Some(Waiting { mass, .. }) = &self.ledger {
+                    for link in vector * (agents - 1)..(vector + 1) * (agents - 1) {
+                        add(mass, link, 1.0, &mut sums)?;
+                    }
+                }
+            }
+            largest = sums.into_iter().map(f64::abs).fold(largest, larger);
+            size = sizes.into_iter().fold(size, larger);
+        }
+        Ok(largest / size)
+    }
+}
+
+/// The larger of two numbers, or none where one of them is none: `max` would leave it out.
+pub(super) fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
+}

@@ -1,0 +1,225 @@
+//! Derivatives of programs against finite differences, in f64 on the CPU.
+
+use fabswarm_shared::rng::{Purpose, Stream};
+
+use super::{
+    Activation, Conv2d, CrossEntropy, Dropout, Layer, Linear, Norm, Pool, Residual, Sequence, classifier,
+};
+use crate::device::cpu::Cpu;
+use crate::device::{Dataset, Device, Packed, Schedule};
+use crate::layers::embedding::Tables;
+use crate::models::{Encoder, Model};
+use crate::program::{Builder, Function, Geometry, Input, Pooling, Program};
+
+const AGENTS: usize = 2;
+const DIFFERENCE: f64 = 1e-5;
+
+fn random(stream: u32, words: usize) -> Vec<f64> {
+    let mut stream = Stream::new(99, stream, 0, Purpose::Problem);
+    (0..words).map(|_| stream.uniform_f64() - 0.5).collect()
+}
+
+/// Two agents with different parameters, batches and weights.
+struct Fixture {
+    device: Cpu<f64>,
+    program: Program,
+    schedule: Schedule<Cpu<f64>>,
+    data: Dataset<Cpu<f64>>,
+    parameters: Vec<f64>,
+    logits: Vec<f64>,
+}
+
+impl Fixture {
+    fn new(program: Program) -> Self {
+        let samples = AGENTS * program.samples;
+        let width = program.input.width();
+        let (features, tokens) = match program.input {
+            Input::Features { .. } => (Some(random(1, samples * width)), None),
+            // Every vocabulary of these tests has at least seven words.
+            Input::Tokens { .. } => (None, Some((0..samples * width).map(|i| (i * i % 7) as u32).collect())),
+        };
+        let parameters = (0..AGENTS as u64)
+            .flat_map(|agent| {
+                let mut packed = program.layout.start::<f64>(agent);
+                packed.iter_mut().zip(random(2, 100_000)).for_each(|(word, noise)| *word += 0.2 * noise);
+                packed
+            })
+            .collect();
+        Fixture {
+            device: Cpu::new(),
+            schedule: Schedule {
+                samples: program.samples,
+                rows: (0..samples as u32).collect(),
+                weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
+                moment: vec![7, 0, 3],
+            },
+            data: Dataset {
+                width,
+                samples,
+                features,
+                tokens,
+                lengths: Some((0..samples).map(|i| (width - i % 2) as u32).collect()),
+                labels: (0..samples).map(|i| (i % program.classes) as u32).collect(),
+            },
+            parameters,
+            logits: random(3, samples),
+            program,
+        }
+    }
+
+    /// Σ_j w_j σ(ψ_j) ℓ_j of both agents, and the gradient.
+    fn evaluate(&self, parameters: &[f64]) -> (f64, Vec<f64>) {
+        let packed = Packed { groups: 1, agents: AGENTS, stride: self.program.layout.stride() };
+        let mut pass = self.device.pass(&self.program, AGENTS).unwrap();
+        // The first sample of each agent keeps its plain weight.
+        self.device.load(&mut pass, &self.data, &self.schedule, 0, Some((&self.logits, 1))).unwrap();
+        let mut gradient = vec![f64::NAN; packed.words()];
+        let parameters = parameters.to_vec();
+        self.device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &self.schedule).unwrap();
+        let losses = self.device.losses(&pass).unwrap();
+        let weight = |i: usize| {
+            let learned =
+                if i % self.program.samples >= 1 { 1.0 / (1.0 + (-self.logits[i]).exp()) } else { 1.0 };
+            self.schedule.weights[i] * learned
+        };
+        (losses.iter().enumerate().map(|(i, loss)| weight(i) * loss).sum(), gradient)
+    }
+}
+
+/// Checks the derivative along a random direction of every tensor.
+fn check(program: Program) {
+    let fixture = Fixture::new(program);
+    let layout = &fixture.program.layout;
+    let (_, gradient) = fixture.evaluate(&fixture.parameters);
+    for (number, tensor) in layout.tensors().iter().enumerate() {
+        for agent in 0..AGENTS {
+            let start = agent * layout.stride() + tensor.offset;
+            let direction = random(100 + number as u32, tensor.words());
+            let at = |step: f64| {
+                let mut moved = fixture.parameters.clone();
+                moved[start..].iter_mut().zip(&direction).for_each(|(word, d)| *word += step * d);
+                fixture.evaluate(&moved).0
+            };
+            let measured = (at(DIFFERENCE) - at(-DIFFERENCE)) / (2.0 * DIFFERENCE);
+            let derived: f64 = gradient[start..].iter().zip(&direction).map(|(g, d)| g * d).sum();
+            let error = (measured - derived).abs() / (measured.abs() + 1e-3);
+            assert!(error < 1e-5, "{}: measured {measured}, derived {derived}", tensor.name);
+        }
+    }
+}
+
+/// Checks `layer` between two linear layers, so that its input and output gradients matter.
+fn check_layer(samples: usize, inputs: usize, width: usize, layer: impl Layer + 'static, outputs: usize) {
+    let builder = Builder::new(Input::Features { width: inputs }, samples, 3);
+    let body = Sequence::default()
+        .then(Linear::new("before", samples, inputs, width, Function::Identity))
+        .then(layer);
+    check(classifier(builder, body, CrossEntropy::new("head", outputs)));
+}
+
+const fn image(
+    images: usize,
+    side: usize,
+    channels: usize,
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+) -> Geometry {
+    Geometry { images, height: side, width: side, channels, kernel, stride, padding }
+}
+
+#[test]
+fn loss_with_sample_weights() {
+    check(Model::SoftmaxRegression { inputs: 4, classes: 3 }.program(5));
+}
+
+#[test]
+fn linear_with_every_function() {
+    for function in [Function::Identity, Function::Relu, Function::Tanh, Function::Gelu] {
+        check_layer(3, 4, 5, Linear::new("layer", 3, 5, 6, function), 6);
+        check_layer(3, 4, 5, Activation::new(3, 5, function), 5);
+    }
+}
+
+#[test]
+fn convolutions() {
+    // Kernel, stride and padding, among them the 1 x 1 that needs no patches.
+    for (kernel, stride, padding) in [(3, 1, 1), (3, 2, 1), (5, 1, 2), (1, 1, 0), (1, 2, 0), (2, 2, 0)] {
+        let geometry = image(2, 4, 3, kernel, stride, padding);
+        let outputs = geometry.rows() / 2 * 4;
+        check_layer(2, 6, 48, Conv2d::new("layer", geometry, 4, Function::Relu), outputs);
+        check_layer(2, 6, 48, Conv2d::plain("layer", geometry, 4), outputs);
+    }
+}
+
+#[test]
+fn pooling() {
+    for pooling in [Pooling::Max, Pooling::Mean] {
+        check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 2, pooling), 12);
+        check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 4, pooling), 3);
+    }
+}
+
+#[test]
+fn layer_and_group_norm() {
+    check_layer(4, 3, 6, Norm::layer("layer", 4, 6, 1e-5), 6);
+    check_layer(2, 3, 24, Norm::group("layer", 2, 4, 6, 3), 24);
+}
+
+#[test]
+fn dropout_repeats_its_mask_on_the_way_back() {
+    check_layer(4, 3, 8, Dropout::new(32, 0.3), 8);
+}
+
+#[test]
+fn residual_blocks() {
+    let body =
+        |stride| {
+            Sequence::default()
+                .then(Conv2d::plain("conv", image(2, 4, 3, 3, stride, 1), 3))
+                .then(Norm::group("norm", 2, 16 / (stride * stride), 3, 1))
+        };
+    check_layer(2, 5, 48, Residual::new(body(1), Sequence::default(), 32, 3), 48);
+    let skip = Sequence::default().then(Conv2d::plain("skip", image(2, 4, 3, 1, 2, 0), 3)).then(Norm::group(
+        "skip.norm",
+        2,
+        4,
+        3,
+        1,
+    ));
+    check_layer(2, 5, 48, Residual::new(body(2), skip, 8, 3), 12);
+}
+
+#[test]
+fn whole_image_models() {
+    check(Model::Mlp { inputs: 6, hidden: 5, classes: 3 }.program(4));
+    check(Model::LeNet { side: 8, channels: 1, classes: 3 }.program(2));
+    check(Model::ResNet18 { side: 8, channels: 1, width: 8, classes: 3 }.program(1));
+}
+
+fn tiny_encoder() -> Encoder {
+    Encoder {
+        tables: Tables { vocabulary: 9, positions: 8, types: 2, first_position: 0 },
+        width: 8,
+        heads: 2,
+        inner: 12,
+        layers: 2,
+        epsilon: 1e-12,
+        dropout: 0.0,
+        distance_buckets: None,
+        sequence: 6,
+        classes: 2,
+    }
+}
+
+#[test]
+fn bert_with_and_without_dropout() {
+    check(tiny_encoder().program(2));
+    check(Encoder { dropout: 0.2, ..tiny_encoder() }.program(2));
+}
+
+#[test]
+fn mpnet() {
+    let tables = Tables { vocabulary: 9, positions: 8, types: 0, first_position: 2 };
+    check(Encoder { tables, distance_buckets: Some(8), ..tiny_encoder() }.program(2));
+}

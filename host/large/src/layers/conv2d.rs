@@ -1,0 +1,104 @@
+//! Convolution as one matrix product over patches: an image row-major in height, width, channel makes the output of the
+//! product the next image, and bias, norm and pooling see plain rows.
+//!
+//! The matrix of patches is up to `kernel²` times the image, so it is rebuilt in the backward pass instead of kept.
+
+use super::Layer;
+use super::linear::{Weights, input_gradient, multiply, weight_gradient};
+use crate::program::{Builder, Function, Geometry, Op, View};
+
+#[derive(Debug)]
+pub struct Conv2d {
+    name: String,
+    geometry: Geometry,
+    filters: usize,
+    function: Function,
+    has_bias: bool,
+    weights: Weights,
+    saved: Option<(View, View)>,
+}
+
+impl Conv2d {
+    /// With a bias and a function after it.
+    pub fn new(name: impl Into<String>, geometry: Geometry, filters: usize, function: Function) -> Self {
+        Conv2d {
+            name: name.into(),
+            geometry,
+            filters,
+            function,
+            has_bias: true,
+            weights: Weights::default(),
+            saved: None,
+        }
+    }
+
+    /// Without bias or function: a norm follows.
+    pub fn plain(name: impl Into<String>, geometry: Geometry, filters: usize) -> Self {
+        Conv2d { has_bias: false, ..Conv2d::new(name, geometry, filters, Function::Identity) }
+    }
+
+    /// A 1 × 1 convolution with stride 1 reads its input as the matrix of patches.
+    fn is_plain_product(&self) -> bool {
+        let Geometry { kernel, stride, padding, .. } = self.geometry;
+        (kernel, stride, padding) == (1, 1, 0)
+    }
+
+    fn patches(&self, builder: &mut Builder, x: View) -> View {
+        if self.is_plain_product() {
+            return x;
+        }
+        let patches = builder.buffer(self.geometry.rows() * self.geometry.patch());
+        builder.push(Op::Patches { x, patches, geometry: self.geometry });
+        patches
+    }
+}
+
+impl Layer for Conv2d {
+    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+        let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
+        self.weights =
+            builder.within(&self.name, |builder| Weights::add(builder, patch, filters, self.has_bias));
+        let patches = self.patches(builder, x);
+        let u = builder.buffer(rows * filters);
+        multiply(builder, rows, patch, filters, patches, self.weights.matrix, u);
+        let out = if self.function == Function::Gelu { builder.buffer(rows * filters) } else { u };
+        if self.has_bias || self.function != Function::Identity {
+            builder.push(Op::Activate {
+                x: u,
+                out,
+                bias: self.weights.bias,
+                rows,
+                columns: filters,
+                function: self.function,
+            });
+        }
+        self.saved = Some((x, u));
+        out
+    }
+
+    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+        let (x, saved) = self.saved.expect("forward is laid before backward");
+        let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
+        if self.function != Function::Identity {
+            builder.push(Op::ActivateBackward { saved, d, words: rows * filters, function: self.function });
+        }
+        if let Some(bias) = self.weights.bias {
+            builder.push(Op::BiasGradient { d, bias, rows, columns: filters });
+        }
+        let patches = self.patches(builder, x);
+        weight_gradient(builder, rows, patch, filters, patches, d, self.weights.matrix);
+        wants_input.then(|| {
+            let dx = builder.buffer(
+                self.geometry.images * self.geometry.height * self.geometry.width * self.geometry.channels,
+            );
+            if self.is_plain_product() {
+                input_gradient(builder, rows, patch, filters, d, self.weights.matrix, dx, 0.0);
+            } else {
+                // The patches have been read for the last time: their gradient takes their place.
+                input_gradient(builder, rows, patch, filters, d, self.weights.matrix, patches, 0.0);
+                builder.push(Op::PatchesBackward { patches, dx, geometry: self.geometry });
+            }
+            dx
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Pooling over disjoint squares; the mean over a whole image is one square.
+
+use super::Layer;
+use crate::program::{Builder, Op, Pooling, View};
+
+#[derive(Debug)]
+pub struct Pool {
+    images: usize,
+    height: usize,
+    width: usize,
+    channels: usize,
+    size: usize,
+    pooling: Pooling,
+    saved: Option<View>,
+}
+
+impl Pool {
+    /// `height` and `width` must be multiples of `size`: a remainder would be ignored by the forward pass.
+    pub fn new(images: usize, [height, width, channels]: [usize; 3], size: usize, pooling: Pooling) -> Self {
+        assert!(
+            height % size == 0 && width % size == 0,
+            "{height} x {width} is not made of squares of {size}"
+        );
+        Pool { images, height, width, channels, size, pooling, saved: None }
+    }
+}
+
+impl Layer for Pool {
+    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+        let &mut Pool { images, height, width, channels, size, pooling, .. } = self;
+        let out = builder.buffer(images * (height / size) * (width / size) * channels);
+        builder.push(Op::Pool { x, out, images, height, width, channels, size, pooling });
+        self.saved = Some(x);
+        out
+    }
+
+    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+        let x = self.saved.expect("forward is laid before backward");
+        let &Pool { images, height, width, channels, size, pooling, .. } = self;
+        wants_input.then(|| {
+            let dx = builder.buffer(images * height * width * channels);
+            builder.push(Op::PoolBackward { x, d, dx, images, height, width, channels, size, pooling });
+            dx
+        })
+    }
+}

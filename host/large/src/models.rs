@@ -1,0 +1,66 @@
+//! The models a swarm can train, each as a [`Program`](crate::program::Program) for a number of samples.
+
+pub mod bert;
+pub mod image;
+pub mod pretrained;
+
+use crate::program::{Input, Program};
+pub use bert::Encoder;
+
+/// A model by name and size.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// One linear layer: convex, the smallest that learns.
+    SoftmaxRegression { inputs: usize, classes: usize },
+    /// Two linear layers with ReLU between them; the paper's Fashion-MNIST model has 256 hidden units.
+    Mlp { inputs: usize, hidden: usize, classes: usize },
+    /// LeNet-like: two convolutions of 5 × 5 with pooling, two linear layers.
+    LeNet { side: usize, channels: usize, classes: usize },
+    /// ResNet-18 for small images, with group norm (a batch norm would mix an agent's samples into its statistics).
+    ResNet18 { side: usize, channels: usize, width: usize, classes: usize },
+    /// BERT or MPNet with a classifier on its first token.
+    Encoder(Encoder),
+}
+
+impl Model {
+    pub fn input(&self) -> Input {
+        match self {
+            Model::SoftmaxRegression { inputs, .. } | Model::Mlp { inputs, .. } => {
+                Input::Features { width: *inputs }
+            }
+            Model::LeNet { side, channels, .. } | Model::ResNet18 { side, channels, .. } => {
+                Input::Features { width: side * side * channels }
+            }
+            Model::Encoder(encoder) => Input::Tokens { sequence: encoder.sequence },
+        }
+    }
+
+    pub fn classes(&self) -> usize {
+        match self {
+            Model::SoftmaxRegression { classes, .. }
+            | Model::Mlp { classes, .. }
+            | Model::LeNet { classes, .. }
+            | Model::ResNet18 { classes, .. } => *classes,
+            Model::Encoder(encoder) => encoder.classes,
+        }
+    }
+
+    /// The same model with every word kept: what is evaluated.
+    pub fn without_dropout(&self) -> Self {
+        match self {
+            Model::Encoder(encoder) => Model::Encoder(Encoder { dropout: 0.0, ..encoder.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    /// The passes of one agent over `samples` samples.
+    pub fn program(&self, samples: usize) -> Program {
+        match self {
+            Model::SoftmaxRegression { .. }
+            | Model::Mlp { .. }
+            | Model::LeNet { .. }
+            | Model::ResNet18 { .. } => image::program(self, samples),
+            Model::Encoder(encoder) => encoder.program(samples),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! How much memory a run will take, known before any of it is taken.
+
+use crate::device::Device;
+use crate::fab::Config;
+use crate::models::Model;
+use fabswarm_sim::record::{agents, bytes};
+
+/// Part of the free memory a run may plan for; the rest is for the driver, evaluation and fragmentation.
+const USABLE: f64 = 0.95;
+
+/// Bytes by what they are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub agents: usize,
+    /// y, z, trackers and two gradients of all agents.
+    pub state: u64,
+    /// Batches and intermediate buffers of all passes.
+    pub activations: u64,
+    /// Mass that waits on links, and what was said in the rounds a frame may come late, with a ledger.
+    pub ledger: u64,
+    /// Samples of all agents.
+    pub data: u64,
+    /// What the device adds to take memory in whole pieces.
+    pub rounding: u64,
+}
+
+impl Plan {
+    /// The plan of `config` for `model` with `samples` samples of data in the device's memory.
+    pub fn new<D: Device>(device: &D, model: &Model, config: &Config, samples: usize) -> Self {
+        let stride = model.program(1).layout.stride();
+        let packed = config.packed(stride);
+        let words = packed.words() as u64;
+        let word = size_of::<D::Scalar>() as u64;
+        let mut activations =
+            device.pass_bytes(&model.program(config.validation_batch + config.training_batch), config.agents);
+        if config.is_bilevel() {
+            activations += device.pass_bytes(&model.program(config.training_batch), config.agents);
+        }
+        let mut plan = Plan {
+            agents: config.agents,
+            state: words * (device.decision_bytes() + 3 * word),
+            activations,
+            ledger: config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word)),
+            data: samples as u64 * (model.input().width() as u64 + 4) * word,
+            rounding: 0,
+        };
+        plan.rounding = plan.total().next_multiple_of(device.piece_bytes()) - plan.total();
+        plan
+    }
+
+    pub fn total(&self) -> u64 {
+        self.state + self.activations + self.ledger + self.data + self.rounding
+    }
+
+    /// Whether the run fits the device's free memory.
+    ///
+    /// # Errors
+    /// When it does not; the message names the largest number of agents that would.
+    pub fn check<D: Device>(
+        &self,
+        device: &D,
+        model: &Model,
+        config: &Config,
+        samples: usize,
+    ) -> Result<(), DoesNotFit> {
+        let Some(free) = device.free_bytes() else { return Ok(()) };
+        let fits = |plan: &Plan| plan.total() as f64 <= USABLE * free as f64;
+        if fits(self) {
+            return Ok(());
+        }
+        let plan_of = |agents: usize| Plan::new(device, model, &Config { agents, ..config.clone() }, samples);
+        // Memory grows with the number of agents: the largest that fits lies between none and what was asked for.
+        let (mut most, mut too_many) = (0, config.agents);
+        while too_many - most > 1 {
+            let middle = (most + too_many) / 2;
+            if fits(&plan_of(middle)) {
+                most = middle;
+            } else {
+                too_many = middle;
+            }
+        }
+        Err(DoesNotFit { plan: self.clone(), free, device: device.name(), most })
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} for {}: ", bytes(self.total()), agents(self.agents))?;
+        let parts = [
+            ("state", self.state),
+            ("activations", self.activations),
+            ("ledger", self.ledger),
+            ("data", self.data),
+            ("whole pieces", self.rounding),
+        ];
+        let named = parts.into_iter().filter(|(_, count)| *count > 0);
+        f.write_str(
+            &named.map(|(name, count)| format!("{name} {}", bytes(count))).collect::<Vec<_>>().join(", "),
+        )
+    }
+}
+
+/// A run that would not fit.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the run needs {plan}, but {device} has {} free\nhelp: {}", bytes(*free), advice(*most))]
+pub struct DoesNotFit {
+    pub plan: Plan,
+    pub free: u64,
+    pub device: String,
+    /// Agents that would fit.
+    pub most: usize,
+}
+
+fn advice(most: usize) -> String {
+    match most {
+        0 => "not even one agent fits: take a smaller model, a smaller batch or another device".to_owned(),
+        most => format!("`agents = {most}` would fit, or take a smaller batch"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::Cpu;
+    use crate::fab::{Ledger, Task};
+
+    fn config(agents: usize) -> Config {
+        Config {
+            agents,
+            task: Task::Cleaning { regularisation: 0.002 },
+            penalty: 1.0,
+            normalise: false,
+            steps: [1.0, 0.03, 0.03],
+            validation_batch: 64,
+            training_batch: 64,
+            seed: 0,
+            ledger: None,
+        }
+    }
+
+    #[test]
+    fn state_is_eight_vectors_an_agent() {
+        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let plan = Plan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
+        assert_eq!(plan.state, 10 * 8 * 203_584 * 4);
+    }
+
+    #[test]
+    fn a_ledger_takes_a_vector_a_link_and_two_for_every_round_a_frame_may_be_late() {
+        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let of = |late_rounds| {
+            let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
+            Plan::new(&Cpu::<f32>::new(), &model, &Config { ledger: Some(ledger), ..config(10) }, 0).ledger
+        };
+        assert_eq!(of(0), (9 + 2) * 2 * 10 * 203_584 * 4);
+        assert_eq!(of(5), (9 + 12) * 2 * 10 * 203_584 * 4);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_would() {
+        let device = Cpu::<f32>::new();
+        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let config = config(100_000_000);
+        let refusal = Plan::new(&device, &model, &config, 0).check(&device, &model, &config, 0).unwrap_err();
+        assert!(refusal.most > 10, "{refusal}");
+        assert!(refusal.to_string().contains(&format!("`agents = {}` would fit", refusal.most)), "{refusal}");
+    }
+}

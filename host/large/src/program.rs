@@ -1,0 +1,212 @@
+//! A model's forward and backward pass as a list of operations on one agent.
+//!
+//! Operations speak of one agent only; a device decides how many agents share a launch. Because a program is plain data,
+//! its memory is known before anything is allocated ([`arena`]), and one program runs on every device and in every precision.
+
+pub mod arena;
+pub mod op;
+
+pub use op::{Function, Gemm, Geometry, Op, Pooling};
+
+use crate::parameters::{Layout, Start};
+
+/// What a sample looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A row of numbers (an image is stored height, width, channel).
+    Features { width: usize },
+    /// A row of token numbers, of which the first few are real and the rest padding.
+    Tokens { sequence: usize },
+}
+
+impl Input {
+    /// Words (or tokens) of one sample.
+    pub fn width(self) -> usize {
+        match self {
+            Input::Features { width } => width,
+            Input::Tokens { sequence } => sequence,
+        }
+    }
+}
+
+/// Names an intermediate buffer of one agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(pub(crate) usize);
+
+/// Which of an agent's memories a [`View`] looks into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The packed parameters.
+    Parameters,
+    /// The packed gradient.
+    Gradient,
+    /// The rows of the batch, when the input is features.
+    Features,
+    /// An intermediate buffer.
+    Buffer(Id),
+}
+
+/// A place and where to begin in it, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    pub place: Place,
+    pub offset: usize,
+}
+
+impl View {
+    pub fn parameters(offset: usize) -> Self {
+        View { place: Place::Parameters, offset }
+    }
+
+    pub fn gradient(offset: usize) -> Self {
+        View { place: Place::Gradient, offset }
+    }
+
+    /// The same place, `words` further on.
+    pub fn after(self, words: usize) -> Self {
+        View { offset: self.offset + words, ..self }
+    }
+}
+
+/// The precision a buffer needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Whatever the device computes activations in.
+    Activation,
+    /// Full precision even when activations are bf16: statistics of a norm.
+    Exact,
+}
+
+/// An intermediate buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    pub words: usize,
+    pub precision: Precision,
+}
+
+/// The passes of one model for a fixed number of samples.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub layout: Layout,
+    pub input: Input,
+    pub samples: usize,
+    pub classes: usize,
+    pub buffers: Vec<Buffer>,
+    /// From the batch to losses and the gradient of the logits.
+    pub forward: Vec<Op>,
+    /// From there to the gradient of every parameter.
+    pub backward: Vec<Op>,
+}
+
+impl Program {
+    /// Floating-point operations of all matrix products of one agent's forward and backward pass.
+    pub fn matrix_flops(&self) -> f64 {
+        self.forward
+            .iter()
+            .chain(&self.backward)
+            .map(|op| match op {
+                Op::Gemm(g) => 2.0 * g.count() as f64 * (g.m * g.n) as f64 * g.k as f64,
+                _ => 0.0,
+            })
+            .sum()
+    }
+}
+
+/// Collects operations while layers are laid down.
+#[derive(Debug)]
+pub struct Builder {
+    program: Program,
+    is_backward: bool,
+    prefix: String,
+    dropout_layers: u32,
+}
+
+impl Builder {
+    pub fn new(input: Input, samples: usize, classes: usize) -> Self {
+        Builder {
+            program: Program {
+                layout: Layout::default(),
+                input,
+                samples,
+                classes,
+                buffers: Vec::new(),
+                forward: Vec::new(),
+                backward: Vec::new(),
+            },
+            is_backward: false,
+            prefix: String::new(),
+            dropout_layers: 0,
+        }
+    }
+
+    pub fn samples(&self) -> usize {
+        self.program.samples
+    }
+
+    pub fn classes(&self) -> usize {
+        self.program.classes
+    }
+
+    /// The batch, as rows of features.
+    pub fn features(&self) -> View {
+        View { place: Place::Features, offset: 0 }
+    }
+
+    /// Names of parameters added inside `lay` begin with `name` and a dot.
+    pub fn within<T>(&mut self, name: &str, lay: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.prefix.len();
+        self.prefix.push_str(name);
+        self.prefix.push('.');
+        let result = lay(self);
+        self.prefix.truncate(outer);
+        result
+    }
+
+    /// Adds a parameter tensor and returns its offset.
+    pub fn parameter(&mut self, name: &str, shape: &[usize], start: Start) -> usize {
+        self.program.layout.add(format!("{}{name}", self.prefix), shape, start)
+    }
+
+    /// Adds a buffer in the device's activation precision.
+    pub fn buffer(&mut self, words: usize) -> View {
+        self.any_buffer(words, Precision::Activation)
+    }
+
+    /// Adds a buffer in full precision.
+    pub fn exact_buffer(&mut self, words: usize) -> View {
+        self.any_buffer(words, Precision::Exact)
+    }
+
+    fn any_buffer(&mut self, words: usize, precision: Precision) -> View {
+        self.program.buffers.push(Buffer { words, precision });
+        View { place: Place::Buffer(Id(self.program.buffers.len() - 1)), offset: 0 }
+    }
+
+    /// Words of the buffer `view` begins in.
+    ///
+    /// # Panics
+    /// When `view` is no buffer.
+    pub fn words(&self, view: View) -> usize {
+        let Place::Buffer(Id(id)) = view.place else { panic!("{view:?} is no buffer") };
+        self.program.buffers[id].words
+    }
+
+    /// A number no other dropout layer of the model has.
+    pub fn dropout_layer(&mut self) -> u32 {
+        self.dropout_layers += 1;
+        self.dropout_layers
+    }
+
+    pub fn push(&mut self, op: Op) {
+        if self.is_backward { &mut self.program.backward } else { &mut self.program.forward }.push(op);
+    }
+
+    /// From here on operations belong to the backward pass.
+    pub fn begin_backward(&mut self) {
+        self.is_backward = true;
+    }
+
+    pub fn finish(self) -> Program {
+        self.program
+    }
+}

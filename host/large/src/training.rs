@@ -1,0 +1,111 @@
+//! Training a swarm of large agents from scenario to a scored model.
+//!
+//! [`Prepared`] holds what a run needs before any device is asked, [`Planned`] what it will take of one. Everything that can be
+//! refused is refused until [`Planned::start`] returns, and nothing is written before. The [`Trainer`] then goes through the
+//! rounds, scores the swarm now and then, keeps checkpoints and stops when a loss is no number any more; the
+//! [`report::Report`] writes down what comes of it.
+
+pub mod batches;
+pub mod checkpoint;
+mod constants;
+pub mod events;
+pub(crate) mod links;
+pub mod prepared;
+pub mod report;
+mod rows;
+mod summary;
+mod trainer;
+mod weights_figure;
+
+use std::path::PathBuf;
+
+pub use prepared::Prepared;
+pub use trainer::{Planned, Trainer};
+
+use crate::data::cleaning_score::CleaningScore;
+use crate::device::{self, Taken};
+use crate::fab::Score;
+use crate::plan::DoesNotFit;
+use fabswarm_sim::air;
+use fabswarm_sim::air::FrameCounts;
+use fabswarm_sim::record::{self, AirReport, StoppedBecause};
+
+/// Why a run cannot start, or did not get to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Device(#[from] device::Error),
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+    #[error(transparent)]
+    Data(#[from] crate::data::Error),
+    #[error(transparent)]
+    Pretrained(#[from] crate::models::pretrained::Error),
+    #[error(transparent)]
+    Air(#[from] air::Error),
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    #[error("{what}\nhelp: {remedy}")]
+    Unfit { what: &'static str, remedy: &'static str },
+    #[error("{key} = {value} does not fit\nhelp: {remedy}")]
+    Setting { key: &'static str, value: String, remedy: String },
+    #[error("cannot resume from {path}: {what}\nhelp: {remedy}", path = path.display())]
+    Resume { path: PathBuf, what: String, remedy: String },
+}
+
+/// How a swarm stands after some rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    pub round: u32,
+    pub epoch: f64,
+    /// Of the mean model on the test samples.
+    pub test: Score,
+    /// Root mean square distance of agents to their mean, relative to its norm.
+    pub consensus_error: f64,
+    /// How well samples with wrong labels are told from others, where each has a weight.
+    pub cleaning: Option<CleaningScore>,
+    /// Mean of the learned regularisation strengths.
+    pub strength: Option<f64>,
+    /// Bytes all agents sent so far, each frame counted once.
+    pub sent_bytes: u64,
+    pub frames: FrameCounts,
+    /// Time the rounds so far took with their evaluations, those before a resumption included.
+    pub seconds: f64,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// After every round.
+    fn round(&mut self, round: u32, rounds: u32);
+    /// After every evaluation.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error>;
+}
+
+/// What is left of a run that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub stopped_because: StoppedBecause,
+    pub standing: Standing,
+    /// The mean model, packed.
+    pub mean: Vec<f32>,
+    /// Weight and truth of every training sample, where it has one.
+    pub weights: Vec<(f32, bool)>,
+    /// `Σt + Σ(what waits) − Σd`, relative to gradients: how much tracking mass was lost or made.
+    pub tracking_defect: f64,
+    /// What the air did to frames, where they went over it.
+    pub air: Option<AirReport>,
+    pub memory: Memory,
+}
+
+/// Bytes of memory, as planned and as taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub planned: u64,
+    pub taken: Option<Taken>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Which samples each agent takes in which round: its list in a new order every time it is through.
+//!
+//! A round's samples follow from seed, agent and round alone, so a resumed run takes what the interrupted one would have taken.
+
+use fabswarm_shared::rng::{Purpose, Stream};
+
+use crate::fab::Draw;
+
+/// Every agent's samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Of the upper level; empty lists at a single level.
+    pub validation: Vec<Vec<u32>>,
+    /// Of the lower level.
+    pub training: Vec<Vec<u32>>,
+}
+
+/// Deals batches out of lists.
+#[derive(Debug)]
+pub struct Batches {
+    training: Vec<Deck>,
+    validation: Vec<Deck>,
+}
+
+impl Batches {
+    /// Deals at most `batch` samples a round from each list, in orders drawn from `seed`.
+    pub fn new(lists: Lists, batch: usize, seed: u64) -> Self {
+        let deck = |agent: usize, samples: Vec<u32>, offset: u32| Deck {
+            samples,
+            batch,
+            seed,
+            stream: 2 * agent as u32 + offset,
+            shuffled: None,
+        };
+        Batches {
+            training: lists
+                .training
+                .into_iter()
+                .enumerate()
+                .map(|(agent, samples)| deck(agent, samples, 0))
+                .collect(),
+            validation: lists
+                .validation
+                .into_iter()
+                .enumerate()
+                .map(|(agent, samples)| deck(agent, samples, 1))
+                .collect(),
+        }
+    }
+
+    /// The samples of `round`.
+    pub fn draw(&mut self, round: u32) -> Draw {
+        Draw {
+            validation: self.validation.iter_mut().map(|deck| deck.draw(round)).collect(),
+            training: self.training.iter_mut().map(|deck| deck.draw(round)).collect(),
+        }
+    }
+}
+
+/// One agent's list.
+#[derive(Debug)]
+struct Deck {
+    samples: Vec<u32>,
+    batch: usize,
+    seed: u64,
+    stream: u32,
+    /// The order of one pass through the list, and which pass it is.
+    shuffled: Option<(u32, Vec<u32>)>,
+}
+
+impl Deck {
+    fn draw(&mut self, round: u32) -> Vec<u32> {
+        // A list shorter than a batch is taken whole; a remainder shorter than a batch waits for the next order.
+        let per_pass = (self.samples.len() / self.batch).max(1);
+        let (pass, place) = (round / per_pass as u32, round as usize % per_pass);
+        if self.shuffled.as_ref().is_none_or(|(shuffled, _)| *shuffled != pass) {
+            let mut order = self.samples.clone();
+            let mut stream = Stream::new(self.seed, self.stream, pass, Purpose::Batch);
+            for last in (1..order.len()).rev() {
+                order.swap(last, stream.below(last as u32 + 1) as usize);
+            }
+            self.shuffled = Some((pass, order));
+        }
+        let order = self.shuffled.as_ref().map_or(&[][..], |(_, order)| order);
+        order.iter().skip(place * self.batch).take(self.batch).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(samples: u32, batch: usize) -> Batches {
+        let lists = Lists { training: vec![(0..samples).collect()], validation: Vec::new() };
+        Batches::new(lists, batch, 1)
+    }
+
+    #[test]
+    fn a_pass_takes_no_sample_twice() {
+        let mut batches = batches(20, 6);
+        let mut taken: Vec<u32> = (0..3).flat_map(|round| batches.draw(round).training.concat()).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), 18);
+    }
+
+    #[test]
+    fn a_round_can_be_asked_for_in_any_order() {
+        let forward: Vec<Draw> = (0..9).map(|round| batches(20, 6).draw(round)).collect();
+        let mut backward = batches(20, 6);
+        for round in (0..9).rev() {
+            assert_eq!(backward.draw(round), forward[round as usize]);
+        }
+        assert_ne!(forward[0], forward[3], "a new pass has a new order");
+    }
+
+    #[test]
+    fn a_short_list_is_taken_whole() {
+        let mut draw = batches(4, 6).draw(5).training.concat();
+        draw.sort_unstable();
+        assert_eq!(draw, [0, 1, 2, 3]);
+    }
+}

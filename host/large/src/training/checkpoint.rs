@@ -1,0 +1,246 @@
+//! Checkpoints: the whole state as safetensors, so that a run goes on bit for bit and other tools can read it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
+
+use super::Error;
+use super::report::SCENARIO_FILE;
+use crate::device::Device;
+use crate::fab::Fab;
+use crate::parameters::Layout;
+use fabswarm_sim::record::RunFolder;
+use fabswarm_sim::scenario::Resolved;
+
+/// Keys that may differ between a run and its continuation: how long it goes, how often it is looked at, and where it lies.
+const FREE: [&str; 4] =
+    ["training.epochs", "training.evaluate_every", "training.checkpoint_every", "output.out"];
+
+const FILE: &str = "checkpoint.safetensors";
+
+/// Words that are on their way between device and file at once: a copy of the whole state would not be in the plan.
+const PIECE: usize = 1 << 20;
+/// Bytes of the number in front of the header that tells its length.
+const LENGTH_BYTES: usize = 8;
+
+/// Checks that `folder` is one that a training run left, with a checkpoint.
+///
+/// # Errors
+/// When it is not.
+pub fn check_is_there(folder: &Path) -> Result<(), Error> {
+    let refuse = |what: &str, remedy: String| {
+        Err(Error::Resume { path: folder.to_owned(), what: what.to_owned(), remedy })
+    };
+    let scenario = folder.join(SCENARIO_FILE);
+    if !scenario.is_file() {
+        let what = if folder.is_dir() { "it is no run folder" } else { "there is no such folder" };
+        let remedy = "name the run folder of a `fabswarm train`, such as runs/0001-train".to_owned();
+        return refuse(what, remedy);
+    }
+    if !folder.join(FILE).is_file() {
+        let remedy = format!("begin anew with `fabswarm train {}`", scenario.display());
+        return refuse("no checkpoint was kept there", remedy);
+    }
+    Ok(())
+}
+
+/// Replaces the checkpoint of `folder`, and tells whether the decisions in it are numbers; where they are not, or it cannot be
+/// written, the old one stays.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn save<D: Device<Scalar = f32>>(
+    folder: &RunFolder,
+    resolved: &Resolved,
+    swarm: &Fab<D>,
+    seconds: f64,
+) -> Result<bool, Error> {
+    let parts = swarm.parts();
+    for (name, words) in parts.iter().filter(|(name, _)| name == "v") {
+        for (offset, words) in pieces(*words) {
+            if swarm.read_part(name, offset, words)?.iter().any(|word| !word.is_finite()) {
+                return Ok(false);
+            }
+        }
+    }
+    let about = [
+        ("round", swarm.rounds().to_string()),
+        ("scenario", told(resolved)),
+        ("seconds", seconds.to_string()),
+    ];
+    let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
+    let state = parts.iter().flat_map(|(name, words)| {
+        pieces(*words).map(move |(offset, words)| Ok(bytes(&swarm.read_part(name, offset, words)?)))
+    });
+    folder.write_pieces(FILE, iter::once(Ok::<_, Error>(header)).chain(state))?;
+    Ok(true)
+}
+
+/// A checkpoint that belongs to the run at hand.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    file: File,
+    metadata: Metadata,
+    /// Where the words begin in the file.
+    words_at: u64,
+    pub(super) round: u32,
+    /// Time it took to get there.
+    pub(super) seconds: f64,
+}
+
+impl Checkpoint {
+    /// Opens the checkpoint of `folder`, to go on with the run of `resolved`.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged, or it belongs to a run with other settings.
+    pub fn open(folder: &Path, resolved: &Resolved) -> Result<Self, Error> {
+        check_is_there(folder)?;
+        let path = folder.join(FILE);
+        let refuse = |what: String, remedy: &str| Error::Resume {
+            path: path.clone(),
+            what,
+            remedy: remedy.to_owned(),
+        };
+        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "see that the file may be read");
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let damaged = |what: &dyn Display| damaged(folder, what);
+        let mut length = [0; LENGTH_BYTES];
+        file.read_exact(&mut length).map_err(|cause| damaged(&cause))?;
+        let header_bytes = u64::from_le_bytes(length);
+        if header_bytes > file_bytes {
+            return Err(damaged(&"its header is longer than the file"));
+        }
+        let mut header = vec![0; header_bytes as usize];
+        file.read_exact(&mut header).map_err(|cause| damaged(&cause))?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(|cause| damaged(&cause))?;
+        let about = metadata.metadata().clone().unwrap_or_default();
+        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), told(resolved));
+        if there != here {
+            let other: Vec<&str> =
+                there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
+            return Err(refuse(
+                format!("it belongs to a run of another scenario, with {}", other.join(", ")),
+                "leave these keys as they are, or start a new run",
+            ));
+        }
+        let told = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
+        Ok(Checkpoint {
+            round: told("round")?.parse().map_err(|cause| damaged(&cause))?,
+            seconds: told("seconds")?.parse().map_err(|cause| damaged(&cause))?,
+            folder: folder.to_owned(),
+            file,
+            metadata,
+            words_at: LENGTH_BYTES as u64 + header_bytes,
+        })
+    }
+
+    /// Brings `swarm` to where it was.
+    ///
+    /// # Errors
+    /// When the file is damaged, or the device fails.
+    pub fn restore<D: Device<Scalar = f32>>(&mut self, swarm: &mut Fab<D>) -> Result<(), Error> {
+        let damaged = |what: &dyn Display| damaged(&self.folder, what);
+        swarm.set_rounds(self.round);
+        for (name, words) in swarm.parts() {
+            let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = self.metadata.info(&name)
+            else {
+                return Err(damaged(&format!("no tensor `{name}` in it")));
+            };
+            if *dtype != Dtype::F32 || *shape != [words] {
+                return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+            }
+            let start = SeekFrom::Start(self.words_at + *start as u64);
+            self.file.seek(start).map_err(|cause| damaged(&cause))?;
+            for (offset, words) in pieces(words) {
+                let mut bytes = vec![0; words * size_of::<f32>()];
+                self.file.read_exact(&mut bytes).map_err(|cause| damaged(&cause))?;
+                let words: Vec<f32> =
+                    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
+                swarm.write_part(&name, offset, &words)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn damaged(folder: &Path, what: &dyn Display) -> Error {
+    Error::Resume {
+        path: folder.join(FILE),
+        what: format!("it is damaged ({what})"),
+        remedy: format!("begin anew with `fabswarm train {}`", folder.join(SCENARIO_FILE).display()),
+    }
+}
+
+/// Writes one model with its tensors by name.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result<(), Error> {
+    let tensors = layout.tensors().iter().map(|tensor| {
+        let words = &packed[tensor.offset..tensor.offset + tensor.words()];
+        (tensor.name.as_str(), Words { shape: tensor.shape.clone(), words })
+    });
+    let file = safetensors::serialize(tensors, None).expect("tensors of f32 words serialise");
+    Ok(folder.write("model.safetensors", &file)?)
+}
+
+/// What must be equal for a run to go on, a line a key.
+fn told(resolved: &Resolved) -> String {
+    let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
+    fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
+}
+
+/// Offsets and lengths of the pieces of so many words.
+fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
+}
+
+fn bytes(words: &[f32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// What stands in front of the words of `parts` in a safetensors file.
+fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> {
+    let mut end = 0;
+    let tensors = parts.iter().map(|(name, words)| {
+        let start = end;
+        end += words * size_of::<f32>();
+        (name.clone(), TensorInfo { dtype: Dtype::F32, shape: vec![*words], data_offsets: (start, end) })
+    });
+    let metadata = Metadata::new(Some(about), tensors.collect()).expect("parts lie one behind the other");
+    let mut header = serde_json::to_vec(&metadata).expect("plain numbers and strings serialise");
+    header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
+    [&(header.len() as u64).to_le_bytes()[..], &header].concat()
+}
+
+/// A tensor of a model.
+struct Words<'a> {
+    shape: Vec<usize>,
+    words: &'a [f32],
+}
+
+impl View for Words<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        bytes(self.words).into()
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.words)
+    }
+}

@@ -1,0 +1,42 @@
+//! What a scenario means for a swarm of large agents.
+
+use crate::fab::{Config, Ledger, Task};
+use fabswarm_sim::scenario::{Method, Scenario, Training};
+
+/// The constants of the swarm.
+pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> Config {
+    let (algorithm, training) = (&scenario.algorithm, &scenario.training);
+    let regularisation = training.regularisation;
+    Config {
+        agents: scenario.swarm.agents,
+        task: match training.method {
+            Method::Cleaning => Task::Cleaning { regularisation },
+            Method::Tuning => Task::Tuning { start: regularisation },
+            Method::Noisy | Method::Merged | Method::Validation => Task::SingleLevel { regularisation },
+        },
+        penalty: algorithm.lambda,
+        normalise: algorithm.normalise_by_lambda,
+        steps: [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z],
+        validation_batch: if training.method.is_bilevel() { training.batch } else { 0 },
+        training_batch: training.batch,
+        seed: scenario.seed,
+        ledger,
+    }
+}
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Length {
+    /// Rounds in which the mean agent goes through its training samples once.
+    pub(super) epoch: u32,
+    /// Rounds of the run.
+    pub(super) rounds: u32,
+}
+
+impl Length {
+    /// The length of a run on `samples` training samples of `agents` agents.
+    pub(super) fn new(training: &Training, agents: usize, samples: usize) -> Self {
+        let epoch = samples.div_ceil(agents * training.batch).max(1) as u32;
+        Length { epoch, rounds: training.epochs.saturating_mul(epoch) }
+    }
+}

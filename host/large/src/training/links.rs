@@ -1,0 +1,301 @@
+//! Who hears whom in a round of training, as the network and the faults of the scenario have it.
+//!
+//! The words of a large agent's frame never leave the device. What goes over the air for them is the frame's header, sealed as
+//! the whole frame would be: whatever befalls a frame befalls its header, and what arrives says which words are heard, and of
+//! which round. Nothing of this is in a checkpoint: it follows from the scenario, so a resumed run lives through it again.
+
+use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::graph::Schedule as _;
+use fabswarm_shared::wire;
+use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data, Frame};
+
+use super::Error;
+use crate::fab::{Exchange, Ledger};
+use crate::mixing::Mixing;
+use fabswarm_sim::air::{Air, Hearing, Source};
+use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
+use fabswarm_sim::sealing::{FrameSeal, refusal_cause, seeded_key};
+
+/// The links of a run.
+#[derive(Debug)]
+pub(crate) enum Links {
+    /// Graphs on which every frame arrives, for push weights.
+    Graphs(Source),
+    /// An air that may do anything to a frame, for the ledger.
+    Air(Box<Headers>),
+}
+
+/// The links of one round.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Round {
+    Weights { pull: Mixing, push: Mixing },
+    Heard(Heard),
+}
+
+/// What agents with a ledger hear in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// As [`Exchange::Heard`] has them.
+    ages: Vec<u32>,
+    awake: Vec<u32>,
+    /// Agents that start again in this round, without their memory.
+    forgetting: Vec<usize>,
+}
+
+impl Round {
+    pub(crate) fn exchange(&self) -> Exchange<'_> {
+        match self {
+            Round::Weights { pull, push } => Exchange::Weights { pull, push },
+            Round::Heard(Heard { ages, awake, .. }) => Exchange::Heard { ages, awake },
+        }
+    }
+
+    /// Whether `agent` is neither down nor frozen.
+    pub(crate) fn is_awake(&self, agent: usize) -> bool {
+        match self {
+            Round::Weights { .. } => true,
+            Round::Heard(heard) => heard.awake[agent] == 1,
+        }
+    }
+
+    /// Agents that start again in this round, without their memory.
+    pub(crate) fn forgetting(&self) -> &[usize] {
+        match self {
+            Round::Weights { .. } => &[],
+            Round::Heard(heard) => &heard.forgetting,
+        }
+    }
+}
+
+impl Links {
+    /// The links of a run of `scenario.swarm.rounds` rounds, and the ledger they need.
+    ///
+    /// # Errors
+    /// When the graphs cannot be had or do not connect the swarm, or faults and algorithm do not go together.
+    pub(crate) fn new(scenario: &Scenario) -> Result<(Self, Option<Ledger>), Error> {
+        let agents = scenario.swarm.agents;
+        let mut source = Source::new(scenario)?;
+        source.check_connectivity(scenario)?;
+        if scenario.algorithm.kind == AlgorithmKind::Fab {
+            if !scenario.faults.are_none() {
+                return Err(Error::Unfit {
+                    what: "what is lost on the air takes tracking mass with it for ever, unless there is a ledger",
+                    remedy: "set algorithm.kind to \"ledger\", or the keys of [faults] back to their defaults",
+                });
+            }
+            return Ok((Links::Graphs(source), None));
+        }
+        if !(2..=MemberSet::CAPACITY).contains(&agents) {
+            return Err(Error::Unfit {
+                what: "a ledger is kept among 2 to 1024 agents",
+                remedy: "change swarm.agents, or set algorithm.kind to \"fab\"",
+            });
+        }
+        let ledger = Ledger {
+            keep: scenario.algorithm.self_weight,
+            late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+            audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
+        };
+        let headers = Headers {
+            air: Air::new(scenario)?,
+            seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(seeded_key(scenario.seed)))).collect(),
+            newest: vec![None; agents * agents],
+            late_rounds: ledger.late_rounds,
+            epoch: 1,
+        };
+        Ok((Links::Air(Box::new(headers)), Some(ledger)))
+    }
+
+    /// The links of `round`; rounds come in ascending order, from 1 on.
+    pub(crate) fn round(&mut self, round: u32) -> Round {
+        let slot = round.saturating_sub(1);
+        match self {
+            Links::Graphs(source) => {
+                let heard: Vec<Vec<usize>> = (0..source.agents())
+                    .map(|agent| {
+                        let mut senders = Vec::new();
+                        source.heard_by(agent, slot, |sender| senders.push(sender));
+                        senders
+                    })
+                    .collect();
+                let (pull, push) = Mixing::uniform(&heard);
+                Round::Weights { pull, push }
+            }
+            Links::Air(headers) => Round::Heard(headers.round(slot)),
+        }
+    }
+
+    /// What frames went over, where they may get lost.
+    pub(crate) fn air(&self) -> Option<&Air> {
+        match self {
+            Links::Graphs(_) => None,
+            Links::Air(headers) => Some(&headers.air),
+        }
+    }
+}
+
+/// Headers on the air in place of frames.
+#[derive(Debug)]
+pub(crate) struct Headers {
+    air: Air,
+    seals: Vec<FrameSeal>,
+    /// The round of the last frame each receiver took of each sender, in this epoch.
+    newest: Vec<Option<u32>>,
+    late_rounds: u32,
+    /// Goes up whenever an agent has lost its memory.
+    epoch: u32,
+}
+
+impl Headers {
+    fn round(&mut self, slot: u32) -> Heard {
+        let forgetting = self.restart(slot);
+        let Self { air, seals, newest, late_rounds, epoch } = self;
+        let agents = seals.len();
+        let is_awake = |agent| !air.is_down(agent, slot) && !air.is_frozen(agent, slot);
+        let awake: Vec<u32> = (0..agents).map(|agent| u32::from(is_awake(agent))).collect();
+        let mut frame = [0; DATA_HEADER_MAX + 1];
+        for (sender, seal) in seals.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
+            let header = Data { sender: sender as u16, epoch: *epoch, round: slot };
+            // A header with a byte behind it always fits its largest size.
+            let length = Frame::Data(header, &[0]).encode(&mut frame).unwrap_or(0);
+            air.transmit(slot, sender, seal.seal(&frame[..length]));
+        }
+        let mut ages = vec![0; agents * agents];
+        air.deliver(slot, |receiver, _, bytes| {
+            let header = match seals[receiver].open(bytes).and_then(Frame::decode) {
+                Ok(Frame::Data(header, _)) => header,
+                Ok(_) => return Hearing::Refused("malformed"),
+                Err(wire::Error::Replayed) => return Hearing::Useless,
+                Err(error) => return Hearing::Refused(refusal_cause(error)),
+            };
+            let link = receiver * agents + usize::from(header.sender);
+            let age = slot.wrapping_sub(header.round);
+            if header.epoch != *epoch
+                || age > *late_rounds
+                || newest[link].is_some_and(|newest| header.round <= newest)
+            {
+                return Hearing::Useless;
+            }
+            newest[link] = Some(header.round);
+            ages[link] = age + 1;
+            Hearing::Taken
+        });
+        Heard { ages, awake, forgetting }
+    }
+
+    /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
+    /// agents go over to it at once, where small agents tell each other within a few rounds.
+    fn restart(&mut self, slot: u32) -> Vec<usize> {
+        let mut forgetting = Vec::new();
+        for crash in self.air.restarts(slot) {
+            self.seals[crash.agent].restart();
+            if !crash.keeps_memory {
+                forgetting.push(crash.agent);
+            }
+        }
+        if !forgetting.is_empty() {
+            self.epoch += 1;
+            self.newest.fill(None);
+        }
+        forgetting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_sim::scenario::Topology;
+
+    fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.swarm.agents = 4;
+        scenario.swarm.rounds = 100;
+        scenario.network.topology = Topology::Complete;
+        change(&mut scenario);
+        scenario
+    }
+
+    fn hear(scenario: &Scenario, rounds: u32) -> (Vec<Heard>, Links) {
+        let mut links = Links::new(scenario).unwrap().0;
+        let heard = (1..=rounds).map(|round| match links.round(round) {
+            Round::Heard(heard) => heard,
+            Round::Weights { .. } => panic!("a ledger hears"),
+        });
+        (heard.collect(), links)
+    }
+
+    #[test]
+    fn on_a_perfect_air_everybody_hears_everybody_at_once() {
+        let (rounds, _) = hear(&scenario(|_| {}), 3);
+        for heard in rounds {
+            assert_eq!(heard.ages, [0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0]);
+            assert_eq!(heard.awake, [1; 4]);
+        }
+    }
+
+    #[test]
+    fn late_frames_are_as_old_as_they_are_late_and_never_older_than_the_last() {
+        let (rounds, links) = hear(&scenario(|scenario| scenario.faults.delay_rounds = 3), 100);
+        let mut newest = [-1; 16];
+        for (slot, heard) in rounds.iter().enumerate() {
+            for link in (0..16).filter(|&link| heard.ages[link] > 0) {
+                let sent = slot as i64 + 1 - i64::from(heard.ages[link]);
+                assert!(sent > newest[link] && heard.ages[link] <= 4);
+                newest[link] = sent;
+            }
+        }
+        assert!(rounds.iter().any(|heard| heard.ages.contains(&4)));
+        assert!(links.air().unwrap().counters().useless > 0);
+    }
+
+    #[test]
+    fn damage_and_intruders_are_refused_and_count_as_lost() {
+        let (rounds, links) = hear(
+            &scenario(|scenario| {
+                (scenario.faults.bit_corruption, scenario.faults.duplication) = (0.2, 0.2);
+                (scenario.faults.replay, scenario.faults.wrong_key) = (0.5, 0.5);
+            }),
+            100,
+        );
+        let counters = links.air().unwrap().counters();
+        assert!(counters.damaged > 0 && counters.replayed > 0 && counters.forged > 0);
+        assert_eq!(counters.damaged_taken + counters.replayed_taken + counters.forged_taken, 0);
+        assert!(counters.refused() >= counters.forged, "{:?}", counters.refused);
+        let heard = rounds.iter().flat_map(|heard| &heard.ages).filter(|&&age| age > 0).count();
+        assert!((900..1199).contains(&heard), "{heard} of 1200");
+    }
+
+    #[test]
+    fn silent_agents_go_on_and_crashed_or_frozen_ones_do_not() {
+        let (rounds, _) = hear(
+            &scenario(|scenario| {
+                scenario.faults.silent = "0@2+3".to_owned().try_into().unwrap();
+                scenario.faults.frozen = "3@7+1".to_owned().try_into().unwrap();
+                scenario.faults.crashes = "1@3+2, 2@4+2 forgets".to_owned().try_into().unwrap();
+            }),
+            10,
+        );
+        let awake: Vec<[u32; 4]> = rounds.iter().map(|heard| heard.awake[..].try_into().unwrap()).collect();
+        assert_eq!(awake[2..7], [[1, 1, 1, 1], [1, 0, 1, 1], [1, 0, 0, 1], [1, 1, 0, 1], [1, 1, 1, 1]]);
+        assert_eq!(awake[7..9], [[1, 1, 1, 0], [1, 1, 1, 1]]);
+        assert_eq!(rounds[2].ages[..4], [0; 4], "a silent agent hears nothing");
+        assert!(rounds[6].forgetting == [2] && rounds[5].forgetting.is_empty());
+        assert_eq!(rounds[9].ages.iter().filter(|&&age| age == 1).count(), 12);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_a_remedy() {
+        let refusal = |change: fn(&mut Scenario)| Links::new(&scenario(change)).unwrap_err().to_string();
+        let faults = refusal(|scenario| {
+            scenario.algorithm.kind = AlgorithmKind::Fab;
+            scenario.faults.iid_loss = 0.1;
+        });
+        assert!(faults.contains("set algorithm.kind to \"ledger\""), "{faults}");
+        assert!(refusal(|scenario| scenario.swarm.agents = 1).contains("2 to 1024 agents"));
+        let torn = refusal(|scenario| {
+            scenario.network.topology = Topology::ErdosRenyi;
+            scenario.network.edge_probability = 0.0;
+        });
+        assert!(torn.contains("network.edge_probability"), "{torn}");
+    }
+}

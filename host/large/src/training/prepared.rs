@@ -1,0 +1,270 @@
+//! Data and model of a run, before any device is asked.
+
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::batches::Lists;
+use crate::data::shard::{Deal, Histogram, Shard, deal};
+use crate::data::tokenizer::Tokenizer;
+use crate::data::{Cache, Dataset as Data, Inputs, SAMPLE, catalogue};
+use crate::device::{Dataset, Device};
+use crate::models::{Encoder, Model, pretrained};
+use crate::program::Input;
+use fabswarm_sim::scenario::{Method, Resolved, Scenario, Training};
+
+/// A model with its start, and samples dealt out to agents.
+///
+/// Samples are numbered as the data set has them, test samples after all training samples.
+#[derive(Debug)]
+pub struct Prepared {
+    pub model: Model,
+    /// Packed parameters every agent starts from.
+    pub start: Vec<f32>,
+    data: Data,
+    shards: Vec<Shard>,
+    parameters: usize,
+}
+
+impl Prepared {
+    /// Loads data and weights from the cache and deals the samples out.
+    ///
+    /// # Errors
+    /// When something was not fetched, is damaged, or does not fit together.
+    pub fn new(cache: &Cache, scenario: &Scenario) -> Result<Self, Error> {
+        let (training, seed) = (&scenario.training, scenario.seed);
+        let keep = |count: usize| if count == 0 { usize::MAX } else { count };
+        let data =
+            load(cache, &training.data)?.truncated(keep(training.train_samples), keep(training.test_samples));
+        let (model, folder, data) = choose(cache, training, data)?;
+        let layout = model.program(1).layout;
+        let start = match (&model, &folder) {
+            (Model::Encoder(encoder), Some(folder)) => pretrained::start(folder, encoder, &layout, seed)?,
+            _ => layout.start(seed),
+        };
+        let how = Deal {
+            agents: scenario.swarm.agents,
+            rho: training.rho,
+            corruption_rate: training.corruption_rate,
+            seed,
+        };
+        let shards = deal(&data.train.labels, data.classes, &how)?;
+        Ok(Prepared { parameters: layout.count(), model, start, data, shards })
+    }
+
+    /// Parameters of one agent.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    pub fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    /// Which agent has how many samples of which class.
+    pub fn histogram(&self) -> Histogram {
+        Histogram::of(&self.shards, &self.data.train.labels, self.data.classes)
+    }
+
+    /// All samples, test samples included.
+    pub fn samples(&self) -> usize {
+        self.data.train.labels.len() + self.data.test.labels.len()
+    }
+
+    /// Samples of the lower level of all agents: what an epoch is counted by.
+    pub fn training_samples(&self) -> usize {
+        self.shards.iter().map(|shard| shard.train.len()).sum()
+    }
+
+    pub(super) fn test_rows(&self) -> Vec<u32> {
+        let first = self.data.train.labels.len() as u32;
+        (first..first + self.data.test.labels.len() as u32).collect()
+    }
+
+    /// What each agent draws its batches from.
+    pub(super) fn lists(&self, method: Method) -> Lists {
+        let each = |pick: &dyn Fn(&Shard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
+        let (train, validation) =
+            (|shard: &Shard| shard.train.clone(), |shard: &Shard| shard.validation.clone());
+        match method {
+            Method::Cleaning | Method::Tuning => {
+                Lists { validation: each(&validation), training: each(&train) }
+            }
+            Method::Noisy => Lists { training: each(&train), ..Lists::default() },
+            Method::Validation => Lists { training: each(&validation), ..Lists::default() },
+            Method::Merged => Lists {
+                training: each(&|shard: &Shard| [&shard.train[..], &shard.validation].concat()),
+                ..Lists::default()
+            },
+        }
+    }
+
+    /// Every label as the agents see it.
+    fn labels(&self) -> Vec<u32> {
+        let mut labels: Vec<u32> = self
+            .data
+            .train
+            .labels
+            .iter()
+            .chain(&self.data.test.labels)
+            .map(|&label| u32::from(label))
+            .collect();
+        for shard in &self.shards {
+            for (&sample, &seen) in shard.train.iter().zip(&shard.labels) {
+                labels[sample as usize] = u32::from(seen);
+            }
+        }
+        labels
+    }
+
+    /// All samples in a device's memory.
+    pub(super) fn on_device<D: Device<Scalar = f32>>(&self, device: &D) -> Result<Dataset<D>, Error> {
+        let width = self.model.input().width();
+        let parts = [&self.data.train.inputs, &self.data.test.inputs];
+        let (mut features, mut tokens, mut lengths) = (None, None, None);
+        let indices = |words: &[u32]| -> Result<D::Indices, Error> {
+            let mut buffer = device.indices(words.len())?;
+            device.write_indices(&mut buffer, words)?;
+            Ok(buffer)
+        };
+        match self.model.input() {
+            Input::Features { .. } => {
+                let mut buffer = device.reals(self.samples() * width)?;
+                let (mut sample, mut offset) = (vec![0.0; width], 0);
+                for inputs in parts {
+                    let Inputs::Images(images) = inputs else { continue };
+                    for index in 0..images.len() {
+                        images.write_input(index, &mut sample);
+                        device.write(&mut buffer, offset, &channels_last(&sample, images.shape[0]))?;
+                        offset += width;
+                    }
+                }
+                features = Some(buffer);
+            }
+            Input::Tokens { .. } => {
+                let texts = || {
+                    parts.into_iter().filter_map(|inputs| {
+                        if let Inputs::Tokens(tokens) = inputs { Some(tokens) } else { None }
+                    })
+                };
+                tokens =
+                    Some(indices(&texts().flat_map(|texts| texts.ids.iter().copied()).collect::<Vec<_>>())?);
+                // A softmax over no token has no value.
+                lengths = Some(indices(
+                    &texts().flat_map(|texts| texts.used.iter().map(|&used| used.max(1))).collect::<Vec<_>>(),
+                )?);
+            }
+        }
+        Ok(Dataset {
+            width,
+            samples: self.samples(),
+            features,
+            tokens,
+            lengths,
+            labels: indices(&self.labels())?,
+        })
+    }
+}
+
+/// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
+pub fn make_paths_absolute(resolved: &mut Resolved) {
+    resolved.make_trace_absolute();
+    let Training { data, model, .. } = &resolved.scenario.training;
+    let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
+    let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();
+    let keys = [("training.data", is_path(data)), ("training.model", is_encoder(model))];
+    for (key, _) in keys.into_iter().filter(|(_, is_path)| *is_path) {
+        resolved.make_absolute(key);
+    }
+}
+
+/// A data set by name, or texts that are tokens already.
+fn load(cache: &Cache, name: &str) -> Result<Data, Error> {
+    let path = Path::new(name);
+    let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
+    Ok(if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? })
+}
+
+/// From channel, height, width to height, width, channel.
+fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
+    let area = image.len() / channels.max(1);
+    (0..image.len()).map(|at| image[at % channels * area + at / channels]).collect()
+}
+
+/// The model of the scenario for the data, its folder where it has one, and the data as it reads them.
+fn choose(cache: &Cache, training: &Training, data: Data) -> Result<(Model, Option<PathBuf>, Data), Error> {
+    let refuse = |remedy: String| Error::Setting {
+        key: "training.model",
+        value: format!("\"{}\"", training.model),
+        remedy,
+    };
+    let classes = data.classes;
+    let name = training.model.as_str();
+    if let Inputs::Images(images) = &data.train.inputs {
+        let [channels, height, width] = images.shape;
+        let inputs = images.words();
+        let square = |multiple: usize| -> Result<usize, Error> {
+            let fits = height == width && height.is_multiple_of(multiple);
+            fits.then_some(height).ok_or_else(|| {
+                refuse(format!(
+                    "it needs square images with sides in multiples of {multiple}, not {height} x {width}"
+                ))
+            })
+        };
+        let model = match name {
+            "softmax" => Model::SoftmaxRegression { inputs, classes },
+            "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
+            "lenet" => Model::LeNet { side: square(4)?, channels, classes },
+            "resnet18" if training.model_width.is_multiple_of(8) => {
+                Model::ResNet18 { side: square(8)?, channels, width: training.model_width, classes }
+            }
+            "resnet18" => {
+                return Err(refuse("set training.model_width to a multiple of 8, such as 64".to_owned()));
+            }
+            _ => return Err(refuse("for images take softmax, mlp, lenet or resnet18".to_owned())),
+        };
+        return Ok((model, None, data));
+    }
+    let folder = match catalogue::find(name) {
+        Some(entry) if !entry.kind.is_data() => cache.checked_folder(entry)?,
+        _ if Path::new(name).is_dir() => PathBuf::from(name),
+        _ => return Err(refuse("for texts take minilm, mpnet-base, or a folder with config.json, model.safetensors and tokenizer.json".to_owned())),
+    };
+    let mut encoder: Encoder = pretrained::encoder(&folder, training.sequence, classes)?;
+    encoder.dropout = training.dropout;
+    if let Inputs::Tokens(tokens) = &data.train.inputs {
+        if tokens.length != training.sequence {
+            let remedy = format!(
+                "the texts of {} were cut to {} tokens; set it to that",
+                training.data, tokens.length
+            );
+            return Err(Error::Setting {
+                key: "training.sequence",
+                value: training.sequence.to_string(),
+                remedy,
+            });
+        }
+        let vocabulary = encoder.tables.vocabulary as u32;
+        if let Some(id) = tokens.ids.iter().find(|&&id| id >= vocabulary) {
+            return Err(refuse(format!(
+                "it has {vocabulary} words, but {} has token {id}: it was made for another model",
+                training.data
+            )));
+        }
+        return Ok((Model::Encoder(encoder), Some(folder), data));
+    }
+    let tokenizer = Tokenizer::from_folder(&folder)?;
+    tokenizer.check_vocabulary(encoder.tables.vocabulary)?;
+    let data = data.tokenise(&tokenizer, training.sequence);
+    Ok((Model::Encoder(encoder), Some(folder), data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_become_channels_last() {
+        // Two channels of a 1 x 3 image.
+        assert_eq!(channels_last(&[1.0, 2.0, 3.0, 10.0, 20.0, 30.0], 2), [1.0, 10.0, 2.0, 20.0, 3.0, 30.0]);
+    }
+}

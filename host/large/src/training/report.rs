@@ -1,0 +1,114 @@
+//! What a training run leaves in its folder.
+//!
+//! | file | what |
+//! |---|---|
+//! | `scenario.toml` | the resolved scenario, to resume the run or to run it again |
+//! | `metrics.csv` | a row for every evaluation; the same bytes for the same scenario and seed |
+//! | `times.csv` | how many seconds each of these rows came after the start |
+//! | `events.out.tfevents.*` | both, for TensorBoard |
+//! | `checkpoint.safetensors` | the whole state, to resume from |
+//! | `summary.json`, `weights.svg`, `model.safetensors` | what came of it |
+
+use super::events::Events;
+use super::rows::{Cell, Rows};
+use super::summary::Summary;
+use super::{Error, Outcome, Prepared, Standing, checkpoint, weights_figure};
+use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
+use fabswarm_sim::scenario::Resolved;
+
+/// The resolved scenario, to resume the run or to run it again.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+const METRICS: &str = "metrics.csv";
+const TIMES: &str = "times.csv";
+
+/// A column's name and where its values come from.
+type Column = (&'static str, fn(&Standing) -> Cell);
+
+const COLUMNS: [Column; 15] = [
+    ("round", |now| Cell::Count(now.round.into())),
+    ("epoch", |now| Cell::Number(now.epoch)),
+    ("test_accuracy", |now| Cell::Number(now.test.accuracy)),
+    ("test_loss", |now| Cell::Number(now.test.loss)),
+    ("consensus_error", |now| Cell::Number(now.consensus_error)),
+    ("cleaning_auc", |now| now.cleaning.and_then(|cleaning| cleaning.auc).into()),
+    ("cleaning_precision", |now| now.cleaning.and_then(|cleaning| cleaning.precision).into()),
+    ("cleaning_recall", |now| now.cleaning.and_then(|cleaning| cleaning.recall).into()),
+    ("mean_weight_corrupted", |now| now.cleaning.and_then(|cleaning| cleaning.mean_weight_corrupted).into()),
+    ("mean_weight_clean", |now| now.cleaning.and_then(|cleaning| cleaning.mean_weight_clean).into()),
+    ("regularisation", |now| now.strength.into()),
+    ("frames_sent", |now| Cell::Count(now.frames.sent)),
+    ("sent_bytes", |now| Cell::Count(now.sent_bytes)),
+    ("copies_lost", |now| Cell::Count(now.frames.lost)),
+    ("copies_refused", |now| Cell::Count(now.frames.refused)),
+];
+
+/// No two runs take the same time, so it has a table of its own.
+const TIME_COLUMNS: [Column; 2] = [COLUMNS[0], ("seconds", |now| Cell::Number(now.seconds))];
+
+/// The files of a run that grow with it.
+#[derive(Debug)]
+pub struct Report {
+    metrics: Rows,
+    times: Rows,
+    events: Events,
+}
+
+impl Report {
+    /// Starts the files of `folder`, or goes on with them at round `resumed`.
+    ///
+    /// # Errors
+    /// When they cannot be written, or are not of this version.
+    pub fn start(folder: &RunFolder, resolved: &Resolved, resumed: Option<u32>) -> Result<Self, Error> {
+        let names = |columns: &[Column]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        let metrics = Rows::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
+        let times = Rows::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
+        folder.write(SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
+        Ok(Report {
+            metrics: Rows::start(folder, METRICS, &metrics)?,
+            times: Rows::start(folder, TIMES, &times)?,
+            events: Events::new(folder.path(), resumed)?,
+        })
+    }
+
+    /// Adds how the swarm stands.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, standing: &Standing) -> Result<(), record::Error> {
+        self.metrics.push(COLUMNS.map(|(_, value)| value(standing)))?;
+        self.times.push(TIME_COLUMNS.map(|(_, value)| value(standing)))?;
+        let scalars = COLUMNS[1..].iter().chain(&TIME_COLUMNS[1..]).filter_map(|(name, value)| {
+            let value = match value(standing) {
+                Cell::Count(count) => count as f64,
+                Cell::Number(value) => value,
+                Cell::Nothing => return None,
+            };
+            Some((*name, value))
+        });
+        self.events.scalars(standing.round, scalars)
+    }
+
+    /// Completes the tables, and writes the summary, the mean model and, where samples have weights, how they are spread.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn finish(
+        self,
+        folder: &RunFolder,
+        resolved: &Resolved,
+        prepared: &Prepared,
+        outcome: &Outcome,
+    ) -> Result<(), Error> {
+        self.metrics.finish()?;
+        self.times.finish()?;
+        if outcome.stopped_because != StoppedBecause::Diverged {
+            if !outcome.weights.is_empty() {
+                let svg = weights_figure::draw(&resolved.scenario, outcome);
+                folder.write("weights.svg", svg.as_bytes())?;
+            }
+            checkpoint::save_model(folder, &prepared.model.program(1).layout, &outcome.mean)?;
+        }
+        folder.write("summary.json", Summary::of(resolved, outcome).to_json().as_bytes())?;
+        Ok(())
+    }
+}

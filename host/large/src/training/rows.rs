@@ -1,0 +1,105 @@
+//! A table that grows with the run, a row a round: what a killed run left of it is taken up where the run is resumed.
+
+use super::Error;
+use fabswarm_sim::record::{self, GrowingFile, RunFolder};
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cell {
+    Count(u64),
+    Number(f64),
+    Nothing,
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Cell::Nothing, Cell::Number)
+    }
+}
+
+/// A CSV file whose first column is the round.
+#[derive(Debug)]
+pub(super) struct Rows {
+    file: GrowingFile,
+}
+
+impl Rows {
+    /// The text to begin a table with: its header and, where the run goes on at round `resumed`, the rows before it.
+    ///
+    /// # Errors
+    /// When the table of the earlier run has other columns.
+    pub(super) fn beginning(
+        folder: &RunFolder,
+        name: &str,
+        columns: &[&str],
+        resumed: Option<u32>,
+    ) -> Result<String, Error> {
+        let header = format!("{}\n", columns.join(","));
+        let (Some(resumed), Some(left)) = (resumed, folder.left_of(name)) else { return Ok(header) };
+        let Some(rows) = left.strip_prefix(&header) else {
+            return Err(Error::Resume {
+                path: folder.path().join(name),
+                what: "its columns are those of another version".to_owned(),
+                remedy: "move that file away to go on with a new one".to_owned(),
+            });
+        };
+        // A row that a kill cut in two has no end of line.
+        let whole = rows.split_inclusive('\n').filter(|row| row.ends_with('\n'));
+        let is_before = |row: &&str| {
+            row.split(',')
+                .next()
+                .and_then(|round| round.parse().ok())
+                .is_some_and(|round: u32| round < resumed)
+        };
+        Ok(header + &whole.filter(is_before).collect::<String>())
+    }
+
+    /// Starts the table with that text.
+    pub(super) fn start(folder: &RunFolder, name: &str, beginning: &str) -> Result<Self, record::Error> {
+        Ok(Rows { file: folder.growing_file_from(name, beginning)? })
+    }
+
+    /// Adds a row, all of it at once.
+    pub(super) fn push(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<(), record::Error> {
+        let cells = cells.into_iter().map(|cell| match cell {
+            Cell::Count(count) => count.to_string(),
+            // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
+            Cell::Number(value) => format!("{value:?}"),
+            Cell::Nothing => String::new(),
+        });
+        let row = cells.collect::<Vec<_>>().join(",") + "\n";
+        self.file.append(row.as_bytes())
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<(), record::Error> {
+        self.file.complete()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [&str; 3] = ["round", "loss", "strength"];
+
+    #[test]
+    fn a_table_is_taken_up_before_the_round_it_goes_on_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::at(folder.path()).unwrap();
+        let begin = |resumed| Rows::beginning(&run, "m.csv", &COLUMNS, resumed).unwrap();
+        let mut rows = Rows::start(&run, "m.csv", &begin(None)).unwrap();
+        for round in [5, 10, 15] {
+            rows.push([Cell::Count(round), Cell::Number(1e-9), Cell::Nothing]).unwrap();
+        }
+        rows.file.append(b"20,0.").unwrap();
+        assert_eq!(begin(Some(99)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n15,1e-9,\n");
+        assert_eq!(begin(Some(15)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n");
+
+        let mut rows = Rows::start(&run, "m.csv", &begin(Some(10))).unwrap();
+        rows.push([Cell::Count(10), Cell::Number(0.5), Cell::Number(2.0)]).unwrap();
+        rows.finish().unwrap();
+        assert_eq!(begin(Some(11)), "round,loss,strength\n5,1e-9,\n10,0.5,2.0\n");
+        assert!(Rows::beginning(&run, "m.csv", &["round"], Some(11)).is_err());
+    }
+}

@@ -1,0 +1,228 @@
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::checkpoint::Checkpoint;
+use super::*;
+use crate::data::{Cache, SAMPLE};
+use crate::device::cpu::Cpu;
+use fabswarm_sim::record::RunFolder;
+use fabswarm_sim::scenario::{Command, Flag, Resolved, keys, resolve_for};
+use toml_edit::Value;
+
+const CHECKPOINT: &str = "checkpoint.safetensors";
+
+#[derive(Default)]
+struct Silent(Vec<Standing>);
+
+impl Observer for Silent {
+    fn round(&mut self, _: u32, _: u32) {}
+    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error> {
+        self.0.push(*standing);
+        Ok(())
+    }
+}
+
+/// A small run on the bundled sample, with some keys changed.
+fn scenario(changes: &[(&str, Value)]) -> Resolved {
+    let small: [(&str, Value); 5] = [
+        ("training.data", SAMPLE.into()),
+        ("training.model_width", 12.into()),
+        ("training.batch", 8.into()),
+        ("training.epochs", 4.into()),
+        ("swarm.agents", 4.into()),
+    ];
+    let flag = |(path, value): &(&str, Value)| Flag {
+        key: keys().iter().find(|key| key.path == *path).unwrap(),
+        value: value.clone(),
+    };
+    let flags: Vec<Flag> = small.iter().chain(changes).map(flag).collect();
+    resolve_for(Command::Train, None, &flags).unwrap()
+}
+
+fn train(resolved: &Resolved, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {
+    let prepared = Prepared::new(&Cache::at(folder), &resolved.scenario)?;
+    train_prepared(&prepared, resolved, folder, resumes)
+}
+
+fn train_prepared(
+    prepared: &Prepared,
+    resolved: &Resolved,
+    folder: &Path,
+    resumes: bool,
+) -> Result<(Outcome, Vec<Standing>), Error> {
+    let mut observer = Silent::default();
+    let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved)).transpose()?;
+    let planned = Planned::new(Cpu::<f32>::new(), prepared, resolved)?;
+    let mut trainer = planned.start(checkpoint.as_mut())?;
+    let run = RunFolder::again(folder)?;
+    run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
+    let outcome = trainer.run(&run, &mut observer, &AtomicBool::new(false))?;
+    Ok((outcome, observer.0))
+}
+
+/// Everything that can go wrong on the air, one by one and together.
+fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
+    let all: Vec<(&str, Value)> = vec![
+        ("faults.iid_loss", 0.2.into()),
+        ("faults.burst_loss", 0.3.into()),
+        ("faults.delay_rounds", 3.into()),
+        ("faults.duplication", 0.3.into()),
+        ("faults.reordering", 0.3.into()),
+        ("faults.bit_corruption", 0.2.into()),
+        ("faults.replay", 0.5.into()),
+        ("faults.wrong_key", 0.5.into()),
+        ("faults.silent", "1@5+20".into()),
+        ("faults.frozen", "3@6+5".into()),
+        ("faults.crashes", "2@8+6".into()),
+    ];
+    let forgets = ("faults.crashes", Value::from("2@8+6 forgets"));
+    let mut each: Vec<_> = all.iter().map(|fault| (fault.0, vec![fault.clone()])).collect();
+    each.push(("memory lost", vec![forgets]));
+    each.push(("all at once", all));
+    each
+}
+
+fn with_ledger(faults: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+    [vec![("algorithm.kind", "ledger".into())], faults].concat()
+}
+
+#[test]
+fn a_resumed_run_ends_in_the_same_bits() {
+    let lossy = with_ledger(vec![("faults.iid_loss", 0.3.into())]);
+    let worst = with_ledger(faults().pop().unwrap().1);
+    for (method, changes) in [
+        ("cleaning", vec![]),
+        ("cleaning", lossy),
+        ("tuning", worst.clone()),
+        ("cleaning", worst),
+        ("merged", vec![]),
+    ] {
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let of = |epochs: i64| {
+            let own = [
+                ("training.method", method.into()),
+                ("algorithm.eta_x", 0.01.into()),
+                ("training.epochs", epochs.into()),
+            ];
+            scenario(&[&own[..], &changes].concat())
+        };
+        let (expected, _) = train(&of(4), whole.path(), false).unwrap();
+        train(&of(1), parts.path(), false).unwrap();
+        let (resumed, _) = train(&of(4), parts.path(), true).unwrap();
+        assert_eq!(resumed.mean, expected.mean, "{method} {changes:?}");
+        assert_eq!(resumed.weights, expected.weights, "{method} {changes:?}");
+        assert_eq!(resumed.standing.frames, expected.standing.frames, "{method} {changes:?}");
+    }
+}
+
+#[test]
+fn training_learns_and_tells_wrong_labels_from_right_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (outcome, standings) =
+        train(&scenario(&[("training.epochs", 30.into()), ("swarm.agents", 3.into())]), folder.path(), false)
+            .unwrap();
+    assert!(outcome.standing.test.accuracy > standings[0].test.accuracy, "{standings:?}");
+    let auc = outcome.standing.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
+    assert!(auc > 0.6, "{auc}");
+}
+
+#[test]
+fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
+    for (name, faults) in faults() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = [with_ledger(faults), vec![("training.epochs", 15.into())]].concat();
+        let (outcome, standings) = train(&scenario(&changes), folder.path(), false).unwrap();
+        let (first, last) = (&standings[0], &outcome.standing);
+        println!(
+            "{name}: accuracy {:.3} then {:.3}, loss {:.3} then {:.3}, defect {:.1e}, {:?}",
+            first.test.accuracy,
+            last.test.accuracy,
+            first.test.loss,
+            last.test.loss,
+            outcome.tracking_defect,
+            last.frames
+        );
+        assert!(last.test.loss < first.test.loss, "{name}: {standings:?}");
+        assert!(outcome.tracking_defect < 1e-5, "{name}: {}", outcome.tracking_defect);
+        let (again, _) = train(&scenario(&changes), tempfile::tempdir().unwrap().path(), false).unwrap();
+        assert!(again.mean == outcome.mean, "{name}: the same seed gives other weights");
+    }
+}
+
+#[test]
+fn every_topology_carries_both_forms_of_push() {
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    // Round by round one of four hears the one before it; nobody ever hears anybody else.
+    std::fs::write(
+        trace.path(),
+        r#"{"n": 4, "row_mask_hex_digits": 1, "graphs": ["9248", "1348", "1268", "124c"]}"#,
+    )
+    .unwrap();
+    let path = Value::from(trace.path().to_str().unwrap());
+    for topology in ["paper", "ring", "reversed-ring", "erdos-renyi", "complete", "recorded", "motion"] {
+        for kind in ["fab", "ledger"] {
+            let folder = tempfile::tempdir().unwrap();
+            let changes = [
+                ("network.topology", topology.into()),
+                ("network.trace", path.clone()),
+                ("algorithm.kind", kind.into()),
+                ("training.epochs", 6.into()),
+            ];
+            let (outcome, standings) = train(&scenario(&changes), folder.path(), false).unwrap();
+            let (first, last) = (&standings[0], &outcome.standing);
+            println!(
+                "{topology}, {kind}: loss {:.3} then {:.3}, defect {:.1e}",
+                first.test.loss, last.test.loss, outcome.tracking_defect
+            );
+            assert!(last.test.loss < first.test.loss, "{topology}, {kind}: {standings:?}");
+            assert!(outcome.tracking_defect < 1e-5, "{topology}, {kind}: {}", outcome.tracking_defect);
+        }
+    }
+}
+
+#[test]
+fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |resolved: &Resolved| train(resolved, folder.path(), true).unwrap_err().to_string();
+    assert!(refused(&scenario(&[])).contains("it is no run folder\nhelp: "));
+    train(&scenario(&[]), folder.path(), false).unwrap();
+    let other = refused(&scenario(&[("seed", 2.into())]));
+    assert!(other.contains("another scenario, with seed = 1"), "{other}");
+    let shorter = refused(&scenario(&[("training.epochs", 3.into())]));
+    assert!(
+        shorter.contains("training.epochs = 3") && shorter.contains("done 4 epochs already"),
+        "{shorter}"
+    );
+    let path = folder.path().join(CHECKPOINT);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(refused(&scenario(&[])).contains("it is damaged"));
+    std::fs::remove_file(path).unwrap();
+    assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: begin anew with "));
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let wild = [("training.method", "noisy".into()), ("algorithm.eta_y", 1e9.into())];
+    let (outcome, standings) = train(&scenario(&wild), folder.path(), false).unwrap();
+    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
+    assert!(!standings.last().unwrap().test.loss.is_finite());
+    assert!(!folder.path().join(CHECKPOINT).exists());
+}
+
+#[test]
+fn a_state_that_is_no_number_never_replaces_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody looks at the loss before the end.
+    let blind = scenario(&[("training.evaluate_every", 0.into()), ("training.checkpoint_every", 1.into())]);
+    train(&blind, folder.path(), false).unwrap();
+    let path = folder.path().join(CHECKPOINT);
+    let kept = std::fs::read(&path).unwrap();
+    let mut prepared = Prepared::new(&Cache::at(folder.path()), &blind.scenario).unwrap();
+    prepared.start[0] = f32::NAN;
+    let (outcome, standings) = train_prepared(&prepared, &blind, folder.path(), false).unwrap();
+    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
+    assert!(standings.is_empty() && outcome.standing.round > 0);
+    assert!(std::fs::read(&path).unwrap() == kept);
+}

@@ -1,0 +1,264 @@
+//! A run from its plan to its outcome.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::batches::Batches;
+use super::checkpoint::{self, Checkpoint};
+use super::constants::{Length, config};
+use super::links::Links;
+use super::{Error, Memory, Observer, Outcome, Prepared, Standing};
+use crate::data::cleaning_score::CleaningScore;
+use crate::device::Device;
+use crate::fab::{Config, Fab};
+use crate::plan::Plan;
+use fabswarm_sim::air::{Air, FrameCounts};
+use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
+use fabswarm_sim::scenario::{Resolved, Scenario, Swarm};
+
+/// Test samples that go through a model at once.
+const TEST_BATCH: usize = 500;
+/// A sample whose weight is below this counts as found.
+const FOUND_BELOW: f32 = 0.5;
+
+/// A run that fits its device, with nothing taken of it yet.
+#[derive(Debug)]
+pub struct Planned<'a, D> {
+    device: D,
+    prepared: &'a Prepared,
+    resolved: &'a Resolved,
+    links: Links,
+    config: Config,
+    length: Length,
+    plan: Plan,
+}
+
+impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
+    /// Plans the run of a scenario on `device`.
+    ///
+    /// # Errors
+    /// When its keys do not go together, its network falls apart, or it does not fit.
+    pub fn new(device: D, prepared: &'a Prepared, resolved: &'a Resolved) -> Result<Self, Error> {
+        let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
+        let length = Length::new(training, agents, prepared.training_samples());
+        let scenario = Scenario {
+            swarm: Swarm { rounds: length.rounds.into(), ..resolved.scenario.swarm.clone() },
+            ..resolved.scenario.clone()
+        };
+        let (links, ledger) = Links::new(&scenario)?;
+        let config = config(&scenario, ledger);
+        let plan = Plan::new(&device, &prepared.model, &config, prepared.samples());
+        plan.check(&device, &prepared.model, &config, prepared.samples())?;
+        Ok(Planned { device, prepared, resolved, links, config, length, plan })
+    }
+
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Takes the memory and goes to the start, or back to a checkpoint.
+    ///
+    /// # Errors
+    /// When the device fails, or the checkpoint is no good.
+    pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
+        let Planned { device, prepared, resolved, mut links, config, length, plan } = self;
+        let training = &resolved.scenario.training;
+        if let Some(checkpoint) = &checkpoint
+            && checkpoint.round > length.rounds
+        {
+            let done = checkpoint.round.div_ceil(length.epoch);
+            return Err(Error::Setting {
+                key: "training.epochs",
+                value: training.epochs.to_string(),
+                remedy: format!("the run has done {done} epochs already; give at least as many"),
+            });
+        }
+        let data = prepared.on_device(&device)?;
+        let mut swarm = Fab::new(device, &prepared.model, config, data, &prepared.start)?;
+        let mut batches =
+            Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
+        let seconds_before = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.seconds);
+        let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.round);
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.restore(&mut swarm)?;
+            (1..=swarm.rounds()).for_each(|round| drop(links.round(round)));
+        } else {
+            swarm.begin(&batches.draw(0))?;
+        }
+        Ok(Trainer {
+            prepared,
+            resolved,
+            links,
+            length,
+            planned_bytes: plan.total(),
+            checkpointed,
+            swarm,
+            batches,
+            seconds_before,
+            started: Instant::now(),
+        })
+    }
+}
+
+/// A swarm at its start or at a checkpoint, ready to go on.
+#[derive(Debug)]
+pub struct Trainer<'a, D: Device> {
+    prepared: &'a Prepared,
+    resolved: &'a Resolved,
+    links: Links,
+    length: Length,
+    swarm: Fab<D>,
+    batches: Batches,
+    planned_bytes: u64,
+    /// The round of the checkpoint in the folder.
+    checkpointed: Option<u32>,
+    /// Time that earlier parts of a resumed run took.
+    seconds_before: f64,
+    started: Instant,
+}
+
+impl<D: Device<Scalar = f32>> Trainer<'_, D> {
+    /// Rounds done.
+    pub fn round(&self) -> u32 {
+        self.swarm.rounds()
+    }
+
+    /// Rounds of the whole run.
+    pub fn rounds(&self) -> u32 {
+        self.length.rounds
+    }
+
+    /// The round from which the run can be resumed, if there was a checkpoint.
+    pub fn checkpointed(&self) -> Option<u32> {
+        self.checkpointed
+    }
+
+    /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder`.
+    ///
+    /// # Errors
+    /// When the device fails, or something cannot be written.
+    pub fn run(
+        &mut self,
+        folder: &RunFolder,
+        observer: &mut dyn Observer,
+        interrupted: &AtomicBool,
+    ) -> Result<Outcome, Error> {
+        self.started = Instant::now();
+        let training = &self.resolved.scenario.training;
+        let mut standing = None;
+        let mut stopped_because = loop {
+            let round = self.round();
+            let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * self.length.epoch);
+            // A resumed run begins with the row of its checkpoint: it may have been lost with those after it.
+            if is_due(training.evaluate_every) || round == self.rounds() {
+                let now = self.stand()?;
+                observer.standing(&now)?;
+                standing = Some(now);
+                if !now.test.loss.is_finite() {
+                    break StoppedBecause::Diverged;
+                }
+            }
+            if is_due(training.checkpoint_every) && round > 0 && !self.checkpoint(folder)? {
+                break StoppedBecause::Diverged;
+            }
+            if round >= self.rounds() {
+                break StoppedBecause::MaxRounds;
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                break StoppedBecause::Interrupted;
+            }
+            self.step()?;
+            observer.round(self.round(), self.rounds());
+        };
+        if stopped_because != StoppedBecause::Diverged && !self.checkpoint(folder)? {
+            stopped_because = StoppedBecause::Diverged;
+        }
+        let standing = match standing.filter(|standing| standing.round == self.round()) {
+            Some(standing) => standing,
+            None => self.stand()?,
+        };
+        Ok(Outcome {
+            stopped_because,
+            standing,
+            mean: self.swarm.mean()?.0,
+            weights: self.weights()?,
+            tracking_defect: self.swarm.tracking_defect()?,
+            air: self.links.air().map(AirReport::on),
+            memory: Memory { planned: self.planned_bytes, taken: self.swarm.device().taken() },
+        })
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        let round = self.round() + 1;
+        let heard = self.links.round(round);
+        for &agent in heard.forgetting() {
+            self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
+        }
+        let draw = self.batches.draw(round).only(|agent| heard.is_awake(agent));
+        Ok(self.swarm.round(&heard.exchange(), &draw)?)
+    }
+
+    /// Keeps the present state where its decisions are numbers, and tells whether they are.
+    fn checkpoint(&mut self, folder: &RunFolder) -> Result<bool, Error> {
+        if self.checkpointed == Some(self.round()) {
+            return Ok(true);
+        }
+        let is_kept = checkpoint::save(folder, self.resolved, &self.swarm, self.seconds())?;
+        if is_kept {
+            self.checkpointed = Some(self.round());
+        }
+        Ok(is_kept)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    fn stand(&self) -> Result<Standing, Error> {
+        let swarm = &self.swarm;
+        let (mean, consensus_error) = swarm.mean()?;
+        let weights = self.weights()?;
+        let cleaning = (!weights.is_empty()).then(|| {
+            let (weights, truths): (Vec<f32>, Vec<bool>) = weights.into_iter().unzip();
+            CleaningScore::of(&weights, &truths, FOUND_BELOW)
+        });
+        let strength = swarm
+            .strengths()?
+            .map(|all| all.iter().map(|&word| f64::from(word)).sum::<f64>() / all.len() as f64);
+        let frames = match self.links.air().map(Air::counters) {
+            Some(counters) => counters.into(),
+            None => {
+                let agents = self.resolved.scenario.swarm.agents as u64;
+                FrameCounts { sent: u64::from(swarm.rounds()) * agents, ..Default::default() }
+            }
+        };
+        Ok(Standing {
+            round: swarm.rounds(),
+            epoch: f64::from(swarm.rounds()) / f64::from(self.length.epoch),
+            test: swarm.evaluate(&mean, &self.prepared.test_rows(), TEST_BATCH)?,
+            consensus_error,
+            cleaning,
+            strength,
+            // A frame carries decisions and trackers (or the ledger's sums), f32 each.
+            sent_bytes: frames.sent * 2 * swarm.exchanged_words(self.prepared.parameters()) as u64 * 4,
+            frames,
+            seconds: self.seconds(),
+        })
+    }
+
+    /// σ(ψ) of every training sample with whether its label is wrong; nothing where samples have no ψ.
+    fn weights(&self) -> Result<Vec<(f32, bool)>, Error> {
+        let Some(logits) = self.swarm.logits()? else { return Ok(Vec::new()) };
+        let shards = self.prepared.shards().iter();
+        let samples = shards.flat_map(|shard| shard.train.iter().zip(&shard.corrupted));
+        Ok(samples
+            .map(|(&sample, &is_corrupted)| (logits[sample as usize].sigmoid(), is_corrupted))
+            .collect())
+    }
+}

@@ -1,0 +1,322 @@
+//! The air: who hears whom, when, and what goes wrong on the way.
+//!
+//! ```text
+//!             ┌──────── for each link that exists in this slot ────────┐
+//!   transmit ─┼─▶ signal margin ─▶ loss ─▶ duplication ─▶ damage ─▶ delay ─▶ reordering ─▶ deliver
+//!    (unless  │   (motion only)                              │ waits for later slots ▲
+//!   the agent │                                              └───────────────────────┘
+//!    is away) └─▶ intruder: replays and forgeries, heard by everybody
+//! ```
+//!
+//! Time goes in slots: a round where agents keep step, a tick of the simulation where each has its own clock. Every random
+//! number comes from a stream named by link and slot, so the same scenario gives the same bytes, and what happens on one
+//! link does not depend on another.
+
+mod connectivity;
+mod counters;
+mod error;
+mod faults;
+pub mod masks;
+mod motion;
+mod recording;
+mod source;
+mod transmissions;
+
+pub use counters::{Counters, FrameCounts, Hearing, LinkReport, Losses};
+pub use error::Error;
+pub use motion::Motion;
+pub use recording::Recording;
+pub use source::Source;
+
+use counters::{Loss, Nature};
+use fabswarm_shared::rng::{Purpose, Stream};
+use faults::{Away, Fate, Faults, Intruder, Passage};
+use std::collections::BTreeMap;
+use transmissions::{Span, Transmissions};
+
+use crate::scenario::{Crash, Scenario};
+
+/// Agents whose every link can be kept account of.
+const MOST_AGENTS: usize = 4096;
+
+/// Carries frames from agent to agent.
+#[derive(Clone, Debug)]
+pub struct Air {
+    seed: u64,
+    agents: usize,
+    source: Source,
+    faults: Faults,
+    away: Away,
+    intruder: Option<Intruder>,
+    /// Whether nothing but the signal decides what arrives.
+    is_clear: bool,
+    transmissions: Transmissions,
+    /// Copies on their way, by the slot they arrive in.
+    waiting: BTreeMap<u32, Vec<Late>>,
+    arrivals: Vec<Arrival>,
+    counters: Counters,
+}
+
+/// A copy that arrives in this slot.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    sender: u32,
+    span: Span,
+    nature: Nature,
+}
+
+/// A copy that arrives in a later slot.
+#[derive(Clone, Debug)]
+struct Late {
+    sender: u32,
+    receiver: u32,
+    nature: Nature,
+    bytes: Box<[u8]>,
+}
+
+impl Air {
+    /// The air that `scenario` describes.
+    ///
+    /// # Errors
+    /// When its graphs cannot be had, or its faults do not fit the swarm.
+    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+        let (agents, seed) = (scenario.swarm.agents, scenario.seed);
+        if agents > MOST_AGENTS {
+            return Err(Error::TooManyAgents { agents });
+        }
+        let faults = Faults::new(&scenario.faults, agents)?;
+        let away = Away::new(&scenario.faults, agents)?;
+        let intruder = Intruder::new(&scenario.faults, agents, seed);
+        Ok(Self {
+            seed,
+            agents,
+            source: Source::new(scenario)?,
+            is_clear: faults.is_none() && away.is_nobody() && intruder.is_none(),
+            faults,
+            away,
+            intruder,
+            transmissions: Transmissions::new(agents),
+            waiting: BTreeMap::new(),
+            arrivals: Vec::new(),
+            counters: Counters::new(agents),
+        })
+    }
+
+    /// `sender` broadcasts `frame` in `slot`. A slot is over with [`Air::deliver`]; slots come in ascending order.
+    pub fn transmit(&mut self, slot: u32, sender: usize, frame: &[u8]) {
+        if self.is_away(sender, slot) {
+            self.counters.unsent += 1;
+        } else {
+            self.counters.frames += 1;
+            self.transmissions.push(sender, frame);
+        }
+    }
+
+    /// Hands all that arrives in `slot` to `hear(receiver, sender, bytes)` and counts what it makes of it. Receivers come in
+    /// ascending order, and so do senders for each of them unless the air reorders what they send.
+    pub fn deliver(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> Hearing) {
+        self.source.look_at(slot);
+        self.transmissions.sort();
+        if self.is_clear {
+            self.deliver_clear(slot, hear);
+        } else {
+            let strangers = self.strangers(slot);
+            let late = self.late(slot);
+            for receiver in 0..self.agents {
+                self.collect(slot, receiver, &strangers, &late);
+                for arrival in &self.arrivals {
+                    let heard =
+                        hear(receiver, arrival.sender as usize, self.transmissions.bytes(arrival.span));
+                    self.counters.hear(heard, arrival.nature);
+                }
+            }
+        }
+        self.transmissions.clear();
+    }
+
+    /// The way of a frame where nothing goes wrong but the signal: no copy is made of it.
+    fn deliver_clear(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> Hearing) {
+        let Self { agents, source, transmissions, counters, .. } = self;
+        for receiver in 0..*agents {
+            source.each_link(receiver, slot, |sender, is_received| {
+                for index in transmissions.of(sender) {
+                    let link = receiver * *agents + sender;
+                    counters.copy(link);
+                    if is_received {
+                        let bytes = transmissions.bytes(transmissions.span(index));
+                        counters.hear(hear(receiver, sender, bytes), Nature::Genuine);
+                    } else {
+                        counters.lose(Some(link), Loss::Margin);
+                    }
+                }
+            });
+        }
+    }
+
+    /// What an intruder broadcasts in `slot`. It goes by what it overheard in earlier slots.
+    fn strangers(&mut self, slot: u32) -> Vec<Arrival> {
+        let Self { intruder: Some(intruder), transmissions, .. } = self else {
+            return Vec::new();
+        };
+        let mut strangers = Vec::new();
+        if let Some((sender, bytes)) = intruder.replays(slot) {
+            let span = transmissions.keep(bytes);
+            strangers.push(Arrival { sender: sender as u32, span, nature: Nature::Replayed });
+        }
+        if let Some((sender, bytes)) = intruder.forges(slot) {
+            let span = transmissions.keep(&bytes);
+            strangers.push(Arrival { sender: sender as u32, span, nature: Nature::Forged });
+        }
+        transmissions.all().for_each(|(sender, bytes)| intruder.overhear(sender, bytes));
+        strangers
+    }
+
+    /// The copies that were to arrive by `slot`: for each receiver, in the order they were sent.
+    fn late(&mut self, slot: u32) -> Vec<(u32, Arrival)> {
+        let mut late = Vec::new();
+        while let Some(due) = self.waiting.first_entry().filter(|due| *due.key() <= slot) {
+            for copy in due.remove() {
+                let span = self.transmissions.keep(&copy.bytes);
+                self.counters.waiting -= 1;
+                late.push((copy.receiver, Arrival { sender: copy.sender, span, nature: copy.nature }));
+            }
+        }
+        late.sort_by_key(|&(receiver, _)| receiver);
+        late
+    }
+
+    /// Fills `arrivals` with what arrives at `receiver`.
+    fn collect(&mut self, slot: u32, receiver: usize, strangers: &[Arrival], late: &[(u32, Arrival)]) {
+        let is_away = self.is_away(receiver, slot);
+        let Self { seed, agents, source, faults, transmissions, waiting, arrivals, counters, .. } = self;
+        let link_from = |sender: usize| receiver * *agents + sender;
+        arrivals.clear();
+
+        let first = late.partition_point(|&(other, _)| (other as usize) < receiver);
+        arrivals
+            .extend(late[first..].iter().take_while(|late| late.0 as usize == receiver).map(|late| late.1));
+
+        source.each_link(receiver, slot, |sender, is_received| {
+            let link = link_from(sender);
+            let mut stream = link_stream(*seed, sender, receiver, slot, Purpose::Air);
+            // The first number of the stream was for the signal.
+            stream.next_u64();
+            for index in transmissions.of(sender) {
+                counters.copy(link);
+                let fate =
+                    if is_received { faults.pass(link, slot, &mut stream) } else { Fate::Lost(Loss::Margin) };
+                let (first, second) = match fate {
+                    Fate::Lost(loss) => {
+                        counters.lose(Some(link), loss);
+                        continue;
+                    }
+                    Fate::Arrives(first, second) => (first, second),
+                };
+                counters.duplicated += u64::from(second.is_some());
+                for Passage { delay, is_damaged } in [Some(first), second].into_iter().flatten() {
+                    let (mut span, mut nature) = (transmissions.span(index), Nature::Genuine);
+                    if is_damaged {
+                        let (copy, bytes) = transmissions.copy(span);
+                        faults::damage(bytes, &mut stream);
+                        (span, nature) = (copy, Nature::Damaged);
+                        counters.damaged += 1;
+                    }
+                    let sender = sender as u32;
+                    if delay == 0 {
+                        arrivals.push(Arrival { sender, span, nature });
+                        continue;
+                    }
+                    counters.delayed += 1;
+                    counters.waiting += 1;
+                    let bytes = transmissions.bytes(span).into();
+                    let late = Late { sender, receiver: receiver as u32, nature, bytes };
+                    waiting.entry(slot.saturating_add(delay)).or_default().push(late);
+                }
+            }
+        });
+
+        arrivals.extend_from_slice(strangers);
+        for stranger in strangers {
+            match stranger.nature {
+                Nature::Forged => counters.forged += 1,
+                _ => counters.replayed += 1,
+            }
+        }
+        if is_away {
+            for arrival in arrivals.drain(..) {
+                let is_own = matches!(arrival.nature, Nature::Genuine | Nature::Damaged);
+                counters.lose(is_own.then(|| link_from(arrival.sender as usize)), Loss::Away);
+            }
+            return;
+        }
+        arrivals.sort_by_key(|arrival| arrival.sender);
+        let mut stream = Stream::new(*seed, receiver as u32, slot, Purpose::Air);
+        counters.reordered += faults.reorder(arrivals, &mut stream);
+    }
+
+    /// Whether the scenario has `agent`'s radio off in `slot`: it goes on, but neither sends nor hears.
+    #[must_use]
+    pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
+        self.away.is_silent(agent, slot)
+    }
+
+    /// Whether `agent` has crashed and not started again by `slot`.
+    #[must_use]
+    pub fn is_down(&self, agent: usize, slot: u32) -> bool {
+        self.away.is_down(agent, slot)
+    }
+
+    /// Whether `agent` stands still in `slot`.
+    #[must_use]
+    pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
+        self.away.is_frozen(agent, slot)
+    }
+
+    fn is_away(&self, agent: usize, slot: u32) -> bool {
+        !self.away.is_nobody()
+            && (self.is_silent(agent, slot) || self.is_frozen(agent, slot) || self.is_down(agent, slot))
+    }
+
+    /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
+    #[must_use]
+    pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
+        self.away.will_remember(agent, slot)
+    }
+
+    /// The agents that crash at the start of `slot`, ascending.
+    pub fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+        self.away.crashes(slot)
+    }
+
+    /// Whether `agent` computes in `slot`.
+    #[must_use]
+    pub fn is_running(&self, agent: usize, slot: u32) -> bool {
+        !self.is_down(agent, slot) && !self.is_frozen(agent, slot)
+    }
+
+    /// The crashes that end at the start of `slot`: their agents start again, ascending.
+    pub fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+        self.away.restarts(slot)
+    }
+
+    /// Who hears whom, before anything goes wrong.
+    #[must_use]
+    pub const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// What became of every frame so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// The random numbers of a directed link in a slot.
+fn link_stream(seed: u64, sender: usize, receiver: usize, slot: u32, purpose: Purpose) -> Stream {
+    // A sender's number above all seeds that people choose keeps links apart from agents and from each other.
+    Stream::new(seed ^ ((sender as u64 + 1) << 40), receiver as u32, slot, purpose)
+}
+
+#[cfg(test)]
+mod tests;

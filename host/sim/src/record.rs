@@ -1,0 +1,161 @@
+//! The run folder: everything a run leaves behind.
+//!
+//! | file | what |
+//! |---|---|
+//! | `scenario.toml` | the resolved scenario, to run it again |
+//! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds |
+//! | `summary.json` | the [`Summary`] |
+//! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
+//!
+//! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
+//! mistaken for a whole one.
+
+mod csv_table;
+mod curve;
+mod figure;
+mod folder;
+#[cfg(feature = "parquet")]
+mod parquet_table;
+mod summary;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use curve::Curve;
+pub use figure::Caption;
+pub use folder::{GrowingFile, RunFolder};
+pub use summary::{AirReport, StoppedBecause, Summary};
+
+use crate::swarm::Metrics;
+use csv_table::CsvTable;
+#[cfg(feature = "parquet")]
+use parquet_table::ParquetTable;
+
+/// So many agents, in words.
+#[must_use]
+pub fn agents(count: usize) -> String {
+    if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
+}
+
+/// So many bytes, in the unit that keeps them short.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.into_iter().find(|(unit, _)| count as f64 >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", count as f64 / unit),
+        None => format!("{count} B"),
+    }
+}
+
+/// Why a run folder cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder holds something already.
+    #[error("the output folder {path} is not empty\nhelp: name another one with --out, or empty it", path = path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process writes to the folder.
+    #[error("another fabswarm is writing to {path}\nhelp: wait until it has ended, or stop it", path = path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder cannot be made or used.
+    #[error("cannot use {path} as the output folder: {source}\nhelp: name a folder you may write to with --out", path = path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file in it cannot be written.
+    #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The plot cannot be drawn.
+    #[error("cannot draw {path}: {reason}\nhelp: the metrics are in the same folder", path = path.display())]
+    Undrawable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Writes a run folder while the run goes on.
+#[derive(Debug)]
+pub struct Recorder {
+    folder: RunFolder,
+    csv: CsvTable,
+    #[cfg(feature = "parquet")]
+    parquet: ParquetTable,
+    curve: Curve,
+    last: Option<Metrics>,
+}
+
+impl Recorder {
+    /// Starts to record into `folder`.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn new(folder: RunFolder, scenario_toml: &str) -> Result<Self, Error> {
+        folder.write("scenario.toml", scenario_toml.as_bytes())?;
+        Ok(Self {
+            csv: CsvTable::create(&folder)?,
+            #[cfg(feature = "parquet")]
+            parquet: ParquetTable::create(&folder)?,
+            curve: Curve::default(),
+            last: None,
+            folder,
+        })
+    }
+
+    /// Adds one row.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn record(&mut self, metrics: Metrics) -> Result<(), Error> {
+        self.csv.push(&metrics)?;
+        #[cfg(feature = "parquet")]
+        self.parquet.push(&metrics)?;
+        self.curve.push(metrics);
+        self.last = Some(metrics);
+        Ok(())
+    }
+
+    /// The last row.
+    pub fn last(&self) -> Option<&Metrics> {
+        self.last.as_ref()
+    }
+
+    /// Completes the folder and gives its path and the curve that was drawn.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn finish(self, summary: &Summary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
+        self.csv.finish()?;
+        #[cfg(feature = "parquet")]
+        self.parquet.finish()?;
+        figure::write(&self.folder, caption, summary.rounds_to_one_percent, &self.curve)?;
+        self.folder.write("summary.json", summary.to_json().as_bytes())?;
+        Ok((self.folder.into_path(), self.curve))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_in_a_unit_that_keeps_them_short() {
+        let told = [0, 999, 1_000, 40_960, 1_234_567, 2_500_000_000, 7_000_000_000_000].map(bytes);
+        assert_eq!(told, ["0 B", "999 B", "1.0 kB", "41.0 kB", "1.2 MB", "2.5 GB", "7.0 TB"]);
+    }
+}

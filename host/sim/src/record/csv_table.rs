@@ -1,0 +1,111 @@
+//! The metrics as CSV, written row by row, and the columns of every table of metrics.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::Error;
+use super::folder::{GrowingFile, RunFolder};
+use crate::swarm::Metrics;
+
+/// A column's name and where its values come from.
+pub(super) type Column = (&'static str, fn(&Metrics) -> f64);
+
+/// The columns after `round`, in the order of the files.
+pub(super) const COLUMNS: [Column; 6] = [
+    ("error", |metrics| metrics.error),
+    ("consensus_error", |metrics| metrics.consensus_error),
+    ("tracking_defect", |metrics| metrics.tracking_defect),
+    ("x_norm", |metrics| metrics.x_norm),
+    ("y_norm", |metrics| metrics.y_norm),
+    ("z_norm", |metrics| metrics.z_norm),
+];
+
+/// `metrics.csv`.
+#[derive(Debug)]
+pub(super) struct CsvTable {
+    file: GrowingFile,
+    lines: String,
+    flushed: Instant,
+}
+
+impl CsvTable {
+    /// Lines wait this long at most, so that a kill loses no more than that.
+    const FLUSH_AFTER: Duration = Duration::from_millis(500);
+    const FLUSH_BYTES: usize = 64 * 1024;
+
+    pub(super) fn create(folder: &RunFolder) -> Result<Self, Error> {
+        let mut lines = "round".to_owned();
+        for (name, _) in COLUMNS {
+            lines.push(',');
+            lines.push_str(name);
+        }
+        lines.push('\n');
+        Ok(Self { file: folder.growing_file("metrics.csv")?, lines, flushed: Instant::now() })
+    }
+
+    pub(super) fn push(&mut self, metrics: &Metrics) -> Result<(), Error> {
+        let _ = write!(self.lines, "{}", metrics.round);
+        for (_, value) in COLUMNS {
+            // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
+            let _ = write!(self.lines, ",{:?}", value(metrics));
+        }
+        self.lines.push('\n');
+        if self.lines.len() >= Self::FLUSH_BYTES || self.flushed.elapsed() >= Self::FLUSH_AFTER {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.file.complete()
+    }
+
+    /// Writes whole lines only: what a killed run leaves can be read.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.file.append(self.lines.as_bytes())?;
+        self.lines.clear();
+        self.flushed = Instant::now();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::record) fn row(round: u64) -> Metrics {
+        let value = 1.0 / (round as f64 + 3.0);
+        Metrics {
+            round,
+            error: value,
+            consensus_error: 1e-9,
+            tracking_defect: 0.0,
+            x_norm: 2.5,
+            y_norm: 1e300,
+            z_norm: f64::NAN,
+        }
+    }
+
+    #[test]
+    fn the_table_holds_every_row_to_the_last_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::at(folder.path()).unwrap();
+        let mut csv = CsvTable::create(&run).unwrap();
+        let rows = 1000;
+        for round in 0..rows {
+            csv.push(&row(round)).unwrap();
+        }
+        assert!(folder.path().join("metrics.csv.part").exists());
+        csv.finish().unwrap();
+
+        let text = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
+        assert_eq!(
+            text.lines().next(),
+            Some("round,error,consensus_error,tracking_defect,x_norm,y_norm,z_norm")
+        );
+        assert_eq!(text.lines().nth(1), Some("0,0.3333333333333333,1e-9,0.0,2.5,1e300,NaN"));
+        let last = text.lines().last().unwrap().split(',').nth(1).unwrap();
+        assert_eq!(last.parse::<f64>().unwrap(), row(rows - 1).error);
+    }
+}

@@ -1,0 +1,224 @@
+//! The folder itself: made before the run, never on top of another.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use crate::whole_file;
+
+/// A folder that belongs to one run.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    /// Keeps other processes out; the system releases it when this one dies. Not every file system has locks.
+    _lock: Option<File>,
+}
+
+impl RunFolder {
+    /// Takes the new or empty folder at `path`.
+    ///
+    /// # Errors
+    /// When it holds something, or cannot be made.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        Self::check_is_free(path)?;
+        fs::create_dir_all(path).map_err(|source| Error::Unusable { path: path.to_owned(), source })?;
+        Self::locked(path)
+    }
+
+    /// Checks that `path` could be taken: that nothing is there, or an empty folder.
+    ///
+    /// # Errors
+    /// When it holds something, or is no folder.
+    pub fn check_is_free(path: &Path) -> Result<(), Error> {
+        match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
+            Ok(true) => Err(Error::NotEmpty { path: path.to_owned() }),
+            Ok(false) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::Unusable { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Takes the folder of an earlier run again, to go on with it.
+    ///
+    /// # Errors
+    /// When that run still goes on.
+    pub fn again(path: &Path) -> Result<Self, Error> {
+        Self::locked(path)
+    }
+
+    fn locked(path: &Path) -> Result<Self, Error> {
+        let lock = File::open(path).ok();
+        if let Some(Err(TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock) {
+            return Err(Error::Busy { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Makes the next numbered folder under `parent`, as in `runs/0007-policy-evaluation`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn numbered(parent: &Path, name: &str) -> Result<Self, Error> {
+        let unusable = |source| Error::Unusable { path: parent.to_owned(), source };
+        fs::create_dir_all(parent).map_err(unusable)?;
+        let mut number = 0_u32;
+        for entry in fs::read_dir(parent).map_err(unusable)? {
+            let entry = entry.map_err(unusable)?.file_name();
+            let digits = entry.to_str().and_then(|entry| entry.split('-').next()?.parse().ok());
+            number = number.max(digits.unwrap_or(0));
+        }
+        loop {
+            number = number.saturating_add(1);
+            let path = parent.join(format!("{number:04}-{name}"));
+            match fs::create_dir(&path) {
+                Ok(()) => return Self::locked(&path),
+                // Another run took that number first.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
+                Err(error) => return Err(unusable(error)),
+            }
+        }
+    }
+
+    /// Writes a whole file, which gets its name once it is complete; until then what had that name before stays.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] when the disk is full.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.write_pieces(name, [Ok::<_, Error>(bytes)])
+    }
+
+    /// Writes a whole file piece by piece, as they come.
+    ///
+    /// # Errors
+    /// The first piece that is an error, or [`Error::Unwritable`] when the disk is full; nothing is left of the file then.
+    pub fn write_pieces<E: From<Error>>(
+        &self,
+        name: &str,
+        pieces: impl IntoIterator<Item = Result<impl AsRef<[u8]>, E>>,
+    ) -> Result<(), E> {
+        let GrowingFile { mut file, path } = self.growing_file(name)?;
+        let written = pieces.into_iter().try_for_each(|piece| {
+            file.write_all(piece?.as_ref()).map_err(|source| E::from(path.unwritable(source)))
+        });
+        if written.is_err() {
+            // Half a file helps nobody, least of all on a full disk.
+            let _ = fs::remove_file(&path.part);
+        }
+        written?;
+        Ok(path.complete()?)
+    }
+
+    /// Starts a file that grows during the run with `text`, in place of what an earlier run may have left of it.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] when the disk is full.
+    pub fn growing_file_from(&self, name: &str, text: &str) -> Result<GrowingFile, Error> {
+        let path = self.part_path(name);
+        whole_file::write(&path.part, text.as_bytes()).map_err(|source| path.unwritable(source))?;
+        let file = File::options().append(true).open(&path.part).map_err(|source| path.unwritable(source))?;
+        Ok(GrowingFile { file, path })
+    }
+
+    /// What an earlier run left of a file that grows: as far as it got, or else as it was completed.
+    pub fn left_of(&self, name: &str) -> Option<String> {
+        let PartPath { part, whole } = self.part_path(name);
+        fs::read_to_string(part).or_else(|_| fs::read_to_string(whole)).ok()
+    }
+
+    /// Starts a file that grows during the run.
+    pub(super) fn growing_file(&self, name: &str) -> Result<GrowingFile, Error> {
+        let path = self.part_path(name);
+        let file = File::create(&path.part).map_err(|source| path.unwritable(source))?;
+        Ok(GrowingFile { file, path })
+    }
+
+    fn part_path(&self, name: &str) -> PartPath {
+        PartPath { part: self.path.join(format!("{name}.part")), whole: self.path.join(name) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn into_path(self) -> PathBuf {
+        self.path
+    }
+}
+
+/// A file that is not complete yet.
+#[derive(Debug)]
+pub struct GrowingFile {
+    pub(super) file: File,
+    pub(super) path: PartPath,
+}
+
+impl GrowingFile {
+    /// Writes `bytes` at its end.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] when the disk is full or the file gone.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(|source| self.path.unwritable(source))
+    }
+
+    /// Gives the file its name, once nothing more is to come.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] when it cannot be renamed.
+    pub fn complete(self) -> Result<(), Error> {
+        self.path.complete()
+    }
+}
+
+/// Its name now, and the one it gets in the end.
+#[derive(Debug)]
+pub(super) struct PartPath {
+    part: PathBuf,
+    whole: PathBuf,
+}
+
+impl PartPath {
+    /// Gives the file its name.
+    pub(super) fn complete(self) -> Result<(), Error> {
+        fs::rename(&self.part, &self.whole).map_err(|source| self.unwritable(source))
+    }
+
+    pub(super) fn unwritable(&self, source: io::Error) -> Error {
+        Error::Unwritable { path: self.whole.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_on_after_the_highest() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::create_dir(parent.path().join("0041-something-else")).unwrap();
+        fs::create_dir(parent.path().join("notes")).unwrap();
+        let folder = RunFolder::numbered(parent.path(), "sensor-trust").unwrap();
+        assert!(folder.path().ends_with("0042-sensor-trust"));
+        let next = RunFolder::numbered(parent.path(), "sensor-trust").unwrap();
+        assert!(next.path().ends_with("0043-sensor-trust"));
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(RunFolder::at(folder.path()).is_ok());
+        fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+        assert!(matches!(RunFolder::at(folder.path()), Err(Error::NotEmpty { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_is_being_written_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::at(folder.path()).unwrap();
+        assert!(matches!(RunFolder::again(folder.path()), Err(Error::Busy { .. })));
+        drop(run);
+        assert!(RunFolder::again(folder.path()).is_ok());
+    }
+}

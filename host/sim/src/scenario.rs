@@ -1,0 +1,276 @@
+//! The scenario: one versioned TOML file that describes a run.
+//!
+//! `default.toml` holds every key with its default and is the only list of them: flags, help texts and checks
+//! are made from it. A run's scenario is built in layers, each over the one before it:
+//!
+//! 1. `default.toml`;
+//! 2. what the command, the chosen algorithm, the topology and the problem change (`layers/commands/<command>.toml`,
+//!    `layers/algorithms/<algorithm>.toml`, `layers/topologies/ring.toml`, `layers/problems/<problem>.toml`):
+//!    steps that suit policy evaluation do not suit the others;
+//! 3. the user's file;
+//! 4. the flags of the command line.
+//!
+//! `fabswarm run` and `fabswarm train` read the same file; each [`Command`] acts on its part of the keys.
+//! [`resolve`] does all of it and refuses what cannot run, naming where the value came from and what to put there.
+
+mod choices;
+mod command;
+mod effects;
+mod error;
+mod layers;
+mod limits;
+mod outages;
+mod settings;
+mod template;
+
+pub use choices::{
+    AlgorithmKind, Arithmetic, Method, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
+};
+pub use command::Command;
+pub use error::{Error, Origin};
+pub use layers::{Flag, Resolved, resolve, resolve_for};
+pub use outages::{Crash, Crashes, Silence, Silences};
+pub use template::{Key, ValueKind, keys};
+
+use serde::Deserialize;
+
+/// A scenario with every value in its type and within its limits.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    pub version: u32,
+    pub seed: u64,
+    pub swarm: Swarm,
+    pub problem: Problem,
+    pub policy_evaluation: PolicyEvaluation,
+    pub hyper_tuning: HyperTuning,
+    pub hyper_cleaning: HyperCleaning,
+    pub sensor_trust: SensorTrust,
+    pub algorithm: Algorithm,
+    pub frames: Frames,
+    pub network: Network,
+    pub motion: Motion,
+    pub faults: Faults,
+    pub stop: Stop,
+    pub output: Output,
+    pub training: Training,
+}
+
+/// How many agents, for how long, in which arithmetic.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swarm {
+    pub agents: usize,
+    pub rounds: u64,
+    pub precision: Precision,
+    pub boards: String,
+    pub mode: Mode,
+    pub clock_spread: f64,
+}
+
+/// Which of the problem sections counts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Problem {
+    pub kind: ProblemKind,
+}
+
+/// Sizes and constants of policy evaluation.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyEvaluation {
+    pub states: usize,
+    pub features: usize,
+    pub discount: f64,
+    pub regularisation: f64,
+    pub upper_weight: f64,
+    pub lower_weight: f64,
+    pub reward_noise: f64,
+}
+
+/// Sizes and constants of hyper-parameter tuning.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HyperTuning {
+    pub features: usize,
+    pub classes: usize,
+    pub train_samples: usize,
+    pub validation_samples: usize,
+    pub corruption: f64,
+    pub initial_tau: f64,
+}
+
+/// Sizes and constants of data hyper-cleaning.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HyperCleaning {
+    pub features: usize,
+    pub classes: usize,
+    pub train_samples: usize,
+    pub validation_samples: usize,
+    pub corruption: f64,
+    pub regularisation: f64,
+}
+
+/// Sizes and constants of the sensor-trust task.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SensorTrust {
+    pub sensors: usize,
+    pub readings_per_sensor: usize,
+    pub calibrated_readings: usize,
+    pub basis: usize,
+    pub faulty_share: f64,
+    pub fault_bias: f64,
+    pub noise: f64,
+    pub regularisation: f64,
+}
+
+/// The algorithm and its steps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Algorithm {
+    pub kind: AlgorithmKind,
+    pub lambda: f64,
+    pub eta_x: f64,
+    pub eta_y: f64,
+    pub eta_z: f64,
+    pub normalise_by_lambda: bool,
+    pub self_weight: f64,
+    pub arithmetic: Arithmetic,
+    pub give_up_after: u32,
+    pub weights: Weights,
+}
+
+/// What agents say.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frames {
+    pub width: Width,
+    pub sealed: bool,
+    pub late_rounds: u32,
+}
+
+/// Who hears whom.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    pub topology: Topology,
+    pub edge_probability: f64,
+    pub phase_rounds: u32,
+    pub connectivity_window: u32,
+    pub trace: String,
+}
+
+/// How agents fly, and how far their radios reach.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Motion {
+    pub pattern: Pattern,
+    pub area_m: f64,
+    pub height_m: f64,
+    pub speed_m_s: f64,
+    pub spacing_m: f64,
+    pub round_ms: f64,
+    pub power_dbm: f64,
+    pub power_spread_db: f64,
+    pub reference_loss_db: f64,
+    pub path_loss_exponent: f64,
+    pub shadowing_db: f64,
+    pub shadowing_s: f64,
+    pub sensitivity_dbm: f64,
+    pub steepness_db: f64,
+}
+
+/// What goes wrong on the air.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    pub iid_loss: f64,
+    pub burst_loss: f64,
+    pub burst_rounds: f64,
+    pub delay_rounds: u32,
+    pub duplication: f64,
+    pub reordering: f64,
+    pub bit_corruption: f64,
+    pub replay: f64,
+    pub wrong_key: f64,
+    pub silent: Silences,
+    pub frozen: Silences,
+    pub crashes: Crashes,
+}
+
+impl Faults {
+    /// Whether nothing ever goes wrong.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
+        let intruder = [self.replay, self.wrong_key];
+        shares == [0.0; 5]
+            && intruder == [0.0; 2]
+            && self.delay_rounds == 0
+            && self.silent.0.is_empty()
+            && self.frozen.0.is_empty()
+            && self.crashes.0.is_empty()
+    }
+}
+
+/// When the run has done what it was asked to.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    pub error_below: f64,
+    pub extra_rounds: u64,
+}
+
+/// What the run leaves behind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub out: String,
+    pub metrics_every: u64,
+}
+
+/// What large agents train, on what, and for how long.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    pub data: String,
+    pub model: String,
+    pub model_width: usize,
+    pub sequence: usize,
+    pub dropout: f64,
+    pub method: Method,
+    pub rho: f64,
+    pub corruption_rate: f64,
+    pub epochs: u32,
+    pub batch: usize,
+    pub regularisation: f64,
+    pub train_samples: usize,
+    pub test_samples: usize,
+    pub evaluate_every: u32,
+    pub checkpoint_every: u32,
+}
+
+impl Default for Scenario {
+    /// The default scenario, `default.toml`.
+    fn default() -> Self {
+        resolve(None, &[]).expect("default.toml is a valid scenario: a test holds it").scenario
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_scenario_is_the_one_of_the_documentation() {
+        let scenario = Scenario::default();
+        assert_eq!(scenario.swarm.agents, 10);
+        assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
+        assert_eq!(scenario.network.topology, Topology::Paper);
+        assert_eq!(scenario.network.edge_probability, 0.3);
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
+        assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
+    }
+}

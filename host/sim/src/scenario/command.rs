@@ -1,0 +1,86 @@
+//! Which command acts on which keys.
+
+use super::template::{Key, keys};
+
+/// A command that reads a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `fabswarm run`: small agents, one by one.
+    Run,
+    /// `fabswarm train`: large agents in one batch.
+    Train,
+}
+
+/// Sections that large agents share with small ones, whole.
+const SHARED_SECTIONS: [&str; 3] = ["network", "motion", "faults"];
+/// Keys of other sections that large agents share with small ones.
+const SHARED_KEYS: [&str; 11] = [
+    "version",
+    "seed",
+    "swarm.agents",
+    "algorithm.kind",
+    "algorithm.lambda",
+    "algorithm.eta_x",
+    "algorithm.eta_y",
+    "algorithm.eta_z",
+    "algorithm.normalise_by_lambda",
+    "algorithm.self_weight",
+    "frames.late_rounds",
+];
+
+impl Command {
+    /// Every command.
+    pub const ALL: [Self; 2] = [Self::Run, Self::Train];
+
+    /// The command's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Train => "train",
+        }
+    }
+
+    /// Whether the command acts on the key at `path`.
+    #[must_use]
+    pub fn takes(self, path: &str) -> bool {
+        let section = path.split_once('.').map_or("", |(section, _)| section);
+        match self {
+            Self::Run => section != "training",
+            Self::Train => {
+                section == "training"
+                    || path == "output.out"
+                    || SHARED_SECTIONS.contains(&section)
+                    || SHARED_KEYS.contains(&path)
+            }
+        }
+    }
+
+    /// The keys the command acts on, in the order of the file.
+    pub fn keys(self) -> impl Iterator<Item = &'static Key> {
+        keys().iter().filter(move |key| self.takes(&key.path))
+    }
+
+    /// What the command changes of the defaults, as a file.
+    pub(super) const fn defaults(self) -> Option<&'static str> {
+        match self {
+            Self::Run => None,
+            Self::Train => Some(include_str!("layers/commands/train.toml")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_command_and_every_shared_key_exists() {
+        for key in keys() {
+            assert!(Command::ALL.iter().any(|command| command.takes(&key.path)), "{}", key.path);
+        }
+        for path in SHARED_KEYS {
+            assert!(keys().iter().any(|key| key.path == path), "there is no key {path}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Lays a user's file and flags over the defaults.
+
+use std::path::Path;
+
+use toml_edit::{DocumentMut, Item, Value};
+
+use super::choices::{AlgorithmKind, ProblemKind, Topology};
+use super::command::Command;
+use super::error::{Error, Origin};
+use super::settings::{Setting, check, read, shown};
+use super::template::{self, Key, keys};
+use super::{Scenario, effects};
+
+/// What a ring changes, whichever way round it goes.
+const RING: &str = include_str!("layers/topologies/ring.toml");
+
+/// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
+const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
+    ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("layers/algorithms/fab.toml")),
+    ("network.topology", Topology::Ring.word(), RING),
+    ("network.topology", Topology::ReversedRing.word(), RING),
+    ("problem.kind", ProblemKind::HyperTuning.word(), include_str!("layers/problems/hyper-tuning.toml")),
+    ("problem.kind", ProblemKind::HyperCleaning.word(), include_str!("layers/problems/hyper-cleaning.toml")),
+    ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
+];
+
+/// The key that names a file.
+const TRACE: &str = "network.trace";
+
+/// A flag that was given on the command line.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// The key it sets.
+    pub key: &'static Key,
+    /// What it sets it to.
+    pub value: Value,
+}
+
+/// A scenario, and the file that gives it again.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What the user should know about what the file and the flags say, a line each.
+    pub notes: Vec<String>,
+    command: Command,
+    document: DocumentMut,
+}
+
+impl Resolved {
+    /// The scenario as a commented file.
+    pub fn to_toml(&self) -> String {
+        shown_to(self.command, self.document.clone()).to_string()
+    }
+
+    /// The scenario as a commented file that can be run again, from anywhere: beside the first run, not on top of it.
+    pub fn to_repeatable_toml(&self) -> String {
+        let mut repeatable = self.clone();
+        put(&mut repeatable.document, "output.out", Value::from(""));
+        repeatable.make_trace_absolute();
+        repeatable.to_toml()
+    }
+
+    /// Makes the path of recorded graphs mean the same from everywhere.
+    pub fn make_trace_absolute(&mut self) {
+        self.make_absolute(TRACE);
+    }
+
+    /// Makes the path at `key`, if there is one, mean the same from everywhere.
+    pub fn make_absolute(&mut self, key: &str) {
+        let path = at(&self.document, key).and_then(Item::as_str).filter(|path| !path.is_empty());
+        let path = path.and_then(|path| std::path::absolute(path).ok());
+        if let Some(path) = path.as_deref().and_then(Path::to_str) {
+            put(&mut self.document, key, Value::from(path));
+            self.scenario = scenario_of(&self.document);
+        }
+    }
+
+    /// Every key the command acts on, with its value as it stands in the file.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.command.keys().filter_map(|key| {
+            let item = at(&self.document, &key.path)?;
+            Some((key.path.as_str(), shown(item)))
+        })
+    }
+}
+
+/// The scenario of a trial: [`resolve_for`] with [`Command::Run`].
+///
+/// # Errors
+/// When the file cannot be read, or a file or flag says what no scenario can hold.
+pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+    resolve_for(Command::Run, file, flags)
+}
+
+/// Builds a scenario from the defaults, those of the command or of its algorithm, topology and problem, the user's file and the flags.
+///
+/// # Errors
+/// When the file cannot be read, or a file or flag says what no scenario can hold.
+pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+    let mut settings = Vec::new();
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        settings = read(path, &text)?;
+        for trace in settings.iter_mut().filter(|setting| setting.path == TRACE) {
+            beside(path, &mut trace.value);
+        }
+    }
+    let in_file = settings.len();
+    for flag in flags {
+        check(flag.key, &flag.value, &Origin::Flag(flag.key.flag.clone()))?;
+        settings.push(Setting { path: &flag.key.path, value: flag.value.clone() });
+    }
+
+    let mut document = template::document().clone();
+    let defaults = match command.defaults() {
+        Some(text) => read(Path::new(command.name()), text)?,
+        None => choice_defaults(&settings)?,
+    };
+    let mut notes = Vec::new();
+    if command.defaults().is_none() {
+        notes.extend(kept_note(&defaults, &settings[..in_file])?);
+    }
+    for setting in defaults {
+        put(&mut document, setting.path, setting.value);
+    }
+    let before = document.clone();
+    for setting in &settings {
+        put(&mut document, setting.path, setting.value.clone());
+    }
+    let scenario = scenario_of(&document);
+    let mut idle: Vec<&str> = settings.iter().map(|setting| setting.path).collect();
+    idle.retain(|path| {
+        let is_changed = at(&before, path).map(shown) != at(&document, path).map(shown);
+        is_changed && !effects::has_effect(command, &scenario, path)
+    });
+    idle.dedup();
+    if !idle.is_empty() {
+        notes.push(format!("without effect in this run: {}", idle.join(", ")));
+    }
+    Ok(Resolved { scenario, notes, command, document })
+}
+
+fn scenario_of(document: &DocumentMut) -> Scenario {
+    toml_edit::de::from_document(document.clone())
+        .expect("checked settings over the template fit the scenario: tests hold every key to its limits")
+}
+
+/// Takes a relative path of the file at `file` from that file's folder.
+fn beside(file: &Path, value: &mut Value) {
+    let path = value.as_str().filter(|path| !path.is_empty());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let (Some(path), Some(folder)) = (path, folder)
+        && let Some(joined) = folder.join(path).to_str()
+    {
+        *value = Value::from(joined);
+    }
+}
+
+/// Says where a file written for another choice than that of the flags keeps the choice's own defaults out, as a file does
+/// that was printed whole.
+fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, Error> {
+    let own = choice_defaults(file)?;
+    let value = |settings: &[Setting], path: &str| {
+        let setting = settings.iter().rev().find(|setting| setting.path == path);
+        setting.map(|setting| setting.value.to_string().trim().to_owned())
+    };
+    let mut kept: Vec<&str> = defaults.iter().map(|setting| setting.path).collect();
+    kept.retain(|path| {
+        let default = value(defaults, path);
+        default != value(&own, path) && value(file, path).is_some_and(|value| Some(value) != default)
+    });
+    let is_choice = |path: &str| CHOICE_DEFAULTS.iter().any(|(key, _, _)| *key == path);
+    kept.retain(|path| !is_choice(path));
+    Ok((!kept.is_empty())
+        .then(|| format!("the file keeps its own {}: what you chose by flag brings others", kept.join(", "))))
+}
+
+/// The defaults of the algorithm, the topology and the problem that `settings` choose.
+fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+    let mut defaults = Vec::new();
+    for (key, word, text) in CHOICE_DEFAULTS {
+        let chosen = settings.iter().rev().find(|setting| setting.path == key);
+        if chosen.and_then(|setting| setting.value.as_str()) == Some(word) {
+            defaults.extend(read(Path::new(word), text)?);
+        }
+    }
+    Ok(defaults)
+}
+
+/// What stands at `path`.
+fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
+    match path.split_once('.') {
+        Some((section, name)) => document.get(section)?.get(name),
+        None => document.get(path),
+    }
+}
+
+/// The document without the keys that `command` does not act on.
+fn shown_to(command: Command, mut document: DocumentMut) -> DocumentMut {
+    for key in keys().iter().filter(|key| !command.takes(&key.path)) {
+        if let Some(table) = key.section().and_then(|section| document.get_mut(section)?.as_table_mut()) {
+            table.remove(key.name());
+        }
+    }
+    document.retain(|_, item| item.as_table().is_none_or(|table| !table.is_empty()));
+    document
+}
+
+/// Puts a value where the template has one, keeping the comments around it.
+fn put(document: &mut DocumentMut, path: &str, value: Value) {
+    let item = match path.split_once('.') {
+        Some((section, name)) => document.get_mut(section).and_then(|table| table.get_mut(name)),
+        None => document.get_mut(path),
+    };
+    if let Some(old) = item.and_then(Item::as_value_mut) {
+        // A whole number given for a real one is written as a real one, so that the file states its type.
+        let value = match (&old, value.as_integer()) {
+            (Value::Float(_), Some(whole)) => Value::from(whole as f64),
+            _ => value,
+        };
+        *old = value.decorated(" ", "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_reads_back_as_the_same_scenario() {
+        for kind in ProblemKind::WORDS {
+            let key = template::key("problem.kind").unwrap();
+            let resolved = resolve(None, &[Flag { key, value: Value::from(*kind) }]).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), resolved.to_toml()).unwrap();
+            let again = resolve(Some(file.path()), &[]).unwrap();
+            assert_eq!(again.scenario, resolved.scenario);
+            assert_eq!(again.to_toml(), resolved.to_toml());
+        }
+    }
+
+    #[test]
+    fn a_command_prints_its_own_keys_and_reads_them_back() {
+        for command in Command::ALL {
+            let resolved = resolve_for(command, None, &[]).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), resolved.to_toml()).unwrap();
+            let again = resolve_for(command, Some(file.path()), &[]).unwrap();
+            assert_eq!(again.scenario, resolved.scenario);
+            assert_eq!(read(file.path(), &resolved.to_toml()).unwrap().len(), command.keys().count());
+            assert_eq!(resolved.values().count(), command.keys().count());
+        }
+    }
+
+    #[test]
+    fn flags_lie_over_the_file_and_the_file_over_the_defaults() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "version = 1\n[swarm]\nagents = 20\nrounds = 7\n").unwrap();
+        let flag = Flag { key: template::key("swarm.agents").unwrap(), value: Value::from(30) };
+        let scenario = resolve(Some(file.path()), &[flag]).unwrap().scenario;
+        assert_eq!((scenario.swarm.agents, scenario.swarm.rounds, scenario.seed), (30, 7, 1));
+    }
+
+    #[test]
+    fn a_problem_brings_its_own_steps_unless_the_user_sets_them() {
+        let chosen = |extra: Option<Flag>| {
+            let kind =
+                Flag { key: template::key("problem.kind").unwrap(), value: Value::from("hyper-cleaning") };
+            let flags: Vec<Flag> = std::iter::once(kind).chain(extra).collect();
+            resolve(None, &flags).unwrap().scenario.algorithm.eta_x
+        };
+        assert_ne!(chosen(None), Scenario::default().algorithm.eta_x);
+        let flag = Flag { key: template::key("algorithm.eta_x").unwrap(), value: Value::from(0.125) };
+        assert_eq!(chosen(Some(flag)), 0.125);
+    }
+}

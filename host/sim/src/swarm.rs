@@ -1,0 +1,149 @@
+//! Agents inside this process, and what a run sees of any swarm.
+
+use crate::air::{Air, FrameCounts};
+use crate::task::Score;
+use fabswarm_shared::problem::Shape;
+use std::io;
+use std::path::Path;
+
+mod agents;
+mod exact;
+mod links;
+mod measure;
+mod plain;
+mod unguarded;
+
+pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote};
+pub use exact::{ExactFab, LedgerConstants};
+pub use links::Links;
+pub use measure::{Metrics, Ruler, States};
+pub use plain::{Constants, Mixing, PlainFab};
+pub use unguarded::UnguardedFab;
+
+/// Agents that step together, wherever they run.
+pub trait Swarm {
+    /// Takes every agent through one round.
+    ///
+    /// # Errors
+    /// When an agent's state can no longer be computed with, or a board is lost.
+    fn step(&mut self) -> Result<(), Halt>;
+    /// Waits until boards have come as far as the rounds that were stepped through.
+    ///
+    /// # Errors
+    /// When a board is lost, or is not what its shadow is.
+    fn finish(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
+    /// What the present state is worth.
+    fn metrics(&self) -> Metrics;
+    /// Rounds done so far.
+    fn round(&self) -> u64;
+    /// Frames so far.
+    fn counts(&self) -> FrameCounts;
+    /// How well the swarm does in its task's own terms.
+    fn scores(&self) -> Vec<Score>;
+    /// The air it speaks through, if it speaks.
+    fn air(&self) -> Option<&Air> {
+        None
+    }
+    /// How often boards were compared with their shadows so far.
+    fn digests(&self) -> DigestCounts {
+        DigestCounts::default()
+    }
+    /// The most stack that a board used so far, in bytes, where boards can tell.
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        None
+    }
+    /// What boards logged as warnings or errors since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Copies the logs of boards into a folder, which is made if there are any.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn keep_logs(&mut self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What ends a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// A state can no longer be computed with.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+    /// A board is lost, or is not what its shadow is.
+    #[error(transparent)]
+    Boards(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What a diverging swarm is best told: one step alone can make it worse, all three together never did.
+pub const LOWER_THE_STEPS: &str =
+    "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
+
+/// A state that can no longer be computed with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the swarm diverged in round {round}: {} of agent {agent} {how}\nhelp: {}", how.subject(variable), LOWER_THE_STEPS)]
+pub struct Diverged {
+    /// The round that broke it.
+    pub round: u64,
+    /// The first agent it broke.
+    pub agent: usize,
+    /// The first variable of that agent.
+    pub variable: &'static str,
+    /// What became of it.
+    pub how: Broken,
+}
+
+/// How a number breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// It is infinite, or none at all.
+    NotFinite,
+    /// Its gradient is too large to be counted in the integers of an exact ledger.
+    BeyondTheLedger,
+}
+
+impl Broken {
+    fn subject(self, variable: &str) -> String {
+        match self {
+            Self::NotFinite => variable.to_owned(),
+            Self::BeyondTheLedger => format!("the gradient of {variable}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotFinite => "is no longer finite",
+            Self::BeyondTheLedger => "left the range of the exact ledger",
+        })
+    }
+}
+
+impl Diverged {
+    /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
+    #[must_use]
+    pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
+        Self { round, agent, variable, how: Broken::NotFinite }
+    }
+
+    /// The same for a word of the packed decision.
+    #[must_use]
+    pub const fn at_word(round: u64, agent: usize, shape: &Shape, word: usize) -> Self {
+        let variable = match word {
+            word if word < shape.x => "x",
+            word if word < shape.x + shape.y => "y",
+            _ => "z",
+        };
+        Self::new(round, agent, variable)
+    }
+
+    /// The same where an exact ledger cannot count the word's gradient.
+    #[must_use]
+    pub const fn beyond_the_ledger(self) -> Self {
+        Self { how: Broken::BeyondTheLedger, ..self }
+    }
+}

@@ -1,0 +1,390 @@
+//! Agents that speak: one sans-IO agent each, its frames sealed and carried by the air.
+//!
+//! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
+//! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
+
+mod peers;
+mod remote;
+mod share;
+
+use super::measure::{Metrics, Ruler, States};
+use super::{Diverged, Halt, LedgerConstants, Swarm};
+use crate::air::{Air, FrameCounts, Hearing};
+use crate::sealing::{FrameSeal, refusal_cause};
+use crate::task::{Score, Task};
+use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
+use fabswarm_shared::ledger::Arithmetic;
+use fabswarm_shared::problem::Shape;
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::wire;
+use fabswarm_shared::wire::seal::KEY_BYTES;
+pub use peers::HeapPeers;
+pub use remote::{DigestCounts, Remote};
+use share::Share;
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a swarm of speaking agents is set up.
+#[derive(Clone, Debug)]
+pub struct AgentSetup {
+    /// What every agent is told; see [`AgentSetup::config_of`].
+    pub config: Config,
+    /// How many may ever hear each agent, where that differs from agent to agent.
+    pub audiences: Option<Vec<u16>>,
+    /// The swarm's key, where frames are sealed.
+    pub key: Option<[u8; KEY_BYTES]>,
+    /// How far clocks go wrong in free-running mode: rates are uniform in 1 ± this.
+    pub clock_spread: f64,
+    /// What clocks are drawn from.
+    pub seed: u64,
+}
+
+impl AgentSetup {
+    /// What one agent is told at one of its starts.
+    #[must_use]
+    pub fn config_of(&self, agent: usize, boot: u32) -> Config {
+        let audience = self.audiences.as_ref().and_then(|audiences| audiences.get(agent).copied());
+        Config { id: agent as u16, boot, audience: audience.unwrap_or(self.config.audience), ..self.config }
+    }
+
+    /// The same swarm of `agents` agents on arrays.
+    #[must_use]
+    pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
+        let others = agents.saturating_sub(1) as u32;
+        LedgerConstants {
+            steps: self.config.steps,
+            penalty: self.config.penalty,
+            self_weight: self.config.self_weight,
+            audience: match self.config.audience {
+                0 => others,
+                known => others.min(u32::from(known)),
+            },
+        }
+    }
+}
+
+type Speaker<A, const WORDS: usize> = Agent<Share, A, HeapPeers<A, WORDS>, WORDS>;
+
+/// One agent and what is around it.
+#[derive(Debug)]
+struct Post<A: Arithmetic, const WORDS: usize> {
+    agent: Box<Speaker<A, WORDS>>,
+    seal: FrameSeal,
+    boot: u32,
+    /// Whether it has spoken in its present round.
+    has_spoken: bool,
+    /// What it saved at the end of its last round, if it will crash and remember.
+    saved: Option<Vec<u32>>,
+    rate: f64,
+    phase: f64,
+}
+
+impl<A: Arithmetic, const WORDS: usize> Post<A, WORDS> {
+    /// How often its own clock strikes in this slot.
+    fn strikes(&mut self) -> u32 {
+        self.phase += self.rate;
+        let strikes = self.phase.floor();
+        self.phase -= strikes;
+        strikes as u32
+    }
+}
+
+/// A swarm of agents over an air.
+#[derive(Debug)]
+pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
+    setup: AgentSetup,
+    task: Arc<Task<f32>>,
+    shape: Shape,
+    air: Air,
+    slot: u32,
+    posts: Vec<Post<A, WORDS>>,
+    ruler: Ruler,
+    buffer: Vec<u8>,
+    remote: Option<Box<dyn Remote>>,
+}
+
+impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+    /// A swarm at rest at the task's starting point.
+    ///
+    /// # Errors
+    /// Where an agent cannot be made.
+    pub fn new(task: Task<f32>, air: Air, agents: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
+        let task = Arc::new(task);
+        let mut posts = Vec::with_capacity(agents);
+        for id in 0..agents {
+            let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
+            posts.push(Post {
+                agent: Box::new(start(&task, &setup, id, 1)?),
+                seal: FrameSeal::new(id as u16, setup.key),
+                boot: 1,
+                has_spoken: false,
+                saved: None,
+                rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
+                phase: stream.uniform_f64(),
+            });
+        }
+        let mut ruler = Ruler::new(&task);
+        let decisions: Vec<f32> = posts.iter().flat_map(|post| post.agent.decision()).copied().collect();
+        let gradients: Vec<f32> = posts.iter().flat_map(|post| post.agent.gradient()).copied().collect();
+        ruler.start(&decisions, &gradients);
+        let buffer = vec![0; posts.first().map_or(0, |post| post.agent.largest_frame()) + 64];
+        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, posts, ruler, buffer, remote: None })
+    }
+
+    /// The same swarm with some of its agents outside this process. Those inside become their shadows.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Box<dyn Remote>) -> Self {
+        self.remote = Some(remote);
+        self
+    }
+
+    /// Agents, in the order of their numbers.
+    pub fn agents(&self) -> impl Iterator<Item = &Speaker<A, WORDS>> {
+        self.posts.iter().map(|post| &*post.agent)
+    }
+
+    /// Packed decisions of all agents.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<f32> {
+        self.agents().flat_map(|agent| agent.decision()).copied().collect()
+    }
+
+    /// `Σt + Σ(σ − ρ) − Σd` of the highest epoch, word by word, as it travels. In exact arithmetic it is zero.
+    #[must_use]
+    pub fn defect(&self) -> Vec<f64> {
+        let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
+        let mut defect = vec![A::Word::default(); self.shape.exchanged().len()];
+        for agent in self.agents().filter(|agent| agent.epoch() == epoch && epoch > 0) {
+            A::add(&mut defect, agent.trackers(), 1);
+            A::add(&mut defect, agent.tracked(), -1);
+            A::add(&mut defect, agent.sigma(), agent.audience() as i32);
+            agent.taken().for_each(|(_, rho)| A::add(&mut defect, rho, -1));
+        }
+        defect.into_iter().map(|word| f64::from(A::value(word))).collect()
+    }
+
+    /// What became of every frame.
+    #[must_use]
+    pub const fn air(&self) -> &Air {
+        &self.air
+    }
+
+    /// What befalls agents in this slot: thaws, crashes and restarts, and then frosts.
+    fn befall(&mut self) -> Result<(), Halt> {
+        if let Some(remote) = &mut self.remote {
+            let ended = |agent: &usize| {
+                let before = self.slot.checked_sub(1);
+                before.is_some_and(|before| self.air.is_frozen(*agent, before))
+                    && !self.air.is_frozen(*agent, self.slot)
+            };
+            (0..self.posts.len()).filter(ended).for_each(|agent| remote.thaw(agent));
+        }
+        let crashing: Vec<_> =
+            self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
+        for (agent, keeps_memory) in crashing {
+            if let Some(remote) = &mut self.remote {
+                remote.kill(agent, keeps_memory)?;
+            }
+            if !keeps_memory {
+                self.posts[agent].saved = None;
+            }
+        }
+        // Whoever crashes again in the same slot does not get to start, or starts once.
+        let is_back = |agent: &usize| !self.air.is_down(*agent, self.slot);
+        let mut restarting: Vec<_> =
+            self.air.restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
+        restarting.dedup();
+        for agent in restarting {
+            if let Some(remote) = &mut self.remote {
+                remote.restart(agent, self.slot)?;
+            }
+            let post = &mut self.posts[agent];
+            post.boot += 1;
+            post.has_spoken = false;
+            post.seal.restart();
+            // The same scenario made this agent once; it does so again.
+            if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
+                if let Some(saved) = &post.saved
+                    && started.restore(read_from(saved)).is_err()
+                {
+                    continue;
+                }
+                *post.agent = started;
+            }
+        }
+        let mut frozen = (0..self.posts.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
+        match &mut self.remote {
+            Some(remote) => frozen.try_for_each(|agent| remote.freeze(agent)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_running(&self, agent: usize) -> bool {
+        self.air.is_running(agent, self.slot)
+    }
+
+    /// Lets an agent say what it has to say in its round. What it comes to have to say later waits for the next.
+    fn send(&mut self, sender: usize) {
+        let post = &mut self.posts[sender];
+        if std::mem::replace(&mut post.has_spoken, true) {
+            return;
+        }
+        while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
+            let frame = post.seal.seal(&self.buffer[..length]);
+            self.air.transmit(self.slot, sender, frame);
+            if let Some(remote) = &mut self.remote {
+                remote.say(sender, frame);
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        let (posts, remote) = (&mut self.posts, &mut self.remote);
+        self.air.deliver(self.slot, |receiver, sender, bytes| {
+            if let Some(remote) = remote {
+                remote.hear(receiver, sender, bytes);
+            }
+            let post = &mut posts[receiver];
+            match post.seal.open(bytes) {
+                Ok(frame) => hearing(post.agent.receive(frame)),
+                Err(wire::Error::Replayed) => Hearing::Useless,
+                Err(error) => Hearing::Refused(refusal_cause(error)),
+            }
+        });
+    }
+
+    fn end_round(&mut self, agent: usize) -> Result<(), Diverged> {
+        let post = &mut self.posts[agent];
+        let report = match self.setup.config.mode {
+            Mode::LockStep => post.agent.end_on_beat(),
+            Mode::FreeRunning => post.agent.end_round(),
+        };
+        post.has_spoken = false;
+        // As a board does: what comes after the end of its last round is lost with a crash.
+        if self.air.will_remember(agent, self.slot) {
+            post.saved = Some(saved(&post.agent));
+        }
+        if let Some(fault) = report.fault {
+            let diverged = Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word);
+            return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged });
+        }
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
+            remote.end_round(agent, post.agent.digest(), saved(&post.agent));
+        }
+        Ok(())
+    }
+}
+
+/// The agent's whole state, as it would be written to flash.
+fn saved<A: Arithmetic, const WORDS: usize>(agent: &Speaker<A, WORDS>) -> Vec<u32> {
+    let mut saved = Vec::new();
+    let Ok(()) = agent.save(|words| {
+        saved.extend_from_slice(words);
+        Ok::<_, Infallible>(())
+    });
+    saved
+}
+
+fn start<A: Arithmetic, const WORDS: usize>(
+    task: &Arc<Task<f32>>,
+    setup: &AgentSetup,
+    id: usize,
+    boot: u32,
+) -> Result<Speaker<A, WORDS>, agent::Error> {
+    let mut v = vec![0.0; task.shape().words()];
+    task.start(&mut v);
+    Agent::new(setup.config_of(id, boot), Share::new(task.clone(), id), &v, HeapPeers::default())
+}
+
+fn hearing(received: Received) -> Hearing {
+    match received {
+        Received::Taken | Received::Early | Received::NewEpoch | Received::Noted => Hearing::Taken,
+        Received::Stale | Received::OtherEpoch => Hearing::Useless,
+        Received::Refused(refusal) => Hearing::Refused(match refusal {
+            Refusal::Wire(error) => refusal_cause(error),
+            Refusal::Own => "own frame",
+            Refusal::NotMember => "not a member",
+            Refusal::NoRoom => "no room for another peer",
+            Refusal::Schema { .. } => "other wire format",
+            Refusal::Shape => "other problem",
+            Refusal::Stopped => "receiver stopped",
+            _ => "other",
+        }),
+    }
+}
+
+impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
+    fn step(&mut self) -> Result<(), Halt> {
+        self.befall()?;
+        let running: Vec<usize> = (0..self.posts.len()).filter(|&agent| self.is_running(agent)).collect();
+        let mut outcome = Ok(());
+        for &agent in &running {
+            self.send(agent);
+        }
+        match self.setup.config.mode {
+            Mode::LockStep => {
+                self.deliver();
+                for &agent in &running {
+                    outcome = outcome.and(self.end_round(agent));
+                }
+            }
+            Mode::FreeRunning => {
+                let strikes: Vec<u32> = self.posts.iter_mut().map(Post::strikes).collect();
+                for &agent in &running {
+                    for _ in 0..strikes[agent] {
+                        outcome = outcome.and(self.end_round(agent));
+                        self.send(agent);
+                    }
+                }
+                self.deliver();
+            }
+        }
+        self.slot += 1;
+        outcome?;
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.follow())
+    }
+
+    fn finish(&mut self) -> Result<(), Halt> {
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.catch_up())
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.slot)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let gradients: Vec<f32> = self.agents().flat_map(|agent| agent.gradient()).copied().collect();
+        let states = States { v: &self.decisions(), d: &gradients, defect: &self.defect() };
+        self.ruler.measure(self.round(), states)
+    }
+
+    fn counts(&self) -> FrameCounts {
+        self.air.counters().into()
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.decisions())
+    }
+
+    fn air(&self) -> Option<&Air> {
+        Some(&self.air)
+    }
+
+    fn digests(&self) -> DigestCounts {
+        self.remote.as_ref().map(|remote| remote.digests()).unwrap_or_default()
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.remote.as_ref().and_then(|remote| remote.deepest_stack_bytes())
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        self.remote.as_mut().map(|remote| remote.take_warnings()).unwrap_or_default()
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.keep_logs(folder))
+    }
+}

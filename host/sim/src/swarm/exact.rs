@@ -1,0 +1,288 @@
+//! The broadcast ledger on arrays: what agents do over an air without faults, bit for bit, without frames.
+//!
+//! It carries swarms that are too large for one agent each, and it is what agents over the air are compared with.
+
+use super::links::{Block, Links};
+use super::measure::{Metrics, Ruler, States};
+use super::plain::split_by_blocks;
+use super::{Diverged, Halt, Swarm};
+use crate::air::FrameCounts;
+use crate::task::{Score, Task};
+use fabswarm_shared::fab::{Steps, gather};
+use fabswarm_shared::graph::Schedule;
+use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
+use fabswarm_shared::linear::first_exception;
+use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use pulp::{Arch, NullaryFnOnce};
+use rayon::prelude::*;
+
+/// The constants of a swarm with a ledger.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerConstants {
+    /// Step sizes.
+    pub steps: Steps<f32>,
+    /// Penalty on the lower level.
+    pub penalty: Penalty<f32>,
+    /// κ.
+    pub self_weight: f32,
+    /// How many may ever hear an agent.
+    pub audience: u32,
+}
+
+/// What one agent took of each sender it ever heard, in ascending order of senders.
+type Taken = Vec<(u32, Box<[i32]>)>;
+
+/// All agents of a swarm, their states packed one agent after the other.
+#[derive(Debug)]
+pub struct ExactFab<G> {
+    task: Task<f32>,
+    schedule: G,
+    constants: LedgerConstants,
+    giving: Giving,
+    shape: Shape,
+    round: u32,
+    links: Links,
+    ruler: Ruler,
+    v: Vec<f32>,
+    next_v: Vec<f32>,
+    gradient: Vec<f32>,
+    /// Exchanged words only, here and below.
+    t: Vec<i32>,
+    d: Vec<i32>,
+    before: Vec<i32>,
+    sigma: Vec<i32>,
+    carry: Vec<i64>,
+    taken: Vec<Taken>,
+}
+
+/// One block of agents and what it writes.
+struct Part<'a> {
+    block: &'a Block,
+    next_v: &'a mut [f32],
+    gradient: &'a mut [f32],
+    t: &'a mut [i32],
+    d: &'a mut [i32],
+    taken: &'a mut [Taken],
+}
+
+/// What all blocks read.
+struct Round<'a> {
+    task: &'a Task<f32>,
+    constants: &'a LedgerConstants,
+    shape: Shape,
+    round: u32,
+    v: &'a [f32],
+    before: &'a [i32],
+    sigma: &'a [i32],
+}
+
+/// One block's work, as something that is compiled for the registers of this machine.
+struct Run<'r, 'a, 'p> {
+    round: &'r Round<'a>,
+    part: Part<'p>,
+}
+
+impl NullaryFnOnce for Run<'_, '_, '_> {
+    type Output = Result<(), (usize, usize)>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        self.round.run_agents(self.part)
+    }
+}
+
+impl Round<'_> {
+    /// Runs the agents of one block; answers the first that broke and its packed word.
+    fn run(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+        // Compiled for the vector registers of this machine; the bits are the same on every other.
+        Arch::new().dispatch(Run { round: self, part })
+    }
+
+    #[inline(always)]
+    fn run_agents(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+        let words = self.shape.words();
+        let exchanged = self.shape.exchanged();
+        let (local, shared) = (exchanged.start, exchanged.len());
+        let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
+        let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(words));
+        let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
+        let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
+        for ((((((agent, senders), next_v), gradient), taken), t), d) in rows {
+            let weight = 1.0 / (senders.len() as f32 + 1.0);
+            for sender in senders.clone() {
+                let known = taken.binary_search_by_key(&(sender as u32), |(sender, _)| *sender);
+                let at = known.unwrap_or_else(|at| {
+                    taken.insert(at, (sender as u32, vec![0; shared].into()));
+                    at
+                });
+                Exact::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
+            }
+            let v = &self.v[agent * words..][..words];
+            let heard = senders.map(|sender| &self.v[sender * words..][exchanged.clone()]);
+            let next = &mut next_v[local..];
+            next.copy_from_slice(&v[exchanged.clone()]);
+            gather::<3, _>(next, heard);
+            next.iter_mut().for_each(|word| *word *= weight);
+            descend::<Exact>(
+                &self.shape,
+                &self.constants.steps,
+                &self.before[agent * shared..][..shared],
+                next,
+            );
+            for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
+                *next = v - self.constants.steps.x * d;
+            }
+            let problem = self.task.problem(agent);
+            problem.project(&mut next_v[..self.shape.x]);
+            if let Some(word) = first_exception(next_v, f32::is_finite) {
+                return Err((agent, word));
+            }
+            let at = Moment { agent: agent as u32, round: self.round + 1 };
+            problem.penalty_gradient(&self.constants.penalty, at, next_v, gradient, &mut scratch);
+            Exact::track(&gradient[local..], d, t).map_err(|broken| (agent, local + broken.word))?;
+        }
+        Ok(())
+    }
+}
+
+impl<G: Schedule + Sync> ExactFab<G> {
+    /// A swarm at rest at the task's starting point.
+    ///
+    /// # Errors
+    /// Where a gradient at the start is beyond the ledger's range.
+    pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, Diverged> {
+        let shape = task.shape();
+        let agents = schedule.agents();
+        let (words, shared) = (shape.words(), shape.exchanged().len());
+        let mut start = vec![0.0; words];
+        task.start(&mut start);
+        let mut swarm = Self {
+            giving: Giving::new(constants.self_weight, constants.audience),
+            shape,
+            round: 0,
+            links: Links::new(agents),
+            ruler: Ruler::new(&task),
+            v: start.repeat(agents),
+            next_v: vec![0.0; agents * words],
+            gradient: vec![0.0; agents * words],
+            t: vec![0; agents * shared],
+            d: vec![0; agents * shared],
+            before: vec![0; agents * shared],
+            sigma: vec![0; agents * shared],
+            carry: vec![0; agents * shared],
+            taken: vec![Vec::new(); agents],
+            task,
+            schedule,
+            constants,
+        };
+        let mut scratch = vec![0.0; swarm.task.problem(0).scratch_words()];
+        for agent in 0..agents {
+            let at = Moment { agent: agent as u32, round: 0 };
+            let gradient = &mut swarm.gradient[agent * words..][..words];
+            let v = &swarm.v[agent * words..][..words];
+            swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
+            let range = agent * shared..(agent + 1) * shared;
+            let local = shape.exchanged().start;
+            Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
+                |broken| Diverged::at_word(0, agent, &shape, local + broken.word).beyond_the_ledger(),
+            )?;
+        }
+        swarm.ruler.start(&swarm.v, &swarm.gradient);
+        swarm.begin_round();
+        Ok(swarm)
+    }
+
+    /// Packed decisions `[x | y | z]`, one agent after the other.
+    #[must_use]
+    pub fn decisions(&self) -> &[f32] {
+        &self.v
+    }
+
+    /// Trackers of the exchanged words, one agent after the other.
+    #[must_use]
+    pub fn trackers(&self) -> &[i32] {
+        &self.t
+    }
+
+    fn begin_round(&mut self) {
+        self.before.copy_from_slice(&self.t);
+        Exact::give(&self.giving, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+    }
+
+    /// `Σt + Σ(σ − ρ) − Σd`, word by word, as integers.
+    fn defect(&self) -> Vec<f64> {
+        let shared = self.shape.exchanged().len();
+        let mut defect = vec![0; shared];
+        let mut add = |state: &[i32], factor: i32| {
+            state.chunks_exact(shared).for_each(|state| Exact::add(&mut defect, state, factor));
+        };
+        add(&self.t, 1);
+        add(&self.d, -1);
+        add(&self.sigma, self.giving.audience() as i32);
+        self.taken.iter().flatten().for_each(|(_, rho)| add(rho, -1));
+        defect.into_iter().map(|word| f64::from(Exact::value(word))).collect()
+    }
+}
+
+impl<G: Schedule + Sync> Swarm for ExactFab<G> {
+    fn step(&mut self) -> Result<(), Halt> {
+        self.links.lay(&self.schedule, self.round);
+        let round = Round {
+            task: &self.task,
+            constants: &self.constants,
+            shape: self.shape,
+            round: self.round,
+            v: &self.v,
+            before: &self.before,
+            sigma: &self.sigma,
+        };
+        let (words, shared) = (self.shape.words(), self.shape.exchanged().len());
+        let blocks = self.links.blocks();
+        let next_v = split_by_blocks(&mut self.next_v, blocks, words);
+        let gradient = split_by_blocks(&mut self.gradient, blocks, words);
+        let t = split_by_blocks(&mut self.t, blocks, shared);
+        let d = split_by_blocks(&mut self.d, blocks, shared);
+        let taken = split_by_blocks(&mut self.taken, blocks, 1);
+        let parts = blocks.iter().zip(next_v).zip(gradient).zip(t).zip(d).zip(taken);
+        let mut parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| Part {
+            block,
+            next_v,
+            gradient,
+            t,
+            d,
+            taken,
+        });
+        let outcome: Result<(), (usize, usize)> = if blocks.len() == 1 {
+            parts.try_for_each(|part| round.run(part))
+        } else {
+            let parts: Vec<_> = parts.collect();
+            let outcomes: Vec<_> = parts.into_par_iter().map(|part| round.run(part)).collect();
+            outcomes.into_iter().collect()
+        };
+        std::mem::swap(&mut self.v, &mut self.next_v);
+        self.round += 1;
+        outcome.map_err(|(agent, word)| {
+            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).beyond_the_ledger()
+        })?;
+        self.begin_round();
+        Ok(())
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.round)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let defect = self.defect();
+        self.ruler.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
+    }
+
+    /// One frame an agent and round, heard on every link of the schedule.
+    fn counts(&self) -> FrameCounts {
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.v)
+    }
+}

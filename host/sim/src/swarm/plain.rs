@@ -1,0 +1,262 @@
+//! Plain FAB: Algorithm 1 on arrays, with every link of the schedule perfect.
+
+mod round;
+mod speech;
+
+use super::links::{Block, Links};
+use super::measure::{Metrics, Ruler, States};
+use super::{Diverged, Halt, Swarm};
+use crate::air::FrameCounts;
+use crate::task::{Score, Task};
+use aligned_vec::{AVec, ConstAlign};
+use fabswarm_shared::fab::{PIECE, Steps};
+use fabswarm_shared::graph::{Schedule, Weights};
+use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use fabswarm_shared::scalar::Scalar;
+use rayon::prelude::*;
+use round::{Part, Round, Workspace};
+use speech::Speech;
+
+/// The constants of Algorithm 1.
+#[derive(Clone, Debug)]
+pub struct Constants<S> {
+    /// Step sizes.
+    pub steps: Steps<S>,
+    /// Penalty on the lower level.
+    pub penalty: Penalty<S>,
+    /// Where A and B come from.
+    pub mixing: Mixing<S>,
+}
+
+/// Where the mixing matrices A and B come from.
+#[derive(Clone, Debug)]
+pub enum Mixing<S> {
+    /// From the degrees of each round's graph.
+    Degrees(Weights),
+    /// Given, row-major, the same in every round; the schedule names their non-zero entries.
+    Explicit {
+        /// A, row-stochastic.
+        a: Vec<S>,
+        /// B, column-stochastic.
+        b: Vec<S>,
+    },
+}
+
+/// All agents of a swarm, their states one row an agent.
+#[derive(Debug)]
+pub struct PlainFab<S, G> {
+    task: Task<S>,
+    schedule: G,
+    constants: Constants<S>,
+    shape: Shape,
+    /// Each word's step size, as a row.
+    steps: Vec<S>,
+    round: u32,
+    v: Rows<S>,
+    t: Rows<S>,
+    d: Rows<S>,
+    /// What each agent says in a round: its decision and the share of its tracker.
+    said: Rows<S>,
+    /// Of the round that comes.
+    links: Links,
+    /// One for each block of links.
+    workspaces: Vec<Workspace<S>>,
+    ruler: Ruler,
+}
+
+impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
+    /// A swarm at rest at the task's starting point.
+    #[must_use]
+    pub fn new(task: Task<S>, schedule: G, constants: Constants<S>) -> Self {
+        let mut start = vec![S::ZERO; task.shape().words()];
+        task.start(&mut start);
+        let v = start.repeat(schedule.agents());
+        Self::at(task, schedule, constants, v)
+    }
+
+    /// A swarm at rest at given decisions.
+    ///
+    /// # Panics
+    /// Where `v` has not as many words as the agents of the schedule need.
+    #[must_use]
+    pub fn at(task: Task<S>, schedule: G, constants: Constants<S>, v: Vec<S>) -> Self {
+        let shape = task.shape();
+        let agents = schedule.agents();
+        assert_eq!(v.len(), agents * shape.words(), "one packed decision an agent");
+        let d = gradients_at(&task, &constants.penalty, &v);
+        let mut ruler = Ruler::new(&task);
+        ruler.start(&v, &d);
+        let (v, d) = (rows(&shape, &v), rows(&shape, &d));
+        let mut steps = vec![S::ZERO; stride(&shape)];
+        constants.steps.pack(&shape, &mut steps);
+        let mut links = Links::new(agents);
+        links.lay(&schedule, 0);
+        let scratch_words = task.problem(0).scratch_words();
+        Self {
+            shape,
+            steps,
+            round: 0,
+            t: d.clone(),
+            said: zeros(agents * 2 * said_stride(&shape)),
+            v,
+            d,
+            workspaces: vec![Workspace::new(&shape, scratch_words); links.blocks().len()],
+            links,
+            ruler,
+            task,
+            schedule,
+            constants,
+        }
+    }
+
+    /// Packed decisions `[x | y | z]`, one agent after the other.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<S> {
+        packed(&self.shape, &self.v)
+    }
+
+    /// Packed trackers.
+    #[must_use]
+    pub fn trackers(&self) -> Vec<S> {
+        packed(&self.shape, &self.t)
+    }
+}
+
+/// One row an agent. Rows start at cache lines: a vector register that crosses two of them is filled half as fast.
+type Rows<S> = AVec<S, ConstAlign<64>>;
+
+/// Words of an agent's row: its packed state, and zeros up to whole vector registers.
+const fn stride(shape: &Shape) -> usize {
+    shape.words().next_multiple_of(PIECE)
+}
+
+/// Words of each half of what an agent says, filled up likewise.
+const fn said_stride(shape: &Shape) -> usize {
+    (shape.words() - shape.exchanged().start).next_multiple_of(PIECE)
+}
+
+fn zeros<S: Scalar>(words: usize) -> Rows<S> {
+    Rows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
+}
+
+/// Packed states as rows.
+fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> Rows<S> {
+    let agents = packed.len() / shape.words();
+    let mut rows = zeros(agents * stride(shape));
+    for (row, packed) in rows.chunks_exact_mut(stride(shape)).zip(packed.chunks_exact(shape.words())) {
+        row[..packed.len()].copy_from_slice(packed);
+    }
+    rows
+}
+
+/// Rows as packed states.
+fn packed<S: Scalar>(shape: &Shape, rows: &[S]) -> Vec<S> {
+    rows.chunks_exact(stride(shape)).flat_map(|row| &row[..shape.words()]).copied().collect()
+}
+
+/// The packed gradients of all agents at packed decisions, before the first round.
+pub(super) fn gradients_at<S: Scalar>(task: &Task<S>, penalty: &Penalty<S>, v: &[S]) -> Vec<S> {
+    let words = task.shape().words();
+    let mut d = vec![S::ZERO; v.len()];
+    let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
+    for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
+        let at = Moment { agent: agent as u32, round: 0 };
+        task.problem(agent).penalty_gradient(penalty, at, v, d, &mut scratch);
+    }
+    d
+}
+
+/// `Σt − Σd`, word by word.
+pub(super) fn defect<S: Scalar>(t: &[S], d: &[S], words: usize) -> Vec<f64> {
+    let mut defect = vec![0.0; words];
+    for (t, d) in t.chunks_exact(words).zip(d.chunks_exact(words)) {
+        for ((defect, &t), &d) in defect.iter_mut().zip(t).zip(d) {
+            *defect += t.to_f64() - d.to_f64();
+        }
+    }
+    defect
+}
+
+/// Splits a packed state into the parts that blocks write.
+pub(super) fn split_by_blocks<'a, S>(
+    mut state: &'a mut [S],
+    blocks: &[Block],
+    words: usize,
+) -> Vec<&'a mut [S]> {
+    let mut parts = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let (part, rest) = state.split_at_mut(block.agents().len() * words);
+        parts.push(part);
+        state = rest;
+    }
+    parts
+}
+
+impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
+    fn step(&mut self) -> Result<(), Halt> {
+        let (words, half) = (stride(&self.shape), said_stride(&self.shape));
+        let (blocks, listeners) = self.links.blocks_mut();
+        let speech =
+            Speech { constants: &self.constants, shape: self.shape, v: &self.v, t: &self.t, listeners };
+        if let [block] = blocks {
+            speech.speak(block, &mut self.said);
+        } else {
+            let said = split_by_blocks(&mut self.said, blocks, 2 * half);
+            blocks.par_iter().zip(said).for_each(|(block, said)| speech.speak(block, said));
+        }
+        let round = Round {
+            task: &self.task,
+            constants: &self.constants,
+            shape: self.shape,
+            steps: &self.steps,
+            round: self.round,
+            said: &self.said,
+            listeners,
+        };
+        // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
+        let run = |block: &mut Block, workspace: &mut Workspace<S>, v: &mut [S], t: &mut [S], d: &mut [S]| {
+            let outcome = round.run(Part { block, workspace, v, t, d });
+            block.lay(&self.schedule, self.round + 1);
+            outcome
+        };
+        let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
+            run(block, workspace, &mut self.v, &mut self.t, &mut self.d)
+        } else {
+            let v = split_by_blocks(&mut self.v, blocks, words);
+            let t = split_by_blocks(&mut self.t, blocks, words);
+            let d = split_by_blocks(&mut self.d, blocks, words);
+            let states = v.into_par_iter().zip(t).zip(d);
+            let outcomes: Vec<_> = blocks
+                .par_iter_mut()
+                .zip(&mut self.workspaces)
+                .zip(states)
+                .map(|((block, workspace), ((v, t), d))| run(block, workspace, v, t, d))
+                .collect();
+            outcomes.into_iter().collect()
+        };
+        self.links.count_listeners();
+        self.round += 1;
+        outcome.map_err(|(agent, word)| {
+            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
+        })
+    }
+
+    fn round(&self) -> u64 {
+        u64::from(self.round)
+    }
+
+    fn metrics(&self) -> Metrics {
+        let (v, t, d) = (self.decisions(), self.trackers(), packed(&self.shape, &self.d));
+        let defect = defect(&t, &d, self.shape.words());
+        self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
+    }
+
+    /// Without an air each agent says one word a round, heard on every link of the schedule.
+    fn counts(&self) -> FrameCounts {
+        FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.decisions())
+    }
+}

@@ -1,0 +1,187 @@
+//! A run from scenario to summary.
+
+mod build;
+mod memory;
+mod observer;
+
+pub use build::{BuildError, ExactAgents, IN_PROCESS, build, exact_agents, setup};
+pub use memory::TooLarge;
+pub use observer::{TrialObserver, Unobserved};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::record::{self, AirReport, Recorder, StoppedBecause, Summary};
+use crate::scenario::Scenario;
+use crate::swarm::{Halt, Swarm};
+
+/// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
+const ONE_PERCENT: f64 = 0.01;
+
+/// An error that has grown this many times over is no slow run: no number of rounds brings it down.
+const GROWN: f64 = 1e3;
+
+/// How often boards are asked for what they logged.
+const WARN_EVERY: Duration = Duration::from_secs(1);
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What it came to.
+    pub summary: Summary,
+    /// What broke, if anything did.
+    pub halt: Option<Halt>,
+    /// Whether it did what the scenario asked.
+    pub is_success: bool,
+    /// The error it began with.
+    pub first_error: f64,
+}
+
+/// Steps `swarm` until the scenario's goal, its last round, divergence or `interrupted`, and records it.
+///
+/// # Errors
+/// When the run folder can no longer be written.
+pub fn run(
+    scenario: &Scenario,
+    swarm: &mut dyn Swarm,
+    recorder: &mut Recorder,
+    observer: &mut dyn TrialObserver,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, record::Error> {
+    let started = Instant::now();
+    let mut goal = Goal::new(scenario);
+    let mut halt = None;
+    let first = swarm.metrics();
+    let mut last = first;
+    let mut warned = Instant::now();
+    recorder.record(first)?;
+    goal.look_at(first.round, first.error);
+
+    let mut stopped_because = loop {
+        let round = swarm.round();
+        if goal.is_reached(round) {
+            break StoppedBecause::Converged;
+        }
+        if round >= scenario.swarm.rounds {
+            break StoppedBecause::MaxRounds;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break StoppedBecause::Interrupted;
+        }
+        if let Err(error) = swarm.step() {
+            break because(halt.insert(error));
+        }
+        let round = swarm.round();
+        if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
+            last = swarm.metrics();
+            recorder.record(last)?;
+            goal.look_at(round, last.error);
+        }
+        observer.round(round, last.error);
+        if warned.elapsed() > WARN_EVERY {
+            observer.warn(&swarm.take_warnings());
+            warned = Instant::now();
+        }
+    };
+    // A board that had gone another way by then says more than where its shadow ended.
+    if !matches!(halt, Some(Halt::Boards(_)))
+        && let Err(error) = swarm.finish()
+    {
+        stopped_because = because(halt.insert(error));
+    }
+    observer.finish();
+    observer.warn(&swarm.take_warnings());
+
+    let rounds = swarm.round();
+    // A run that ends between two rows still ends with the state it ended in.
+    if last.round != rounds && halt.is_none() {
+        last = swarm.metrics();
+        recorder.record(last)?;
+        goal.look_at(rounds, last.error);
+    }
+    // Floats have room for forty decades before they break.
+    let has_grown = last.error > GROWN * first.error;
+    let stopped_because = match stopped_because {
+        StoppedBecause::MaxRounds if has_grown => StoppedBecause::Diverged,
+        because => because,
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let counts = swarm.counts();
+    let digests = swarm.digests();
+    let summary = Summary {
+        version: env!("CARGO_PKG_VERSION"),
+        problem: scenario.problem.kind.word(),
+        algorithm: scenario.algorithm.kind.word(),
+        topology: scenario.network.topology.word(),
+        agents: scenario.swarm.agents,
+        seed: scenario.seed,
+        stopped_because,
+        rounds,
+        rounds_to_one_percent: goal.one_percent,
+        final_relative_error: last.error,
+        consensus_error: last.consensus_error,
+        tracking_defect: last.tracking_defect,
+        seconds,
+        rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
+        frames_sent: counts.sent,
+        copies_lost: counts.lost,
+        copies_refused: counts.refused,
+        digest_checks: digests.checks,
+        digest_mismatches: digests.mismatches,
+        deepest_stack_bytes: swarm.deepest_stack_bytes(),
+        air: swarm.air().map(AirReport::on),
+        task: swarm.scores().into_iter().collect(),
+    };
+    let is_success = match stopped_because {
+        StoppedBecause::Converged => true,
+        StoppedBecause::MaxRounds => {
+            scenario.stop.error_below == 0.0 || last.error < scenario.stop.error_below
+        }
+        StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
+    };
+    Ok(Outcome { summary, halt, is_success, first_error: first.error })
+}
+
+const fn because(halt: &Halt) -> StoppedBecause {
+    match halt {
+        Halt::Diverged(_) => StoppedBecause::Diverged,
+        Halt::Boards(_) => StoppedBecause::BoardsFailed,
+    }
+}
+
+/// What the scenario waits for: an error that stays below its limit for a number of rounds.
+struct Goal {
+    error_below: f64,
+    extra_rounds: u64,
+    below_since: Option<u64>,
+    one_percent: Option<u64>,
+}
+
+impl Goal {
+    fn new(scenario: &Scenario) -> Self {
+        Self {
+            error_below: scenario.stop.error_below,
+            extra_rounds: scenario.stop.extra_rounds,
+            below_since: None,
+            one_percent: None,
+        }
+    }
+
+    fn look_at(&mut self, round: u64, error: f64) {
+        if error < ONE_PERCENT {
+            self.one_percent.get_or_insert(round);
+        }
+        if error < self.error_below {
+            self.below_since.get_or_insert(round);
+        } else {
+            self.below_since = None;
+        }
+    }
+
+    fn is_reached(&self, round: u64) -> bool {
+        self.below_since.is_some_and(|since| round >= since + self.extra_rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests;

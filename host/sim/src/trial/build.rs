@@ -1,0 +1,295 @@
+//! Makes the swarm that a scenario describes.
+
+use fabswarm_shared::agent::{self, MemberSet};
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::graph;
+use fabswarm_shared::ledger;
+use fabswarm_shared::problem::{Penalty, Problem};
+use fabswarm_shared::scalar::Scalar;
+use fabswarm_shared::wire::payload;
+
+use super::memory;
+use crate::air::{self, Air, Source};
+use crate::scenario::{
+    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Scenario, Topology, Weights, Width,
+};
+use crate::sealing::seeded_key;
+use crate::swarm::{
+    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
+};
+use crate::task::Task;
+
+/// Why a scenario makes no swarm.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The graphs cannot be had, or do not connect the swarm.
+    #[error(transparent)]
+    Air(#[from] air::Error),
+    /// Two keys do not go together.
+    #[error("{what}\nhelp: {remedy}")]
+    Unfit {
+        /// Why not.
+        what: &'static str,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// An agent cannot be made.
+    #[error(
+        "an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
+    )]
+    Agent(agent::Error),
+    /// The swarm does not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] memory::TooLarge),
+    /// Agents are to run outside this process, and only their caller can place them there.
+    #[error(
+        "swarm.boards = \"{boards}\" needs boards, and this build of fabswarm has none\nhelp: build it with its feature \
+         `boards`, or set swarm.boards to \"in-process\""
+    )]
+    Boards {
+        /// The value of the key.
+        boards: String,
+    },
+    /// The swarm has diverged before it began.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
+}
+
+impl From<agent::Error> for BuildError {
+    fn from(error: agent::Error) -> Self {
+        Self::Agent(error)
+    }
+}
+
+/// Makes the swarm that `scenario` describes, with all agents in this process.
+///
+/// # Errors
+/// - [`BuildError::Boards`] where `swarm.boards` places agents elsewhere;
+/// - [`BuildError::Memory`] where it does not fit into memory;
+/// - [`BuildError::Unfit`] where two keys exclude each other, or the problem has more than one solution;
+/// - [`BuildError::Air`] where the graphs cannot be read, or do not connect the swarm;
+/// - [`BuildError::Agent`] where an agent cannot be made from its share of the problem;
+/// - [`BuildError::Diverged`] where the first gradient is out of range already.
+pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
+    if scenario.swarm.boards != IN_PROCESS {
+        return Err(BuildError::Boards { boards: scenario.swarm.boards.clone() });
+    }
+    let mut source = checked_source(scenario)?;
+    let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
+    match (scenario.algorithm.kind, scenario.swarm.precision) {
+        (AlgorithmKind::Ledger, Precision::F64) => Err(BuildError::Unfit {
+            what: "the ledger's agents compute in f32, as boards do",
+            remedy: "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
+        }),
+        (AlgorithmKind::Fab, _) if scenario.swarm.mode == Mode::FreeRunning => Err(BuildError::Unfit {
+            what: "plain FAB has no agents with clocks of their own",
+            remedy: "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
+        }),
+        (AlgorithmKind::Fab, Precision::F32) => plain_fab::<f32>(scenario, source),
+        (AlgorithmKind::Fab, Precision::F64) => plain_fab::<f64>(scenario, source),
+        (AlgorithmKind::Ledger, Precision::F32) if is_large => ledger_on_arrays(scenario, source),
+        (AlgorithmKind::Ledger, Precision::F32) => speaking_agents(scenario, &mut source),
+    }
+}
+
+type Built = Result<Box<dyn Swarm>, BuildError>;
+
+/// Whether the task has one solution, before any of it is drawn.
+fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
+    let task = &scenario.policy_evaluation;
+    let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
+    if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
+        return Err(BuildError::Unfit {
+            what: "more features than states leave more than one solution",
+            remedy: "set policy_evaluation.regularisation above 0, or lower policy_evaluation.features",
+        });
+    }
+    Ok(())
+}
+
+fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
+    let algorithm = &scenario.algorithm;
+    let weights = match algorithm.weights {
+        Weights::Uniform => graph::Weights::Uniform,
+        Weights::Lazy => graph::Weights::LazyPush { self_weight: algorithm.self_weight },
+    };
+    let constants = Constants::<S> {
+        steps: steps(scenario),
+        penalty: penalty(scenario),
+        mixing: Mixing::Degrees(weights),
+    };
+    let task = Task::draw(scenario);
+    if scenario.faults.are_none() {
+        return Ok(Box::new(PlainFab::new(task, source, constants)));
+    }
+    Ok(Box::new(UnguardedFab::new(task, Air::new(scenario)?, constants, scenario.faults.delay_rounds)))
+}
+
+/// A swarm too large for one agent each: the same numbers on arrays, where nothing goes wrong on the air.
+fn ledger_on_arrays(scenario: &Scenario, mut source: Source) -> Built {
+    let has_plain_frames =
+        scenario.frames.width == Width::Full && scenario.algorithm.arithmetic == Arithmetic::Exact;
+    let has_own_audiences = audiences(scenario, &mut source).is_some();
+    let is_free_running = scenario.swarm.mode == Mode::FreeRunning;
+    if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
+        return Err(BuildError::Unfit {
+            what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up need one agent \
+                   each, and that goes up to 1024 agents",
+            remedy: "lower swarm.agents, or set these keys back to their defaults",
+        });
+    }
+    let constants = setup(scenario).on_arrays(scenario.swarm.agents);
+    Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
+}
+
+/// One agent each, over the air.
+fn speaking_agents(scenario: &Scenario, source: &mut Source) -> Built {
+    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
+    let task = Task::draw(scenario);
+    let needed = (0..scenario.swarm.agents)
+        .map(|agent| task.problem(agent))
+        .map(|problem| problem.shape().words().max(problem.scratch_words()))
+        .max()
+        .unwrap_or(0);
+    match needed {
+        0..=64 => agents_of::<64>(scenario, task, setup),
+        65..=512 => agents_of::<512>(scenario, task, setup),
+        513..=4096 => agents_of::<4096>(scenario, task, setup),
+        _ => Err(BuildError::Unfit {
+            what: "agents of a ledger hold decisions of up to 4096 words",
+            remedy: "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
+        }),
+    }
+}
+
+fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
+    let (air, agents) = (Air::new(scenario)?, scenario.swarm.agents);
+    Ok(match scenario.algorithm.arithmetic {
+        Arithmetic::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
+        Arithmetic::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
+    })
+}
+
+/// The value of `swarm.boards` with all agents in this process.
+pub const IN_PROCESS: &str = "in-process";
+
+/// What a swarm of exact agents is made of, for a caller that places some of them on boards.
+#[derive(Debug)]
+pub struct ExactAgents {
+    /// The problem of every agent.
+    pub task: Task<f32>,
+    /// What every agent is told.
+    pub setup: AgentSetup,
+    /// What their frames travel through.
+    pub air: Air,
+    /// Rounds after which a board stops by itself.
+    pub rounds: u32,
+}
+
+/// Makes the parts of a swarm whose agents may run on boards, wherever `swarm.boards` places them.
+///
+/// # Errors
+/// As [`build`]; and [`BuildError::Unfit`] where the scenario asks for other agents than boards run.
+pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
+    let mut source = checked_source(scenario)?;
+    let swarm = &scenario.swarm;
+    let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
+        && scenario.algorithm.arithmetic == Arithmetic::Exact
+        && swarm.precision == Precision::F32;
+    if !is_exact {
+        return Err(BuildError::Unfit {
+            what: "boards run the exact ledger in f32",
+            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\" and swarm.precision to \"f32\", or \
+                     swarm.boards to \"in-process\"",
+        });
+    }
+    Ok(ExactAgents {
+        task: Task::draw(scenario),
+        setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario) },
+        air: Air::new(scenario)?,
+        // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.
+        rounds: match swarm.mode {
+            Mode::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
+            Mode::FreeRunning => u32::MAX,
+        },
+    })
+}
+
+/// The graphs of `scenario`, once the swarm is known to fit into memory, to have one solution and to be connected.
+fn checked_source(scenario: &Scenario) -> Result<Source, BuildError> {
+    memory::check(scenario)?;
+    check_task(scenario)?;
+    let mut source = Source::new(scenario)?;
+    source.check_connectivity(scenario)?;
+    Ok(source)
+}
+
+/// What every agent of `scenario` is told.
+#[must_use]
+pub fn setup(scenario: &Scenario) -> AgentSetup {
+    AgentSetup {
+        config: agent::Config {
+            id: 0,
+            founders: scenario.swarm.agents as u16,
+            mode: match scenario.swarm.mode {
+                Mode::LockStep => agent::Mode::LockStep,
+                Mode::FreeRunning => agent::Mode::FreeRunning,
+            },
+            steps: steps(scenario),
+            penalty: penalty(scenario),
+            self_weight: scenario.algorithm.self_weight as f32,
+            audience: audience(scenario),
+            width: match scenario.frames.width {
+                Width::Full => payload::Width::Full,
+                Width::Half => payload::Width::Half,
+                Width::Byte => payload::Width::Byte,
+            },
+            give_up_after: scenario.algorithm.give_up_after,
+            // An air that delays frames by so many rounds is of no use to agents that wait for fewer.
+            late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+            boot: 1,
+            build: 0,
+        },
+        audiences: None,
+        key: scenario.frames.sealed.then(|| seeded_key(scenario.seed)),
+        clock_spread: scenario.swarm.clock_spread,
+        seed: scenario.seed,
+    }
+}
+
+fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
+    let algorithm = &scenario.algorithm;
+    Steps {
+        x: S::from_f64(algorithm.eta_x),
+        y: S::from_f64(algorithm.eta_y),
+        z: S::from_f64(algorithm.eta_z),
+    }
+}
+
+fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
+    let algorithm = &scenario.algorithm;
+    Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
+}
+
+/// How many may ever hear each agent, where some links never come up: what is meant for those would wait for ever.
+fn audiences(scenario: &Scenario, source: &mut Source) -> Option<Vec<u16>> {
+    let network = &scenario.network;
+    let has_fixed_links = match network.topology {
+        Topology::Recorded => true,
+        Topology::Paper => network.edge_probability == 0.0,
+        // Other flights bring everybody near everybody sooner or later.
+        Topology::Motion => scenario.motion.pattern == Pattern::Formation,
+        _ => false,
+    };
+    let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
+    has_fixed_links.then(|| source.audiences(rounds).iter().map(|audience| audience.len() as u16).collect())
+}
+
+/// How many may ever hear an agent, where the topology knows: one on a ring. 0: all others.
+const fn audience(scenario: &Scenario) -> u16 {
+    match scenario.network.topology {
+        Topology::Ring | Topology::ReversedRing => 1,
+        _ => 0,
+    }
+}

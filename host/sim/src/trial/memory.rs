@@ -1,0 +1,132 @@
+//! Whether a swarm fits into memory, told before anything of it is made.
+
+use crate::process_memory;
+use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, Topology};
+use crate::task::Task;
+
+/// Bytes of a number of the problem, as it is drawn.
+const DATA_BYTES: f64 = 8.0;
+/// Bytes of a word of an agent's state: decisions, gradients and trackers, each a few times over.
+const STATE_BYTES: f64 = 40.0;
+/// Bytes of a link of the present round.
+const LINK_BYTES: f64 = 4.0;
+/// Bytes of a word that the ledger keeps for each agent that another has ever heard.
+const HEARD_BYTES: f64 = 4.0;
+
+/// More than there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
+    needed / 1e9, free / 1e9, remedy(*fitting)
+)]
+pub struct TooLarge {
+    agents: usize,
+    needed: f64,
+    free: f64,
+    fitting: usize,
+}
+
+fn remedy(fitting: usize) -> String {
+    match fitting {
+        0 => "lower the sizes of the problem: not one agent fits".to_owned(),
+        fitting => {
+            format!("at most {fitting} agents fit so; a ring or smaller sizes of the problem take less")
+        }
+    }
+}
+
+/// Checks that what `scenario` describes fits into what is free.
+///
+/// # Errors
+/// Where it does not, with how many agents would.
+pub(super) fn check(scenario: &Scenario) -> Result<(), TooLarge> {
+    process_memory::free_bytes().map_or(Ok(()), |free| check_against(scenario, free as f64))
+}
+
+fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
+    let agents = scenario.swarm.agents;
+    let needed = bytes(scenario, agents);
+    if needed <= free {
+        return Ok(());
+    }
+    let (mut fitting, mut too_many) = (0, agents);
+    while too_many - fitting > 1 {
+        let middle = fitting.midpoint(too_many);
+        if bytes(scenario, middle) <= free {
+            fitting = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    Err(TooLarge { agents, needed, free, fitting })
+}
+
+/// About what the data, states and links of `agents` agents take.
+fn bytes(scenario: &Scenario, agents: usize) -> f64 {
+    let data = Task::<f32>::numbers(scenario, agents) * DATA_BYTES;
+    let (agents, words) = (agents as f64, words(scenario));
+    let network = &scenario.network;
+    let (links_now, links_ever) = match network.topology {
+        Topology::Ring | Topology::ReversedRing => (agents, agents),
+        Topology::Paper | Topology::ErdosRenyi => {
+            let share = network.edge_probability;
+            let ever = (share * scenario.swarm.rounds as f64).min(1.0);
+            (agents * (1.0 + agents * share), agents * (2.0 + agents * ever))
+        }
+        Topology::Complete | Topology::Recorded | Topology::Motion => (agents * agents, agents * agents),
+    };
+    let heard = match scenario.algorithm.kind {
+        AlgorithmKind::Ledger => links_ever * words * HEARD_BYTES,
+        AlgorithmKind::Fab => 0.0,
+    };
+    data + agents * words * STATE_BYTES + links_now * LINK_BYTES + heard
+}
+
+/// Words of an agent's decision.
+fn words(scenario: &Scenario) -> f64 {
+    let (upper, lower) = match scenario.problem.kind {
+        ProblemKind::PolicyEvaluation => {
+            (scenario.policy_evaluation.features, scenario.policy_evaluation.states as f64)
+        }
+        ProblemKind::HyperTuning => {
+            (1, scenario.hyper_tuning.features as f64 * scenario.hyper_tuning.classes as f64)
+        }
+        ProblemKind::HyperCleaning => (
+            scenario.hyper_cleaning.train_samples,
+            scenario.hyper_cleaning.features as f64 * scenario.hyper_cleaning.classes as f64,
+        ),
+        ProblemKind::SensorTrust => (scenario.sensor_trust.sensors, scenario.sensor_trust.basis as f64),
+    };
+    upper as f64 + 2.0 * lower
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_does() {
+        let mut scenario = Scenario::default();
+        assert_eq!(check_against(&scenario, 1e9), Ok(()));
+        scenario.swarm.agents = 1_000_000;
+        scenario.network.topology = Topology::Complete;
+        let refused = check_against(&scenario, 1e9).unwrap_err();
+        scenario.swarm.agents = refused.fitting;
+        assert_eq!(check_against(&scenario, 1e9), Ok(()));
+        scenario.swarm.agents += 1;
+        assert!(check_against(&scenario, 1e9).is_err());
+        scenario.network.topology = Topology::Ring;
+        scenario.swarm.agents = 1_000_000;
+        assert!(refused.to_string().contains(" agents fit so"), "{refused}");
+        assert_eq!(check_against(&scenario, 1e11), Ok(()));
+    }
+
+    #[test]
+    fn a_problem_too_large_for_one_agent_is_told_so() {
+        let mut scenario = Scenario::default();
+        scenario.problem.kind = ProblemKind::HyperTuning;
+        (scenario.hyper_tuning.features, scenario.hyper_tuning.classes) = (100_000, 100_000);
+        let refused = check_against(&scenario, 1e10).unwrap_err();
+        assert!(refused.to_string().ends_with("not one agent fits"), "{refused}");
+    }
+}

@@ -1,0 +1,21 @@
+//! What watches a run from outside.
+
+/// Watches a run while it goes on. A run never waits for its observer: each call should return at once.
+pub trait TrialObserver {
+    /// A round ended, with the error that was recorded last.
+    fn round(&mut self, round: u64, error: f64);
+    /// Boards logged these lines as warnings or errors.
+    fn warn(&mut self, warnings: &[String]);
+    /// The last round is over; a summary follows.
+    fn finish(&mut self);
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+
+impl TrialObserver for Unobserved {
+    fn round(&mut self, _: u64, _: f64) {}
+    fn warn(&mut self, _: &[String]) {}
+    fn finish(&mut self) {}
+}

@@ -1,0 +1,150 @@
+use std::path::Path;
+
+use super::*;
+use crate::air::FrameCounts;
+use crate::record::{Caption, RunFolder};
+use crate::swarm::{Diverged, Metrics};
+use crate::task::Score;
+
+/// A swarm whose error is a given function of the round.
+struct Scripted {
+    round: u64,
+    error: fn(u64) -> f64,
+    breaks_at: u64,
+}
+
+impl Swarm for Scripted {
+    fn step(&mut self) -> Result<(), Halt> {
+        self.round += 1;
+        if self.round == self.breaks_at {
+            return Err(Diverged::new(self.round, 3, "y").into());
+        }
+        Ok(())
+    }
+
+    fn metrics(&self) -> Metrics {
+        let error = (self.error)(self.round);
+        Metrics {
+            round: self.round,
+            error,
+            consensus_error: error * 0.3 * (1.2 + (self.round as f64 / 9.0).sin()),
+            tracking_defect: 1e-7 * (1.0 + (self.round as f64 / 5.0).cos().abs()),
+            x_norm: 1.0,
+            y_norm: 1.0,
+            z_norm: 1.0,
+        }
+    }
+
+    fn round(&self) -> u64 {
+        self.round
+    }
+
+    fn counts(&self) -> FrameCounts {
+        FrameCounts { sent: self.round * 10, lost: 0, refused: 0 }
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        vec![("accuracy".into(), 0.5)]
+    }
+}
+
+fn scripted(error: fn(u64) -> f64) -> Scripted {
+    Scripted { round: 0, error, breaks_at: u64::MAX }
+}
+
+fn run_into(folder: &Path, scenario: &Scenario, swarm: &mut Scripted) -> Outcome {
+    let mut recorder = Recorder::new(RunFolder::at(folder).unwrap(), "version = 1\n").unwrap();
+    let mut observer = Unobserved;
+    let outcome = run(scenario, swarm, &mut recorder, &mut observer, &AtomicBool::new(false)).unwrap();
+    recorder.finish(&outcome.summary, &Caption::of(scenario)).unwrap();
+    outcome
+}
+
+fn outcome_of(scenario: &Scenario, swarm: &mut Scripted) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    run_into(folder.path(), scenario, swarm)
+}
+
+fn falling(round: u64) -> f64 {
+    (-(round as f64) / 100.0).exp()
+}
+
+#[test]
+fn it_goes_on_for_the_extra_rounds_after_convergence() {
+    let outcome = outcome_of(&Scenario::default(), &mut scripted(falling));
+    assert!(outcome.is_success);
+    assert_eq!(outcome.summary.stopped_because, StoppedBecause::Converged);
+    assert_eq!(outcome.summary.rounds_to_one_percent, Some(461));
+    assert_eq!(outcome.summary.rounds, 661);
+    assert_eq!(outcome.summary.task["accuracy"], 0.5);
+}
+
+#[test]
+fn an_error_that_comes_back_up_starts_the_wait_again() {
+    let outcome = outcome_of(
+        &Scenario::default(),
+        &mut scripted(|round| if round == 50 || round >= 100 { 0.001 } else { 1.0 }),
+    );
+    assert_eq!(outcome.summary.rounds_to_one_percent, Some(50));
+    assert_eq!(outcome.summary.rounds, 300);
+}
+
+#[test]
+fn a_goal_that_is_not_reached_is_no_success() {
+    let mut scenario = Scenario::default();
+    scenario.swarm.rounds = 70;
+    let outcome = outcome_of(&scenario, &mut scripted(falling));
+    assert_eq!(outcome.summary.stopped_because, StoppedBecause::MaxRounds);
+    assert!(!outcome.is_success);
+    assert_eq!(outcome.summary.rounds, 70);
+
+    scenario.stop.error_below = 0.0;
+    assert!(outcome_of(&scenario, &mut scripted(falling)).is_success, "all rounds were all that was asked");
+}
+
+#[test]
+fn divergence_keeps_the_run_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut swarm = Scripted { round: 0, error: |_| 1.0, breaks_at: 30 };
+    let outcome = run_into(folder.path(), &Scenario::default(), &mut swarm);
+    assert_eq!(outcome.summary.stopped_because, StoppedBecause::Diverged);
+    let Some(Halt::Diverged(diverged)) = outcome.halt else { panic!("it diverged") };
+    assert_eq!((diverged.round, diverged.agent), (30, 3));
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
+    assert_eq!(metrics.lines().count(), 1 + 30, "a header and rounds 0 to 29");
+}
+
+#[test]
+fn sparse_metrics_still_hold_the_last_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scenario = Scenario::default();
+    scenario.output.metrics_every = 1000;
+    scenario.swarm.rounds = 1500;
+    scenario.stop.error_below = 0.0;
+    run_into(folder.path(), &scenario, &mut scripted(falling));
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
+    let rounds: Vec<&str> = metrics.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(rounds, ["0", "1000", "1500"]);
+}
+
+#[test]
+fn a_run_folder_is_complete_and_holds_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    run_into(folder.path(), &Scenario::default(), &mut scripted(falling));
+    let mut names: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "convergence.png",
+            "convergence.svg",
+            "metrics.csv",
+            "metrics.parquet",
+            "scenario.toml",
+            "summary.json"
+        ]
+    );
+}
