@@ -1,7 +1,7 @@
 //! Why boards could not be attached, or had to be given up.
 
 use fabswarm_shared::provisioning;
-use fabswarm_sim::swarm::Halt;
+use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::PathBuf, time::Duration};
 
 /// What went wrong with the boards of a swarm, and what to do about it.
@@ -219,7 +219,7 @@ pub enum Error {
 
 impl Error {
     /// Ends the run.
-    pub(super) fn into_halt(self) -> Halt {
-        Halt::Boards(Box::new(self))
+    pub(super) fn into_swarm_error(self) -> SwarmError {
+        SwarmError::Boards(Box::new(self))
     }
 }

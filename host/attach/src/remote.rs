@@ -5,7 +5,7 @@ use super::{
     board::Board,
     script::{End, Speech},
 };
-use fabswarm_sim::swarm::{DigestCounts, Halt, Remote};
+use fabswarm_sim::swarm::{DigestCounts, Remote, SwarmError};
 use std::io;
 use std::path::Path;
 
@@ -14,15 +14,15 @@ impl Remote for Boards {
         self.find(agent as u16).is_some()
     }
 
-    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), Halt> {
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError> {
         self.caught_up(agent, |board| board.kill(keeps_memory))
     }
 
-    fn restart(&mut self, agent: usize, round: u32) -> Result<(), Halt> {
-        Boards::restart(self, agent as u16, round).map_err(Error::into_halt)
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
+        Boards::restart(self, agent as u16, round).map_err(Error::into_swarm_error)
     }
 
-    fn freeze(&mut self, agent: usize) -> Result<(), Halt> {
+    fn freeze(&mut self, agent: usize) -> Result<(), SwarmError> {
         self.caught_up(agent, |board| {
             board.freeze();
             Ok(())
@@ -56,12 +56,12 @@ impl Remote for Boards {
         }
     }
 
-    fn follow(&mut self) -> Result<(), Halt> {
-        Boards::follow(self).map_err(Error::into_halt)
+    fn follow(&mut self) -> Result<(), SwarmError> {
+        Boards::follow(self).map_err(Error::into_swarm_error)
     }
 
-    fn catch_up(&mut self) -> Result<(), Halt> {
-        Boards::catch_up(self).map_err(Error::into_halt)
+    fn catch_up(&mut self) -> Result<(), SwarmError> {
+        Boards::catch_up(self).map_err(Error::into_swarm_error)
     }
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
@@ -92,10 +92,10 @@ impl Boards {
         &mut self,
         agent: usize,
         act: impl FnOnce(&mut Board) -> Result<(), Error>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), SwarmError> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
-            Boards::catch_up(self).map_err(Error::into_halt)?;
+            Boards::catch_up(self).map_err(Error::into_swarm_error)?;
         }
-        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(Error::into_halt)
+        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(Error::into_swarm_error)
     }
 }

@@ -3,7 +3,7 @@
 //! For rounds per second beside another implementation see `fabswarm bench`.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use fabswarm_sim::scenario::{AlgorithmKind, Precision, ProblemKind, Scenario};
+use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario};
 use fabswarm_sim::trial;
 
 const PROBLEMS: [ProblemKind; 4] = [
@@ -15,7 +15,7 @@ const PROBLEMS: [ProblemKind; 4] = [
 
 fn rounds(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("round of ten agents");
-    for precision in [Precision::F32, Precision::F64] {
+    for precision in [PrecisionKind::F32, PrecisionKind::F64] {
         for problem in PROBLEMS {
             let mut scenario = Scenario::default();
             scenario.algorithm.kind = AlgorithmKind::Fab;

@@ -12,8 +12,8 @@ pub use numpy::{NumPy, PeerError};
 
 use std::time::Instant;
 
-use fabswarm_sim::air::Source;
-use fabswarm_sim::scenario::{AlgorithmKind, Precision, Scenario, Topology};
+use fabswarm_sim::air::LinkSource;
+use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError};
@@ -23,23 +23,23 @@ const PERIOD: u32 = 30;
 
 /// A swarm to time.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct BenchCase {
     /// Its agents.
     pub agents: usize,
     /// Its links.
-    pub topology: Topology,
+    pub topology: TopologyKind,
     /// ν, where links are random.
     pub edge_probability: f64,
 }
 
 /// The swarms that are timed: one like the paper's, a large one, and one that no dense matrix holds.
-pub const CASES: [Case; 3] = [
-    Case { agents: 10, topology: Topology::Paper, edge_probability: 0.3 },
-    Case { agents: 1000, topology: Topology::Paper, edge_probability: 0.05 },
-    Case { agents: 100_000, topology: Topology::Ring, edge_probability: 0.0 },
+pub const CASES: [BenchCase; 3] = [
+    BenchCase { agents: 10, topology: TopologyKind::Paper, edge_probability: 0.3 },
+    BenchCase { agents: 1000, topology: TopologyKind::Paper, edge_probability: 0.05 },
+    BenchCase { agents: 100_000, topology: TopologyKind::Ring, edge_probability: 0.0 },
 ];
 
-impl Case {
+impl BenchCase {
     /// Whether two dense n × n matrices of doubles are something a machine has room for.
     pub const fn fits_dense_matrices(&self) -> bool {
         self.dense_bytes() < 4_000_000_000
@@ -50,7 +50,7 @@ impl Case {
         8 * (self.agents as u64) * (self.agents as u64)
     }
 
-    fn scenario(&self, precision: Precision) -> Scenario {
+    fn scenario(&self, precision: PrecisionKind) -> Scenario {
         let mut scenario = Scenario::default();
         scenario.algorithm.kind = AlgorithmKind::Fab;
         scenario.swarm.agents = self.agents;
@@ -73,14 +73,14 @@ const STEP_FACTOR: f64 = 1e-3;
 ///
 /// # Errors
 /// When the case makes no swarm.
-pub fn measure(case: &Case, precision: Precision, seconds: f64) -> Result<f64, BuildError> {
+pub fn measure(case: &BenchCase, precision: PrecisionKind, seconds: f64) -> Result<f64, BuildError> {
     let mut swarm = trial::build(&case.scenario(precision))?;
     Ok(rounds_per_second(swarm.as_mut(), seconds))
 }
 
 /// How the ledger is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LedgerEngine {
     /// On arrays, without frames.
     Arrays,
     /// One agent each, through frames and the air.
@@ -93,15 +93,15 @@ pub enum Way {
 ///
 /// # Errors
 /// When they make no swarm.
-pub fn measure_ledger(way: Way, seconds: f64) -> Result<f64, BuildError> {
+pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError> {
     let mut scenario = Scenario::default();
-    scenario.frames.sealed = way == Way::SealedFrames;
+    scenario.frames.sealed = way == LedgerEngine::SealedFrames;
     let mut swarm: Box<dyn Swarm> = match way {
-        Way::Arrays => {
+        LedgerEngine::Arrays => {
             let constants = trial::setup(&scenario).on_arrays(scenario.swarm.agents);
-            Box::new(ExactFab::new(Task::draw(&scenario), Source::new(&scenario)?, constants)?)
+            Box::new(ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
         }
-        Way::Frames | Way::SealedFrames => trial::build(&scenario)?,
+        LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,
     };
     Ok(rounds_per_second(swarm.as_mut(), seconds))
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn only_the_largest_case_is_too_large_for_dense_matrices() {
-        let fits: Vec<bool> = CASES.iter().map(Case::fits_dense_matrices).collect();
+        let fits: Vec<bool> = CASES.iter().map(BenchCase::fits_dense_matrices).collect();
         assert_eq!(fits, [true, true, false]);
     }
 }

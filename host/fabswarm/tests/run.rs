@@ -109,8 +109,9 @@ fn what_is_printed_is_a_scenario_that_prints_itself() {
 #[test]
 fn every_flag_is_its_key() {
     let folder = tempfile::tempdir().unwrap();
-    let keys =
-        scenario::Command::ALL.into_iter().flat_map(|command| command.keys().map(move |key| (command, key)));
+    let keys = scenario::ScenarioCommand::ALL
+        .into_iter()
+        .flat_map(|command| command.keys().map(move |key| (command, key)));
     for (command, key) in keys.filter(|(_, key)| key.path != "version") {
         let (flag_value, file_value) = match (key.choices, key.default.as_str()) {
             (Some(choices), _) => {

@@ -22,17 +22,17 @@ mod recording;
 mod source;
 mod transmissions;
 
-pub use counters::{Counters, FrameCounts, Hearing, LinkReport, Losses};
+pub use counters::{Counters, FrameCounts, FrameVerdict, LinkReport, Losses};
 pub use error::Error;
 pub use motion::Motion;
 pub use recording::Recording;
-pub use source::Source;
+pub use source::LinkSource;
 
-use counters::{Loss, Nature};
+use counters::{CopyOrigin, LossCause};
 use fabswarm_shared::rng::{Purpose, Stream};
-use faults::{Away, Fate, Faults, Intruder, Passage};
+use faults::{CopyTransit, Intruder, LinkFaults, LinkOutcome, Outages};
 use std::collections::BTreeMap;
-use transmissions::{Span, Transmissions};
+use transmissions::{FrameRange, Transmissions};
 
 use crate::scenario::{Crash, Scenario};
 
@@ -44,15 +44,15 @@ const MOST_AGENTS: usize = 4096;
 pub struct Air {
     seed: u64,
     agents: usize,
-    source: Source,
-    faults: Faults,
-    away: Away,
+    source: LinkSource,
+    faults: LinkFaults,
+    outages: Outages,
     intruder: Option<Intruder>,
     /// Whether nothing but the signal decides what arrives.
     is_clear: bool,
     transmissions: Transmissions,
     /// Copies on their way, by the slot they arrive in.
-    waiting: BTreeMap<u32, Vec<Late>>,
+    waiting: BTreeMap<u32, Vec<DelayedCopy>>,
     arrivals: Vec<Arrival>,
     counters: Counters,
 }
@@ -61,16 +61,16 @@ pub struct Air {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     sender: u32,
-    span: Span,
-    nature: Nature,
+    span: FrameRange,
+    origin: CopyOrigin,
 }
 
 /// A copy that arrives in a later slot.
 #[derive(Clone, Debug)]
-struct Late {
+struct DelayedCopy {
     sender: u32,
     receiver: u32,
-    nature: Nature,
+    origin: CopyOrigin,
     bytes: Box<[u8]>,
 }
 
@@ -84,16 +84,16 @@ impl Air {
         if agents > MOST_AGENTS {
             return Err(Error::TooManyAgents { agents });
         }
-        let faults = Faults::new(&scenario.faults, agents)?;
-        let away = Away::new(&scenario.faults, agents)?;
+        let faults = LinkFaults::new(&scenario.faults, agents)?;
+        let outages = Outages::new(&scenario.faults, agents)?;
         let intruder = Intruder::new(&scenario.faults, agents, seed);
         Ok(Self {
             seed,
             agents,
-            source: Source::new(scenario)?,
-            is_clear: faults.is_none() && away.is_nobody() && intruder.is_none(),
+            source: LinkSource::new(scenario)?,
+            is_clear: faults.is_none() && outages.is_empty() && intruder.is_none(),
             faults,
-            away,
+            outages,
             intruder,
             transmissions: Transmissions::new(agents),
             waiting: BTreeMap::new(),
@@ -114,7 +114,7 @@ impl Air {
 
     /// Hands all that arrives in `slot` to `hear(receiver, sender, bytes)` and counts what it makes of it. Receivers come in
     /// ascending order, and so do senders for each of them unless the air reorders what they send.
-    pub fn deliver(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> Hearing) {
+    pub fn deliver(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
         self.source.look_at(slot);
         self.transmissions.sort();
         if self.is_clear {
@@ -127,7 +127,7 @@ impl Air {
                 for arrival in &self.arrivals {
                     let heard =
                         hear(receiver, arrival.sender as usize, self.transmissions.bytes(arrival.span));
-                    self.counters.hear(heard, arrival.nature);
+                    self.counters.hear(heard, arrival.origin);
                 }
             }
         }
@@ -135,7 +135,7 @@ impl Air {
     }
 
     /// The way of a frame where nothing goes wrong but the signal: no copy is made of it.
-    fn deliver_clear(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> Hearing) {
+    fn deliver_clear(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
         let Self { agents, source, transmissions, counters, .. } = self;
         for receiver in 0..*agents {
             source.each_link(receiver, slot, |sender, is_received| {
@@ -144,9 +144,9 @@ impl Air {
                     counters.copy(link);
                     if is_received {
                         let bytes = transmissions.bytes(transmissions.span(index));
-                        counters.hear(hear(receiver, sender, bytes), Nature::Genuine);
+                        counters.hear(hear(receiver, sender, bytes), CopyOrigin::Genuine);
                     } else {
-                        counters.lose(Some(link), Loss::Margin);
+                        counters.lose(Some(link), LossCause::Margin);
                     }
                 }
             });
@@ -161,11 +161,11 @@ impl Air {
         let mut strangers = Vec::new();
         if let Some((sender, bytes)) = intruder.replays(slot) {
             let span = transmissions.keep(bytes);
-            strangers.push(Arrival { sender: sender as u32, span, nature: Nature::Replayed });
+            strangers.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Replayed });
         }
         if let Some((sender, bytes)) = intruder.forges(slot) {
             let span = transmissions.keep(&bytes);
-            strangers.push(Arrival { sender: sender as u32, span, nature: Nature::Forged });
+            strangers.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Forged });
         }
         transmissions.all().for_each(|(sender, bytes)| intruder.overhear(sender, bytes));
         strangers
@@ -178,7 +178,7 @@ impl Air {
             for copy in due.remove() {
                 let span = self.transmissions.keep(&copy.bytes);
                 self.counters.waiting -= 1;
-                late.push((copy.receiver, Arrival { sender: copy.sender, span, nature: copy.nature }));
+                late.push((copy.receiver, Arrival { sender: copy.sender, span, origin: copy.origin }));
             }
         }
         late.sort_by_key(|&(receiver, _)| receiver);
@@ -203,33 +203,36 @@ impl Air {
             stream.next_u64();
             for index in transmissions.of(sender) {
                 counters.copy(link);
-                let fate =
-                    if is_received { faults.pass(link, slot, &mut stream) } else { Fate::Lost(Loss::Margin) };
-                let (first, second) = match fate {
-                    Fate::Lost(loss) => {
+                let outcome = if is_received {
+                    faults.pass(link, slot, &mut stream)
+                } else {
+                    LinkOutcome::Lost(LossCause::Margin)
+                };
+                let (first, second) = match outcome {
+                    LinkOutcome::Lost(loss) => {
                         counters.lose(Some(link), loss);
                         continue;
                     }
-                    Fate::Arrives(first, second) => (first, second),
+                    LinkOutcome::Arrives(first, second) => (first, second),
                 };
                 counters.duplicated += u64::from(second.is_some());
-                for Passage { delay, is_damaged } in [Some(first), second].into_iter().flatten() {
-                    let (mut span, mut nature) = (transmissions.span(index), Nature::Genuine);
+                for CopyTransit { delay, is_damaged } in [Some(first), second].into_iter().flatten() {
+                    let (mut span, mut origin) = (transmissions.span(index), CopyOrigin::Genuine);
                     if is_damaged {
                         let (copy, bytes) = transmissions.copy(span);
                         faults::damage(bytes, &mut stream);
-                        (span, nature) = (copy, Nature::Damaged);
+                        (span, origin) = (copy, CopyOrigin::Damaged);
                         counters.damaged += 1;
                     }
                     let sender = sender as u32;
                     if delay == 0 {
-                        arrivals.push(Arrival { sender, span, nature });
+                        arrivals.push(Arrival { sender, span, origin });
                         continue;
                     }
                     counters.delayed += 1;
                     counters.waiting += 1;
                     let bytes = transmissions.bytes(span).into();
-                    let late = Late { sender, receiver: receiver as u32, nature, bytes };
+                    let late = DelayedCopy { sender, receiver: receiver as u32, origin, bytes };
                     waiting.entry(slot.saturating_add(delay)).or_default().push(late);
                 }
             }
@@ -237,15 +240,15 @@ impl Air {
 
         arrivals.extend_from_slice(strangers);
         for stranger in strangers {
-            match stranger.nature {
-                Nature::Forged => counters.forged += 1,
+            match stranger.origin {
+                CopyOrigin::Forged => counters.forged += 1,
                 _ => counters.replayed += 1,
             }
         }
         if is_away {
             for arrival in arrivals.drain(..) {
-                let is_own = matches!(arrival.nature, Nature::Genuine | Nature::Damaged);
-                counters.lose(is_own.then(|| link_from(arrival.sender as usize)), Loss::Away);
+                let is_own = matches!(arrival.origin, CopyOrigin::Genuine | CopyOrigin::Damaged);
+                counters.lose(is_own.then(|| link_from(arrival.sender as usize)), LossCause::Outages);
             }
             return;
         }
@@ -257,35 +260,35 @@ impl Air {
     /// Whether the scenario has `agent`'s radio off in `slot`: it goes on, but neither sends nor hears.
     #[must_use]
     pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
-        self.away.is_silent(agent, slot)
+        self.outages.is_silent(agent, slot)
     }
 
     /// Whether `agent` has crashed and not started again by `slot`.
     #[must_use]
     pub fn is_down(&self, agent: usize, slot: u32) -> bool {
-        self.away.is_down(agent, slot)
+        self.outages.is_down(agent, slot)
     }
 
     /// Whether `agent` stands still in `slot`.
     #[must_use]
     pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
-        self.away.is_frozen(agent, slot)
+        self.outages.is_frozen(agent, slot)
     }
 
     fn is_away(&self, agent: usize, slot: u32) -> bool {
-        !self.away.is_nobody()
+        !self.outages.is_empty()
             && (self.is_silent(agent, slot) || self.is_frozen(agent, slot) || self.is_down(agent, slot))
     }
 
     /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
     #[must_use]
     pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
-        self.away.will_remember(agent, slot)
+        self.outages.will_remember(agent, slot)
     }
 
     /// The agents that crash at the start of `slot`, ascending.
     pub fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
-        self.away.crashes(slot)
+        self.outages.crashes(slot)
     }
 
     /// Whether `agent` computes in `slot`.
@@ -296,12 +299,12 @@ impl Air {
 
     /// The crashes that end at the start of `slot`: their agents start again, ascending.
     pub fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
-        self.away.restarts(slot)
+        self.outages.restarts(slot)
     }
 
     /// Who hears whom, before anything goes wrong.
     #[must_use]
-    pub const fn source(&self) -> &Source {
+    pub const fn source(&self) -> &LinkSource {
         &self.source
     }
 

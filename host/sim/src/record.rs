@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `scenario.toml` | the resolved scenario, to run it again |
 //! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds |
-//! | `summary.json` | the [`Summary`] |
+//! | `summary.json` | the [`RunSummary`] |
 //! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
 //!
 //! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
-pub use summary::{AirReport, StoppedBecause, Summary};
+pub use summary::{AirReport, RunSummary, StoppedBecause};
 
 use crate::swarm::Metrics;
 use csv_table::CsvTable;
@@ -139,7 +139,7 @@ impl Recorder {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn finish(self, summary: &Summary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
+    pub fn finish(self, summary: &RunSummary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
         self.csv.finish()?;
         #[cfg(feature = "parquet")]
         self.parquet.finish()?;

@@ -11,8 +11,8 @@ pub use error::Error;
 pub use file::Recorded;
 pub use snapshot::{Snapshot, largest_difference};
 
-use crate::scenario::Precision;
-use crate::swarm::{Constants, Mixing, PlainFab, Swarm};
+use crate::scenario::PrecisionKind;
+use crate::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
 use crate::task::{PolicyEvaluationData, Task};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{Trace, check_joint_connectivity};
@@ -26,11 +26,11 @@ const CONNECTIVITY_WINDOW: u32 = 30;
 ///
 /// # Errors
 /// Where the graphs are not connected, or the swarm diverges.
-pub fn replay(recorded: &Recorded, precision: Precision) -> Result<Vec<Snapshot>, Error> {
+pub fn replay(recorded: &Recorded, precision: PrecisionKind) -> Result<Vec<Snapshot>, Error> {
     check_connectivity(recorded).map_err(|source| recorded.error(source))?;
     match precision {
-        Precision::F32 => replay_in::<f32>(recorded),
-        Precision::F64 => replay_in::<f64>(recorded),
+        PrecisionKind::F32 => replay_in::<f32>(recorded),
+        PrecisionKind::F64 => replay_in::<f64>(recorded),
     }
 }
 
@@ -46,7 +46,7 @@ fn check_connectivity(recorded: &Recorded) -> Result<(), Error> {
 }
 
 fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
-    let constants = Constants {
+    let constants = FabConstants {
         steps: Steps {
             x: S::from_f64(recorded.steps.x),
             y: S::from_f64(recorded.steps.y),
@@ -57,8 +57,8 @@ fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
             normalise: recorded.penalty.normalise,
         },
         mixing: match recorded.mixing() {
-            Mixing::Degrees(weights) => Mixing::Degrees(*weights),
-            Mixing::Explicit { a, b } => Mixing::Explicit { a: converted(a), b: converted(b) },
+            MixingRule::Degrees(weights) => MixingRule::Degrees(*weights),
+            MixingRule::Explicit { a, b } => MixingRule::Explicit { a: converted(a), b: converted(b) },
         },
     };
     let task = Task::PolicyEvaluation(PolicyEvaluationData::new(recorded.chain()));

@@ -10,7 +10,7 @@
 //! 3. the user's file;
 //! 4. the flags of the command line.
 //!
-//! `fabswarm run` and `fabswarm train` read the same file; each [`Command`] acts on its part of the keys.
+//! `fabswarm run` and `fabswarm train` read the same file; each [`ScenarioCommand`] acts on its part of the keys.
 //! [`resolve`] does all of it and refuses what cannot run, naming where the value came from and what to put there.
 
 mod choices;
@@ -24,13 +24,14 @@ mod settings;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, Arithmetic, Method, Mode, Pattern, Precision, ProblemKind, Topology, Weights, Width,
+    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PrecisionKind, ProblemKind, TopologyKind,
+    TrainingMethod, WeightsKind, WidthKind,
 };
-pub use command::Command;
+pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
 pub use layers::{Flag, Resolved, resolve, resolve_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
-pub use template::{Key, ValueKind, keys};
+pub use template::{ScenarioKey, ValueKind, keys};
 
 use serde::Deserialize;
 
@@ -40,45 +41,45 @@ use serde::Deserialize;
 pub struct Scenario {
     pub version: u32,
     pub seed: u64,
-    pub swarm: Swarm,
-    pub problem: Problem,
-    pub policy_evaluation: PolicyEvaluation,
-    pub hyper_tuning: HyperTuning,
-    pub hyper_cleaning: HyperCleaning,
-    pub sensor_trust: SensorTrust,
-    pub algorithm: Algorithm,
-    pub frames: Frames,
-    pub network: Network,
-    pub motion: Motion,
-    pub faults: Faults,
-    pub stop: Stop,
-    pub output: Output,
-    pub training: Training,
+    pub swarm: SwarmSection,
+    pub problem: ProblemSection,
+    pub policy_evaluation: PolicyEvaluationSection,
+    pub hyper_tuning: HyperTuningSection,
+    pub hyper_cleaning: HyperCleaningSection,
+    pub sensor_trust: SensorTrustSection,
+    pub algorithm: AlgorithmSection,
+    pub frames: FramesSection,
+    pub network: NetworkSection,
+    pub motion: MotionSection,
+    pub faults: FaultsSection,
+    pub stop: StopSection,
+    pub output: OutputSection,
+    pub training: TrainingSection,
 }
 
 /// How many agents, for how long, in which arithmetic.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Swarm {
+pub struct SwarmSection {
     pub agents: usize,
     pub rounds: u64,
-    pub precision: Precision,
+    pub precision: PrecisionKind,
     pub boards: String,
-    pub mode: Mode,
+    pub mode: ModeKind,
     pub clock_spread: f64,
 }
 
 /// Which of the problem sections counts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Problem {
+pub struct ProblemSection {
     pub kind: ProblemKind,
 }
 
 /// Sizes and constants of policy evaluation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PolicyEvaluation {
+pub struct PolicyEvaluationSection {
     pub states: usize,
     pub features: usize,
     pub discount: f64,
@@ -91,7 +92,7 @@ pub struct PolicyEvaluation {
 /// Sizes and constants of hyper-parameter tuning.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HyperTuning {
+pub struct HyperTuningSection {
     pub features: usize,
     pub classes: usize,
     pub train_samples: usize,
@@ -103,7 +104,7 @@ pub struct HyperTuning {
 /// Sizes and constants of data hyper-cleaning.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HyperCleaning {
+pub struct HyperCleaningSection {
     pub features: usize,
     pub classes: usize,
     pub train_samples: usize,
@@ -115,7 +116,7 @@ pub struct HyperCleaning {
 /// Sizes and constants of the sensor-trust task.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SensorTrust {
+pub struct SensorTrustSection {
     pub sensors: usize,
     pub readings_per_sensor: usize,
     pub calibrated_readings: usize,
@@ -129,7 +130,7 @@ pub struct SensorTrust {
 /// The algorithm and its steps.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Algorithm {
+pub struct AlgorithmSection {
     pub kind: AlgorithmKind,
     pub lambda: f64,
     pub eta_x: f64,
@@ -137,16 +138,16 @@ pub struct Algorithm {
     pub eta_z: f64,
     pub normalise_by_lambda: bool,
     pub self_weight: f64,
-    pub arithmetic: Arithmetic,
+    pub arithmetic: ArithmeticKind,
     pub give_up_after: u32,
-    pub weights: Weights,
+    pub weights: WeightsKind,
 }
 
 /// What agents say.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Frames {
-    pub width: Width,
+pub struct FramesSection {
+    pub width: WidthKind,
     pub sealed: bool,
     pub late_rounds: u32,
 }
@@ -154,8 +155,8 @@ pub struct Frames {
 /// Who hears whom.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Network {
-    pub topology: Topology,
+pub struct NetworkSection {
+    pub topology: TopologyKind,
     pub edge_probability: f64,
     pub phase_rounds: u32,
     pub connectivity_window: u32,
@@ -165,8 +166,8 @@ pub struct Network {
 /// How agents fly, and how far their radios reach.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Motion {
-    pub pattern: Pattern,
+pub struct MotionSection {
+    pub pattern: FlightPattern,
     pub area_m: f64,
     pub height_m: f64,
     pub speed_m_s: f64,
@@ -185,7 +186,7 @@ pub struct Motion {
 /// What goes wrong on the air.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Faults {
+pub struct FaultsSection {
     pub iid_loss: f64,
     pub burst_loss: f64,
     pub burst_rounds: f64,
@@ -200,7 +201,7 @@ pub struct Faults {
     pub crashes: Crashes,
 }
 
-impl Faults {
+impl FaultsSection {
     /// Whether nothing ever goes wrong.
     #[must_use]
     pub fn are_none(&self) -> bool {
@@ -218,7 +219,7 @@ impl Faults {
 /// When the run has done what it was asked to.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stop {
+pub struct StopSection {
     pub error_below: f64,
     pub extra_rounds: u64,
 }
@@ -226,7 +227,7 @@ pub struct Stop {
 /// What the run leaves behind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Output {
+pub struct OutputSection {
     pub out: String,
     pub metrics_every: u64,
 }
@@ -234,13 +235,13 @@ pub struct Output {
 /// What large agents train, on what, and for how long.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Training {
+pub struct TrainingSection {
     pub data: String,
     pub model: String,
     pub model_width: usize,
     pub sequence: usize,
     pub dropout: f64,
-    pub method: Method,
+    pub method: TrainingMethod,
     pub rho: f64,
     pub corruption_rate: f64,
     pub epochs: u32,
@@ -268,7 +269,7 @@ mod tests {
         let scenario = Scenario::default();
         assert_eq!(scenario.swarm.agents, 10);
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
-        assert_eq!(scenario.network.topology, Topology::Paper);
+        assert_eq!(scenario.network.topology, TopologyKind::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
         assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));

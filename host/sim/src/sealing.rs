@@ -7,9 +7,9 @@ use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, 
 
 /// Remembers the boot for as long as the simulation lasts.
 #[derive(Debug, Default)]
-struct Flash(Option<u32>);
+struct BootCounter(Option<u32>);
 
-impl Storage for Flash {
+impl Storage for BootCounter {
     fn load(&mut self) -> Result<Option<u32>, StorageFault> {
         Ok(self.0)
     }
@@ -23,7 +23,7 @@ impl Storage for Flash {
 #[derive(Debug)]
 struct Seals {
     key: Key,
-    flash: Flash,
+    flash: BootCounter,
     sealer: Sealer,
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
@@ -49,7 +49,7 @@ impl FrameSeal {
     #[must_use]
     pub fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
         let seals = key.and_then(|key| {
-            let mut flash = Flash::default();
+            let mut flash = BootCounter::default();
             let sealer = Sealer::start(id, &mut flash).ok()?;
             Some(Seals { key: Key::new(&key), flash, sealer, opener: Box::default() })
         });

@@ -15,9 +15,9 @@ mod unguarded;
 
 pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote};
 pub use exact::{ExactFab, LedgerConstants};
-pub use links::Links;
-pub use measure::{Metrics, Ruler, States};
-pub use plain::{Constants, Mixing, PlainFab};
+pub use links::LinkTable;
+pub use measure::{Meter, Metrics, States};
+pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
 
 /// Agents that step together, wherever they run.
@@ -26,12 +26,12 @@ pub trait Swarm {
     ///
     /// # Errors
     /// When an agent's state can no longer be computed with, or a board is lost.
-    fn step(&mut self) -> Result<(), Halt>;
+    fn step(&mut self) -> Result<(), SwarmError>;
     /// Waits until boards have come as far as the rounds that were stepped through.
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn finish(&mut self) -> Result<(), Halt> {
+    fn finish(&mut self) -> Result<(), SwarmError> {
         Ok(())
     }
     /// What the present state is worth.
@@ -69,7 +69,7 @@ pub trait Swarm {
 
 /// What ends a run before its time.
 #[derive(Debug, thiserror::Error)]
-pub enum Halt {
+pub enum SwarmError {
     /// A state can no longer be computed with.
     #[error(transparent)]
     Diverged(#[from] Diverged),
@@ -93,19 +93,19 @@ pub struct Diverged {
     /// The first variable of that agent.
     pub variable: &'static str,
     /// What became of it.
-    pub how: Broken,
+    pub how: DivergenceKind,
 }
 
 /// How a number breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum DivergenceKind {
     /// It is infinite, or none at all.
     NotFinite,
     /// Its gradient is too large to be counted in the integers of an exact ledger.
     BeyondTheLedger,
 }
 
-impl Broken {
+impl DivergenceKind {
     fn subject(self, variable: &str) -> String {
         match self {
             Self::NotFinite => variable.to_owned(),
@@ -114,7 +114,7 @@ impl Broken {
     }
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for DivergenceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NotFinite => "is no longer finite",
@@ -127,7 +127,7 @@ impl Diverged {
     /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
     #[must_use]
     pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
-        Self { round, agent, variable, how: Broken::NotFinite }
+        Self { round, agent, variable, how: DivergenceKind::NotFinite }
     }
 
     /// The same for a word of the packed decision.
@@ -144,6 +144,6 @@ impl Diverged {
     /// The same where an exact ledger cannot count the word's gradient.
     #[must_use]
     pub const fn beyond_the_ledger(self) -> Self {
-        Self { how: Broken::BeyondTheLedger, ..self }
+        Self { how: DivergenceKind::BeyondTheLedger, ..self }
     }
 }

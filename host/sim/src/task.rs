@@ -63,7 +63,7 @@ impl<S: Scalar> Task<S> {
         let blobs = |features, samples: [usize; 2]| product(&[agents, samples[0] + samples[1], features]);
         match scenario.problem.kind {
             ProblemKind::PolicyEvaluation => {
-                let scenario::PolicyEvaluation { states, features, .. } = scenario.policy_evaluation;
+                let scenario::PolicyEvaluationSection { states, features, .. } = scenario.policy_evaluation;
                 product(&[states, states])
                     + product(&[features, 2 * states + features])
                     + product(&[agents, states])

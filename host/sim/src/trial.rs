@@ -6,14 +6,14 @@ mod observer;
 
 pub use build::{BuildError, ExactAgents, IN_PROCESS, build, exact_agents, setup};
 pub use memory::TooLarge;
-pub use observer::{TrialObserver, Unobserved};
+pub use observer::{NoObserver, TrialObserver};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::record::{self, AirReport, Recorder, StoppedBecause, Summary};
+use crate::record::{self, AirReport, Recorder, RunSummary, StoppedBecause};
 use crate::scenario::Scenario;
-use crate::swarm::{Halt, Swarm};
+use crate::swarm::{Swarm, SwarmError};
 
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
@@ -26,18 +26,18 @@ const WARN_EVERY: Duration = Duration::from_secs(1);
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// What it came to.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// What broke, if anything did.
-    pub halt: Option<Halt>,
+    pub failure: Option<SwarmError>,
     /// Whether it did what the scenario asked.
     pub is_success: bool,
     /// The error it began with.
     pub first_error: f64,
 }
 
-/// Steps `swarm` until the scenario's goal, its last round, divergence or `interrupted`, and records it.
+/// Steps `swarm` until the scenario's stop, its last round, divergence or `interrupted`, and records it.
 ///
 /// # Errors
 /// When the run folder can no longer be written.
@@ -47,19 +47,19 @@ pub fn run(
     recorder: &mut Recorder,
     observer: &mut dyn TrialObserver,
     interrupted: &AtomicBool,
-) -> Result<Outcome, record::Error> {
+) -> Result<TrialOutcome, record::Error> {
     let started = Instant::now();
-    let mut goal = Goal::new(scenario);
-    let mut halt = None;
+    let mut stop = StopRule::new(scenario);
+    let mut failure = None;
     let first = swarm.metrics();
     let mut last = first;
     let mut warned = Instant::now();
     recorder.record(first)?;
-    goal.look_at(first.round, first.error);
+    stop.look_at(first.round, first.error);
 
     let mut stopped_because = loop {
         let round = swarm.round();
-        if goal.is_reached(round) {
+        if stop.is_reached(round) {
             break StoppedBecause::Converged;
         }
         if round >= scenario.swarm.rounds {
@@ -69,13 +69,13 @@ pub fn run(
             break StoppedBecause::Interrupted;
         }
         if let Err(error) = swarm.step() {
-            break because(halt.insert(error));
+            break because(failure.insert(error));
         }
         let round = swarm.round();
         if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
             last = swarm.metrics();
             recorder.record(last)?;
-            goal.look_at(round, last.error);
+            stop.look_at(round, last.error);
         }
         observer.round(round, last.error);
         if warned.elapsed() > WARN_EVERY {
@@ -84,20 +84,20 @@ pub fn run(
         }
     };
     // A board that had gone another way by then says more than where its shadow ended.
-    if !matches!(halt, Some(Halt::Boards(_)))
+    if !matches!(failure, Some(SwarmError::Boards(_)))
         && let Err(error) = swarm.finish()
     {
-        stopped_because = because(halt.insert(error));
+        stopped_because = because(failure.insert(error));
     }
     observer.finish();
     observer.warn(&swarm.take_warnings());
 
     let rounds = swarm.round();
     // A run that ends between two rows still ends with the state it ended in.
-    if last.round != rounds && halt.is_none() {
+    if last.round != rounds && failure.is_none() {
         last = swarm.metrics();
         recorder.record(last)?;
-        goal.look_at(rounds, last.error);
+        stop.look_at(rounds, last.error);
     }
     // Floats have room for forty decades before they break.
     let has_grown = last.error > GROWN * first.error;
@@ -108,7 +108,7 @@ pub fn run(
     let seconds = started.elapsed().as_secs_f64();
     let counts = swarm.counts();
     let digests = swarm.digests();
-    let summary = Summary {
+    let summary = RunSummary {
         version: env!("CARGO_PKG_VERSION"),
         problem: scenario.problem.kind.word(),
         algorithm: scenario.algorithm.kind.word(),
@@ -117,7 +117,7 @@ pub fn run(
         seed: scenario.seed,
         stopped_because,
         rounds,
-        rounds_to_one_percent: goal.one_percent,
+        rounds_to_one_percent: stop.one_percent,
         final_relative_error: last.error,
         consensus_error: last.consensus_error,
         tracking_defect: last.tracking_defect,
@@ -139,25 +139,25 @@ pub fn run(
         }
         StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
     };
-    Ok(Outcome { summary, halt, is_success, first_error: first.error })
+    Ok(TrialOutcome { summary, failure, is_success, first_error: first.error })
 }
 
-const fn because(halt: &Halt) -> StoppedBecause {
-    match halt {
-        Halt::Diverged(_) => StoppedBecause::Diverged,
-        Halt::Boards(_) => StoppedBecause::BoardsFailed,
+const fn because(failure: &SwarmError) -> StoppedBecause {
+    match failure {
+        SwarmError::Diverged(_) => StoppedBecause::Diverged,
+        SwarmError::Boards(_) => StoppedBecause::BoardsFailed,
     }
 }
 
 /// What the scenario waits for: an error that stays below its limit for a number of rounds.
-struct Goal {
+struct StopRule {
     error_below: f64,
     extra_rounds: u64,
     below_since: Option<u64>,
     one_percent: Option<u64>,
 }
 
-impl Goal {
+impl StopRule {
     fn new(scenario: &Scenario) -> Self {
         Self {
             error_below: scenario.stop.error_below,

@@ -1,6 +1,6 @@
 //! Rounds to 1 % for every fault and topology, as one table that a change of behaviour shows up in.
 
-use fabswarm_sim::scenario::{AlgorithmKind, Crash, Crashes, Scenario, Silence, Silences, Topology};
+use fabswarm_sim::scenario::{AlgorithmKind, Crash, Crashes, Scenario, Silence, Silences, TopologyKind};
 use fabswarm_sim::trial::build;
 use rayon::prelude::*;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ const FAULTS: [(&str, Change); 13] = [
 const TOPOLOGIES: [(&str, Change); 2] = [
     ("paper, ν = .3", |_| ()),
     ("Erdős–Rényi, ν = .2", |scenario| {
-        scenario.network.topology = Topology::ErdosRenyi;
+        scenario.network.topology = TopologyKind::ErdosRenyi;
         scenario.network.edge_probability = 0.2;
     }),
 ];

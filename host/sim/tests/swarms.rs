@@ -1,8 +1,8 @@
 //! What every swarm keeps to, whatever its problem and graph.
 
 use fabswarm_shared::ledger::Exact;
-use fabswarm_sim::air::{Air, Source};
-use fabswarm_sim::scenario::{AlgorithmKind, Precision, ProblemKind, Scenario, Topology};
+use fabswarm_sim::air::{Air, LinkSource};
+use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentSwarm, ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{build, setup};
@@ -16,7 +16,7 @@ const PROBLEMS: [ProblemKind; 4] = [
 ];
 
 /// Steps that no problem minds.
-fn scenario(problem: ProblemKind, topology: Topology, agents: usize, seed: u64) -> Scenario {
+fn scenario(problem: ProblemKind, topology: TopologyKind, agents: usize, seed: u64) -> Scenario {
     let mut scenario = Scenario { seed, ..Scenario::default() };
     scenario.swarm.agents = agents;
     scenario.problem.kind = problem;
@@ -27,12 +27,12 @@ fn scenario(problem: ProblemKind, topology: Topology, agents: usize, seed: u64) 
     scenario
 }
 
-fn topology() -> impl Strategy<Value = Topology> {
+fn topology() -> impl Strategy<Value = TopologyKind> {
     prop_oneof![
-        Just(Topology::Paper),
-        Just(Topology::Ring),
-        Just(Topology::ReversedRing),
-        Just(Topology::Complete)
+        Just(TopologyKind::Paper),
+        Just(TopologyKind::Ring),
+        Just(TopologyKind::ReversedRing),
+        Just(TopologyKind::Complete)
     ]
 }
 
@@ -45,7 +45,7 @@ proptest! {
     ) {
         let mut scenario = scenario(PROBLEMS[problem], topology, agents, seed);
         scenario.algorithm.kind = AlgorithmKind::Fab;
-        scenario.swarm.precision = if is_double { Precision::F64 } else { Precision::F32 };
+        scenario.swarm.precision = if is_double { PrecisionKind::F64 } else { PrecisionKind::F32 };
         let mut swarm = build(&scenario).unwrap();
         for _ in 0..60 {
             swarm.step().unwrap();
@@ -62,7 +62,7 @@ proptest! {
         scenario.frames.sealed = is_sealed;
         let told = setup(&scenario);
         let mut arrays =
-            ExactFab::new(Task::draw(&scenario), Source::new(&scenario).unwrap(), told.on_arrays(agents)).unwrap();
+            ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents)).unwrap();
         let mut speaking = AgentSwarm::<Exact, 512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();
@@ -81,7 +81,7 @@ proptest! {
 
 #[test]
 fn a_swarm_of_two_thousand_runs_the_ledger_on_arrays() {
-    let mut scenario = scenario(ProblemKind::PolicyEvaluation, Topology::Ring, 2000, 3);
+    let mut scenario = scenario(ProblemKind::PolicyEvaluation, TopologyKind::Ring, 2000, 3);
     let mut swarm = build(&scenario).unwrap();
     for _ in 0..5 {
         swarm.step().unwrap();
@@ -104,7 +104,7 @@ fn agents_of_a_sparse_recording_find_the_solution() {
     let masks: String = (0..10).map(|agent| format!("{:03x}", row(agent))).collect();
     std::fs::write(&path, format!(r#"{{"n": 10, "graphs": ["{masks}"]}}"#)).unwrap();
     let mut scenario = Scenario::default();
-    scenario.network.topology = Topology::Recorded;
+    scenario.network.topology = TopologyKind::Recorded;
     scenario.network.trace = path.to_str().unwrap().to_owned();
     // So few links bear smaller steps only.
     let algorithm = &mut scenario.algorithm;

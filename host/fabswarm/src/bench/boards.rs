@@ -8,7 +8,7 @@ use std::time::Instant;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use fabswarm_attach::{self as attach, BuildError, Kind};
-use fabswarm_sim::scenario::{Scenario, Topology};
+use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
 /// Why boards cannot be measured.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum Error {
     Build(#[from] BuildError),
     /// A board was lost.
     #[error(transparent)]
-    Halt(#[from] fabswarm_sim::swarm::Halt),
+    Swarm(#[from] fabswarm_sim::swarm::SwarmError),
     /// The count did not come out.
     #[error("{} did not count its instructions: {messages}", program.display())]
     Count {
@@ -42,7 +42,7 @@ pub enum Error {
 
 /// A part of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RoundPart {
     /// What it does.
     pub name: String,
     /// Instructions it takes.
@@ -55,7 +55,7 @@ pub struct Part {
 ///
 /// # Errors
 /// When the program that counts does not build or run.
-pub fn instructions() -> Result<Vec<Part>, Error> {
+pub fn instructions() -> Result<Vec<RoundPart>, Error> {
     let (emulator, program) = attach::counting_program()?;
     let failure = |messages: String| Error::Count { program: program.clone(), messages };
     let output = Command::new(emulator)
@@ -74,24 +74,24 @@ pub fn instructions() -> Result<Vec<Part>, Error> {
         .map_err(|error| failure(error.to_string()))?;
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    let parts: Option<Vec<Part>> = said.lines().map(part).collect();
+    let parts: Option<Vec<RoundPart>> = said.lines().map(part).collect();
     match parts {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
         _ => Err(failure(said.into_owned())),
     }
 }
 
-fn part(line: &str) -> Option<Part> {
+fn part(line: &str) -> Option<RoundPart> {
     let mut words = line.split_whitespace();
     let name = words.next()?.to_owned();
     let ours = words.next()?.parse().ok()?;
     let in_c = words.next().map(str::parse).transpose().ok()?;
-    Some(Part { name, ours, in_c })
+    Some(RoundPart { name, ours, in_c })
 }
 
-/// Bytes of a part of the firmware.
+/// Bytes that a part of the firmware takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
+pub struct ImageBytes {
     /// In flash.
     pub flash: u64,
     /// In RAM, without the stack.
@@ -112,23 +112,23 @@ const PARTS: &[(&str, &[&str])] = &[
 
 /// What an image takes.
 #[derive(Clone, Debug)]
-pub struct Sizes {
+pub struct ImageSizes {
     /// By part, largest first.
-    pub parts: Vec<(&'static str, Bytes)>,
+    pub parts: Vec<(&'static str, ImageBytes)>,
     /// In all.
-    pub all: Bytes,
+    pub all: ImageBytes,
 }
 
 /// Flash and RAM of the emulated board's image.
 ///
 /// # Errors
 /// When the image does not build or cannot be read.
-pub fn sizes() -> Result<Sizes, Error> {
+pub fn sizes() -> Result<ImageSizes, Error> {
     let path = attach::image(Kind::Qemu)?;
     let unreadable = |why: String| Error::Image { path: path.clone(), why };
     let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
     let image = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
-    let mut all = Bytes::default();
+    let mut all = ImageBytes::default();
     for section in image.sections() {
         match section.kind() {
             SectionKind::Text | SectionKind::ReadOnlyData => all.flash += section.size(),
@@ -140,7 +140,7 @@ pub fn sizes() -> Result<Sizes, Error> {
             _ => {}
         }
     }
-    let mut parts: BTreeMap<&str, Bytes> = BTreeMap::new();
+    let mut parts: BTreeMap<&str, ImageBytes> = BTreeMap::new();
     for symbol in image.symbols().filter(|symbol| symbol.size() > 0) {
         let name = symbol.name().unwrap_or_default();
         let fits = |(_, words): &&(&str, &[&str])| words.iter().any(|word| name.contains(word));
@@ -155,7 +155,7 @@ pub fn sizes() -> Result<Sizes, Error> {
     parts.entry("the rest").or_default().flash += all.flash.saturating_sub(named);
     let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.flash));
-    Ok(Sizes { parts, all })
+    Ok(ImageSizes { parts, all })
 }
 
 /// `[ram] origin` of the emulated board.
@@ -170,7 +170,7 @@ pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>
     scenario.swarm.agents = agents;
     scenario.swarm.boards = "qemu".to_owned();
     if agents > 10 {
-        scenario.network.topology = Topology::Ring;
+        scenario.network.topology = TopologyKind::Ring;
     }
     let mut swarm = attach::build(&scenario)?;
     let begun = Instant::now();
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn lines_of_the_count_are_read() {
-        let pull = Part { name: "pull".to_owned(), ours: 1193, in_c: Some(1380) };
+        let pull = RoundPart { name: "pull".to_owned(), ours: 1193, in_c: Some(1380) };
         assert_eq!(part("pull 1193 1380"), Some(pull));
-        assert_eq!(part("seal 15166"), Some(Part { name: "seal".to_owned(), ours: 15166, in_c: None }));
+        assert_eq!(part("seal 15166"), Some(RoundPart { name: "seal".to_owned(), ours: 15166, in_c: None }));
         assert_eq!(part("push failed"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::{Case, STEP_FACTOR};
+use super::{BenchCase, STEP_FACTOR};
 use fabswarm_sim::cache_folder;
 use fabswarm_sim::scenario::Scenario;
 
@@ -79,7 +79,7 @@ impl NumPy {
     ///
     /// # Errors
     /// When the script fails.
-    pub fn measure(&self, case: &Case, seconds: f64) -> Result<f64, PeerError> {
+    pub fn measure(&self, case: &BenchCase, seconds: f64) -> Result<f64, PeerError> {
         let algorithm = Scenario::default().algorithm;
         let mut command = Command::new(&self.python);
         command.arg(&self.script).arg(case.agents.to_string()).arg(case.edge_probability.to_string());

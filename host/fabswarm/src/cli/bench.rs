@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::bench::{self, CASES, Case, NumPy, Way};
+use crate::bench::{self, BenchCase, CASES, LedgerEngine, NumPy};
 use fabswarm_sim::process_memory;
-use fabswarm_sim::scenario::{Precision, Topology};
+use fabswarm_sim::scenario::{PrecisionKind, TopologyKind};
 
 pub(super) fn command() -> Command {
     Command::new("bench")
@@ -63,8 +63,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     for case in CASES {
         let (mut singles, mut doubles, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..repeats {
-            singles.push(bench::measure(&case, Precision::F32, seconds)?);
-            doubles.push(bench::measure(&case, Precision::F64, seconds)?);
+            singles.push(bench::measure(&case, PrecisionKind::F32, seconds)?);
+            doubles.push(bench::measure(&case, PrecisionKind::F64, seconds)?);
             if let (true, Ok(numpy)) = (case.fits_dense_matrices(), &numpy) {
                 peers.push(numpy.measure(&case, seconds)?);
             }
@@ -98,9 +98,9 @@ fn duration(text: &str) -> Result<f64, String> {
 /// What agents, frames, air and seals cost over the bare numbers.
 fn ledger(repeats: u32, seconds: f64) -> Result<()> {
     let ways = [
-        (Way::Arrays, "on arrays, without frames"),
-        (Way::Frames, "agents, frames and air"),
-        (Way::SealedFrames, "the same, frames sealed"),
+        (LedgerEngine::Arrays, "on arrays, without frames"),
+        (LedgerEngine::Frames, "agents, frames and air"),
+        (LedgerEngine::SealedFrames, "the same, frames sealed"),
     ];
     let mut rates = [const { Vec::new() }; 3];
     for _ in 0..repeats {
@@ -117,9 +117,9 @@ fn ledger(repeats: u32, seconds: f64) -> Result<()> {
     Ok(())
 }
 
-fn row(case: &Case, single: f64, double: f64, peers: &[f64]) -> String {
+fn row(case: &BenchCase, single: f64, double: f64, peers: &[f64]) -> String {
     let links = match case.topology {
-        Topology::Paper => format!("paper, ν = {}", case.edge_probability),
+        TopologyKind::Paper => format!("paper, ν = {}", case.edge_probability),
         topology => topology.to_string(),
     };
     let (peer, single_ratio, double_ratio) = if peers.is_empty() {

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_pars
 use std::collections::BTreeMap;
 use toml_edit::Value;
 
-use fabswarm_sim::scenario::{self, Command, Flag, Key, Resolved, ValueKind};
+use fabswarm_sim::scenario::{self, Flag, Resolved, ScenarioCommand, ScenarioKey, ValueKind};
 
 /// Keys that belong to a file and not to a command line.
 const FILE_ONLY: [&str; 1] = ["version"];
@@ -18,7 +18,7 @@ pub(super) fn print_scenario() -> Arg {
 }
 
 /// The flags of the keys that `command` acts on.
-pub(super) fn arguments(command: Command) -> impl Iterator<Item = Arg> {
+pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     // Those of the command itself: `fabswarm train` changes some of the file's.
     let resolved = scenario::resolve_for(command, None, &[])
         .expect("the defaults of every command are a valid scenario: a test holds it");
@@ -34,16 +34,16 @@ pub(super) fn tell_notes(resolved: &Resolved) {
 }
 
 /// What the command line sets.
-pub(super) fn given(command: Command, matches: &ArgMatches) -> Vec<Flag> {
+pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Vec<Flag> {
     keys(command).filter_map(|key| value(key, matches).map(|value| Flag { key, value })).collect()
 }
 
-fn keys(command: Command) -> impl Iterator<Item = &'static Key> {
+fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static ScenarioKey> {
     command.keys().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
 }
 
 /// The flag of a key. Ranges are checked with the file's, so that both give the same message.
-fn argument(key: &'static Key, default: &str) -> Arg {
+fn argument(key: &'static ScenarioKey, default: &str) -> Arg {
     let argument = Arg::new(key.flag.as_str())
         .long(key.flag.as_str())
         .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), default.trim_matches('"')))
@@ -60,7 +60,7 @@ fn argument(key: &'static Key, default: &str) -> Arg {
 }
 
 /// What the command line sets `key` to, if it does.
-fn value(key: &Key, matches: &ArgMatches) -> Option<Value> {
+fn value(key: &ScenarioKey, matches: &ArgMatches) -> Option<Value> {
     let id = key.flag.as_str();
     match key.kind {
         ValueKind::Integer => matches.get_one::<i64>(id).map(|&value| Value::from(value)),

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use self::progress::Progress;
+use self::progress::RunProgress;
 use super::{UNWRITTEN, flags, interrupt};
 use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
-use fabswarm_sim::trial::{self, Outcome};
+use fabswarm_sim::trial::{self, TrialOutcome};
 
 #[cfg(feature = "boards")]
 use fabswarm_attach::build;
@@ -50,12 +50,12 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
-        .args(flags::arguments(scenario::Command::Run))
+        .args(flags::arguments(scenario::ScenarioCommand::Run))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
-    let flags = flags::given(scenario::Command::Run, matches);
+    let flags = flags::given(scenario::ScenarioCommand::Run, matches);
     if let (Some(file), Some(out)) =
         (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
     {
@@ -72,7 +72,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mut swarm = build(scenario)?;
     let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
     let interrupted = interrupt::on_ctrl_c()?;
-    let mut progress = Progress::on_stderr(scenario.swarm.rounds);
+    let mut progress = RunProgress::on_stderr(scenario.swarm.rounds);
     let caption = Caption::of(scenario);
     let recorded = (|| -> Result<_> {
         let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
@@ -93,13 +93,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// Says what went other than asked, and the exit code for it.
-fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
+fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;
     }
     let summary = &outcome.summary;
-    if let Some(halt) = &outcome.halt {
-        eprintln!("error: {halt}");
+    if let Some(failure) = &outcome.failure {
+        eprintln!("error: {failure}");
     }
     match summary.stopped_because {
         StoppedBecause::Interrupted => {
@@ -107,7 +107,7 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> ExitCode {
             return ExitCode::from(130);
         }
         StoppedBecause::Diverged => {
-            if outcome.halt.is_none() {
+            if outcome.failure.is_none() {
                 eprintln!(
                     "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {LOWER_THE_STEPS}",
                     outcome.first_error, summary.final_relative_error, summary.rounds

@@ -53,7 +53,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["scenario", "out"]),
         )
-        .args(flags::arguments(scenario::Command::Train))
+        .args(flags::arguments(scenario::ScenarioCommand::Train))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -63,8 +63,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         checkpoint::check_is_there(folder)?;
     }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
-    let flags = flags::given(scenario::Command::Train, matches);
-    let mut resolved = scenario::resolve_for(scenario::Command::Train, file.as_deref(), &flags)?;
+    let flags = flags::given(scenario::ScenarioCommand::Train, matches);
+    let mut resolved = scenario::resolve_for(scenario::ScenarioCommand::Train, file.as_deref(), &flags)?;
     flags::tell_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());

@@ -13,8 +13,8 @@ use crate::device::{Device, Result};
 use crate::fab::{Config, Fab, Task};
 use crate::models::Model;
 use crate::training::links::Links;
-use fabswarm_sim::air::{Air, Hearing};
-use fabswarm_sim::scenario::{AlgorithmKind, Command, Scenario, Silence, Silences, resolve_for};
+use fabswarm_sim::air::{Air, FrameVerdict};
+use fabswarm_sim::scenario::{AlgorithmKind, Scenario, ScenarioCommand, Silence, Silences, resolve_for};
 use fabswarm_sim::swarm::HeapPeers;
 
 const ROUNDS: u32 = 80;
@@ -70,7 +70,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
 }
 
 fn scenario() -> Scenario {
-    let resolved = resolve_for(Command::Train, None, &[]).expect("the defaults are a scenario");
+    let resolved = resolve_for(ScenarioCommand::Train, None, &[]).expect("the defaults are a scenario");
     let mut scenario = resolved.scenario;
     scenario.swarm.agents = AGENTS;
     scenario.algorithm.kind = AlgorithmKind::Ledger;
@@ -120,8 +120,8 @@ fn reference(data: &Data<f32>, scenario: &Scenario) -> Vec<Vec<f64>> {
             }
         }
         air.deliver(slot, |receiver, _, bytes| match agents[receiver].receive(bytes) {
-            Received::Taken => Hearing::Taken,
-            _ => Hearing::Useless,
+            Received::Taken => FrameVerdict::Taken,
+            _ => FrameVerdict::Useless,
         });
         for agent in &mut agents {
             agent.end_round();

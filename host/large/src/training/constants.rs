@@ -1,7 +1,7 @@
 //! What a scenario means for a swarm of large agents.
 
 use crate::fab::{Config, Ledger, Task};
-use fabswarm_sim::scenario::{Method, Scenario, Training};
+use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingSection};
 
 /// The constants of the swarm.
 pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> Config {
@@ -10,9 +10,11 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> Config {
     Config {
         agents: scenario.swarm.agents,
         task: match training.method {
-            Method::Cleaning => Task::Cleaning { regularisation },
-            Method::Tuning => Task::Tuning { start: regularisation },
-            Method::Noisy | Method::Merged | Method::Validation => Task::SingleLevel { regularisation },
+            TrainingMethod::Cleaning => Task::Cleaning { regularisation },
+            TrainingMethod::Tuning => Task::Tuning { start: regularisation },
+            TrainingMethod::Noisy | TrainingMethod::Merged | TrainingMethod::Validation => {
+                Task::SingleLevel { regularisation }
+            }
         },
         penalty: algorithm.lambda,
         normalise: algorithm.normalise_by_lambda,
@@ -35,7 +37,7 @@ pub(super) struct Length {
 
 impl Length {
     /// The length of a run on `samples` training samples of `agents` agents.
-    pub(super) fn new(training: &Training, agents: usize, samples: usize) -> Self {
+    pub(super) fn new(training: &TrainingSection, agents: usize, samples: usize) -> Self {
         let epoch = samples.div_ceil(agents * training.batch).max(1) as u32;
         Length { epoch, rounds: training.epochs.saturating_mul(epoch) }
     }

@@ -12,7 +12,7 @@ use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data, Frame};
 use super::Error;
 use crate::fab::{Exchange, Ledger};
 use crate::mixing::Mixing;
-use fabswarm_sim::air::{Air, Hearing, Source};
+use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, refusal_cause, seeded_key};
 
@@ -20,7 +20,7 @@ use fabswarm_sim::sealing::{FrameSeal, refusal_cause, seeded_key};
 #[derive(Debug)]
 pub(crate) enum Links {
     /// Graphs on which every frame arrives, for push weights.
-    Graphs(Source),
+    Graphs(LinkSource),
     /// An air that may do anything to a frame, for the ledger.
     Air(Box<Headers>),
 }
@@ -74,7 +74,7 @@ impl Links {
     /// When the graphs cannot be had or do not connect the swarm, or faults and algorithm do not go together.
     pub(crate) fn new(scenario: &Scenario) -> Result<(Self, Option<Ledger>), Error> {
         let agents = scenario.swarm.agents;
-        let mut source = Source::new(scenario)?;
+        let mut source = LinkSource::new(scenario)?;
         source.check_connectivity(scenario)?;
         if scenario.algorithm.kind == AlgorithmKind::Fab {
             if !scenario.faults.are_none() {
@@ -164,9 +164,9 @@ impl Headers {
         air.deliver(slot, |receiver, _, bytes| {
             let header = match seals[receiver].open(bytes).and_then(Frame::decode) {
                 Ok(Frame::Data(header, _)) => header,
-                Ok(_) => return Hearing::Refused("malformed"),
-                Err(wire::Error::Replayed) => return Hearing::Useless,
-                Err(error) => return Hearing::Refused(refusal_cause(error)),
+                Ok(_) => return FrameVerdict::Refused("malformed"),
+                Err(wire::Error::Replayed) => return FrameVerdict::Useless,
+                Err(error) => return FrameVerdict::Refused(refusal_cause(error)),
             };
             let link = receiver * agents + usize::from(header.sender);
             let age = slot.wrapping_sub(header.round);
@@ -174,11 +174,11 @@ impl Headers {
                 || age > *late_rounds
                 || newest[link].is_some_and(|newest| header.round <= newest)
             {
-                return Hearing::Useless;
+                return FrameVerdict::Useless;
             }
             newest[link] = Some(header.round);
             ages[link] = age + 1;
-            Hearing::Taken
+            FrameVerdict::Taken
         });
         Heard { ages, awake, forgetting }
     }
@@ -204,13 +204,13 @@ impl Headers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabswarm_sim::scenario::Topology;
+    use fabswarm_sim::scenario::TopologyKind;
 
     fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
         let mut scenario = Scenario::default();
         scenario.swarm.agents = 4;
         scenario.swarm.rounds = 100;
-        scenario.network.topology = Topology::Complete;
+        scenario.network.topology = TopologyKind::Complete;
         change(&mut scenario);
         scenario
     }
@@ -293,7 +293,7 @@ mod tests {
         assert!(faults.contains("set algorithm.kind to \"ledger\""), "{faults}");
         assert!(refusal(|scenario| scenario.swarm.agents = 1).contains("2 to 1024 agents"));
         let torn = refusal(|scenario| {
-            scenario.network.topology = Topology::ErdosRenyi;
+            scenario.network.topology = TopologyKind::ErdosRenyi;
             scenario.network.edge_probability = 0.0;
         });
         assert!(torn.contains("network.edge_probability"), "{torn}");

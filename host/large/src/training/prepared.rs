@@ -10,7 +10,7 @@ use crate::data::{Cache, Dataset as Data, Inputs, SAMPLE, catalogue};
 use crate::device::{Dataset, Device};
 use crate::models::{Encoder, Model, pretrained};
 use crate::program::Input;
-use fabswarm_sim::scenario::{Method, Resolved, Scenario, Training};
+use fabswarm_sim::scenario::{Resolved, Scenario, TrainingMethod, TrainingSection};
 
 /// A model with its start, and samples dealt out to agents.
 ///
@@ -81,17 +81,17 @@ impl Prepared {
     }
 
     /// What each agent draws its batches from.
-    pub(super) fn lists(&self, method: Method) -> Lists {
+    pub(super) fn lists(&self, method: TrainingMethod) -> Lists {
         let each = |pick: &dyn Fn(&Shard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
         let (train, validation) =
             (|shard: &Shard| shard.train.clone(), |shard: &Shard| shard.validation.clone());
         match method {
-            Method::Cleaning | Method::Tuning => {
+            TrainingMethod::Cleaning | TrainingMethod::Tuning => {
                 Lists { validation: each(&validation), training: each(&train) }
             }
-            Method::Noisy => Lists { training: each(&train), ..Lists::default() },
-            Method::Validation => Lists { training: each(&validation), ..Lists::default() },
-            Method::Merged => Lists {
+            TrainingMethod::Noisy => Lists { training: each(&train), ..Lists::default() },
+            TrainingMethod::Validation => Lists { training: each(&validation), ..Lists::default() },
+            TrainingMethod::Merged => Lists {
                 training: each(&|shard: &Shard| [&shard.train[..], &shard.validation].concat()),
                 ..Lists::default()
             },
@@ -168,7 +168,7 @@ impl Prepared {
 /// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
 pub fn make_paths_absolute(resolved: &mut Resolved) {
     resolved.make_trace_absolute();
-    let Training { data, model, .. } = &resolved.scenario.training;
+    let TrainingSection { data, model, .. } = &resolved.scenario.training;
     let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
     let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();
     let keys = [("training.data", is_path(data)), ("training.model", is_encoder(model))];
@@ -191,7 +191,11 @@ fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
 }
 
 /// The model of the scenario for the data, its folder where it has one, and the data as it reads them.
-fn choose(cache: &Cache, training: &Training, data: Data) -> Result<(Model, Option<PathBuf>, Data), Error> {
+fn choose(
+    cache: &Cache,
+    training: &TrainingSection,
+    data: Data,
+) -> Result<(Model, Option<PathBuf>, Data), Error> {
     let refuse = |remedy: String| Error::Setting {
         key: "training.model",
         value: format!("\"{}\"", training.model),

@@ -6,7 +6,7 @@ use super::*;
 use crate::data::{Cache, SAMPLE};
 use crate::device::cpu::Cpu;
 use fabswarm_sim::record::RunFolder;
-use fabswarm_sim::scenario::{Command, Flag, Resolved, keys, resolve_for};
+use fabswarm_sim::scenario::{Flag, Resolved, ScenarioCommand, keys, resolve_for};
 use toml_edit::Value;
 
 const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -36,7 +36,7 @@ fn scenario(changes: &[(&str, Value)]) -> Resolved {
         value: value.clone(),
     };
     let flags: Vec<Flag> = small.iter().chain(changes).map(flag).collect();
-    resolve_for(Command::Train, None, &flags).unwrap()
+    resolve_for(ScenarioCommand::Train, None, &flags).unwrap()
 }
 
 fn train(resolved: &Resolved, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {

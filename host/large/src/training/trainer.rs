@@ -16,7 +16,7 @@ use crate::fab::{Config, Fab};
 use crate::plan::Plan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{Resolved, Scenario, Swarm};
+use fabswarm_sim::scenario::{Resolved, Scenario, SwarmSection};
 
 /// Test samples that go through a model at once.
 const TEST_BATCH: usize = 500;
@@ -44,7 +44,7 @@ impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
         let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
         let length = Length::new(training, agents, prepared.training_samples());
         let scenario = Scenario {
-            swarm: Swarm { rounds: length.rounds.into(), ..resolved.scenario.swarm.clone() },
+            swarm: SwarmSection { rounds: length.rounds.into(), ..resolved.scenario.swarm.clone() },
             ..resolved.scenario.clone()
         };
         let (links, ledger) = Links::new(&scenario)?;

@@ -2,10 +2,10 @@
 
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 
-use super::{Error, Source};
-use crate::scenario::{Scenario, Topology};
+use super::{Error, LinkSource};
+use crate::scenario::{Scenario, TopologyKind};
 
-impl Source {
+impl LinkSource {
     /// Checks the windows of the run one after the other, as many as a second or so allows.
     ///
     /// # Errors
@@ -92,11 +92,11 @@ impl Source {
 
 fn remedy(scenario: &Scenario) -> String {
     match scenario.network.topology {
-        Topology::Motion => format!(
+        TopologyKind::Motion => format!(
             "lower motion.area_m (now {}), or raise motion.power_dbm (now {})",
             scenario.motion.area_m, scenario.motion.power_dbm
         ),
-        Topology::Recorded => "name other graphs in network.trace".to_owned(),
+        TopologyKind::Recorded => "name other graphs in network.trace".to_owned(),
         _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
     }
 }
@@ -104,29 +104,29 @@ fn remedy(scenario: &Scenario) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Pattern;
+    use crate::scenario::FlightPattern;
 
     fn audiences(change: impl FnOnce(&mut Scenario)) -> Vec<Vec<usize>> {
         let mut scenario = Scenario::default();
         scenario.swarm.agents = 4;
         change(&mut scenario);
-        Source::new(&scenario).unwrap().audiences(200)
+        LinkSource::new(&scenario).unwrap().audiences(200)
     }
 
     #[test]
     fn an_audience_is_everybody_who_may_ever_hear_an_agent() {
         let everybody_else = vec![vec![1, 2, 3], vec![0, 2, 3], vec![0, 1, 3], vec![0, 1, 2]];
         assert_eq!(audiences(|_| {}), everybody_else);
-        assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Complete), everybody_else);
-        assert_eq!(audiences(|scenario| scenario.network.topology = Topology::Motion), everybody_else);
+        assert_eq!(audiences(|scenario| scenario.network.topology = TopologyKind::Complete), everybody_else);
+        assert_eq!(audiences(|scenario| scenario.network.topology = TopologyKind::Motion), everybody_else);
         let far_apart = audiences(|scenario| {
-            scenario.network.topology = Topology::Motion;
-            scenario.motion.pattern = Pattern::Formation;
+            scenario.network.topology = TopologyKind::Motion;
+            scenario.motion.pattern = FlightPattern::Formation;
             (scenario.motion.spacing_m, scenario.motion.area_m) = (300.0, 3000.0);
             (scenario.motion.shadowing_db, scenario.motion.power_spread_db) = (2.0, 0.0);
         });
         assert_eq!(far_apart, [[1, 2], [0, 3], [0, 3], [1, 2]]);
-        let ring = audiences(|scenario| scenario.network.topology = Topology::Ring);
+        let ring = audiences(|scenario| scenario.network.topology = TopologyKind::Ring);
         assert_eq!(ring, [[1], [2], [3], [0]]);
         let both_ways = audiences(|scenario| scenario.network.edge_probability = 0.0);
         assert_eq!(both_ways, [[1, 3], [0, 2], [1, 3], [0, 2]]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What a receiver made of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hearing {
+pub enum FrameVerdict {
     /// It counts.
     Taken,
     /// It is a genuine frame that tells nothing new.
@@ -16,7 +16,7 @@ pub enum Hearing {
 
 /// How a copy of a frame came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nature {
+pub(super) enum CopyOrigin {
     /// As it was sent, for the first or a second time.
     Genuine,
     /// With damaged bits.
@@ -29,11 +29,11 @@ pub(super) enum Nature {
 
 /// Why a copy was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum LossCause {
     Margin,
     Iid,
     Burst,
-    Away,
+    Outages,
 }
 
 /// Copies that were lost on their way, by cause.
@@ -187,12 +187,12 @@ impl Counters {
     }
 
     /// Counts a lost copy; one of an intruder goes over no link.
-    pub(super) fn lose(&mut self, link: Option<usize>, loss: Loss) {
+    pub(super) fn lose(&mut self, link: Option<usize>, loss: LossCause) {
         match loss {
-            Loss::Margin => self.lost.margin += 1,
-            Loss::Iid => self.lost.iid += 1,
-            Loss::Burst => self.lost.burst += 1,
-            Loss::Away => self.lost.away += 1,
+            LossCause::Margin => self.lost.margin += 1,
+            LossCause::Iid => self.lost.iid += 1,
+            LossCause::Burst => self.lost.burst += 1,
+            LossCause::Outages => self.lost.away += 1,
         }
         if let Some(link) = link {
             self.links[link].lost += 1;
@@ -200,19 +200,19 @@ impl Counters {
     }
 
     #[inline]
-    pub(super) fn hear(&mut self, hearing: Hearing, nature: Nature) {
-        match (hearing, nature) {
-            (Hearing::Taken, nature) => {
+    pub(super) fn hear(&mut self, verdict: FrameVerdict, origin: CopyOrigin) {
+        match (verdict, origin) {
+            (FrameVerdict::Taken, origin) => {
                 self.taken += 1;
-                match nature {
-                    Nature::Genuine => {}
-                    Nature::Damaged => self.damaged_taken += 1,
-                    Nature::Replayed => self.replayed_taken += 1,
-                    Nature::Forged => self.forged_taken += 1,
+                match origin {
+                    CopyOrigin::Genuine => {}
+                    CopyOrigin::Damaged => self.damaged_taken += 1,
+                    CopyOrigin::Replayed => self.replayed_taken += 1,
+                    CopyOrigin::Forged => self.forged_taken += 1,
                 }
             }
-            (Hearing::Useless, _) => self.useless += 1,
-            (Hearing::Refused(cause), _) => *self.refused.entry(cause).or_default() += 1,
+            (FrameVerdict::Useless, _) => self.useless += 1,
+            (FrameVerdict::Refused(cause), _) => *self.refused.entry(cause).or_default() += 1,
         }
     }
 }

@@ -7,18 +7,18 @@
 //!
 //! A stage that is switched off draws no random number. Reordering acts later, on all that arrives at a receiver.
 
-mod away;
 mod bursts;
 mod intruder;
+mod outages;
 
-pub(super) use away::Away;
 pub(super) use intruder::Intruder;
+pub(super) use outages::Outages;
 
 use bursts::Bursts;
 use fabswarm_shared::rng::Stream;
 
 use super::Error;
-use super::counters::Loss;
+use super::counters::LossCause;
 use crate::scenario;
 
 /// Longest run of damaged bytes.
@@ -26,7 +26,7 @@ const DAMAGED_BYTES_MAX: u32 = 4;
 
 /// The faults of all links.
 #[derive(Clone, Debug)]
-pub(super) struct Faults {
+pub(super) struct LinkFaults {
     iid_loss: f64,
     bursts: Option<Bursts>,
     duplication: f64,
@@ -37,22 +37,22 @@ pub(super) struct Faults {
 
 /// What becomes of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum LinkOutcome {
     /// It does not come through.
-    Lost(Loss),
+    Lost(LossCause),
     /// It comes through, perhaps twice.
-    Arrives(Passage, Option<Passage>),
+    Arrives(CopyTransit, Option<CopyTransit>),
 }
 
 /// How a copy comes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passage {
+pub(super) struct CopyTransit {
     pub(super) delay: u32,
     pub(super) is_damaged: bool,
 }
 
-impl Faults {
-    pub(super) fn new(faults: &scenario::Faults, agents: usize) -> Result<Self, Error> {
+impl LinkFaults {
+    pub(super) fn new(faults: &scenario::FaultsSection, agents: usize) -> Result<Self, Error> {
         let bursts = (faults.burst_loss > 0.0)
             .then(|| Bursts::new(faults.burst_loss, faults.burst_rounds, agents * agents))
             .transpose()?;
@@ -73,23 +73,23 @@ impl Faults {
     }
 
     /// Takes a copy through the chain.
-    pub(super) fn pass(&mut self, link: usize, slot: u32, stream: &mut Stream) -> Fate {
+    pub(super) fn pass(&mut self, link: usize, slot: u32, stream: &mut Stream) -> LinkOutcome {
         if happens(self.iid_loss, stream) {
-            return Fate::Lost(Loss::Iid);
+            return LinkOutcome::Lost(LossCause::Iid);
         }
         if let Some(bursts) = &mut self.bursts
             && bursts.loses(link, slot, stream)
         {
-            return Fate::Lost(Loss::Burst);
+            return LinkOutcome::Lost(LossCause::Burst);
         }
         let second = happens(self.duplication, stream).then(|| self.passage(stream));
-        Fate::Arrives(self.passage(stream), second)
+        LinkOutcome::Arrives(self.passage(stream), second)
     }
 
-    fn passage(&self, stream: &mut Stream) -> Passage {
+    fn passage(&self, stream: &mut Stream) -> CopyTransit {
         let is_damaged = happens(self.damage, stream);
         let delay = if self.delay_max > 0 { stream.below(self.delay_max + 1) } else { 0 };
-        Passage { delay, is_damaged }
+        CopyTransit { delay, is_damaged }
     }
 
     /// Lets neighbours among `arrivals` change places and tells how many did.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::{Error, MOST_AGENTS, Recording, link_stream};
 use crate::scenario::Scenario;
 use flight::Flight;
-use radio::Radio;
+use radio::RadioModel;
 
 /// A swarm in flight.
 ///
@@ -24,13 +24,13 @@ pub struct Motion {
     round_s: f64,
     shadowing_s: f64,
     flight: Flight,
-    radio: Radio,
-    sky: Option<Sky>,
+    radio: RadioModel,
+    geometry: Option<RoundGeometry>,
 }
 
 /// What is the same for all links of one round.
 #[derive(Clone, Debug)]
-struct Sky {
+struct RoundGeometry {
     round: u32,
     positions: Vec<Vector3<f64>>,
     knot: u32,
@@ -40,7 +40,7 @@ struct Sky {
 
 /// A moment between two knots of shadowing. The weights' squares add up to 1, so the variance stays as it is.
 #[derive(Clone, Copy)]
-struct Shade {
+struct ShadowingPhase {
     knot: u32,
     weights: [f64; 2],
 }
@@ -61,16 +61,16 @@ impl Motion {
             round_s: motion.round_ms / 1000.0,
             shadowing_s: motion.shadowing_s,
             flight: Flight::new(motion, agents, seed)?,
-            radio: Radio::new(motion, agents, seed),
-            sky: None,
+            radio: RadioModel::new(motion, agents, seed),
+            geometry: None,
         })
     }
 
     /// Where `agent` is at the start of `round`, in m from a corner of the area.
     #[must_use]
     pub fn position(&self, agent: usize, round: u32) -> Vector3<f64> {
-        match &self.sky {
-            Some(sky) if sky.round == round => sky.positions[agent],
+        match &self.geometry {
+            Some(geometry) if geometry.round == round => geometry.positions[agent],
             _ => self.flight.position(agent, f64::from(round) * self.round_s),
         }
     }
@@ -94,14 +94,14 @@ impl Motion {
     /// Works out once what all links of `round` need.
     pub(super) fn look_at(&mut self, round: u32) {
         let knot = self.shade(round).knot;
-        let (shadows, mut positions) = match self.sky.take() {
-            Some(sky) if sky.knot == knot => (sky.shadows, sky.positions),
-            Some(sky) => (self.shadows(knot), sky.positions),
+        let (shadows, mut positions) = match self.geometry.take() {
+            Some(geometry) if geometry.knot == knot => (geometry.shadows, geometry.positions),
+            Some(geometry) => (self.shadows(knot), geometry.positions),
             None => (self.shadows(knot), Vec::new()),
         };
         positions.clear();
         positions.extend((0..self.agents).map(|agent| self.position(agent, round)));
-        self.sky = Some(Sky { round, positions, knot, shadows });
+        self.geometry = Some(RoundGeometry { round, positions, knot, shadows });
     }
 
     /// Everybody who hears anybody in some of `rounds`, as one round.
@@ -128,10 +128,10 @@ impl Motion {
         (0..self.agents).flat_map(shadow).collect()
     }
 
-    fn shade(&self, round: u32) -> Shade {
+    fn shade(&self, round: u32) -> ShadowingPhase {
         let time = f64::from(round) * self.round_s / self.shadowing_s;
         let angle = FRAC_PI_2 * (time - time.floor());
-        Shade { knot: time as u32, weights: [libm::cos(angle), libm::sin(angle)] }
+        ShadowingPhase { knot: time as u32, weights: [libm::cos(angle), libm::sin(angle)] }
     }
 
     /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, and tells whether the sender's frames come
@@ -139,14 +139,14 @@ impl Motion {
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
         let here = self.position(receiver, round);
         let shade = self.shade(round);
-        let sky = self.sky.as_ref().filter(|sky| sky.round == round);
+        let geometry = self.geometry.as_ref().filter(|geometry| geometry.round == round);
         for sender in (0..self.agents).filter(|&sender| sender != receiver) {
             let distance_squared = (self.position(sender, round) - here).norm_squared();
             if !self.radio.may_reach(sender, distance_squared) {
                 continue;
             }
-            let [now, next] = match sky {
-                Some(sky) => sky.shadows[receiver * self.agents + sender],
+            let [now, next] = match geometry {
+                Some(geometry) => geometry.shadows[receiver * self.agents + sender],
                 None => [shade.knot, shade.knot + 1].map(|knot| self.radio.shadow(sender, receiver, knot)),
             };
             let deviations = shade.weights[0] * now + shade.weights[1] * next;
@@ -174,14 +174,14 @@ impl Schedule for Motion {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Source;
+    use super::super::LinkSource;
     use super::*;
-    use crate::scenario::{Pattern, Topology};
+    use crate::scenario::{FlightPattern, TopologyKind};
     use fabswarm_shared::graph::check_joint_connectivity;
 
-    fn scenario(pattern: Pattern, seed: u64) -> Scenario {
+    fn scenario(pattern: FlightPattern, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, ..Scenario::default() };
-        scenario.network.topology = Topology::Motion;
+        scenario.network.topology = TopologyKind::Motion;
         scenario.motion.pattern = pattern;
         scenario
     }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn looking_changes_no_link() {
-        let motion = Motion::new(&scenario(Pattern::RandomWaypoint, 3)).unwrap();
+        let motion = Motion::new(&scenario(FlightPattern::RandomWaypoint, 3)).unwrap();
         let mut looked = motion.clone();
         for round in [0, 1, 49, 50, 51, 7, 100_000] {
             looked.look_at(round);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn links_are_directed_and_appear_and_vanish() {
-        let motion = Motion::new(&scenario(Pattern::RandomWaypoint, 3)).unwrap();
+        let motion = Motion::new(&scenario(FlightPattern::RandomWaypoint, 3)).unwrap();
         let (mut one_way, mut changed, mut all) = (0, 0, 0);
         let mut before = links(&motion, 0);
         for round in (50..2000).step_by(50) {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_default_flights_are_jointly_connected() {
-        for pattern in [Pattern::RandomWaypoint, Pattern::Formation, Pattern::Orbit] {
+        for pattern in [FlightPattern::RandomWaypoint, FlightPattern::Formation, FlightPattern::Orbit] {
             for seed in 1..=5 {
                 let scenario = scenario(pattern, seed);
                 let mut motion = Motion::new(&scenario).unwrap();
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn most_of_a_default_flight_is_neither_silence_nor_everybody_hearing_everybody() {
-        let source = Source::new(&scenario(Pattern::RandomWaypoint, 1)).unwrap();
+        let source = LinkSource::new(&scenario(FlightPattern::RandomWaypoint, 1)).unwrap();
         let mut heard = 0;
         for round in (0..20_000).step_by(40) {
             (0..10).for_each(|agent| source.heard_by(agent, round, |_| heard += 1));

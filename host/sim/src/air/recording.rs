@@ -8,7 +8,7 @@ use super::{Error, masks};
 
 /// The keys of a recorded problem that make its graphs; all others are left alone.
 #[derive(Deserialize)]
-struct Keys {
+struct GraphFile {
     n: usize,
     row_mask_hex_digits: Option<usize>,
     graphs: Vec<String>,
@@ -33,7 +33,7 @@ impl Recording {
         let path = Path::new(path);
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-        let keys: Keys =
+        let keys: GraphFile =
             serde_json::from_str(&text).map_err(|source| Error::Parse { path: path.into(), source })?;
         if keys.n != agents {
             return Err(Error::OtherSize { path: path.into(), recorded: keys.n, agents });

@@ -3,11 +3,11 @@
 use fabswarm_shared::graph::{self, Graph, Schedule};
 
 use super::{Error, Motion, Recording};
-use crate::scenario::{Scenario, Topology};
+use crate::scenario::{Scenario, TopologyKind};
 
 /// Who hears whom, round by round, as a scenario describes it.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum LinkSource {
     /// Drawn from a seed.
     Drawn(Graph),
     /// Read from a file.
@@ -16,7 +16,7 @@ pub enum Source {
     Motion(Box<Motion>),
 }
 
-impl Source {
+impl LinkSource {
     /// The graphs that `scenario` describes.
     ///
     /// # Errors
@@ -25,17 +25,17 @@ impl Source {
         let network = &scenario.network;
         let edge_probability = network.edge_probability;
         let topology = match network.topology {
-            Topology::Paper => {
+            TopologyKind::Paper => {
                 graph::Topology::Paper { edge_probability, phase_rounds: network.phase_rounds }
             }
-            Topology::Ring => graph::Topology::Ring,
-            Topology::ReversedRing => graph::Topology::ReversedRing,
-            Topology::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
-            Topology::Complete => graph::Topology::Complete,
-            Topology::Recorded => {
+            TopologyKind::Ring => graph::Topology::Ring,
+            TopologyKind::ReversedRing => graph::Topology::ReversedRing,
+            TopologyKind::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
+            TopologyKind::Complete => graph::Topology::Complete,
+            TopologyKind::Recorded => {
                 return Recording::read(&network.trace, scenario.swarm.agents).map(Self::Recorded);
             }
-            Topology::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
+            TopologyKind::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
         };
         Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed }))
     }
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-impl Schedule for Source {
+impl Schedule for LinkSource {
     fn agents(&self) -> usize {
         match self {
             Self::Drawn(graph) => graph.agents,

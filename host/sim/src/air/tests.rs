@@ -1,24 +1,24 @@
 //! The air as a whole.
 
 use super::*;
-use crate::scenario::{self, Silences, Topology};
+use crate::scenario::{self, Silences, TopologyKind};
 use proptest::prelude::*;
 
 /// What a receiver hears: slot, receiver, sender, bytes.
-type Heard = (u32, usize, usize, Vec<u8>);
+type Delivery = (u32, usize, usize, Vec<u8>);
 
-fn complete(faults: scenario::Faults) -> Scenario {
+fn complete(faults: scenario::FaultsSection) -> Scenario {
     let mut scenario = Scenario { faults, ..Scenario::default() };
-    scenario.network.topology = Topology::Complete;
+    scenario.network.topology = TopologyKind::Complete;
     scenario
 }
 
-fn no_faults() -> scenario::Faults {
+fn no_faults() -> scenario::FaultsSection {
     Scenario::default().faults
 }
 
 /// Lets every agent broadcast a frame of its own in every slot.
-fn fly(scenario: &Scenario, slots: u32) -> (Air, Vec<Heard>) {
+fn fly(scenario: &Scenario, slots: u32) -> (Air, Vec<Delivery>) {
     let mut air = Air::new(scenario).unwrap();
     let mut heard = Vec::new();
     for slot in 0..slots {
@@ -27,7 +27,7 @@ fn fly(scenario: &Scenario, slots: u32) -> (Air, Vec<Heard>) {
         }
         air.deliver(slot, |receiver, sender, bytes| {
             heard.push((slot, receiver, sender, bytes.to_vec()));
-            if bytes == frame(slot, sender) { Hearing::Taken } else { Hearing::Useless }
+            if bytes == frame(slot, sender) { FrameVerdict::Taken } else { FrameVerdict::Useless }
         });
         assert_accounts_balance(air.counters());
     }
@@ -69,7 +69,7 @@ fn without_faults_everybody_hears_what_the_graph_says_in_order() {
 
 #[test]
 fn the_chain_without_faults_is_the_clear_way() {
-    for topology in [Topology::Paper, Topology::Motion] {
+    for topology in [TopologyKind::Paper, TopologyKind::Motion] {
         let mut scenario = Scenario::default();
         scenario.network.topology = topology;
         let (clear, heard_clear) = fly(&scenario, 100);
@@ -85,7 +85,7 @@ fn the_chain_without_faults_is_the_clear_way() {
 #[test]
 fn iid_loss_is_as_asked_and_counted() {
     for loss in [0.05, 0.3, 0.7] {
-        let (air, heard) = fly(&complete(scenario::Faults { iid_loss: loss, ..no_faults() }), 400);
+        let (air, heard) = fly(&complete(scenario::FaultsSection { iid_loss: loss, ..no_faults() }), 400);
         let counters = air.counters();
         assert_eq!(counters.copies, 400 * 90);
         assert!((share(counters.lost.iid, counters.copies) - loss).abs() < 0.01);
@@ -98,7 +98,7 @@ fn iid_loss_is_as_asked_and_counted() {
 
 #[test]
 fn bursty_loss_is_as_asked_on_every_link() {
-    let faults = scenario::Faults { burst_loss: 0.3, burst_rounds: 10.0, ..no_faults() };
+    let faults = scenario::FaultsSection { burst_loss: 0.3, burst_rounds: 10.0, ..no_faults() };
     let (air, heard) = fly(&complete(faults), 3000);
     let counters = air.counters();
     assert!((share(counters.lost.burst, counters.copies) - 0.3).abs() < 0.02);
@@ -112,7 +112,7 @@ fn bursty_loss_is_as_asked_on_every_link() {
 
 #[test]
 fn delays_are_uniform_and_cross_slots() {
-    let (air, heard) = fly(&complete(scenario::Faults { delay_rounds: 5, ..no_faults() }), 1000);
+    let (air, heard) = fly(&complete(scenario::FaultsSection { delay_rounds: 5, ..no_faults() }), 1000);
     let mut by_delay = [0u64; 6];
     for (slot, _, _, bytes) in &heard {
         let sent = u32::from_le_bytes(bytes[..4].try_into().unwrap());
@@ -128,7 +128,8 @@ fn delays_are_uniform_and_cross_slots() {
 
 #[test]
 fn duplicates_reorderings_and_damages_are_as_asked() {
-    let faults = scenario::Faults { duplication: 0.2, reordering: 0.1, bit_corruption: 0.05, ..no_faults() };
+    let faults =
+        scenario::FaultsSection { duplication: 0.2, reordering: 0.1, bit_corruption: 0.05, ..no_faults() };
     let (air, heard) = fly(&complete(faults), 500);
     let counters = air.counters();
     assert!((share(counters.duplicated, counters.copies) - 0.2).abs() < 0.01);
@@ -146,7 +147,7 @@ fn silent_agents_neither_send_nor_hear() {
     let mut scenario = complete(no_faults());
     scenario.faults.silent = Silences(vec![scenario::Silence { agent: 3, from: 20, rounds: 10 }]);
     let (air, heard) = fly(&scenario, 50);
-    let is_about = |heard: &&Heard| heard.1 == 3 || heard.2 == 3;
+    let is_about = |heard: &&Delivery| heard.1 == 3 || heard.2 == 3;
     let slots: Vec<u32> = heard.iter().filter(is_about).map(|heard| heard.0).collect();
     assert_eq!(slots.len(), 40 * 18);
     assert!(slots.iter().all(|slot| !(20..30).contains(slot)));
@@ -174,7 +175,7 @@ fn crashes_begin_and_end_when_asked() {
 
 #[test]
 fn an_intruder_is_heard_by_everybody() {
-    let faults = scenario::Faults { replay: 0.5, wrong_key: 0.25, ..no_faults() };
+    let faults = scenario::FaultsSection { replay: 0.5, wrong_key: 0.25, ..no_faults() };
     let (air, heard) = fly(&complete(faults), 1000);
     let counters = air.counters();
     assert!((share(counters.replayed, 10_000) - 0.5).abs() < 0.05);
@@ -188,7 +189,7 @@ fn an_intruder_is_heard_by_everybody() {
 #[test]
 fn weak_signals_lose_frames() {
     let mut scenario = Scenario::default();
-    scenario.network.topology = Topology::Motion;
+    scenario.network.topology = TopologyKind::Motion;
     let (air, heard) = fly(&scenario, 2000);
     let counters = air.counters();
     assert_eq!(heard.len() as u64, counters.taken);
@@ -205,7 +206,7 @@ proptest! {
         agents in 1usize..8,
         shares in prop::array::uniform6(0.0..0.9f64),
         delay_rounds in 0u32..6,
-        topology in prop::sample::select(vec![Topology::Paper, Topology::ErdosRenyi, Topology::Motion]),
+        topology in prop::sample::select(vec![TopologyKind::Paper, TopologyKind::ErdosRenyi, TopologyKind::Motion]),
         silent in (0usize..8, 0u32..40, 0u32..40),
         crash in (0usize..8, 0u32..40, 0u32..40),
     ) {
@@ -213,7 +214,7 @@ proptest! {
         let mut scenario = Scenario { seed, ..Scenario::default() };
         scenario.swarm.agents = agents;
         scenario.network.topology = topology;
-        scenario.faults = scenario::Faults {
+        scenario.faults = scenario::FaultsSection {
             iid_loss, burst_loss, burst_rounds: 10.0, delay_rounds, duplication, reordering, bit_corruption,
             replay: intrusion, wrong_key: intrusion,
             silent: Silences(vec![scenario::Silence { agent: silent.0 % agents, from: silent.1, rounds: silent.2 }]),

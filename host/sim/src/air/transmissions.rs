@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Where the bytes of a frame lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct FrameRange {
     start: u32,
     end: u32,
 }
@@ -13,7 +13,7 @@ pub(super) struct Span {
 #[derive(Clone, Debug)]
 pub(super) struct Transmissions {
     bytes: Vec<u8>,
-    frames: Vec<(u32, Span)>,
+    frames: Vec<(u32, FrameRange)>,
     /// The first frame of each sender once they are sorted, and the number of frames at the end.
     starts: Vec<u32>,
 }
@@ -30,17 +30,17 @@ impl Transmissions {
     }
 
     /// Keeps bytes that nobody of the swarm broadcasts.
-    pub(super) fn keep(&mut self, bytes: &[u8]) -> Span {
+    pub(super) fn keep(&mut self, bytes: &[u8]) -> FrameRange {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
-        Span { start, end: self.bytes.len() as u32 }
+        FrameRange { start, end: self.bytes.len() as u32 }
     }
 
     /// Keeps another copy of bytes and hands it out for changes.
-    pub(super) fn copy(&mut self, span: Span) -> (Span, &mut [u8]) {
+    pub(super) fn copy(&mut self, span: FrameRange) -> (FrameRange, &mut [u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_within(span.range());
-        (Span { start: start as u32, end: self.bytes.len() as u32 }, &mut self.bytes[start..])
+        (FrameRange { start: start as u32, end: self.bytes.len() as u32 }, &mut self.bytes[start..])
     }
 
     /// Sorts the broadcasts by sender, each sender's in the order they were sent.
@@ -70,12 +70,12 @@ impl Transmissions {
 
     /// Where a broadcast lies.
     #[inline]
-    pub(super) fn span(&self, index: usize) -> Span {
+    pub(super) fn span(&self, index: usize) -> FrameRange {
         self.frames[index].1
     }
 
     #[inline]
-    pub(super) fn bytes(&self, span: Span) -> &[u8] {
+    pub(super) fn bytes(&self, span: FrameRange) -> &[u8] {
         &self.bytes[span.range()]
     }
 
@@ -85,7 +85,7 @@ impl Transmissions {
     }
 }
 
-impl Span {
+impl FrameRange {
     #[inline]
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize

@@ -46,7 +46,7 @@ impl AirReport {
 
 /// What a run came to; `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Version of fabswarm.
     pub version: &'static str,
     /// What was solved.
@@ -96,7 +96,7 @@ pub struct Summary {
     pub task: BTreeMap<String, f64>,
 }
 
-impl Summary {
+impl RunSummary {
     /// The file's text.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain numbers and strings serialise") + "\n"

@@ -1,7 +1,7 @@
 //! What can be wrong with a recorded problem.
 
 use crate::air::masks;
-use crate::swarm::Halt;
+use crate::swarm::SwarmError;
 use fabswarm_shared::graph::{Disconnected, NotStochastic};
 use std::path::PathBuf;
 
@@ -100,7 +100,7 @@ pub enum Error {
     Disconnected(Disconnected),
     /// The steps are too large.
     #[error(transparent)]
-    Halt(#[from] Halt),
+    Swarm(#[from] SwarmError),
 }
 
 impl From<Disconnected> for Error {

@@ -2,7 +2,7 @@
 
 use super::Error;
 use crate::air::masks;
-use crate::swarm::Mixing;
+use crate::swarm::MixingRule;
 use crate::task::Chain;
 use crate::whole_file;
 use fabswarm_shared::fab::Steps;
@@ -13,12 +13,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-use super::snapshot::{Rows, Snapshot};
+use super::snapshot::{MatrixRows, Snapshot};
 
 /// The keys that decide a trajectory, as they stand in the file. Others are kept and handed on.
 #[derive(Debug, Deserialize)]
 #[expect(non_snake_case, reason = "the names of the file format")]
-struct Keys {
+struct ProblemFile {
     n: usize,
     S: usize,
     d: usize,
@@ -31,15 +31,15 @@ struct Keys {
     eta_x: f64,
     eta_y: f64,
     eta_z: f64,
-    phi: Rows,
-    P: Rows,
-    r: Rows,
-    x0: Rows,
-    y0: Rows,
-    z0: Rows,
+    phi: MatrixRows,
+    P: MatrixRows,
+    r: MatrixRows,
+    x0: MatrixRows,
+    y0: MatrixRows,
+    z0: MatrixRows,
     weights: Option<String>,
-    A: Option<Rows>,
-    B: Option<Rows>,
+    A: Option<MatrixRows>,
+    B: Option<MatrixRows>,
     row_mask_hex_digits: Option<usize>,
     graphs: Option<Vec<String>>,
     snapshots: Vec<Snapshot>,
@@ -56,7 +56,7 @@ pub struct Recorded {
     pub(super) steps: Steps<f64>,
     pub(super) penalty: Penalty<f64>,
     start: Vec<f64>,
-    mixing: Mixing<f64>,
+    mixing: MixingRule<f64>,
     trace_rows: Vec<u64>,
     snapshots: Vec<Snapshot>,
     rounds: Vec<u64>,
@@ -72,12 +72,12 @@ impl Recorded {
         let parse = |source| Error::Parse { path: path.into(), source };
         let text = std::fs::read_to_string(path).map_err(read)?;
         let whole: Map<String, Value> = serde_json::from_str(&text).map_err(parse)?;
-        let keys: Keys = serde_json::from_str(&text).map_err(parse)?;
+        let keys: ProblemFile = serde_json::from_str(&text).map_err(parse)?;
         Self::new(path, whole, keys).map_err(|source| Error::In { path: path.into(), source: source.into() })
     }
 
-    fn new(path: &Path, whole: Map<String, Value>, keys: Keys) -> Result<Self, Error> {
-        let Keys { n, S: states, d: features, .. } = keys;
+    fn new(path: &Path, whole: Map<String, Value>, keys: ProblemFile) -> Result<Self, Error> {
+        let ProblemFile { n, S: states, d: features, .. } = keys;
         for (key, value) in [("n", n), ("S", states), ("d", features)] {
             if value == 0 {
                 return Err(Error::Value { key: key.into(), value: "0".into(), expected: "at least 1" });
@@ -112,7 +112,7 @@ impl Recorded {
         }
         check_snapshots(&keys)?;
         if let Some(graphs) = &keys.graphs
-            && matches!(mixing, Mixing::Degrees(_))
+            && matches!(mixing, MixingRule::Degrees(_))
             && last > graphs.len() as u64
         {
             return Err(Error::TooFewGraphs { round: last, graphs: graphs.len() });
@@ -178,7 +178,7 @@ impl Recorded {
         &self.start
     }
 
-    pub(super) fn mixing(&self) -> &Mixing<f64> {
+    pub(super) fn mixing(&self) -> &MixingRule<f64> {
         &self.mixing
     }
 
@@ -217,8 +217,8 @@ impl Recorded {
 const UNIFORM: &str = "uniform";
 
 /// Checks that snapshots ask for something, in order, and that the states they hold are of this problem.
-fn check_snapshots(keys: &Keys) -> Result<(), Error> {
-    let Keys { n, S: states, d: features, snapshots, .. } = keys;
+fn check_snapshots(keys: &ProblemFile) -> Result<(), Error> {
+    let ProblemFile { n, S: states, d: features, snapshots, .. } = keys;
     if snapshots.is_empty() {
         let (key, value) = ("snapshots".into(), "empty".into());
         return Err(Error::Value {
@@ -246,7 +246,7 @@ fn check_snapshots(keys: &Keys) -> Result<(), Error> {
 }
 
 /// A and B, given or by degree, and the links they use as masks.
-fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
+fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), Error> {
     let agents = keys.n;
     match (&keys.A, &keys.B, &keys.graphs) {
         (Some(a), Some(b), _) => {
@@ -256,7 +256,7 @@ fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
             check_row_stochastic(&a, agents).map_err(|reason| Error::Mixing { key: "A", reason })?;
             check_column_stochastic(&b, agents).map_err(|reason| Error::Mixing { key: "B", reason })?;
             let rows = pattern(&a, &b, agents);
-            Ok((Mixing::Explicit { a, b }, rows))
+            Ok((MixingRule::Explicit { a, b }, rows))
         }
         (_, _, Some(graphs)) => {
             // A note may follow the word.
@@ -265,7 +265,10 @@ fn mixing(keys: &Keys) -> Result<(Mixing<f64>, Vec<u64>), Error> {
                 let (key, value) = ("weights".into(), format!("\"{weights}\""));
                 return Err(Error::Value { key, value, expected: "\"uniform\", or `A` and `B` given" });
             }
-            Ok((Mixing::Degrees(Weights::Uniform), masks::parse(graphs, agents, keys.row_mask_hex_digits)?))
+            Ok((
+                MixingRule::Degrees(Weights::Uniform),
+                masks::parse(graphs, agents, keys.row_mask_hex_digits)?,
+            ))
         }
         _ => Err(Error::NoGraph),
     }
@@ -284,7 +287,7 @@ fn pattern(a: &[f64], b: &[f64], agents: usize) -> Vec<u64> {
     rows
 }
 
-fn matrix(key: &str, rows: &Rows, height: usize, width: usize) -> Result<DMatrix<f64>, Error> {
+fn matrix(key: &str, rows: &MatrixRows, height: usize, width: usize) -> Result<DMatrix<f64>, Error> {
     let wrong = |key: String, found: usize, expected: usize, what: &str| Error::Size {
         key,
         found: format!("{found} {what}"),

@@ -7,7 +7,7 @@ use fabswarm_shared::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 
 /// One row an agent.
-pub(super) type Rows = Vec<Vec<f64>>;
+pub(super) type MatrixRows = Vec<Vec<f64>>;
 
 /// The states of all agents after `k` rounds. Only `k` is needed to ask for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,22 +16,22 @@ pub struct Snapshot {
     pub k: u64,
     /// Decisions x.
     #[serde(default)]
-    pub x: Rows,
+    pub x: MatrixRows,
     /// Decisions y.
     #[serde(default)]
-    pub y: Rows,
+    pub y: MatrixRows,
     /// Decisions z.
     #[serde(default)]
-    pub z: Rows,
+    pub z: MatrixRows,
     /// Trackers of x.
     #[serde(default)]
-    pub tx: Rows,
+    pub tx: MatrixRows,
     /// Trackers of y.
     #[serde(default)]
-    pub ty: Rows,
+    pub ty: MatrixRows,
     /// Trackers of z.
     #[serde(default)]
-    pub tz: Rows,
+    pub tz: MatrixRows,
     /// Mean relative distance of x from the solution.
     #[serde(default)]
     pub xrel_mean: f64,
@@ -44,7 +44,7 @@ impl Snapshot {
         Self { k: swarm.round(), x, y, z, tx, ty, tz, xrel_mean: swarm.metrics().error }
     }
 
-    pub(super) fn vectors(&self) -> [&Rows; 6] {
+    pub(super) fn vectors(&self) -> [&MatrixRows; 6] {
         [&self.x, &self.y, &self.z, &self.tx, &self.ty, &self.tz]
     }
 }
@@ -53,7 +53,7 @@ impl Snapshot {
 /// to the norm in `theirs` where that is not zero. `None` where the lists are not of the same rounds and sizes.
 #[must_use]
 pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64> {
-    let lengths = |rows: &Rows| rows.iter().map(Vec::len).collect::<Vec<_>>();
+    let lengths = |rows: &MatrixRows| rows.iter().map(Vec::len).collect::<Vec<_>>();
     let is_alike = |(ours, theirs): (&Snapshot, &Snapshot)| {
         let mut vectors = ours.vectors().into_iter().zip(theirs.vectors());
         ours.k == theirs.k && vectors.all(|(ours, theirs)| lengths(ours) == lengths(theirs))
@@ -62,7 +62,7 @@ pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64>
         return None;
     }
     let norm = |words: &mut dyn Iterator<Item = f64>| words.map(|word| word * word).sum::<f64>().sqrt();
-    let difference = |(ours, theirs): (&Rows, &Rows)| {
+    let difference = |(ours, theirs): (&MatrixRows, &MatrixRows)| {
         let (ours, theirs) = (ours.iter().flatten(), theirs.iter().flatten());
         let size = norm(&mut theirs.clone().copied());
         let gap = norm(&mut ours.zip(theirs).map(|(ours, theirs)| ours - theirs));
@@ -74,8 +74,8 @@ pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64>
 }
 
 /// The x, y and z parts of packed states.
-fn parts<S: Scalar>(shape: &Shape, packed: &[S]) -> [Rows; 3] {
-    let mut parts = [Rows::new(), Rows::new(), Rows::new()];
+fn parts<S: Scalar>(shape: &Shape, packed: &[S]) -> [MatrixRows; 3] {
+    let mut parts = [MatrixRows::new(), MatrixRows::new(), MatrixRows::new()];
     for state in packed.chunks_exact(shape.words()) {
         let (x, y, z) = shape.split(state);
         for (rows, part) in parts.iter_mut().zip([x, y, z]) {

@@ -32,8 +32,8 @@ macro_rules! choice {
 }
 
 choice! {
-    /// Arithmetic of the agents.
-    Precision {
+    /// Floating-point type of the agents.
+    PrecisionKind {
         /// Single precision, as on a microcontroller.
         F32 = "f32",
         /// Double precision.
@@ -67,7 +67,7 @@ choice! {
 
 choice! {
     /// How a ledger counts.
-    Arithmetic {
+    ArithmeticKind {
         /// In integers.
         Exact = "exact",
         /// In single precision.
@@ -77,7 +77,7 @@ choice! {
 
 choice! {
     /// When a round ends.
-    Mode {
+    ModeKind {
         /// For all agents together.
         LockStep = "lock-step",
         /// For each agent by its own clock.
@@ -87,7 +87,7 @@ choice! {
 
 choice! {
     /// How narrow frames are.
-    Width {
+    WidthKind {
         /// f32 decisions and all of the running sum.
         Full = "full",
         /// 16 bits of each decision, with an exponent for 16 of them, and 16 bits of the running sum.
@@ -98,8 +98,8 @@ choice! {
 }
 
 choice! {
-    /// Weights of what an agent hears.
-    Weights {
+    /// Mixing weights of plain FAB.
+    WeightsKind {
         /// One over the degree.
         Uniform = "uniform",
         /// A large share for the agent itself.
@@ -109,7 +109,7 @@ choice! {
 
 choice! {
     /// Who hears whom.
-    Topology {
+    TopologyKind {
         /// Random graph, ring and reversed ring in turn.
         Paper = "paper",
         /// Directed ring.
@@ -129,7 +129,7 @@ choice! {
 
 choice! {
     /// How agents fly.
-    Pattern {
+    FlightPattern {
         /// Each from one random place to the next.
         RandomWaypoint = "random-waypoint",
         /// Together, in a grid.
@@ -141,7 +141,7 @@ choice! {
 
 choice! {
     /// What large agents learn, and from which samples.
-    Method {
+    TrainingMethod {
         /// FAB: a weight for every training sample, judged on clean validation samples.
         Cleaning = "cleaning",
         /// FAB: the strength of regularisation, judged on clean validation samples.
@@ -155,7 +155,7 @@ choice! {
     }
 }
 
-impl Method {
+impl TrainingMethod {
     /// Whether there is an upper level, with decisions of its own.
     #[must_use]
     pub const fn is_bilevel(self) -> bool {
@@ -166,16 +166,16 @@ impl Method {
 /// The words that the key at `path` takes, if it takes words.
 pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
     match path {
-        "swarm.precision" => Some(Precision::WORDS),
+        "swarm.precision" => Some(PrecisionKind::WORDS),
         "problem.kind" => Some(ProblemKind::WORDS),
-        "swarm.mode" => Some(Mode::WORDS),
-        "frames.width" => Some(Width::WORDS),
+        "swarm.mode" => Some(ModeKind::WORDS),
+        "frames.width" => Some(WidthKind::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
-        "algorithm.arithmetic" => Some(Arithmetic::WORDS),
-        "algorithm.weights" => Some(Weights::WORDS),
-        "network.topology" => Some(Topology::WORDS),
-        "motion.pattern" => Some(Pattern::WORDS),
-        "training.method" => Some(Method::WORDS),
+        "algorithm.arithmetic" => Some(ArithmeticKind::WORDS),
+        "algorithm.weights" => Some(WeightsKind::WORDS),
+        "network.topology" => Some(TopologyKind::WORDS),
+        "motion.pattern" => Some(FlightPattern::WORDS),
+        "training.method" => Some(TrainingMethod::WORDS),
         _ => None,
     }
 }

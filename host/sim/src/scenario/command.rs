@@ -1,10 +1,10 @@
 //! Which command acts on which keys.
 
-use super::template::{Key, keys};
+use super::template::{ScenarioKey, keys};
 
 /// A command that reads a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum ScenarioCommand {
     /// `fabswarm run`: small agents, one by one.
     Run,
     /// `fabswarm train`: large agents in one batch.
@@ -28,7 +28,7 @@ const SHARED_KEYS: [&str; 11] = [
     "frames.late_rounds",
 ];
 
-impl Command {
+impl ScenarioCommand {
     /// Every command.
     pub const ALL: [Self; 2] = [Self::Run, Self::Train];
 
@@ -57,7 +57,7 @@ impl Command {
     }
 
     /// The keys the command acts on, in the order of the file.
-    pub fn keys(self) -> impl Iterator<Item = &'static Key> {
+    pub fn keys(self) -> impl Iterator<Item = &'static ScenarioKey> {
         keys().iter().filter(move |key| self.takes(&key.path))
     }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn every_key_has_a_command_and_every_shared_key_exists() {
         for key in keys() {
-            assert!(Command::ALL.iter().any(|command| command.takes(&key.path)), "{}", key.path);
+            assert!(ScenarioCommand::ALL.iter().any(|command| command.takes(&key.path)), "{}", key.path);
         }
         for path in SHARED_KEYS {
             assert!(keys().iter().any(|key| key.path == path), "there is no key {path}");

@@ -1,11 +1,11 @@
 //! Which keys have no effect under what others choose.
 
 use super::Scenario;
-use super::choices::{AlgorithmKind, Mode, Pattern, ProblemKind, Topology, Weights};
-use super::command::Command;
+use super::choices::{AlgorithmKind, FlightPattern, ModeKind, ProblemKind, TopologyKind, WeightsKind};
+use super::command::ScenarioCommand;
 
 /// Whether `command` on `scenario` looks at the key at `path`.
-pub(super) fn has_effect(command: Command, scenario: &Scenario, path: &str) -> bool {
+pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
     let Scenario { swarm, problem, algorithm, network, motion, faults, stop, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
@@ -13,19 +13,19 @@ pub(super) fn has_effect(command: Command, scenario: &Scenario, path: &str) -> b
         return false;
     }
     match (section, name) {
-        ("swarm", "clock_spread") => swarm.mode == Mode::FreeRunning,
+        ("swarm", "clock_spread") => swarm.mode == ModeKind::FreeRunning,
         ("algorithm", "arithmetic" | "give_up_after") | ("frames", _) => is_ledger,
         ("algorithm", "weights") => !is_ledger,
-        ("algorithm", "self_weight") => is_ledger || algorithm.weights == Weights::Lazy,
+        ("algorithm", "self_weight") => is_ledger || algorithm.weights == WeightsKind::Lazy,
         ("network", "edge_probability") => {
-            matches!(network.topology, Topology::Paper | Topology::ErdosRenyi)
+            matches!(network.topology, TopologyKind::Paper | TopologyKind::ErdosRenyi)
         }
-        ("network", "phase_rounds") => network.topology == Topology::Paper,
-        ("network", "trace") => network.topology == Topology::Recorded,
+        ("network", "phase_rounds") => network.topology == TopologyKind::Paper,
+        ("network", "trace") => network.topology == TopologyKind::Recorded,
         ("motion", "spacing_m") => {
-            network.topology == Topology::Motion && motion.pattern == Pattern::Formation
+            network.topology == TopologyKind::Motion && motion.pattern == FlightPattern::Formation
         }
-        ("motion", _) => network.topology == Topology::Motion,
+        ("motion", _) => network.topology == TopologyKind::Motion,
         ("faults", "burst_rounds") => faults.burst_loss > 0.0,
         ("stop", "extra_rounds") => stop.error_below > 0.0,
         (section, _) => {
@@ -43,12 +43,12 @@ mod tests {
     fn every_key_of_the_default_choices_has_an_effect_or_a_reason() {
         let scenario = Scenario::default();
         for path in ["swarm.agents", "algorithm.self_weight", "frames.width", "network.phase_rounds"] {
-            assert!(has_effect(Command::Run, &scenario, path), "{path}");
+            assert!(has_effect(ScenarioCommand::Run, &scenario, path), "{path}");
         }
         for path in ["training.epochs", "algorithm.weights", "hyper_tuning.classes", "motion.area_m"] {
-            assert!(!has_effect(Command::Run, &scenario, path), "{path}");
+            assert!(!has_effect(ScenarioCommand::Run, &scenario, path), "{path}");
         }
-        assert!(has_effect(Command::Train, &scenario, "training.epochs"));
-        assert!(!has_effect(Command::Train, &scenario, "swarm.boards"));
+        assert!(has_effect(ScenarioCommand::Train, &scenario, "training.epochs"));
+        assert!(!has_effect(ScenarioCommand::Train, &scenario, "swarm.boards"));
     }
 }

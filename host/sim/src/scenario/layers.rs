@@ -4,11 +4,11 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::choices::{AlgorithmKind, ProblemKind, Topology};
-use super::command::Command;
+use super::choices::{AlgorithmKind, ProblemKind, TopologyKind};
+use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, read, shown};
-use super::template::{self, Key, keys};
+use super::template::{self, ScenarioKey, keys};
 use super::{Scenario, effects};
 
 /// What a ring changes, whichever way round it goes.
@@ -17,8 +17,8 @@ const RING: &str = include_str!("layers/topologies/ring.toml");
 /// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
 const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("layers/algorithms/fab.toml")),
-    ("network.topology", Topology::Ring.word(), RING),
-    ("network.topology", Topology::ReversedRing.word(), RING),
+    ("network.topology", TopologyKind::Ring.word(), RING),
+    ("network.topology", TopologyKind::ReversedRing.word(), RING),
     ("problem.kind", ProblemKind::HyperTuning.word(), include_str!("layers/problems/hyper-tuning.toml")),
     ("problem.kind", ProblemKind::HyperCleaning.word(), include_str!("layers/problems/hyper-cleaning.toml")),
     ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
@@ -31,7 +31,7 @@ const TRACE: &str = "network.trace";
 #[derive(Clone, Debug)]
 pub struct Flag {
     /// The key it sets.
-    pub key: &'static Key,
+    pub key: &'static ScenarioKey,
     /// What it sets it to.
     pub value: Value,
 }
@@ -43,7 +43,7 @@ pub struct Resolved {
     pub scenario: Scenario,
     /// What the user should know about what the file and the flags say, a line each.
     pub notes: Vec<String>,
-    command: Command,
+    command: ScenarioCommand,
     document: DocumentMut,
 }
 
@@ -85,19 +85,19 @@ impl Resolved {
     }
 }
 
-/// The scenario of a trial: [`resolve_for`] with [`Command::Run`].
+/// The scenario of a trial: [`resolve_for`] with [`ScenarioCommand::Run`].
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
 pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
-    resolve_for(Command::Run, file, flags)
+    resolve_for(ScenarioCommand::Run, file, flags)
 }
 
 /// Builds a scenario from the defaults, those of the command or of its algorithm, topology and problem, the user's file and the flags.
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag says what no scenario can hold.
-pub fn resolve_for(command: Command, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+pub fn resolve_for(command: ScenarioCommand, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     let mut settings = Vec::new();
     if let Some(path) = file {
         let text = std::fs::read_to_string(path)
@@ -198,7 +198,7 @@ fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
 }
 
 /// The document without the keys that `command` does not act on.
-fn shown_to(command: Command, mut document: DocumentMut) -> DocumentMut {
+fn shown_to(command: ScenarioCommand, mut document: DocumentMut) -> DocumentMut {
     for key in keys().iter().filter(|key| !command.takes(&key.path)) {
         if let Some(table) = key.section().and_then(|section| document.get_mut(section)?.as_table_mut()) {
             table.remove(key.name());
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_command_prints_its_own_keys_and_reads_them_back() {
-        for command in Command::ALL {
+        for command in ScenarioCommand::ALL {
             let resolved = resolve_for(command, None, &[]).unwrap();
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), resolved.to_toml()).unwrap();

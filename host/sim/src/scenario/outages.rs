@@ -77,7 +77,7 @@ impl Crashes {
 }
 
 /// A key whose text has a form.
-pub(super) struct Form {
+pub(super) struct TextForm {
     /// Says what is wrong with a text.
     pub(super) check: fn(&str) -> Result<(), String>,
     /// What the text looks like.
@@ -85,13 +85,13 @@ pub(super) struct Form {
 }
 
 /// The form of the text at `path`, if it has one.
-pub(super) fn form_of(path: &str) -> Option<Form> {
+pub(super) fn form_of(path: &str) -> Option<TextForm> {
     match path {
-        "faults.silent" | "faults.frozen" => Some(Form {
+        "faults.silent" | "faults.frozen" => Some(TextForm {
             check: |text| Silences::parse(text).map(drop),
             description: "AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
         }),
-        "faults.crashes" => Some(Form {
+        "faults.crashes" => Some(TextForm {
             check: |text| Crashes::parse(text).map(drop),
             description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, with commas between, as in \
                           \"3@300+50 forgets, 4@0+10\"",

@@ -5,7 +5,7 @@ use std::path::Path;
 use toml_edit::{Document, Item, Value};
 
 use super::error::{Error, Origin};
-use super::template::{self, Key, ValueKind, keys};
+use super::template::{self, ScenarioKey, ValueKind, keys};
 use super::{limits, outages};
 
 /// The version of the file format.
@@ -94,7 +94,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
 }
 
 /// Checks type, choice, form and range of one value.
-pub(super) fn check(key: &Key, value: &Value, origin: &Origin) -> Result<(), Error> {
+pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result<(), Error> {
     let (origin, path) = (origin.clone(), key.path.clone());
     let written = value.to_string().trim().to_owned();
     let kind = ValueKind::of(value);
@@ -130,7 +130,7 @@ fn nearest_key(path: &str) -> String {
     let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str());
     let near = || nearest(path, keys().iter().map(|key| key.path.as_str()));
     let near_name = || {
-        let name = nearest(name, keys().iter().map(Key::name))?;
+        let name = nearest(name, keys().iter().map(ScenarioKey::name))?;
         keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str())
     };
     match same_name.or_else(near).or_else(near_name) {
@@ -140,7 +140,7 @@ fn nearest_key(path: &str) -> String {
 }
 
 fn nearest_section(name: &str) -> String {
-    match nearest(name, keys().iter().filter_map(Key::section)) {
+    match nearest(name, keys().iter().filter_map(ScenarioKey::section)) {
         Some(section) => format!("did you mean `[{section}]`?"),
         None => "`fabswarm run --print-scenario` lists all sections".to_owned(),
     }

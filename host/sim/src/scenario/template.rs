@@ -47,7 +47,7 @@ impl ValueKind {
 
 /// One key of the scenario.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct ScenarioKey {
     /// Section and name, as in `swarm.agents`.
     pub path: String,
     /// Name of the flag, without the dashes.
@@ -62,7 +62,7 @@ pub struct Key {
     pub default: String,
 }
 
-impl Key {
+impl ScenarioKey {
     fn new(section: Option<&str>, name: &toml_edit::Key, value: &Value) -> Self {
         let path = match section {
             Some(section) => format!("{section}.{}", name.get()),
@@ -91,21 +91,21 @@ impl Key {
 }
 
 /// Every key, in the order of the file.
-pub fn keys() -> &'static [Key] {
-    static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+pub fn keys() -> &'static [ScenarioKey] {
+    static KEYS: LazyLock<Vec<ScenarioKey>> = LazyLock::new(|| {
         let mut keys = Vec::new();
         for (name, item) in document().iter() {
             match item {
                 Item::Table(table) => {
                     for (inner, item) in table.iter() {
                         if let (Some(value), Some(key)) = (item.as_value(), table.key(inner)) {
-                            keys.push(Key::new(Some(name), key, value));
+                            keys.push(ScenarioKey::new(Some(name), key, value));
                         }
                     }
                 }
                 Item::Value(value) => {
                     if let Some(key) = document().key(name) {
-                        keys.push(Key::new(None, key, value));
+                        keys.push(ScenarioKey::new(None, key, value));
                     }
                 }
                 Item::None | Item::ArrayOfTables(_) => {}
@@ -117,7 +117,7 @@ pub fn keys() -> &'static [Key] {
 }
 
 /// The key at `path`.
-pub(super) fn key(path: &str) -> Option<&'static Key> {
+pub(super) fn key(path: &str) -> Option<&'static ScenarioKey> {
     keys().iter().find(|key| key.path == path)
 }
 

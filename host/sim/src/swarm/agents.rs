@@ -3,15 +3,16 @@
 //! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
 //! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
 
+mod agent_problem;
 mod peers;
 mod remote;
-mod share;
 
-use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, Halt, LedgerConstants, Swarm};
-use crate::air::{Air, FrameCounts, Hearing};
+use super::measure::{Meter, Metrics, States};
+use super::{Diverged, LedgerConstants, Swarm, SwarmError};
+use crate::air::{Air, FrameCounts, FrameVerdict};
 use crate::sealing::{FrameSeal, refusal_cause};
 use crate::task::{Score, Task};
+use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
@@ -20,7 +21,6 @@ use fabswarm_shared::wire;
 use fabswarm_shared::wire::seal::KEY_BYTES;
 pub use peers::HeapPeers;
 pub use remote::{DigestCounts, Remote};
-use share::Share;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -65,12 +65,12 @@ impl AgentSetup {
     }
 }
 
-type Speaker<A, const WORDS: usize> = Agent<Share, A, HeapPeers<A, WORDS>, WORDS>;
+type HeapAgent<A, const WORDS: usize> = Agent<AgentProblem, A, HeapPeers<A, WORDS>, WORDS>;
 
 /// One agent and what is around it.
 #[derive(Debug)]
-struct Post<A: Arithmetic, const WORDS: usize> {
-    agent: Box<Speaker<A, WORDS>>,
+struct SimAgent<A: Arithmetic, const WORDS: usize> {
+    agent: Box<HeapAgent<A, WORDS>>,
     seal: FrameSeal,
     boot: u32,
     /// Whether it has spoken in its present round.
@@ -81,7 +81,7 @@ struct Post<A: Arithmetic, const WORDS: usize> {
     phase: f64,
 }
 
-impl<A: Arithmetic, const WORDS: usize> Post<A, WORDS> {
+impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
     /// How often its own clock strikes in this slot.
     fn strikes(&mut self) -> u32 {
         self.phase += self.rate;
@@ -99,8 +99,8 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     shape: Shape,
     air: Air,
     slot: u32,
-    posts: Vec<Post<A, WORDS>>,
-    ruler: Ruler,
+    agents: Vec<SimAgent<A, WORDS>>,
+    meter: Meter,
     buffer: Vec<u8>,
     remote: Option<Box<dyn Remote>>,
 }
@@ -110,12 +110,12 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     ///
     /// # Errors
     /// Where an agent cannot be made.
-    pub fn new(task: Task<f32>, air: Air, agents: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
+    pub fn new(task: Task<f32>, air: Air, count: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
         let task = Arc::new(task);
-        let mut posts = Vec::with_capacity(agents);
-        for id in 0..agents {
+        let mut agents = Vec::with_capacity(count);
+        for id in 0..count {
             let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
-            posts.push(Post {
+            agents.push(SimAgent {
                 agent: Box::new(start(&task, &setup, id, 1)?),
                 seal: FrameSeal::new(id as u16, setup.key),
                 boot: 1,
@@ -125,12 +125,12 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 phase: stream.uniform_f64(),
             });
         }
-        let mut ruler = Ruler::new(&task);
-        let decisions: Vec<f32> = posts.iter().flat_map(|post| post.agent.decision()).copied().collect();
-        let gradients: Vec<f32> = posts.iter().flat_map(|post| post.agent.gradient()).copied().collect();
-        ruler.start(&decisions, &gradients);
-        let buffer = vec![0; posts.first().map_or(0, |post| post.agent.largest_frame()) + 64];
-        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, posts, ruler, buffer, remote: None })
+        let mut meter = Meter::new(&task);
+        let decisions: Vec<f32> = agents.iter().flat_map(|own| own.agent.decision()).copied().collect();
+        let gradients: Vec<f32> = agents.iter().flat_map(|own| own.agent.gradient()).copied().collect();
+        meter.start(&decisions, &gradients);
+        let buffer = vec![0; agents.first().map_or(0, |own| own.agent.largest_frame()) + 64];
+        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, agents, meter, buffer, remote: None })
     }
 
     /// The same swarm with some of its agents outside this process. Those inside become their shadows.
@@ -141,8 +141,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     /// Agents, in the order of their numbers.
-    pub fn agents(&self) -> impl Iterator<Item = &Speaker<A, WORDS>> {
-        self.posts.iter().map(|post| &*post.agent)
+    pub fn agents(&self) -> impl Iterator<Item = &HeapAgent<A, WORDS>> {
+        self.agents.iter().map(|own| &*own.agent)
     }
 
     /// Packed decisions of all agents.
@@ -172,14 +172,14 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     /// What befalls agents in this slot: thaws, crashes and restarts, and then frosts.
-    fn befall(&mut self) -> Result<(), Halt> {
+    fn apply_outages(&mut self) -> Result<(), SwarmError> {
         if let Some(remote) = &mut self.remote {
             let ended = |agent: &usize| {
                 let before = self.slot.checked_sub(1);
                 before.is_some_and(|before| self.air.is_frozen(*agent, before))
                     && !self.air.is_frozen(*agent, self.slot)
             };
-            (0..self.posts.len()).filter(ended).for_each(|agent| remote.thaw(agent));
+            (0..self.agents.len()).filter(ended).for_each(|agent| remote.thaw(agent));
         }
         let crashing: Vec<_> =
             self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
@@ -188,7 +188,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 remote.kill(agent, keeps_memory)?;
             }
             if !keeps_memory {
-                self.posts[agent].saved = None;
+                self.agents[agent].saved = None;
             }
         }
         // Whoever crashes again in the same slot does not get to start, or starts once.
@@ -200,21 +200,21 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             if let Some(remote) = &mut self.remote {
                 remote.restart(agent, self.slot)?;
             }
-            let post = &mut self.posts[agent];
-            post.boot += 1;
-            post.has_spoken = false;
-            post.seal.restart();
+            let own = &mut self.agents[agent];
+            own.boot += 1;
+            own.has_spoken = false;
+            own.seal.restart();
             // The same scenario made this agent once; it does so again.
-            if let Ok(mut started) = start(&self.task, &self.setup, agent, post.boot) {
-                if let Some(saved) = &post.saved
+            if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
+                if let Some(saved) = &own.saved
                     && started.restore(read_from(saved)).is_err()
                 {
                     continue;
                 }
-                *post.agent = started;
+                *own.agent = started;
             }
         }
-        let mut frozen = (0..self.posts.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
+        let mut frozen = (0..self.agents.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
         match &mut self.remote {
             Some(remote) => frozen.try_for_each(|agent| remote.freeze(agent)),
             None => Ok(()),
@@ -227,12 +227,12 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     /// Lets an agent say what it has to say in its round. What it comes to have to say later waits for the next.
     fn send(&mut self, sender: usize) {
-        let post = &mut self.posts[sender];
-        if std::mem::replace(&mut post.has_spoken, true) {
+        let own = &mut self.agents[sender];
+        if std::mem::replace(&mut own.has_spoken, true) {
             return;
         }
-        while let Ok(Some(length)) = post.agent.poll_frame(&mut self.buffer) {
-            let frame = post.seal.seal(&self.buffer[..length]);
+        while let Ok(Some(length)) = own.agent.poll_frame(&mut self.buffer) {
+            let frame = own.seal.seal(&self.buffer[..length]);
             self.air.transmit(self.slot, sender, frame);
             if let Some(remote) = &mut self.remote {
                 remote.say(sender, frame);
@@ -241,44 +241,44 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     fn deliver(&mut self) {
-        let (posts, remote) = (&mut self.posts, &mut self.remote);
+        let (agents, remote) = (&mut self.agents, &mut self.remote);
         self.air.deliver(self.slot, |receiver, sender, bytes| {
             if let Some(remote) = remote {
                 remote.hear(receiver, sender, bytes);
             }
-            let post = &mut posts[receiver];
-            match post.seal.open(bytes) {
-                Ok(frame) => hearing(post.agent.receive(frame)),
-                Err(wire::Error::Replayed) => Hearing::Useless,
-                Err(error) => Hearing::Refused(refusal_cause(error)),
+            let own = &mut agents[receiver];
+            match own.seal.open(bytes) {
+                Ok(frame) => hearing(own.agent.receive(frame)),
+                Err(wire::Error::Replayed) => FrameVerdict::Useless,
+                Err(error) => FrameVerdict::Refused(refusal_cause(error)),
             }
         });
     }
 
     fn end_round(&mut self, agent: usize) -> Result<(), Diverged> {
-        let post = &mut self.posts[agent];
+        let own = &mut self.agents[agent];
         let report = match self.setup.config.mode {
-            Mode::LockStep => post.agent.end_on_beat(),
-            Mode::FreeRunning => post.agent.end_round(),
+            Mode::LockStep => own.agent.end_on_beat(),
+            Mode::FreeRunning => own.agent.end_round(),
         };
-        post.has_spoken = false;
+        own.has_spoken = false;
         // As a board does: what comes after the end of its last round is lost with a crash.
         if self.air.will_remember(agent, self.slot) {
-            post.saved = Some(saved(&post.agent));
+            own.saved = Some(saved(&own.agent));
         }
         if let Some(fault) = report.fault {
             let diverged = Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word);
             return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged });
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
-            remote.end_round(agent, post.agent.digest(), saved(&post.agent));
+            remote.end_round(agent, own.agent.digest(), saved(&own.agent));
         }
         Ok(())
     }
 }
 
 /// The agent's whole state, as it would be written to flash.
-fn saved<A: Arithmetic, const WORDS: usize>(agent: &Speaker<A, WORDS>) -> Vec<u32> {
+fn saved<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> Vec<u32> {
     let mut saved = Vec::new();
     let Ok(()) = agent.save(|words| {
         saved.extend_from_slice(words);
@@ -292,17 +292,17 @@ fn start<A: Arithmetic, const WORDS: usize>(
     setup: &AgentSetup,
     id: usize,
     boot: u32,
-) -> Result<Speaker<A, WORDS>, agent::Error> {
+) -> Result<HeapAgent<A, WORDS>, agent::Error> {
     let mut v = vec![0.0; task.shape().words()];
     task.start(&mut v);
-    Agent::new(setup.config_of(id, boot), Share::new(task.clone(), id), &v, HeapPeers::default())
+    Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, HeapPeers::default())
 }
 
-fn hearing(received: Received) -> Hearing {
+fn hearing(received: Received) -> FrameVerdict {
     match received {
-        Received::Taken | Received::Early | Received::NewEpoch | Received::Noted => Hearing::Taken,
-        Received::Stale | Received::OtherEpoch => Hearing::Useless,
-        Received::Refused(refusal) => Hearing::Refused(match refusal {
+        Received::Taken | Received::Early | Received::NewEpoch | Received::Noted => FrameVerdict::Taken,
+        Received::Stale | Received::OtherEpoch => FrameVerdict::Useless,
+        Received::Refused(refusal) => FrameVerdict::Refused(match refusal {
             Refusal::Wire(error) => refusal_cause(error),
             Refusal::Own => "own frame",
             Refusal::NotMember => "not a member",
@@ -316,9 +316,9 @@ fn hearing(received: Received) -> Hearing {
 }
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
-    fn step(&mut self) -> Result<(), Halt> {
-        self.befall()?;
-        let running: Vec<usize> = (0..self.posts.len()).filter(|&agent| self.is_running(agent)).collect();
+    fn step(&mut self) -> Result<(), SwarmError> {
+        self.apply_outages()?;
+        let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
         let mut outcome = Ok(());
         for &agent in &running {
             self.send(agent);
@@ -331,7 +331,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
                 }
             }
             Mode::FreeRunning => {
-                let strikes: Vec<u32> = self.posts.iter_mut().map(Post::strikes).collect();
+                let strikes: Vec<u32> = self.agents.iter_mut().map(SimAgent::strikes).collect();
                 for &agent in &running {
                     for _ in 0..strikes[agent] {
                         outcome = outcome.and(self.end_round(agent));
@@ -346,7 +346,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
         self.remote.as_mut().map_or(Ok(()), |remote| remote.follow())
     }
 
-    fn finish(&mut self) -> Result<(), Halt> {
+    fn finish(&mut self) -> Result<(), SwarmError> {
         self.remote.as_mut().map_or(Ok(()), |remote| remote.catch_up())
     }
 
@@ -357,7 +357,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
     fn metrics(&self) -> Metrics {
         let gradients: Vec<f32> = self.agents().flat_map(|agent| agent.gradient()).copied().collect();
         let states = States { v: &self.decisions(), d: &gradients, defect: &self.defect() };
-        self.ruler.measure(self.round(), states)
+        self.meter.measure(self.round(), states)
     }
 
     fn counts(&self) -> FrameCounts {

@@ -2,10 +2,10 @@
 //!
 //! It carries swarms that are too large for one agent each, and it is what agents over the air are compared with.
 
-use super::links::{Block, Links};
-use super::measure::{Metrics, Ruler, States};
+use super::links::{LinkBlock, LinkTable};
+use super::measure::{Meter, Metrics, States};
 use super::plain::split_by_blocks;
-use super::{Diverged, Halt, Swarm};
+use super::{Diverged, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{Steps, gather};
@@ -30,7 +30,7 @@ pub struct LedgerConstants {
 }
 
 /// What one agent took of each sender it ever heard, in ascending order of senders.
-type Taken = Vec<(u32, Box<[i32]>)>;
+type TakenSums = Vec<(u32, Box<[i32]>)>;
 
 /// All agents of a swarm, their states packed one agent after the other.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub struct ExactFab<G> {
     giving: Giving,
     shape: Shape,
     round: u32,
-    links: Links,
-    ruler: Ruler,
+    links: LinkTable,
+    meter: Meter,
     v: Vec<f32>,
     next_v: Vec<f32>,
     gradient: Vec<f32>,
@@ -52,21 +52,21 @@ pub struct ExactFab<G> {
     before: Vec<i32>,
     sigma: Vec<i32>,
     carry: Vec<i64>,
-    taken: Vec<Taken>,
+    taken: Vec<TakenSums>,
 }
 
 /// One block of agents and what it writes.
-struct Part<'a> {
-    block: &'a Block,
+struct ExactBlock<'a> {
+    block: &'a LinkBlock,
     next_v: &'a mut [f32],
     gradient: &'a mut [f32],
     t: &'a mut [i32],
     d: &'a mut [i32],
-    taken: &'a mut [Taken],
+    taken: &'a mut [TakenSums],
 }
 
 /// What all blocks read.
-struct Round<'a> {
+struct ExactRound<'a> {
     task: &'a Task<f32>,
     constants: &'a LedgerConstants,
     shape: Shape,
@@ -77,12 +77,12 @@ struct Round<'a> {
 }
 
 /// One block's work, as something that is compiled for the registers of this machine.
-struct Run<'r, 'a, 'p> {
-    round: &'r Round<'a>,
-    part: Part<'p>,
+struct ExactRoundKernel<'r, 'a, 'p> {
+    round: &'r ExactRound<'a>,
+    part: ExactBlock<'p>,
 }
 
-impl NullaryFnOnce for Run<'_, '_, '_> {
+impl NullaryFnOnce for ExactRoundKernel<'_, '_, '_> {
     type Output = Result<(), (usize, usize)>;
 
     #[inline(always)]
@@ -91,15 +91,15 @@ impl NullaryFnOnce for Run<'_, '_, '_> {
     }
 }
 
-impl Round<'_> {
+impl ExactRound<'_> {
     /// Runs the agents of one block; answers the first that broke and its packed word.
-    fn run(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+    fn run(&self, part: ExactBlock<'_>) -> Result<(), (usize, usize)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(Run { round: self, part })
+        Arch::new().dispatch(ExactRoundKernel { round: self, part })
     }
 
     #[inline(always)]
-    fn run_agents(&self, part: Part<'_>) -> Result<(), (usize, usize)> {
+    fn run_agents(&self, part: ExactBlock<'_>) -> Result<(), (usize, usize)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let (local, shared) = (exchanged.start, exchanged.len());
@@ -160,8 +160,8 @@ impl<G: Schedule + Sync> ExactFab<G> {
             giving: Giving::new(constants.self_weight, constants.audience),
             shape,
             round: 0,
-            links: Links::new(agents),
-            ruler: Ruler::new(&task),
+            links: LinkTable::new(agents),
+            meter: Meter::new(&task),
             v: start.repeat(agents),
             next_v: vec![0.0; agents * words],
             gradient: vec![0.0; agents * words],
@@ -187,7 +187,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
                 |broken| Diverged::at_word(0, agent, &shape, local + broken.word).beyond_the_ledger(),
             )?;
         }
-        swarm.ruler.start(&swarm.v, &swarm.gradient);
+        swarm.meter.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
         Ok(swarm)
     }
@@ -225,9 +225,9 @@ impl<G: Schedule + Sync> ExactFab<G> {
 }
 
 impl<G: Schedule + Sync> Swarm for ExactFab<G> {
-    fn step(&mut self) -> Result<(), Halt> {
+    fn step(&mut self) -> Result<(), SwarmError> {
         self.links.lay(&self.schedule, self.round);
-        let round = Round {
+        let round = ExactRound {
             task: &self.task,
             constants: &self.constants,
             shape: self.shape,
@@ -244,7 +244,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         let d = split_by_blocks(&mut self.d, blocks, shared);
         let taken = split_by_blocks(&mut self.taken, blocks, 1);
         let parts = blocks.iter().zip(next_v).zip(gradient).zip(t).zip(d).zip(taken);
-        let mut parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| Part {
+        let mut parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| ExactBlock {
             block,
             next_v,
             gradient,
@@ -274,7 +274,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
 
     fn metrics(&self) -> Metrics {
         let defect = self.defect();
-        self.ruler.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
+        self.meter.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
     }
 
     /// One frame an agent and round, heard on every link of the schedule.

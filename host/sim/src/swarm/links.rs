@@ -13,8 +13,8 @@ const LANES: usize = 16;
 
 /// Who hears whom in one round, in blocks of neighbouring agents.
 #[derive(Clone, Debug)]
-pub struct Links {
-    blocks: Vec<Block>,
+pub struct LinkTable {
+    blocks: Vec<LinkBlock>,
     agents: usize,
     /// One more than there are agents: a lane that hears nobody names the one behind the last.
     listeners: Vec<u32>,
@@ -22,7 +22,7 @@ pub struct Links {
 
 /// The links to neighbouring agents.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(super) struct LinkBlock {
     agents: Range<usize>,
     /// Of each [`LANES`] agents the first senders, then the second ones, and so on.
     senders: Vec<Lanes>,
@@ -39,13 +39,13 @@ pub(super) struct Block {
 #[repr(align(64))]
 struct Lanes([u32; LANES]);
 
-impl Links {
+impl LinkTable {
     /// Room for the links of `agents` agents, in one block a thread.
     #[must_use]
     pub fn new(agents: usize) -> Self {
         let count = (agents / AGENTS_PER_THREAD).clamp(1, rayon::current_num_threads());
         let start = |block: usize| (agents * block / count).next_multiple_of(LANES).min(agents);
-        let block = |index: usize| Block {
+        let block = |index: usize| LinkBlock {
             agents: start(index)..start(index + 1),
             senders: Vec::new(),
             starts: Vec::new(),
@@ -80,12 +80,12 @@ impl Links {
     }
 
     /// The blocks, so that each can be worked on by its own thread.
-    pub(super) fn blocks(&self) -> &[Block] {
+    pub(super) fn blocks(&self) -> &[LinkBlock] {
         &self.blocks
     }
 
     /// The same for threads that lay their block of the next round, and how many hear each agent in this one.
-    pub(super) fn blocks_mut(&mut self) -> (&mut [Block], &[u32]) {
+    pub(super) fn blocks_mut(&mut self) -> (&mut [LinkBlock], &[u32]) {
         (&mut self.blocks, &self.listeners[..self.agents])
     }
 
@@ -97,13 +97,13 @@ impl Links {
 }
 
 /// The work of laying out a block, as something that is compiled for the registers of this machine.
-struct Lay<'a, G> {
-    block: &'a mut Block,
+struct LayoutKernel<'a, G> {
+    block: &'a mut LinkBlock,
     schedule: &'a G,
     round: u32,
 }
 
-impl<G: Schedule> NullaryFnOnce for Lay<'_, G> {
+impl<G: Schedule> NullaryFnOnce for LayoutKernel<'_, G> {
     type Output = ();
 
     #[inline(always)]
@@ -112,9 +112,9 @@ impl<G: Schedule> NullaryFnOnce for Lay<'_, G> {
     }
 }
 
-impl Block {
+impl LinkBlock {
     pub(super) fn lay(&mut self, schedule: &impl Schedule, round: u32) {
-        Arch::new().dispatch(Lay { block: self, schedule, round });
+        Arch::new().dispatch(LayoutKernel { block: self, schedule, round });
     }
 
     #[inline(always)]
@@ -172,11 +172,11 @@ mod tests {
     fn blocks_hold_the_same_links_as_the_schedule() {
         let topology = Topology::ErdosRenyi { edge_probability: 0.01 };
         let graph = Graph { topology, agents: 1000, seed: 4 };
-        let mut links = Links::new(1000);
+        let mut links = LinkTable::new(1000);
         for round in 0..3 {
             links.lay(&graph, round);
             let mut listeners = vec![0; 1000];
-            for (agent, row) in links.blocks().iter().flat_map(Block::rows) {
+            for (agent, row) in links.blocks().iter().flat_map(LinkBlock::rows) {
                 let mut expected = Vec::new();
                 graph.heard_by(agent, round, |sender| expected.push(sender));
                 assert_eq!(row.collect::<Vec<_>>(), expected);

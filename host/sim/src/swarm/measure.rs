@@ -26,7 +26,7 @@ pub struct Metrics {
 
 /// Measures a swarm's packed states.
 #[derive(Clone, Debug)]
-pub struct Ruler {
+pub struct Meter {
     shape: Shape,
     solution: Option<Vec<f64>>,
     keeps_x_non_negative: bool,
@@ -44,7 +44,7 @@ pub struct States<'a, S> {
     pub defect: &'a [f64],
 }
 
-impl Ruler {
+impl Meter {
     /// A ruler for this task.
     #[must_use]
     pub fn new<S: Scalar>(task: &Task<S>) -> Self {
@@ -161,7 +161,7 @@ mod tests {
         let mut v = vec![1e8; 2 * words];
         v[0] += 1e-2;
         let zero = vec![0.0; v.len()];
-        let metrics = Ruler::new(&task).measure(1, States { v: &v, d: &zero, defect: &zero[..words] });
+        let metrics = Meter::new(&task).measure(1, States { v: &v, d: &zero, defect: &zero[..words] });
         let expected = 0.5e-2 / (1e8 * (words as f64).sqrt());
         assert!((metrics.consensus_error / expected - 1.0).abs() < 1e-4, "{:e}", metrics.consensus_error);
     }

@@ -1,36 +1,36 @@
 //! Plain FAB: Algorithm 1 on arrays, with every link of the schedule perfect.
 
+mod broadcast;
 mod round;
-mod speech;
 
-use super::links::{Block, Links};
-use super::measure::{Metrics, Ruler, States};
-use super::{Diverged, Halt, Swarm};
+use super::links::{LinkBlock, LinkTable};
+use super::measure::{Meter, Metrics, States};
+use super::{Diverged, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
+use broadcast::PlainBroadcast;
 use fabswarm_shared::fab::{PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use rayon::prelude::*;
-use round::{Part, Round, Workspace};
-use speech::Speech;
+use round::{PlainBlock, PlainRound, Workspace};
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
-pub struct Constants<S> {
+pub struct FabConstants<S> {
     /// Step sizes.
     pub steps: Steps<S>,
     /// Penalty on the lower level.
     pub penalty: Penalty<S>,
     /// Where A and B come from.
-    pub mixing: Mixing<S>,
+    pub mixing: MixingRule<S>,
 }
 
 /// Where the mixing matrices A and B come from.
 #[derive(Clone, Debug)]
-pub enum Mixing<S> {
+pub enum MixingRule<S> {
     /// From the degrees of each round's graph.
     Degrees(Weights),
     /// Given, row-major, the same in every round; the schedule names their non-zero entries.
@@ -47,27 +47,27 @@ pub enum Mixing<S> {
 pub struct PlainFab<S, G> {
     task: Task<S>,
     schedule: G,
-    constants: Constants<S>,
+    constants: FabConstants<S>,
     shape: Shape,
     /// Each word's step size, as a row.
     steps: Vec<S>,
     round: u32,
-    v: Rows<S>,
-    t: Rows<S>,
-    d: Rows<S>,
+    v: StateRows<S>,
+    t: StateRows<S>,
+    d: StateRows<S>,
     /// What each agent says in a round: its decision and the share of its tracker.
-    said: Rows<S>,
+    broadcasts: StateRows<S>,
     /// Of the round that comes.
-    links: Links,
+    links: LinkTable,
     /// One for each block of links.
     workspaces: Vec<Workspace<S>>,
-    ruler: Ruler,
+    meter: Meter,
 }
 
 impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     /// A swarm at rest at the task's starting point.
     #[must_use]
-    pub fn new(task: Task<S>, schedule: G, constants: Constants<S>) -> Self {
+    pub fn new(task: Task<S>, schedule: G, constants: FabConstants<S>) -> Self {
         let mut start = vec![S::ZERO; task.shape().words()];
         task.start(&mut start);
         let v = start.repeat(schedule.agents());
@@ -79,17 +79,17 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     /// # Panics
     /// Where `v` has not as many words as the agents of the schedule need.
     #[must_use]
-    pub fn at(task: Task<S>, schedule: G, constants: Constants<S>, v: Vec<S>) -> Self {
+    pub fn at(task: Task<S>, schedule: G, constants: FabConstants<S>, v: Vec<S>) -> Self {
         let shape = task.shape();
         let agents = schedule.agents();
         assert_eq!(v.len(), agents * shape.words(), "one packed decision an agent");
         let d = gradients_at(&task, &constants.penalty, &v);
-        let mut ruler = Ruler::new(&task);
-        ruler.start(&v, &d);
+        let mut meter = Meter::new(&task);
+        meter.start(&v, &d);
         let (v, d) = (rows(&shape, &v), rows(&shape, &d));
         let mut steps = vec![S::ZERO; stride(&shape)];
         constants.steps.pack(&shape, &mut steps);
-        let mut links = Links::new(agents);
+        let mut links = LinkTable::new(agents);
         links.lay(&schedule, 0);
         let scratch_words = task.problem(0).scratch_words();
         Self {
@@ -97,12 +97,12 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             steps,
             round: 0,
             t: d.clone(),
-            said: zeros(agents * 2 * said_stride(&shape)),
+            broadcasts: zeros(agents * 2 * exchanged_stride(&shape)),
             v,
             d,
             workspaces: vec![Workspace::new(&shape, scratch_words); links.blocks().len()],
             links,
-            ruler,
+            meter,
             task,
             schedule,
             constants,
@@ -122,8 +122,8 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     }
 }
 
-/// One row an agent. Rows start at cache lines: a vector register that crosses two of them is filled half as fast.
-type Rows<S> = AVec<S, ConstAlign<64>>;
+/// One row per agent. Rows are aligned to cache lines: a vector load that straddles two of them takes twice as long.
+type StateRows<S> = AVec<S, ConstAlign<64>>;
 
 /// Words of an agent's row: its packed state, and zeros up to whole vector registers.
 const fn stride(shape: &Shape) -> usize {
@@ -131,16 +131,16 @@ const fn stride(shape: &Shape) -> usize {
 }
 
 /// Words of each half of what an agent says, filled up likewise.
-const fn said_stride(shape: &Shape) -> usize {
+const fn exchanged_stride(shape: &Shape) -> usize {
     (shape.words() - shape.exchanged().start).next_multiple_of(PIECE)
 }
 
-fn zeros<S: Scalar>(words: usize) -> Rows<S> {
-    Rows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
+fn zeros<S: Scalar>(words: usize) -> StateRows<S> {
+    StateRows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
 }
 
 /// Packed states as rows.
-fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> Rows<S> {
+fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> StateRows<S> {
     let agents = packed.len() / shape.words();
     let mut rows = zeros(agents * stride(shape));
     for (row, packed) in rows.chunks_exact_mut(stride(shape)).zip(packed.chunks_exact(shape.words())) {
@@ -180,7 +180,7 @@ pub(super) fn defect<S: Scalar>(t: &[S], d: &[S], words: usize) -> Vec<f64> {
 /// Splits a packed state into the parts that blocks write.
 pub(super) fn split_by_blocks<'a, S>(
     mut state: &'a mut [S],
-    blocks: &[Block],
+    blocks: &[LinkBlock],
     words: usize,
 ) -> Vec<&'a mut [S]> {
     let mut parts = Vec::with_capacity(blocks.len());
@@ -193,32 +193,41 @@ pub(super) fn split_by_blocks<'a, S>(
 }
 
 impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
-    fn step(&mut self) -> Result<(), Halt> {
-        let (words, half) = (stride(&self.shape), said_stride(&self.shape));
+    fn step(&mut self) -> Result<(), SwarmError> {
+        let (words, half) = (stride(&self.shape), exchanged_stride(&self.shape));
         let (blocks, listeners) = self.links.blocks_mut();
-        let speech =
-            Speech { constants: &self.constants, shape: self.shape, v: &self.v, t: &self.t, listeners };
+        let broadcast = PlainBroadcast {
+            constants: &self.constants,
+            shape: self.shape,
+            v: &self.v,
+            t: &self.t,
+            listeners,
+        };
         if let [block] = blocks {
-            speech.speak(block, &mut self.said);
+            broadcast.write(block, &mut self.broadcasts);
         } else {
-            let said = split_by_blocks(&mut self.said, blocks, 2 * half);
-            blocks.par_iter().zip(said).for_each(|(block, said)| speech.speak(block, said));
+            let broadcasts = split_by_blocks(&mut self.broadcasts, blocks, 2 * half);
+            blocks
+                .par_iter()
+                .zip(broadcasts)
+                .for_each(|(block, broadcasts)| broadcast.write(block, broadcasts));
         }
-        let round = Round {
+        let round = PlainRound {
             task: &self.task,
             constants: &self.constants,
             shape: self.shape,
             steps: &self.steps,
             round: self.round,
-            said: &self.said,
+            broadcasts: &self.broadcasts,
             listeners,
         };
         // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
-        let run = |block: &mut Block, workspace: &mut Workspace<S>, v: &mut [S], t: &mut [S], d: &mut [S]| {
-            let outcome = round.run(Part { block, workspace, v, t, d });
-            block.lay(&self.schedule, self.round + 1);
-            outcome
-        };
+        let run =
+            |block: &mut LinkBlock, workspace: &mut Workspace<S>, v: &mut [S], t: &mut [S], d: &mut [S]| {
+                let outcome = round.run(PlainBlock { block, workspace, v, t, d });
+                block.lay(&self.schedule, self.round + 1);
+                outcome
+            };
         let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
             run(block, workspace, &mut self.v, &mut self.t, &mut self.d)
         } else {
@@ -248,7 +257,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn metrics(&self) -> Metrics {
         let (v, t, d) = (self.decisions(), self.trackers(), packed(&self.shape, &self.d));
         let defect = defect(&t, &d, self.shape.words());
-        self.ruler.measure(self.round(), States { v: &v, d: &d, defect: &defect })
+        self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
     /// Without an air each agent says one word a round, heard on every link of the schedule.

@@ -3,11 +3,11 @@
 //! A frame carries its sender's decision and, for each who hears it, the same share of its tracker. What is lost takes its
 //! mass with it, what comes twice counts twice, and the sender cannot know.
 
-use super::measure::{Metrics, Ruler, States};
-use super::plain::{Constants, defect, gradients_at};
-use super::{Diverged, Halt, Mixing, Swarm};
+use super::measure::{Meter, Metrics, States};
+use super::plain::{FabConstants, defect, gradients_at};
+use super::{Diverged, MixingRule, Swarm, SwarmError};
 use crate::air::FrameCounts;
-use crate::air::{Air, Hearing};
+use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
 use fabswarm_shared::fab::{descend, gather, track};
 use fabswarm_shared::graph::Schedule;
@@ -16,9 +16,9 @@ use fabswarm_shared::problem::{Moment, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use std::collections::VecDeque;
 
-/// What every agent said in one round.
+/// What every agent broadcast in one round.
 #[derive(Clone, Debug)]
-struct Said<S> {
+struct Broadcasts<S> {
     v: Vec<S>,
     /// `b_ij·t_j`: what each who hears an agent adds to its tracker.
     shares: Vec<S>,
@@ -29,7 +29,7 @@ struct Said<S> {
 pub struct UnguardedFab<S> {
     task: Task<S>,
     air: Air,
-    constants: Constants<S>,
+    constants: FabConstants<S>,
     shape: Shape,
     /// Each word's step size.
     steps: Vec<S>,
@@ -40,23 +40,23 @@ pub struct UnguardedFab<S> {
     /// b_jj of each agent in this round.
     kept: Vec<S>,
     /// Rounds that may still arrive, the newest first.
-    said: VecDeque<Said<S>>,
+    broadcasts: VecDeque<Broadcasts<S>>,
     rounds_remembered: usize,
-    ruler: Ruler,
+    meter: Meter,
 }
 
 impl<S: Scalar> UnguardedFab<S> {
     /// A swarm at rest at the task's starting point. Frames arrive at most `delay` rounds late.
     #[must_use]
-    pub fn new(task: Task<S>, air: Air, constants: Constants<S>, delay: u32) -> Self {
+    pub fn new(task: Task<S>, air: Air, constants: FabConstants<S>, delay: u32) -> Self {
         let shape = task.shape();
         let words = shape.words();
         let mut start = vec![S::ZERO; words];
         task.start(&mut start);
         let v = start.repeat(air.source().agents());
         let d = gradients_at(&task, &constants.penalty, &v);
-        let mut ruler = Ruler::new(&task);
-        ruler.start(&v, &d);
+        let mut meter = Meter::new(&task);
+        meter.start(&v, &d);
         let mut steps = vec![S::ZERO; words];
         constants.steps.pack(&shape, &mut steps);
         Self {
@@ -67,9 +67,9 @@ impl<S: Scalar> UnguardedFab<S> {
             kept: vec![S::ONE; air.source().agents()],
             v,
             d,
-            said: VecDeque::new(),
+            broadcasts: VecDeque::new(),
             rounds_remembered: delay as usize + 1,
-            ruler,
+            meter,
             task,
             air,
             constants,
@@ -103,14 +103,14 @@ impl<S: Scalar> UnguardedFab<S> {
         let mut shares = self.t.clone();
         for ((share, kept), listeners) in shares.chunks_exact_mut(words).zip(&mut self.kept).zip(listeners) {
             let (own, others) = match &self.constants.mixing {
-                Mixing::Degrees(weights) => weights.push(listeners),
-                Mixing::Explicit { .. } => (S::ONE, S::ZERO),
+                MixingRule::Degrees(weights) => weights.push(listeners),
+                MixingRule::Explicit { .. } => (S::ONE, S::ZERO),
             };
             *kept = own;
             share.iter_mut().for_each(|word| *word *= others);
         }
-        self.said.push_front(Said { v: self.v.clone(), shares });
-        self.said.truncate(self.rounds_remembered);
+        self.broadcasts.push_front(Broadcasts { v: self.v.clone(), shares });
+        self.broadcasts.truncate(self.rounds_remembered);
         for agent in 0..agents {
             if self.air.is_running(agent, self.round) {
                 self.air.transmit(self.round, agent, &self.round.to_le_bytes());
@@ -121,22 +121,22 @@ impl<S: Scalar> UnguardedFab<S> {
     /// Who is heard by whom, as (sender, how many rounds ago it spoke).
     fn listen(&mut self) -> Vec<Vec<(usize, usize)>> {
         let mut heard = vec![Vec::new(); self.air.source().agents()];
-        let (round, remembered) = (self.round, self.said.len());
+        let (round, remembered) = (self.round, self.broadcasts.len());
         self.air.deliver(round, |receiver, sender, bytes| {
             let sent = <[u8; 4]>::try_from(bytes).map_or(round, u32::from_le_bytes);
             let age = round.wrapping_sub(sent) as usize;
             if age >= remembered {
-                return Hearing::Refused("malformed");
+                return FrameVerdict::Refused("malformed");
             }
             heard[receiver].push((sender, age));
-            Hearing::Taken
+            FrameVerdict::Taken
         });
         heard
     }
 }
 
 impl<S: Scalar> Swarm for UnguardedFab<S> {
-    fn step(&mut self) -> Result<(), Halt> {
+    fn step(&mut self) -> Result<(), SwarmError> {
         self.forget();
         self.speak();
         let heard = self.listen();
@@ -151,15 +151,15 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
             }
             let own = agent * words..(agent + 1) * words;
             let (v, t) = (&mut self.v[own.clone()], &mut self.t[own.clone()]);
-            let said = &self.said;
-            let of = |state: fn(&Said<S>) -> &[S]| {
+            let broadcasts = &self.broadcasts;
+            let of = |state: fn(&Broadcasts<S>) -> &[S]| {
                 let exchanged = exchanged.clone();
                 heard
                     .iter()
-                    .map(move |&(sender, age)| &state(&said[age])[sender * words..][exchanged.clone()])
+                    .map(move |&(sender, age)| &state(&broadcasts[age])[sender * words..][exchanged.clone()])
             };
             let mut sums = v[exchanged.clone()].to_vec();
-            gather::<1, _>(&mut sums, of(|said| &said.v));
+            gather::<1, _>(&mut sums, of(|broadcasts| &broadcasts.v));
             scaled(S::ONE / S::from_f64((heard.len() + 1) as f64), &sums, &mut v[exchanged.clone()]);
             descend(&self.steps, t, v);
             let problem = self.task.problem(agent);
@@ -168,7 +168,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
             problem.penalty_gradient(&self.constants.penalty, at, v, &mut newest, &mut scratch);
             let pushed = &mut t[exchanged.clone()];
             pushed.iter_mut().for_each(|word| *word *= self.kept[agent]);
-            gather::<1, _>(pushed, of(|said| &said.shares));
+            gather::<1, _>(pushed, of(|broadcasts| &broadcasts.shares));
             track(&newest, &mut self.d[own], t);
             if broken.is_none() {
                 broken = v.iter().position(|word| !word.is_finite()).map(|word| (agent, word));
@@ -186,7 +186,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
     fn metrics(&self) -> Metrics {
         let defect = defect(&self.t, &self.d, self.shape.words());
-        self.ruler.measure(self.round(), States { v: &self.v, d: &self.d, defect: &defect })
+        self.meter.measure(self.round(), States { v: &self.v, d: &self.d, defect: &defect })
     }
 
     fn counts(&self) -> FrameCounts {
@@ -213,10 +213,10 @@ mod tests {
     fn swarm(change: impl FnOnce(&mut Scenario)) -> UnguardedFab<f64> {
         let mut scenario = Scenario::default();
         change(&mut scenario);
-        let constants = Constants {
+        let constants = FabConstants {
             steps: Steps { x: 0.6, y: 0.06, z: 0.06 },
             penalty: Penalty { lambda: 60.0, normalise: true },
-            mixing: Mixing::Degrees(Weights::Uniform),
+            mixing: MixingRule::Degrees(Weights::Uniform),
         };
         UnguardedFab::new(Task::draw(&scenario), Air::new(&scenario).unwrap(), constants, 0)
     }

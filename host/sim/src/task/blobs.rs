@@ -14,12 +14,12 @@ const FAVOURITE_SHARE: f64 = 0.4;
 
 /// Samples that belong to one holder.
 #[derive(Clone, Debug)]
-pub(super) struct Owned<S> {
+pub(super) struct SampleSet<S> {
     features: Vec<S>,
     labels: Vec<u8>,
 }
 
-impl<S> Owned<S> {
+impl<S> SampleSet<S> {
     pub(super) fn samples(&self) -> Samples<'_, S> {
         Samples { features: &self.features, labels: &self.labels }
     }
@@ -27,9 +27,9 @@ impl<S> Owned<S> {
 
 /// One agent's samples.
 #[derive(Clone, Debug)]
-pub(super) struct Shard<S> {
-    pub(super) train: Owned<S>,
-    pub(super) validation: Owned<S>,
+pub(super) struct AgentSamples<S> {
+    pub(super) train: SampleSet<S>,
+    pub(super) validation: SampleSet<S>,
     /// Which training labels are wrong.
     pub(super) is_corrupted: Vec<bool>,
 }
@@ -59,8 +59,8 @@ impl Blobs {
         centres: &[Vec<f64>],
         stream: &mut Stream,
         favourite: Option<usize>,
-    ) -> Owned<S> {
-        let mut owned = Owned { features: Vec::new(), labels: Vec::new() };
+    ) -> SampleSet<S> {
+        let mut owned = SampleSet { features: Vec::new(), labels: Vec::new() };
         for _ in 0..count {
             let label = match favourite {
                 Some(class) if stream.uniform_f64() < FAVOURITE_SHARE => class,
@@ -75,7 +75,7 @@ impl Blobs {
     }
 
     /// The samples of each agent. Agents differ in their favourite class.
-    pub(super) fn shards<S: Scalar>(&self, agents: usize) -> Vec<Shard<S>> {
+    pub(super) fn shards<S: Scalar>(&self, agents: usize) -> Vec<AgentSamples<S>> {
         let centres = self.centres();
         let shard = |agent: usize| {
             let mut stream = Stream::new(self.seed, agent as u32, 0, Purpose::Problem);
@@ -90,13 +90,13 @@ impl Blobs {
                 }
                 is_corrupted.push(corrupted);
             }
-            Shard { train, validation, is_corrupted }
+            AgentSamples { train, validation, is_corrupted }
         };
         (0..agents).map(shard).collect()
     }
 
     /// Clean samples that no agent has seen.
-    pub(super) fn test<S: Scalar>(&self) -> Owned<S> {
+    pub(super) fn test<S: Scalar>(&self) -> SampleSet<S> {
         let mut stream = Stream::new(self.seed, u32::MAX, 1, Purpose::Problem);
         self.samples(TEST_SAMPLES, &self.centres(), &mut stream, None)
     }

@@ -1,6 +1,6 @@
 //! Data hyper-cleaning on Gaussian blobs.
 
-use super::blobs::{Blobs, Owned, Shard};
+use super::blobs::{AgentSamples, Blobs, SampleSet};
 use super::ranking::{area_under_curve, mean};
 use super::{Score, mean_part};
 use crate::scenario;
@@ -10,14 +10,14 @@ use fabswarm_shared::scalar::Scalar;
 /// Every agent's samples.
 #[derive(Clone, Debug)]
 pub struct HyperCleaningData<S> {
-    shards: Vec<Shard<S>>,
-    test: Owned<S>,
+    shards: Vec<AgentSamples<S>>,
+    test: SampleSet<S>,
     classes: Classes,
     regularisation: S,
 }
 
 impl<S: Scalar> HyperCleaningData<S> {
-    pub(super) fn draw(parameters: &scenario::HyperCleaning, seed: u64, agents: usize) -> Self {
+    pub(super) fn draw(parameters: &scenario::HyperCleaningSection, seed: u64, agents: usize) -> Self {
         let blobs = Blobs {
             features: parameters.features,
             classes: parameters.classes,

@@ -1,6 +1,6 @@
 //! Hyper-parameter tuning on Gaussian blobs.
 
-use super::blobs::{Blobs, Owned, Shard};
+use super::blobs::{AgentSamples, Blobs, SampleSet};
 use super::{Score, mean_part};
 use crate::scenario;
 use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
@@ -9,14 +9,14 @@ use fabswarm_shared::scalar::Scalar;
 /// Every agent's samples.
 #[derive(Clone, Debug)]
 pub struct HyperTuningData<S> {
-    shards: Vec<Shard<S>>,
-    test: Owned<S>,
+    shards: Vec<AgentSamples<S>>,
+    test: SampleSet<S>,
     classes: Classes,
     pub(super) initial_tau: S,
 }
 
 impl<S: Scalar> HyperTuningData<S> {
-    pub(super) fn draw(parameters: &scenario::HyperTuning, seed: u64, agents: usize) -> Self {
+    pub(super) fn draw(parameters: &scenario::HyperTuningSection, seed: u64, agents: usize) -> Self {
         let blobs = Blobs {
             features: parameters.features,
             classes: parameters.classes,

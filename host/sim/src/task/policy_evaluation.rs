@@ -47,7 +47,7 @@ pub struct Chain {
 
 impl Chain {
     /// Φ uniform, P uniform with normalised rows, rewards uniform.
-    fn draw(parameters: &scenario::PolicyEvaluation, seed: u64, agents: usize) -> Self {
+    fn draw(parameters: &scenario::PolicyEvaluationSection, seed: u64, agents: usize) -> Self {
         let (states, features) = (parameters.states, parameters.features);
         let mut common = Stream::new(seed, u32::MAX, 0, Purpose::Problem);
         let features = DMatrix::from_fn(states, features, |_, _| common.uniform_f64());
@@ -92,7 +92,7 @@ impl Chain {
 }
 
 impl<S: Scalar> PolicyEvaluationData<S> {
-    pub(super) fn draw(parameters: &scenario::PolicyEvaluation, seed: u64, agents: usize) -> Self {
+    pub(super) fn draw(parameters: &scenario::PolicyEvaluationSection, seed: u64, agents: usize) -> Self {
         Self::new(&Chain::draw(parameters, seed, agents))
     }
 

@@ -13,12 +13,12 @@ const ROAM: f64 = 0.6;
 const GRID: usize = 12;
 
 #[derive(Clone, Debug)]
-struct Log<S> {
+struct ReadingSet<S> {
     basis: Vec<S>,
     values: Vec<S>,
 }
 
-impl<S> Log<S> {
+impl<S> ReadingSet<S> {
     fn readings(&self) -> Readings<'_, S> {
         Readings { basis: &self.basis, values: &self.values }
     }
@@ -26,9 +26,9 @@ impl<S> Log<S> {
 
 #[derive(Clone, Debug)]
 struct Drone<S> {
-    readings: Log<S>,
+    readings: ReadingSet<S>,
     sensor_of: Vec<u8>,
-    calibrated: Log<S>,
+    calibrated: ReadingSet<S>,
     is_faulty: Vec<bool>,
 }
 
@@ -61,13 +61,13 @@ fn value_at(field: &[f64], basis: &[f64]) -> f64 {
 }
 
 impl<S: Scalar> SensorTrustData<S> {
-    pub(super) fn draw(parameters: &scenario::SensorTrust, seed: u64, agents: usize) -> Self {
+    pub(super) fn draw(parameters: &scenario::SensorTrustSection, seed: u64, agents: usize) -> Self {
         let mut common = Stream::new(seed, u32::MAX, 0, Purpose::Problem);
         let field: Vec<f64> = (0..parameters.basis).map(|_| common.gaussian_f64()).collect();
         let drone = |agent: usize| {
             let mut stream = Stream::new(seed, agent as u32, 0, Purpose::Problem);
             let home = [2.0 * stream.uniform_f64() - 1.0, 2.0 * stream.uniform_f64() - 1.0];
-            let read = |log: &mut Log<S>, bias: f64, stream: &mut Stream| {
+            let read = |log: &mut ReadingSet<S>, bias: f64, stream: &mut Stream| {
                 let mut place =
                     |home: f64| (home + ROAM * (2.0 * stream.uniform_f64() - 1.0)).clamp(-1.0, 1.0);
                 let basis = monomials(place(home[0]), place(home[1]), field.len());
@@ -76,9 +76,9 @@ impl<S: Scalar> SensorTrustData<S> {
                 log.values.push(S::from_f64(value));
             };
             let mut drone = Drone {
-                readings: Log { basis: Vec::new(), values: Vec::new() },
+                readings: ReadingSet { basis: Vec::new(), values: Vec::new() },
                 sensor_of: Vec::new(),
-                calibrated: Log { basis: Vec::new(), values: Vec::new() },
+                calibrated: ReadingSet { basis: Vec::new(), values: Vec::new() },
                 is_faulty: Vec::new(),
             };
             for sensor in 0..parameters.sensors {

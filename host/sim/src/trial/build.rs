@@ -9,13 +9,14 @@ use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
 use super::memory;
-use crate::air::{self, Air, Source};
+use crate::air::{self, Air, LinkSource};
 use crate::scenario::{
-    AlgorithmKind, Arithmetic, Mode, Pattern, Precision, ProblemKind, Scenario, Topology, Weights, Width,
+    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PrecisionKind, ProblemKind, Scenario,
+    TopologyKind, WeightsKind, WidthKind,
 };
 use crate::sealing::seeded_key;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, Constants, Diverged, ExactFab, Mixing, PlainFab, Swarm, UnguardedFab,
+    AgentSetup, AgentSwarm, Diverged, ExactFab, FabConstants, MixingRule, PlainFab, Swarm, UnguardedFab,
 };
 use crate::task::Task;
 
@@ -78,18 +79,18 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     let mut source = checked_source(scenario)?;
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
-        (AlgorithmKind::Ledger, Precision::F64) => Err(BuildError::Unfit {
+        (AlgorithmKind::Ledger, PrecisionKind::F64) => Err(BuildError::Unfit {
             what: "the ledger's agents compute in f32, as boards do",
             remedy: "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
         }),
-        (AlgorithmKind::Fab, _) if scenario.swarm.mode == Mode::FreeRunning => Err(BuildError::Unfit {
+        (AlgorithmKind::Fab, _) if scenario.swarm.mode == ModeKind::FreeRunning => Err(BuildError::Unfit {
             what: "plain FAB has no agents with clocks of their own",
             remedy: "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
         }),
-        (AlgorithmKind::Fab, Precision::F32) => plain_fab::<f32>(scenario, source),
-        (AlgorithmKind::Fab, Precision::F64) => plain_fab::<f64>(scenario, source),
-        (AlgorithmKind::Ledger, Precision::F32) if is_large => ledger_on_arrays(scenario, source),
-        (AlgorithmKind::Ledger, Precision::F32) => speaking_agents(scenario, &mut source),
+        (AlgorithmKind::Fab, PrecisionKind::F32) => plain_fab::<f32>(scenario, source),
+        (AlgorithmKind::Fab, PrecisionKind::F64) => plain_fab::<f64>(scenario, source),
+        (AlgorithmKind::Ledger, PrecisionKind::F32) if is_large => ledger_on_arrays(scenario, source),
+        (AlgorithmKind::Ledger, PrecisionKind::F32) => speaking_agents(scenario, &mut source),
     }
 }
 
@@ -108,16 +109,16 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
+fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
     let algorithm = &scenario.algorithm;
     let weights = match algorithm.weights {
-        Weights::Uniform => graph::Weights::Uniform,
-        Weights::Lazy => graph::Weights::LazyPush { self_weight: algorithm.self_weight },
+        WeightsKind::Uniform => graph::Weights::Uniform,
+        WeightsKind::Lazy => graph::Weights::LazyPush { self_weight: algorithm.self_weight },
     };
-    let constants = Constants::<S> {
+    let constants = FabConstants::<S> {
         steps: steps(scenario),
         penalty: penalty(scenario),
-        mixing: Mixing::Degrees(weights),
+        mixing: MixingRule::Degrees(weights),
     };
     let task = Task::draw(scenario);
     if scenario.faults.are_none() {
@@ -127,11 +128,11 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: Source) -> Built {
 }
 
 /// A swarm too large for one agent each: the same numbers on arrays, where nothing goes wrong on the air.
-fn ledger_on_arrays(scenario: &Scenario, mut source: Source) -> Built {
+fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     let has_plain_frames =
-        scenario.frames.width == Width::Full && scenario.algorithm.arithmetic == Arithmetic::Exact;
+        scenario.frames.width == WidthKind::Full && scenario.algorithm.arithmetic == ArithmeticKind::Exact;
     let has_own_audiences = audiences(scenario, &mut source).is_some();
-    let is_free_running = scenario.swarm.mode == Mode::FreeRunning;
+    let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
     if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
             what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up need one agent \
@@ -144,7 +145,7 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: Source) -> Built {
 }
 
 /// One agent each, over the air.
-fn speaking_agents(scenario: &Scenario, source: &mut Source) -> Built {
+fn speaking_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
     let task = Task::draw(scenario);
     let needed = (0..scenario.swarm.agents)
@@ -166,8 +167,8 @@ fn speaking_agents(scenario: &Scenario, source: &mut Source) -> Built {
 fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
     let (air, agents) = (Air::new(scenario)?, scenario.swarm.agents);
     Ok(match scenario.algorithm.arithmetic {
-        Arithmetic::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
-        Arithmetic::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
+        ArithmeticKind::Exact => Box::new(AgentSwarm::<ledger::Exact, WORDS>::new(task, air, agents, setup)?),
+        ArithmeticKind::Float => Box::new(AgentSwarm::<ledger::Float, WORDS>::new(task, air, agents, setup)?),
     })
 }
 
@@ -195,8 +196,8 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
     let mut source = checked_source(scenario)?;
     let swarm = &scenario.swarm;
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
-        && scenario.algorithm.arithmetic == Arithmetic::Exact
-        && swarm.precision == Precision::F32;
+        && scenario.algorithm.arithmetic == ArithmeticKind::Exact
+        && swarm.precision == PrecisionKind::F32;
     if !is_exact {
         return Err(BuildError::Unfit {
             what: "boards run the exact ledger in f32",
@@ -210,17 +211,17 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.
         rounds: match swarm.mode {
-            Mode::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
-            Mode::FreeRunning => u32::MAX,
+            ModeKind::LockStep => u32::try_from(swarm.rounds).unwrap_or(u32::MAX),
+            ModeKind::FreeRunning => u32::MAX,
         },
     })
 }
 
 /// The graphs of `scenario`, once the swarm is known to fit into memory, to have one solution and to be connected.
-fn checked_source(scenario: &Scenario) -> Result<Source, BuildError> {
+fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
     memory::check(scenario)?;
     check_task(scenario)?;
-    let mut source = Source::new(scenario)?;
+    let mut source = LinkSource::new(scenario)?;
     source.check_connectivity(scenario)?;
     Ok(source)
 }
@@ -233,17 +234,17 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
             id: 0,
             founders: scenario.swarm.agents as u16,
             mode: match scenario.swarm.mode {
-                Mode::LockStep => agent::Mode::LockStep,
-                Mode::FreeRunning => agent::Mode::FreeRunning,
+                ModeKind::LockStep => agent::Mode::LockStep,
+                ModeKind::FreeRunning => agent::Mode::FreeRunning,
             },
             steps: steps(scenario),
             penalty: penalty(scenario),
             self_weight: scenario.algorithm.self_weight as f32,
             audience: audience(scenario),
             width: match scenario.frames.width {
-                Width::Full => payload::Width::Full,
-                Width::Half => payload::Width::Half,
-                Width::Byte => payload::Width::Byte,
+                WidthKind::Full => payload::Width::Full,
+                WidthKind::Half => payload::Width::Half,
+                WidthKind::Byte => payload::Width::Byte,
             },
             give_up_after: scenario.algorithm.give_up_after,
             // An air that delays frames by so many rounds is of no use to agents that wait for fewer.
@@ -273,13 +274,13 @@ fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
 }
 
 /// How many may ever hear each agent, where some links never come up: what is meant for those would wait for ever.
-fn audiences(scenario: &Scenario, source: &mut Source) -> Option<Vec<u16>> {
+fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<u16>> {
     let network = &scenario.network;
     let has_fixed_links = match network.topology {
-        Topology::Recorded => true,
-        Topology::Paper => network.edge_probability == 0.0,
+        TopologyKind::Recorded => true,
+        TopologyKind::Paper => network.edge_probability == 0.0,
         // Other flights bring everybody near everybody sooner or later.
-        Topology::Motion => scenario.motion.pattern == Pattern::Formation,
+        TopologyKind::Motion => scenario.motion.pattern == FlightPattern::Formation,
         _ => false,
     };
     let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
@@ -289,7 +290,7 @@ fn audiences(scenario: &Scenario, source: &mut Source) -> Option<Vec<u16>> {
 /// How many may ever hear an agent, where the topology knows: one on a ring. 0: all others.
 const fn audience(scenario: &Scenario) -> u16 {
     match scenario.network.topology {
-        Topology::Ring | Topology::ReversedRing => 1,
+        TopologyKind::Ring | TopologyKind::ReversedRing => 1,
         _ => 0,
     }
 }

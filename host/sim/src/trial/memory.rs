@@ -1,7 +1,7 @@
 //! Whether a swarm fits into memory, told before anything of it is made.
 
 use crate::process_memory;
-use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, Topology};
+use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, TopologyKind};
 use crate::task::Task;
 
 /// Bytes of a number of the problem, as it is drawn.
@@ -67,13 +67,15 @@ fn bytes(scenario: &Scenario, agents: usize) -> f64 {
     let (agents, words) = (agents as f64, words(scenario));
     let network = &scenario.network;
     let (links_now, links_ever) = match network.topology {
-        Topology::Ring | Topology::ReversedRing => (agents, agents),
-        Topology::Paper | Topology::ErdosRenyi => {
+        TopologyKind::Ring | TopologyKind::ReversedRing => (agents, agents),
+        TopologyKind::Paper | TopologyKind::ErdosRenyi => {
             let share = network.edge_probability;
             let ever = (share * scenario.swarm.rounds as f64).min(1.0);
             (agents * (1.0 + agents * share), agents * (2.0 + agents * ever))
         }
-        Topology::Complete | Topology::Recorded | Topology::Motion => (agents * agents, agents * agents),
+        TopologyKind::Complete | TopologyKind::Recorded | TopologyKind::Motion => {
+            (agents * agents, agents * agents)
+        }
     };
     let heard = match scenario.algorithm.kind {
         AlgorithmKind::Ledger => links_ever * words * HEARD_BYTES,
@@ -109,13 +111,13 @@ mod tests {
         let mut scenario = Scenario::default();
         assert_eq!(check_against(&scenario, 1e9), Ok(()));
         scenario.swarm.agents = 1_000_000;
-        scenario.network.topology = Topology::Complete;
+        scenario.network.topology = TopologyKind::Complete;
         let refused = check_against(&scenario, 1e9).unwrap_err();
         scenario.swarm.agents = refused.fitting;
         assert_eq!(check_against(&scenario, 1e9), Ok(()));
         scenario.swarm.agents += 1;
         assert!(check_against(&scenario, 1e9).is_err());
-        scenario.network.topology = Topology::Ring;
+        scenario.network.topology = TopologyKind::Ring;
         scenario.swarm.agents = 1_000_000;
         assert!(refused.to_string().contains(" agents fit so"), "{refused}");
         assert_eq!(check_against(&scenario, 1e11), Ok(()));

@@ -12,9 +12,9 @@ pub trait TrialObserver {
 
 /// Watches nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl TrialObserver for Unobserved {
+impl TrialObserver for NoObserver {
     fn round(&mut self, _: u64, _: f64) {}
     fn warn(&mut self, _: &[String]) {}
     fn finish(&mut self) {}

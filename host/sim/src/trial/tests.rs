@@ -7,14 +7,14 @@ use crate::swarm::{Diverged, Metrics};
 use crate::task::Score;
 
 /// A swarm whose error is a given function of the round.
-struct Scripted {
+struct ScriptedSwarm {
     round: u64,
     error: fn(u64) -> f64,
     breaks_at: u64,
 }
 
-impl Swarm for Scripted {
-    fn step(&mut self) -> Result<(), Halt> {
+impl Swarm for ScriptedSwarm {
+    fn step(&mut self) -> Result<(), SwarmError> {
         self.round += 1;
         if self.round == self.breaks_at {
             return Err(Diverged::new(self.round, 3, "y").into());
@@ -48,19 +48,19 @@ impl Swarm for Scripted {
     }
 }
 
-fn scripted(error: fn(u64) -> f64) -> Scripted {
-    Scripted { round: 0, error, breaks_at: u64::MAX }
+fn scripted(error: fn(u64) -> f64) -> ScriptedSwarm {
+    ScriptedSwarm { round: 0, error, breaks_at: u64::MAX }
 }
 
-fn run_into(folder: &Path, scenario: &Scenario, swarm: &mut Scripted) -> Outcome {
+fn run_into(folder: &Path, scenario: &Scenario, swarm: &mut ScriptedSwarm) -> TrialOutcome {
     let mut recorder = Recorder::new(RunFolder::at(folder).unwrap(), "version = 1\n").unwrap();
-    let mut observer = Unobserved;
+    let mut observer = NoObserver;
     let outcome = run(scenario, swarm, &mut recorder, &mut observer, &AtomicBool::new(false)).unwrap();
     recorder.finish(&outcome.summary, &Caption::of(scenario)).unwrap();
     outcome
 }
 
-fn outcome_of(scenario: &Scenario, swarm: &mut Scripted) -> Outcome {
+fn outcome_of(scenario: &Scenario, swarm: &mut ScriptedSwarm) -> TrialOutcome {
     let folder = tempfile::tempdir().unwrap();
     run_into(folder.path(), scenario, swarm)
 }
@@ -105,10 +105,10 @@ fn a_goal_that_is_not_reached_is_no_success() {
 #[test]
 fn divergence_keeps_the_run_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let mut swarm = Scripted { round: 0, error: |_| 1.0, breaks_at: 30 };
+    let mut swarm = ScriptedSwarm { round: 0, error: |_| 1.0, breaks_at: 30 };
     let outcome = run_into(folder.path(), &Scenario::default(), &mut swarm);
     assert_eq!(outcome.summary.stopped_because, StoppedBecause::Diverged);
-    let Some(Halt::Diverged(diverged)) = outcome.halt else { panic!("it diverged") };
+    let Some(SwarmError::Diverged(diverged)) = outcome.failure else { panic!("it diverged") };
     assert_eq!((diverged.round, diverged.agent), (30, 3));
     let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
     assert_eq!(metrics.lines().count(), 1 + 30, "a header and rounds 0 to 29");

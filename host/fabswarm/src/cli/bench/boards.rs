@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::{ArgMatches, Command};
 
-use crate::bench::boards::{Bytes, Sizes, instructions, rounds_per_second, sizes};
+use crate::bench::boards::{ImageBytes, ImageSizes, instructions, rounds_per_second, sizes};
 
 /// Swarms, and how many rounds of each are timed.
 const SWARMS: [(usize, u32); 3] = [(10, 2000), (32, 500), (100, 200)];
@@ -26,9 +26,9 @@ pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
         println!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
     }
 
-    let Sizes { parts, all } = sizes()?;
+    let ImageSizes { parts, all } = sizes()?;
     println!("\nbytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
-    for (name, Bytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
+    for (name, ImageBytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
         println!("{name:<28} {flash:>8} {ram:>8}");
     }
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar on a terminal, a line now and then elsewhere.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     sink: Sink,
     shown: Instant,
     shown_round: u64,
@@ -21,7 +21,7 @@ enum Sink {
     Lines { most_rounds: u64 },
 }
 
-impl Progress {
+impl RunProgress {
     /// Progress on standard error.
     pub(super) fn on_stderr(most_rounds: u64) -> Self {
         if !stderr().is_terminal() {
@@ -39,7 +39,7 @@ impl Progress {
     }
 }
 
-impl TrialObserver for Progress {
+impl TrialObserver for RunProgress {
     fn round(&mut self, round: u64, error: f64) {
         let elapsed = self.shown.elapsed();
         if elapsed < self.every {

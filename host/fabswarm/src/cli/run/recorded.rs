@@ -8,7 +8,7 @@ use clap::ArgMatches;
 
 use fabswarm_sim::record::agents;
 use fabswarm_sim::recorded::{Error, Recorded, largest_difference, replay};
-use fabswarm_sim::scenario::{Flag, Precision};
+use fabswarm_sim::scenario::{Flag, PrecisionKind};
 
 /// The only key of a scenario that a recorded problem leaves open.
 const PRECISION: &str = "swarm.precision";
@@ -22,14 +22,14 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
     }
     // A recording is a reference: it is replayed in double precision unless asked otherwise.
     let precision = match matches.get_one::<String>("precision").map(String::as_str) {
-        Some("f32") => Precision::F32,
-        _ => Precision::F64,
+        Some("f32") => PrecisionKind::F32,
+        _ => PrecisionKind::F64,
     };
     let recorded = Recorded::read(file)?;
     recorded.check_is_other(out)?;
     let snapshots = match replay(&recorded, precision) {
-        Err(Error::Halt(halt)) => {
-            eprintln!("error: {halt}");
+        Err(Error::Swarm(error)) => {
+            eprintln!("error: {error}");
             return Ok(ExitCode::from(3));
         }
         outcome => outcome?,

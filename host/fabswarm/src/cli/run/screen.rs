@@ -6,7 +6,7 @@ use std::path::Path;
 use super::braille;
 use fabswarm_sim::record::{self, AirReport, Caption, Curve, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
-use fabswarm_sim::trial::Outcome;
+use fabswarm_sim::trial::TrialOutcome;
 
 /// Columns of the plot, where the terminal has as many beside its labels.
 const COLUMNS: u16 = 64;
@@ -17,7 +17,7 @@ const ROWS: usize = 10;
 /// The summary of a run, with a small convergence plot.
 pub(super) fn summary(
     scenario: &Scenario,
-    outcome: &Outcome,
+    outcome: &TrialOutcome,
     curve: &Curve,
     caption: &Caption,
     folder: &Path,

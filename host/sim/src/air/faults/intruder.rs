@@ -5,7 +5,7 @@ use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data};
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Sealer, Storage, StorageFault};
 
-use crate::scenario::Faults;
+use crate::scenario::FaultsSection;
 
 /// Frames that the intruder keeps.
 const MEMORY: usize = 256;
@@ -20,20 +20,20 @@ pub(in super::super) struct Intruder {
     seed: u64,
     agents: usize,
     key: Key,
-    memory: Vec<Overheard>,
+    memory: Vec<RecordedFrame>,
     /// The oldest of a full memory.
     oldest: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Overheard {
+struct RecordedFrame {
     sender: usize,
     bytes: Vec<u8>,
 }
 
 impl Intruder {
     /// The intruder that `faults` ask for, if they ask for one.
-    pub(in super::super) fn new(faults: &Faults, agents: usize, seed: u64) -> Option<Self> {
+    pub(in super::super) fn new(faults: &FaultsSection, agents: usize, seed: u64) -> Option<Self> {
         let mut stream = Stream::new(seed, NAME, u32::MAX, Purpose::Air);
         let key = Key::new(&std::array::from_fn(|_| stream.next_u32() as u8));
         (faults.replay > 0.0 || faults.wrong_key > 0.0).then_some(Self {
@@ -50,7 +50,7 @@ impl Intruder {
     /// Records a frame.
     pub(in super::super) fn overhear(&mut self, sender: usize, bytes: &[u8]) {
         if self.memory.len() < MEMORY {
-            self.memory.push(Overheard { sender, bytes: bytes.to_vec() });
+            self.memory.push(RecordedFrame { sender, bytes: bytes.to_vec() });
             return;
         }
         let place = &mut self.memory[self.oldest];
@@ -81,7 +81,7 @@ impl Intruder {
         let data = Data { sender: sender as u16, epoch: 1, round: slot };
         let mut frame = vec![0; DATA_HEADER_MAX + length];
         let frame_length = Frame::Data(data, &payload).encode(&mut frame).ok()?;
-        let mut sealer = Sealer::start(sender as u16, &mut Boot(stream.next_u32())).ok()?;
+        let mut sealer = Sealer::start(sender as u16, &mut ArbitraryBoot(stream.next_u32())).ok()?;
         let mut sealed = vec![0; frame_length + OVERHEAD_MAX];
         let sealed_length = sealer.seal(&self.key, &frame[..frame_length], &mut sealed).ok()?;
         sealed.truncate(sealed_length);
@@ -90,9 +90,9 @@ impl Intruder {
 }
 
 /// An intruder need not keep count of its boots: any number does.
-struct Boot(u32);
+struct ArbitraryBoot(u32);
 
-impl Storage for Boot {
+impl Storage for ArbitraryBoot {
     fn load(&mut self) -> Result<Option<u32>, StorageFault> {
         Ok(Some(self.0))
     }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_it_forges_looks_like_a_frame_and_opens_for_nobody() {
-        let faults = Faults { wrong_key: 1.0, ..Scenario::default().faults };
+        let faults = FaultsSection { wrong_key: 1.0, ..Scenario::default().faults };
         let mut intruder = Intruder::new(&faults, 10, 3).unwrap();
         assert_eq!(intruder.forges(0), None, "it has no frame to go by yet");
         intruder.overhear(4, &[0; 100]);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn it_replays_what_it_overheard_and_forgets_the_oldest() {
-        let faults = Faults { replay: 1.0, ..Scenario::default().faults };
+        let faults = FaultsSection { replay: 1.0, ..Scenario::default().faults };
         let mut intruder = Intruder::new(&faults, 10, 3).unwrap();
         assert_eq!(intruder.replays(0), None);
         for number in 0..2 * MEMORY as u32 {

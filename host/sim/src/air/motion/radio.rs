@@ -20,7 +20,7 @@ const MOST_DEVIATIONS: f64 = 4.0;
 
 /// The radios of a swarm.
 #[derive(Clone, Debug)]
-pub(super) struct Radio {
+pub(super) struct RadioModel {
     /// Signal of each agent at 1 m above the sensitivity, in dB.
     budget: Vec<f64>,
     /// Square of the distance beyond which nobody ever hears each agent, in m².
@@ -34,8 +34,8 @@ pub(super) struct Radio {
     seed: u64,
 }
 
-impl Radio {
-    pub(super) fn new(motion: &scenario::Motion, agents: usize, seed: u64) -> Self {
+impl RadioModel {
+    pub(super) fn new(motion: &scenario::MotionSection, agents: usize, seed: u64) -> Self {
         let least_margin = motion.steepness_db * libm::log(LEAST_RECEPTION / (1.0 - LEAST_RECEPTION));
         let loss_per_decade = 5.0 * motion.path_loss_exponent;
         // Agents' own streams begin with where they fly; powers come from a stream beside it.
@@ -87,9 +87,9 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    fn radio(spread: f64) -> Radio {
-        let motion = scenario::Motion { power_spread_db: spread, ..Scenario::default().motion };
-        Radio::new(&motion, 4, 1)
+    fn radio(spread: f64) -> RadioModel {
+        let motion = scenario::MotionSection { power_spread_db: spread, ..Scenario::default().motion };
+        RadioModel::new(&motion, 4, 1)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Agents that run outside this process.
 
-use crate::swarm::Halt;
+use crate::swarm::SwarmError;
 use std::io;
 use std::path::Path;
 
@@ -25,19 +25,19 @@ pub trait Remote: std::fmt::Debug {
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), Halt>;
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError>;
 
     /// Starts a killed board again in `round`, with what it has stored.
     ///
     /// # Errors
     /// When it does not start.
-    fn restart(&mut self, agent: usize, round: u32) -> Result<(), Halt>;
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError>;
 
     /// Stops a board that has come as far as its shadow, to go on later as if nothing had been.
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn freeze(&mut self, agent: usize) -> Result<(), Halt>;
+    fn freeze(&mut self, agent: usize) -> Result<(), SwarmError>;
 
     /// Lets a frozen board go on.
     fn thaw(&mut self, agent: usize);
@@ -55,13 +55,13 @@ pub trait Remote: std::fmt::Debug {
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn follow(&mut self) -> Result<(), Halt>;
+    fn follow(&mut self) -> Result<(), SwarmError>;
 
     /// Waits until all boards have come as far as their shadows.
     ///
     /// # Errors
     /// When a board is lost, or is not what its shadow is.
-    fn catch_up(&mut self) -> Result<(), Halt>;
+    fn catch_up(&mut self) -> Result<(), SwarmError>;
 
     /// The most stack that a board used so far, in bytes, where boards can tell.
     fn deepest_stack_bytes(&self) -> Option<u32>;

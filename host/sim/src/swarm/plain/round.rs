@@ -1,7 +1,7 @@
 //! One round of plain FAB for the agents of one block.
 
-use super::{Constants, Mixing, said_stride, stride};
-use crate::swarm::links::Block;
+use super::{FabConstants, MixingRule, exchanged_stride, stride};
+use crate::swarm::links::LinkBlock;
 use crate::task::Task;
 use fabswarm_shared::fab::{descend, gather, track};
 use fabswarm_shared::linear::{axpy, copy, first_exception, scaled};
@@ -22,7 +22,7 @@ const PIECES: usize = 6;
 pub(super) struct Workspace<S> {
     scratch: Vec<S>,
     newest: Vec<S>,
-    /// Of all that was heard, laid out as it was said.
+    /// Of all that was heard, laid out as it was broadcasts.
     sums: Vec<S>,
 }
 
@@ -31,14 +31,14 @@ impl<S: Scalar> Workspace<S> {
         Self {
             scratch: vec![S::ZERO; scratch_words],
             newest: vec![S::ZERO; stride(shape)],
-            sums: vec![S::ZERO; 2 * said_stride(shape)],
+            sums: vec![S::ZERO; 2 * exchanged_stride(shape)],
         }
     }
 }
 
 /// One block of agents and what its thread writes.
-pub(super) struct Part<'a, S> {
-    pub(super) block: &'a Block,
+pub(super) struct PlainBlock<'a, S> {
+    pub(super) block: &'a LinkBlock,
     pub(super) workspace: &'a mut Workspace<S>,
     pub(super) v: &'a mut [S],
     pub(super) t: &'a mut [S],
@@ -46,24 +46,24 @@ pub(super) struct Part<'a, S> {
 }
 
 /// What all blocks read.
-pub(super) struct Round<'a, S> {
+pub(super) struct PlainRound<'a, S> {
     pub(super) task: &'a Task<S>,
-    pub(super) constants: &'a Constants<S>,
+    pub(super) constants: &'a FabConstants<S>,
     pub(super) shape: Shape,
     pub(super) steps: &'a [S],
     pub(super) round: u32,
-    pub(super) said: &'a [S],
+    pub(super) broadcasts: &'a [S],
     /// How many hear each agent.
     pub(super) listeners: &'a [u32],
 }
 
 /// One block's work, as something that is compiled for the registers of this machine.
-struct Run<'r, 'a, 'p, S> {
-    round: &'r Round<'a, S>,
-    part: Part<'p, S>,
+struct PlainRoundKernel<'r, 'a, 'p, S> {
+    round: &'r PlainRound<'a, S>,
+    part: PlainBlock<'p, S>,
 }
 
-impl<S: Scalar> NullaryFnOnce for Run<'_, '_, '_, S> {
+impl<S: Scalar> NullaryFnOnce for PlainRoundKernel<'_, '_, '_, S> {
     type Output = Result<(), (usize, usize)>;
 
     #[inline(always)]
@@ -76,17 +76,17 @@ impl<S: Scalar> NullaryFnOnce for Run<'_, '_, '_, S> {
     }
 }
 
-impl<'a, S: Scalar> Round<'a, S> {
+impl<'a, S: Scalar> PlainRound<'a, S> {
     /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
-    pub(super) fn run(&self, part: Part<'_, S>) -> Result<(), (usize, usize)> {
+    pub(super) fn run(&self, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(Run { round: self, part })
+        Arch::new().dispatch(PlainRoundKernel { round: self, part })
     }
 
     #[inline(always)]
-    fn run_agents(&self, shape: Shape, part: Part<'_, S>) -> Result<(), (usize, usize)> {
+    fn run_agents(&self, shape: Shape, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
         let stride = stride(&shape);
-        let Part { block, workspace, v, t, d } = part;
+        let PlainBlock { block, workspace, v, t, d } = part;
         let rows = v.chunks_exact_mut(stride).zip(t.chunks_exact_mut(stride)).zip(d.chunks_exact_mut(stride));
         for ((agent, senders), ((v, t), d)) in block.rows().zip(rows) {
             self.listen(shape, agent, senders, v, t, &mut workspace.sums);
@@ -106,7 +106,7 @@ impl<'a, S: Scalar> Round<'a, S> {
         t: &mut [S],
         sums: &mut [S],
     ) {
-        let (local, half) = (shape.exchanged().start, said_stride(&shape));
+        let (local, half) = (shape.exchanged().start, exchanged_stride(&shape));
         let sums = &mut sums[..2 * half];
         let pull = self.add_up(half, agent, senders, &t[local..], sums);
         let (decisions, masses) = sums.split_at(half);
@@ -147,23 +147,23 @@ impl<'a, S: Scalar> Round<'a, S> {
         t: &[S],
         sums: &mut [S],
     ) -> S {
-        let said = |agent: usize| &self.said[agent * 2 * half..][..2 * half];
+        let broadcasts = |agent: usize| &self.broadcasts[agent * 2 * half..][..2 * half];
         match &self.constants.mixing {
-            Mixing::Degrees(weights) => {
+            MixingRule::Degrees(weights) => {
                 let (decisions, masses) = sums.split_at_mut(half);
-                copy(said(agent), decisions);
+                copy(broadcasts(agent), decisions);
                 scaled(weights.push(self.listeners[agent] as usize).0, t, masses);
                 let heard = senders.len();
-                gather::<PIECES, S>(sums, senders.map(said));
+                gather::<PIECES, S>(sums, senders.map(broadcasts));
                 weights.pull(heard)
             }
-            Mixing::Explicit { a, b } => {
+            MixingRule::Explicit { a, b } => {
                 let row = agent * self.listeners.len();
                 let mut add = |half_said: Range<usize>, matrix: &[S]| {
                     let sums = &mut sums[half_said.clone()];
-                    scaled(matrix[row + agent], &said(agent)[half_said.clone()], sums);
+                    scaled(matrix[row + agent], &broadcasts(agent)[half_said.clone()], sums);
                     for sender in senders.clone() {
-                        axpy(matrix[row + sender], &said(sender)[half_said.clone()], sums);
+                        axpy(matrix[row + sender], &broadcasts(sender)[half_said.clone()], sums);
                     }
                 };
                 add(0..half, a);

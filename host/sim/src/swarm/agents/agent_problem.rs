@@ -1,22 +1,22 @@
-//! One agent's share of a task, as a problem that owns what it borrows.
+//! The problem of one agent, which shares ownership of the task that it reads.
 
 use crate::task::Task;
 use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub struct Share {
+pub struct AgentProblem {
     task: Arc<Task<f32>>,
     agent: usize,
 }
 
-impl Share {
+impl AgentProblem {
     pub(super) fn new(task: Arc<Task<f32>>, agent: usize) -> Self {
         Self { task, agent }
     }
 }
 
-impl Problem<f32> for Share {
+impl Problem<f32> for AgentProblem {
     fn shape(&self) -> Shape {
         self.task.problem(self.agent).shape()
     }

@@ -1,18 +1,18 @@
 //! Agents that are away: silent, frozen, or down after a crash.
 
 use super::super::Error;
-use crate::scenario::{Crash, Faults, Silence};
+use crate::scenario::{Crash, FaultsSection, Silence};
 
 /// Who is away when.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Away {
+pub(in super::super) struct Outages {
     silences: Vec<Silence>,
     freezes: Vec<Silence>,
     crashes: Vec<Crash>,
 }
 
-impl Away {
-    pub(in super::super) fn new(faults: &Faults, agents: usize) -> Result<Self, Error> {
+impl Outages {
+    pub(in super::super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Error> {
         let exists =
             |key, agent| if agent < agents { Ok(()) } else { Err(Error::NoSuchAgent { key, agent, agents }) };
         faults.silent.0.iter().try_for_each(|silence| exists("faults.silent", silence.agent))?;
@@ -29,7 +29,7 @@ impl Away {
         Ok(Self { silences: faults.silent.0.clone(), freezes: faults.frozen.0.clone(), crashes })
     }
 
-    pub(in super::super) fn is_nobody(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.silences.is_empty() && self.freezes.is_empty() && self.crashes.is_empty()
     }
 
