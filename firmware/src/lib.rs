@@ -3,7 +3,7 @@
 //! A board brings its [`Parts`] and calls [`run`], which never returns. Two tasks share one executor:
 //!
 //! ```text
-//!   link ◀──▶ [link::mailbox] ◀──▶ [rounds] ──▶ storage
+//!   link ◀──▶ [link::queue] ◀──▶ [rounds] ──▶ storage
 //!              a few packets         agent
 //!              each way              telemetry
 //! ```
@@ -21,8 +21,8 @@ mod fmt;
 pub mod health;
 pub mod link;
 mod rounds;
+mod sealed_agent;
 mod sizes;
-mod speaker;
 pub mod storage;
 
 pub use fabswarm_shared::{packet, provisioning};
@@ -37,38 +37,38 @@ use fabswarm_shared::{
     wire::seal::Sealer,
 };
 use health::Health;
-use link::{Inbox, Link, Mailbox, Outbox};
-use rounds::Rounds;
-use speaker::{BoardAgent, Peers, Speaker};
-use storage::Storage;
+use link::{Link, PacketQueue, PacketReceiver, PacketSender};
+use rounds::RoundDriver;
+use sealed_agent::{BoardAgent, PeerList, SealedAgent};
+use storage::BoardStorage;
 
 /// How often a board that waits for its host says that it is there.
 const BOOT_EVERY: Duration = Duration::from_millis(50);
 
 /// The firmware's large buffers. A board keeps them in a `static`: inside a task they would be built on the stack first.
-pub struct Memory {
-    peers: Peers,
-    incoming: Mailbox<PACKET>,
-    outgoing: Mailbox<PACKET>,
+pub struct Buffers {
+    peers: PeerList,
+    incoming: PacketQueue<PACKET>,
+    outgoing: PacketQueue<PACKET>,
 }
 
-impl Memory {
+impl Buffers {
     /// Empty buffers.
     #[must_use]
     pub const fn new() -> Self {
-        Self { peers: Peers::new(), incoming: Mailbox::new(), outgoing: Mailbox::new() }
+        Self { peers: PeerList::new(), incoming: PacketQueue::new(), outgoing: PacketQueue::new() }
     }
 }
 
-impl Default for Memory {
+impl Default for Buffers {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl core::fmt::Debug for Memory {
+impl core::fmt::Debug for Buffers {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.debug_struct("Memory").finish_non_exhaustive()
+        out.debug_struct("Buffers").finish_non_exhaustive()
     }
 }
 
@@ -80,19 +80,19 @@ pub struct Parts<'a, L, F, H> {
     /// Where its provisioning page is.
     pub page: &'a [u8],
     /// Where the firmware works.
-    pub memory: &'a mut Memory,
+    pub buffers: &'a mut Buffers,
     /// How it is heard.
     pub link: L,
     /// What outlives a restart.
-    pub storage: Storage<F>,
+    pub storage: BoardStorage<F>,
     /// What watches over the firmware.
     pub health: H,
 }
 
 /// Is the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
-    let Parts { board, page: bytes, memory, mut link, mut storage, mut health } = parts;
-    let Memory { peers, incoming, outgoing } = memory;
+    let Parts { board, page: bytes, buffers, mut link, mut storage, mut health } = parts;
+    let Buffers { peers, incoming, outgoing } = buffers;
     let mut place = None;
     let (page, agent) = match awake(bytes, board, &mut storage, peers, &mut place) {
         Ok(awake) => awake,
@@ -101,14 +101,14 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
     let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
     let (to_agent, inbox) = incoming.split();
     let (outbox, from_agent) = outgoing.split();
-    let mut rounds = Rounds::new(
+    let mut rounds = RoundDriver::new(
         &page,
         provisioning::page_crc(bytes),
         agent,
         &mut storage,
         &mut health,
-        Inbox::new(inbox),
-        Outbox::new(outbox),
+        PacketReceiver::new(inbox),
+        PacketSender::new(outbox),
     );
     join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
 }
@@ -117,13 +117,13 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
 fn awake<'a, 'p, F: NorFlash>(
     bytes: &'a [u8],
     board: &str,
-    storage: &mut Storage<F>,
-    peers: &'a mut Peers,
+    storage: &mut BoardStorage<F>,
+    peers: &'a mut PeerList,
     place: &'p mut Option<BoardAgent<'a>>,
-) -> Result<(Page<'a>, Speaker<'p, 'a>), provisioning::Error> {
+) -> Result<(Page<'a>, SealedAgent<'p, 'a>), provisioning::Error> {
     let page = Page::read(bytes, board)?;
     let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
-    let mut agent = Speaker::make(place, &page, sealer, peers)?;
+    let mut agent = SealedAgent::make(place, &page, sealer, peers)?;
     agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))
 }

@@ -1,14 +1,15 @@
 //! What a board must offer to be heard: packets out, packets in.
 
 mod fragmented;
-mod mailbox;
-mod pair;
-mod stream;
+mod queue;
 
-pub use fragmented::Fragmented;
-pub(crate) use mailbox::{Inbox, Mailbox, Outbox, serve};
-pub use pair::Pair;
-pub use stream::Stream;
+mod serial;
+mod split;
+
+pub use fragmented::FragmentedLink;
+pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
+pub use serial::SerialLink;
+pub use split::SplitLink;
 
 /// A way to exchange whole packets with whoever is in reach. Packets may be lost, repeated or reordered; they are
 /// never cut or joined.

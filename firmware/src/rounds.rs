@@ -3,15 +3,15 @@
 use crate::{
     BOOT_EVERY, PACKET,
     health::Health,
-    link::{Inbox, Outbox},
-    speaker::Speaker,
-    storage::Storage,
+    link::{PacketReceiver, PacketSender},
+    sealed_agent::SealedAgent,
+    storage::BoardStorage,
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::Mode,
-    packet::{self, Boot, FRAME_OFFSET, Identity, Packet, RoundOver, Telemetry},
+    packet::{self, BoardIdentity, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
 };
 
@@ -23,11 +23,11 @@ const PACKETS_PER_LOOK: u32 = 32;
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
 /// Drives one agent.
-pub(crate) struct Rounds<'a, F, H> {
+pub(crate) struct RoundDriver<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
-    agent: Speaker<'a, 'a>,
-    storage: &'a mut Storage<F>,
+    agent: SealedAgent<'a, 'a>,
+    storage: &'a mut BoardStorage<F>,
     health: &'a mut H,
     /// When the watchdog is due.
     feed_at: Instant,
@@ -37,8 +37,8 @@ pub(crate) struct Rounds<'a, F, H> {
     telemetry: Telemetry,
     /// Whether the agent came to another state than the host expects: it then stays in it.
     is_held: bool,
-    inbox: Inbox<'a, PACKET>,
-    outbox: Outbox<'a, PACKET>,
+    inbox: PacketReceiver<'a, PACKET>,
+    outbox: PacketSender<'a, PACKET>,
 }
 
 /// What the agent waits for.
@@ -58,15 +58,15 @@ enum Event {
     Late,
 }
 
-impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
+impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
     pub(crate) fn new(
         page: &'a Page<'a>,
         page_crc: u32,
-        agent: Speaker<'a, 'a>,
-        storage: &'a mut Storage<F>,
+        agent: SealedAgent<'a, 'a>,
+        storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
-        inbox: Inbox<'a, PACKET>,
-        outbox: Outbox<'a, PACKET>,
+        inbox: PacketReceiver<'a, PACKET>,
+        outbox: PacketSender<'a, PACKET>,
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
@@ -117,8 +117,11 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
     /// so once, to whoever listens.
     async fn wait_for_the_host(&mut self) {
         loop {
-            let identity =
-                Identity { agent: self.page.agent.id, page_crc: self.page_crc, round: self.agent.round() };
+            let identity = BoardIdentity {
+                agent: self.page.agent.id,
+                page_crc: self.page_crc,
+                round: self.agent.round(),
+            };
             let boot = Boot { board: self.page.board, schema: packet::SCHEMA, page: Ok(identity) };
             self.outbox.post(|out| Packet::Boot(boot).encode(out).ok()).await;
             if self.page.pace != Pace::Air {
@@ -207,7 +210,7 @@ impl<'a, F: NorFlash, H: Health> Rounds<'a, F, H> {
                     Some(Event::Missed)
                 }
                 Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
-                Ok(Packet::Tell { from }) => Some(Event::Tell(from)),
+                Ok(Packet::StateRequest { from }) => Some(Event::Tell(from)),
                 Ok(Packet::Mark { number }) => Some(Event::Mark(number)),
                 // Another board's words on a shared link, or noise.
                 Ok(_) | Err(_) => None,

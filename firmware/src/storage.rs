@@ -9,7 +9,7 @@
 
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
-use fabswarm_shared::wire::seal::{self, StorageFault};
+use fabswarm_shared::wire::seal::{BootStorage, StorageFault};
 
 const BOOT_BYTES: usize = 8;
 const HEADER_BYTES: usize = 12;
@@ -21,15 +21,15 @@ const SEED: u32 = 0x811C_9DC5;
 
 /// A board's memory over restarts.
 #[derive(Debug)]
-pub struct Storage<F> {
+pub struct BoardStorage<F> {
     flash: F,
-    newest: Option<Record>,
+    newest: Option<StateRecord>,
 }
 
 /// A state that is being written.
 #[derive(Debug)]
-pub struct Draft<'a, F> {
-    storage: &'a mut Storage<F>,
+pub struct StateDraft<'a, F> {
+    storage: &'a mut BoardStorage<F>,
     half: u32,
     number: u32,
     from: u32,
@@ -40,7 +40,7 @@ pub struct Draft<'a, F> {
     sum: u32,
 }
 
-impl<F: NorFlash> Draft<'_, F> {
+impl<F: NorFlash> StateDraft<'_, F> {
     /// Appends words.
     ///
     /// # Errors
@@ -73,19 +73,19 @@ impl<F: NorFlash> Draft<'_, F> {
         let length = end - from - HEADER_BYTES as u32;
         let header = [length, number, checksum(sum, &[length, number])];
         storage.flash.write(from, bytemuck::cast_slice(&header)).map_err(|_| StorageFault)?;
-        storage.newest = Some(Record { half, length, number });
+        storage.newest = Some(StateRecord { half, length, number });
         Ok(())
     }
 }
 
 /// A state that is being read.
 #[derive(Debug)]
-pub struct Saved<'a, F> {
+pub struct SavedState<'a, F> {
     flash: &'a mut F,
     words: Range<u32>,
 }
 
-impl<F: NorFlash> Saved<'_, F> {
+impl<F: NorFlash> SavedState<'_, F> {
     /// Fills `words` with the next ones; `false` where there are not so many, or they cannot be read.
     pub fn read(&mut self, words: &mut [u32]) -> bool {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
@@ -99,13 +99,13 @@ impl<F: NorFlash> Saved<'_, F> {
 
 /// A state that counts.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct StateRecord {
     half: u32,
     length: u32,
     number: u32,
 }
 
-impl<F: NorFlash> Storage<F> {
+impl<F: NorFlash> BoardStorage<F> {
     /// Looks for what earlier boots left in `flash`.
     pub fn new(flash: F) -> Self {
         const { assert!(F::WRITE_SIZE <= WORD_BYTES && F::READ_SIZE <= WORD_BYTES) };
@@ -116,20 +116,28 @@ impl<F: NorFlash> Storage<F> {
     }
 
     /// What gives the words of the state saved last, if there is one.
-    pub fn saved(&mut self) -> Option<Saved<'_, F>> {
-        let Record { half, length, .. } = self.newest?;
+    pub fn saved(&mut self) -> Option<SavedState<'_, F>> {
+        let StateRecord { half, length, .. } = self.newest?;
         let at = self.half_at(half) + HEADER_BYTES as u32;
-        Some(Saved { flash: &mut self.flash, words: at..at + length })
+        Some(SavedState { flash: &mut self.flash, words: at..at + length })
     }
 
-    /// Begins to save a state, which counts once it is [committed](Draft::commit); until then the one before it does.
-    pub fn draft(&mut self) -> Draft<'_, F> {
+    /// Begins to save a state, which counts once it is [committed](StateDraft::commit); until then the one before it does.
+    pub fn draft(&mut self) -> StateDraft<'_, F> {
         let (half, number) = match self.newest {
             Some(newest) => (1 - newest.half, newest.number.wrapping_add(1)),
             None => (0, 0),
         };
         let from = self.half_at(half);
-        Draft { half, number, from, end: from + HEADER_BYTES as u32, erased: from, sum: SEED, storage: self }
+        StateDraft {
+            half,
+            number,
+            from,
+            end: from + HEADER_BYTES as u32,
+            erased: from,
+            sum: SEED,
+            storage: self,
+        }
     }
 
     /// Lets no saved state count any more. A flash that takes this no better than a state is beyond help.
@@ -152,7 +160,7 @@ impl<F: NorFlash> Storage<F> {
     }
 
     /// The record in a half, if it is whole.
-    fn record(&mut self, half: u32) -> Option<Record> {
+    fn record(&mut self, half: u32) -> Option<StateRecord> {
         let at = self.half_at(half);
         let [length, number, sum] = [0, 1, 2].map(|word| self.word(at + word * WORD_BYTES as u32));
         let (length, number, sum) = (length?, number?, sum?);
@@ -166,7 +174,7 @@ impl<F: NorFlash> Storage<F> {
         let found = (first..first + length)
             .step_by(WORD_BYTES)
             .fold(SEED, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
-        (checksum(found, &[length, number]) == sum).then_some(Record { half, length, number })
+        (checksum(found, &[length, number]) == sum).then_some(StateRecord { half, length, number })
     }
 
     fn word(&mut self, at: u32) -> Option<u32> {
@@ -197,7 +205,7 @@ impl<F: NorFlash> Storage<F> {
     }
 }
 
-impl<F: NorFlash> seal::Storage for Storage<F> {
+impl<F: NorFlash> BootStorage for BoardStorage<F> {
     fn load(&mut self) -> Result<Option<u32>, StorageFault> {
         Ok(self.newest_boot()?.map(|(boot, _)| boot))
     }

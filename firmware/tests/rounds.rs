@@ -6,11 +6,11 @@ use embassy_futures::{block_on, select::select, yield_now};
 use embassy_time::{Duration, Timer};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
-    Memory, Parts,
+    Buffers, Parts,
     health::Health,
-    link::{Link, Pair},
+    link::{Link, SplitLink},
     run,
-    storage::Storage,
+    storage::BoardStorage,
 };
 use fabswarm_shared::{
     agent::{Config, Mode},
@@ -41,13 +41,13 @@ impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
     }
 }
 
-struct Flash<'a>(&'a mut Vec<u8>);
+struct RamFlash<'a>(&'a mut Vec<u8>);
 
-impl ErrorType for Flash<'_> {
+impl ErrorType for RamFlash<'_> {
     type Error = Infallible;
 }
 
-impl ReadNorFlash for Flash<'_> {
+impl ReadNorFlash for RamFlash<'_> {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
@@ -60,7 +60,7 @@ impl ReadNorFlash for Flash<'_> {
     }
 }
 
-impl NorFlash for Flash<'_> {
+impl NorFlash for RamFlash<'_> {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = 4096;
 
@@ -75,9 +75,9 @@ impl NorFlash for Flash<'_> {
     }
 }
 
-struct Nobody;
+struct NoWatchdog;
 
-impl Health for Nobody {
+impl Health for NoWatchdog {
     fn feed_watchdog(&mut self) {}
 }
 
@@ -139,10 +139,10 @@ fn said_with(
     let parts = Parts {
         board: "testing",
         page: bytemuck::cast_slice(page),
-        memory: &mut Memory::new(),
+        buffers: &mut Buffers::new(),
         link: Host { words: words.into_iter(), heard: &heard },
-        storage: Storage::new(Flash(flash)),
-        health: Nobody,
+        storage: BoardStorage::new(RamFlash(flash)),
+        health: NoWatchdog,
     };
     block_on(select(run(parts), then));
     heard.into_inner()
@@ -188,7 +188,7 @@ fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {
     let after = |second: u32| {
         let rounds = [expecting(0, digests[0]), expecting(1, second), Packet::Frame(&[1; 40]), over(2)];
         let words = [Packet::Start { air_round: 0 }].into_iter().chain(rounds);
-        telemetry(&said(&page(Pace::Air), words.chain([Packet::Tell { from: 0 }])))
+        telemetry(&said(&page(Pace::Air), words.chain([Packet::StateRequest { from: 0 }])))
     };
     assert_eq!(after(digests[1]).last().map(|told| told.air_round), Some(3));
     let held = after(!digests[1]);
@@ -215,7 +215,7 @@ fn frames_of_a_round_come_before_its_telemetry() {
     );
 }
 
-/// Rounds that a board ended by itself while it heard this, and how many of them late; none may end before its time.
+/// Returns how many rounds a board ended on its own while it received `packets`, and how many of them late.
 fn alone(pace: Pace, us: u64, words: impl IntoIterator<Item = Packet<'static>>) -> (u32, u32) {
     let begun = Instant::now();
     let time = Timer::after(Duration::from_millis(120));
@@ -267,7 +267,7 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
     assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [], a_while())), 0);
     // Bytes that count under this page and are no state of this firmware.
     let page = page(Pace::Air);
-    let mut storage = Storage::new(Flash(&mut flash));
+    let mut storage = BoardStorage::new(RamFlash(&mut flash));
     let mut draft = storage.draft();
     draft.write(&[provisioning::page_crc(bytemuck::cast_slice(&page)), 7, 7]).unwrap();
     draft.commit().unwrap();
@@ -304,11 +304,11 @@ fn only_frames_come_by_radio() {
     };
     let (frame, over) = (packet(Packet::Frame(&[1, 2, 3])), packet(over(0)));
     let radio = Radio(VecDeque::from([over.clone(), frame.clone()]));
-    let mut pair = Pair::new(radio, Radio(VecDeque::new()));
+    let mut pair = SplitLink::new(radio, Radio(VecDeque::new()));
     let mut heard = [0; 64];
     let length = block_on(pair.receive(&mut heard));
     assert_eq!(heard[..length], frame);
-    let mut by_cable = Pair::new(Radio(VecDeque::new()), Radio(VecDeque::from([over.clone()])));
+    let mut by_cable = SplitLink::new(Radio(VecDeque::new()), Radio(VecDeque::from([over.clone()])));
     let length = block_on(by_cable.receive(&mut heard));
     assert_eq!(heard[..length], over);
 }
@@ -329,9 +329,9 @@ fn a_board_tells_its_state_piece_by_piece() {
         &page(Pace::Air),
         [
             Packet::Start { air_round: 0 },
-            Packet::Tell { from: 0 },
-            Packet::Tell { from: 90 },
-            Packet::Tell { from: 9000 },
+            Packet::StateRequest { from: 0 },
+            Packet::StateRequest { from: 90 },
+            Packet::StateRequest { from: 9000 },
         ],
     );
     let pieces: Vec<_> = said

@@ -4,7 +4,7 @@ use fabswarm_shared::provisioning::{Page, VERSION};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::fragment::Reassembler;
-use fabswarm_shared::wire::payload::{Decoder, Words};
+use fabswarm_shared::wire::payload::{Decoder, SigmaCoverage};
 use fabswarm_shared::wire::seal::{Key, Opener};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
@@ -94,9 +94,9 @@ pub fn payload(bytes: &[u8]) -> bool {
         let (mut v, mut sigma) = ([0.0; 48], [7; 48]);
         let (rho, v, sigma) = (&mut rho[..words], &mut v[..words], &mut sigma[..words]);
         match decoder.decode(payload, round.into(), rho, v, sigma) {
-            Ok(told) => {
+            Ok(coverage) => {
                 assert!(v.iter().all(|v| v.is_finite()));
-                assert!(told.sigma != Words::None || sigma == rho);
+                assert!(coverage.sigma != SigmaCoverage::None || sigma == rho);
                 rho.copy_from_slice(sigma);
             }
             Err(_) => {

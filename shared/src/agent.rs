@@ -34,7 +34,7 @@ use crate::fab::Steps;
 use crate::graph::Schedule;
 use crate::ledger::{Arithmetic, Giving};
 use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
-use crate::wire::frame::{Data, Frame, Hello, Members};
+use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use crate::wire::payload::{Encoder, Width};
 use crate::wire::{self, SCHEMA};
 use serde::{Deserialize, Serialize};
@@ -395,7 +395,8 @@ where
             return Ok(None);
         }
         if self.outbox.has_members {
-            let header = Members { sender: self.config.id, epoch: self.heard_epoch.unwrap_or(self.epoch) };
+            let header =
+                MembersHeader { sender: self.config.id, epoch: self.heard_epoch.unwrap_or(self.epoch) };
             let length = Frame::Members(header, self.members.as_bytes()).encode(out)?;
             self.outbox.has_members = false;
             return Ok(Some(length));
@@ -423,7 +424,7 @@ where
     }
 
     fn write_data(&mut self, out: &mut [u8]) -> Result<usize, wire::Error> {
-        let header = Data { sender: self.config.id, epoch: self.epoch, round: self.round };
+        let header = DataHeader { sender: self.config.id, epoch: self.epoch, round: self.round };
         let start = header.encode_header(out)?;
         let words = self.exchanged();
         for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {

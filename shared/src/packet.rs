@@ -43,12 +43,12 @@ pub struct Boot<'a> {
     /// [`SCHEMA`] of its firmware.
     pub schema: u32,
     /// Who it is, or why its page does not tell.
-    pub page: Result<Identity, provisioning::Error>,
+    pub page: Result<BoardIdentity, provisioning::Error>,
 }
 
 /// Who a board is, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct BoardIdentity {
     /// The agent it runs.
     pub agent: u16,
     /// The checksum of its provisioning page: tells whether it runs what the host wrote.
@@ -100,7 +100,7 @@ pub enum Packet<'a> {
     /// A board is there.
     Boot(Boot<'a>),
     /// A round of a board has ended, and it has sent all it has to say in the next.
-    Telemetry(Telemetry, Words<'a>),
+    Telemetry(Telemetry, WordBytes<'a>),
     /// The host has heard the board, which now begins this round.
     Start {
         /// The air's count of rounds.
@@ -109,7 +109,7 @@ pub enum Packet<'a> {
     /// The air will deliver nothing more in this round.
     RoundOver(RoundOver),
     /// The host wants to know the agent's state.
-    Tell {
+    StateRequest {
         /// The first word it wants.
         from: u32,
     },
@@ -118,7 +118,7 @@ pub enum Packet<'a> {
         /// The number of the first word.
         from: u32,
         /// The words.
-        words: Words<'a>,
+        words: WordBytes<'a>,
     },
     /// The host wants to know when the board is here, so as not to send more than its receiver holds; the board answers the same.
     Mark {
@@ -134,9 +134,9 @@ pub struct Malformed;
 
 /// Numbers as they travelled, read one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words<'a>(&'a [u8]);
+pub struct WordBytes<'a>(&'a [u8]);
 
-impl Words<'_> {
+impl WordBytes<'_> {
     /// The numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
         self.bits().map(f32::from_bits)
@@ -150,14 +150,14 @@ impl Words<'_> {
 
 /// What postcard writes behind which number; a frame needs no header of its own.
 #[derive(Serialize, Deserialize)]
-enum Header<'a> {
+enum PacketHeader<'a> {
     Frame,
     #[serde(borrow)]
     Boot(Boot<'a>),
     Telemetry(Telemetry),
     Start(u32),
     RoundOver(RoundOver),
-    Tell(u32),
+    StateRequest(u32),
     State(u32),
     Mark(u32),
 }
@@ -170,17 +170,17 @@ impl<'a> Packet<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Malformed)?;
         match header {
-            Header::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
-            Header::Telemetry(telemetry) if rest.len().is_multiple_of(4) => {
-                Ok(Self::Telemetry(telemetry, Words(rest)))
+            PacketHeader::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
+            PacketHeader::Telemetry(telemetry) if rest.len().is_multiple_of(4) => {
+                Ok(Self::Telemetry(telemetry, WordBytes(rest)))
             }
-            Header::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
-            Header::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
-            Header::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
-            Header::Tell(from) if rest.is_empty() => Ok(Self::Tell { from }),
-            Header::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
-            Header::State(from) if rest.len().is_multiple_of(4) => {
-                Ok(Self::State { from, words: Words(rest) })
+            PacketHeader::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
+            PacketHeader::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
+            PacketHeader::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
+            PacketHeader::StateRequest(from) if rest.is_empty() => Ok(Self::StateRequest { from }),
+            PacketHeader::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
+            PacketHeader::State(from) if rest.len().is_multiple_of(4) => {
+                Ok(Self::State { from, words: WordBytes(rest) })
             }
             _ => Err(Malformed),
         }
@@ -195,15 +195,15 @@ impl<'a> Packet<'a> {
             Self::Frame(frame) => {
                 let end = FRAME_OFFSET + frame.len();
                 out.get_mut(FRAME_OFFSET..end).ok_or(Malformed)?.copy_from_slice(frame);
-                write(&Header::Frame, out)?;
+                write(&PacketHeader::Frame, out)?;
                 Ok(end)
             }
-            Self::Boot(boot) => write(&Header::Boot(boot), out),
+            Self::Boot(boot) => write(&PacketHeader::Boot(boot), out),
             Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
-            Self::Start { air_round } => write(&Header::Start(air_round), out),
-            Self::RoundOver(over) => write(&Header::RoundOver(over), out),
-            Self::Tell { from } => write(&Header::Tell(from), out),
-            Self::Mark { number } => write(&Header::Mark(number), out),
+            Self::Start { air_round } => write(&PacketHeader::Start(air_round), out),
+            Self::RoundOver(over) => write(&PacketHeader::RoundOver(over), out),
+            Self::StateRequest { from } => write(&PacketHeader::StateRequest(from), out),
+            Self::Mark { number } => write(&PacketHeader::Mark(number), out),
             Self::State { from, words } => {
                 let start = write_state_header(from, out)?;
                 let end = start + words.0.len();
@@ -219,7 +219,7 @@ impl<'a> Packet<'a> {
 /// # Errors
 /// [`Malformed`] when `out` is empty.
 pub fn write_frame_header(out: &mut [u8]) -> Result<(), Malformed> {
-    write(&Header::Frame, out).map(|_| ())
+    write(&PacketHeader::Frame, out).map(|_| ())
 }
 
 /// Begins a packet with words of a state from number `from` on, which follow in little-endian bytes, and returns where.
@@ -227,7 +227,7 @@ pub fn write_frame_header(out: &mut [u8]) -> Result<(), Malformed> {
 /// # Errors
 /// [`Malformed`] when it does not fit.
 pub fn write_state_header(from: u32, out: &mut [u8]) -> Result<usize, Malformed> {
-    write(&Header::State(from), out)
+    write(&PacketHeader::State(from), out)
 }
 
 /// Whether a packet carries an agent's frame.
@@ -245,7 +245,7 @@ pub fn write_telemetry(
     x: impl Iterator<Item = f32>,
     out: &mut [u8],
 ) -> Result<usize, Malformed> {
-    let mut end = write(&Header::Telemetry(telemetry), out)?;
+    let mut end = write(&PacketHeader::Telemetry(telemetry), out)?;
     for word in x {
         out.get_mut(end..end + 4).ok_or(Malformed)?.copy_from_slice(&word.to_le_bytes());
         end += 4;
@@ -253,7 +253,7 @@ pub fn write_telemetry(
     Ok(end)
 }
 
-fn write(header: &Header, out: &mut [u8]) -> Result<usize, Malformed> {
+fn write(header: &PacketHeader, out: &mut [u8]) -> Result<usize, Malformed> {
     postcard::to_slice(header, out).map(|written| written.len()).map_err(|_| Malformed)
 }
 
@@ -267,7 +267,7 @@ mod tests {
     const BOOT: Boot = Boot {
         board: "mps2-an386",
         schema: 7,
-        page: Ok(Identity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
+        page: Ok(BoardIdentity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
     };
     const TELEMETRY: Telemetry = Telemetry {
         agent: 4,
@@ -289,12 +289,12 @@ mod tests {
             Packet::Frame(&[1, 2, 3]),
             Packet::Boot(BOOT),
             Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
-            Packet::Telemetry(TELEMETRY, Words(&words)),
+            Packet::Telemetry(TELEMETRY, WordBytes(&words)),
             Packet::Start { air_round: u32::MAX },
             Packet::RoundOver(RoundOver { air_round: 0, digest: None }),
             Packet::RoundOver(RoundOver { air_round: 70_000, digest: Some(u32::MAX) }),
-            Packet::Tell { from: 300 },
-            Packet::State { from: 300, words: Words(&words) },
+            Packet::StateRequest { from: 300 },
+            Packet::State { from: 300, words: WordBytes(&words) },
             Packet::Mark { number: 70_000 },
         ] {
             let mut out = [0; 64];

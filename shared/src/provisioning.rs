@@ -19,7 +19,7 @@ use crate::{
     problem::AnyProblem,
     wire::{self, seal::KEY_BYTES},
 };
-use constants::Constants;
+use constants::ProblemConstants;
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +148,7 @@ struct Body<'a> {
     saves_state: bool,
     start_words: u16,
     #[serde(borrow)]
-    constants: Constants<'a>,
+    constants: ProblemConstants<'a>,
 }
 
 impl<'a> Page<'a> {
@@ -200,7 +200,7 @@ impl<'a> Page<'a> {
             rounds: self.rounds,
             saves_state: self.saves_state,
             start_words: self.start.len() as u16,
-            constants: Constants::of(&self.problem),
+            constants: ProblemConstants::of(&self.problem),
         };
         let rest = out.get_mut(end..).ok_or(BufferTooSmall)?;
         let bytes = postcard::to_slice(&body, rest).map_err(|_| BufferTooSmall)?.len();

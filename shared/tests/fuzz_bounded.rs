@@ -7,9 +7,9 @@ use fabswarm_shared::agent::Config;
 use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::wire::fragment::Fragmenter;
-use fabswarm_shared::wire::frame::{Data, Frame, Hello, Members, SCHEMA};
+use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader, SCHEMA};
 use fabswarm_shared::wire::payload::{Encoder, Width};
-use fabswarm_shared::wire::seal::{Key, Sealer, Storage, StorageFault};
+use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use fabswarm_shared::wire::stream;
 
 #[path = "../../fuzz/src/targets.rs"]
@@ -139,8 +139,8 @@ impl Random {
 #[test]
 #[ignore = "writes the committed corpus"]
 fn write_corpus() {
-    let data = Data { sender: 3, epoch: 1, round: 20 };
-    let members = Members { sender: 3, epoch: 300 };
+    let data = DataHeader { sender: 3, epoch: 1, round: 20 };
+    let members = MembersHeader { sender: 3, epoch: 300 };
     let hello = Hello {
         sender: 3,
         boot: 2,
@@ -175,7 +175,7 @@ fn write_corpus() {
         }
         write("fragment", name, &packets);
 
-        let mut sealer = Sealer::start(3, &mut Fresh).unwrap();
+        let mut sealer = Sealer::start(3, &mut VolatileBoots::new()).unwrap();
         let end = sealer.seal(&Key::new(&targets::KEY), short, &mut line).unwrap();
         write("seal", name, &line[..end]);
     }
@@ -238,16 +238,4 @@ fn write_page() {
 fn write(target: &str, name: &str, bytes: &[u8]) {
     fs::create_dir_all(corpus(target)).unwrap();
     fs::write(corpus(target).join(name), bytes).unwrap();
-}
-
-struct Fresh;
-
-impl Storage for Fresh {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(None)
-    }
-
-    fn store(&mut self, _: u32) -> Result<(), StorageFault> {
-        Ok(())
-    }
 }

@@ -1,31 +1,18 @@
 //! The bytes that travel, seen from outside: their sizes, and that they change only with the format's number.
 
-use fabswarm_shared::wire::frame::{Data, Frame, Hello, Members, SCHEMA, VERSION};
+use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader, SCHEMA, VERSION};
 use fabswarm_shared::wire::payload::{Encoder, Width};
-use fabswarm_shared::wire::seal::{Key, Sealer, Storage, StorageFault};
+use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use fabswarm_shared::wire::{fragment, stream};
 
 /// The reference problem: d = 5, |S| = 20.
 const WORDS: usize = 45;
 
 /// The largest numbers of a swarm of 128 after two million rounds.
-const LATE: Data = Data { sender: 127, epoch: 127, round: (1 << 21) - 3 };
-
-struct Stored(Option<u32>);
-
-impl Storage for Stored {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(self.0)
-    }
-
-    fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-        self.0 = Some(boot);
-        Ok(())
-    }
-}
+const LATE: DataHeader = DataHeader { sender: 127, epoch: 127, round: (1 << 21) - 3 };
 
 /// The data frame of a round that follows a full one.
-fn data_frame(width: Width, data: Data) -> Vec<u8> {
+fn data_frame(width: Width, data: DataHeader) -> Vec<u8> {
     let v = |round: u32| -> [f32; WORDS] {
         std::array::from_fn(|i| (i as f32 - 20.0) * 0.125 + round as f32 * 0.01)
     };
@@ -41,7 +28,8 @@ fn data_frame(width: Width, data: Data) -> Vec<u8> {
 
 fn sealed(frame: &[u8], sender: u16, boot: u32, before: u32) -> Vec<u8> {
     let key = Key::new(&[3; 32]);
-    let mut sealer = Sealer::start(sender, &mut Stored(boot.checked_sub(1))).unwrap();
+    let mut boots = boot.checked_sub(1).map_or(VolatileBoots::new(), VolatileBoots::after);
+    let mut sealer = Sealer::start(sender, &mut boots).unwrap();
     let mut out = vec![0; 500];
     for _ in 0..before {
         sealer.seal(&key, &[], &mut out).unwrap();
@@ -66,14 +54,14 @@ fn data_frames_are_as_small_as_promised() {
 
 #[test]
 fn a_byte_frame_fits_with_longer_numbers_too() {
-    let data = Data { sender: 127, epoch: 16_383, round: (1 << 28) - 3 };
+    let data = DataHeader { sender: 127, epoch: 16_383, round: (1 << 28) - 3 };
     let length = sealed(&data_frame(Width::Byte, data), 127, 127, 1 << 14).len();
     assert_eq!(fragment::packets(length, 125), Ok(1), "{length} bytes");
 }
 
 /// Every kind of frame in every layer.
 fn examples() -> Vec<Vec<u8>> {
-    let data = Data { sender: 3, epoch: 1, round: 1001 };
+    let data = DataHeader { sender: 3, epoch: 1, round: 1001 };
     let hello = Hello {
         sender: 3,
         boot: 2,
@@ -84,7 +72,7 @@ fn examples() -> Vec<Vec<u8>> {
         y: 20,
         x_is_local: true,
     };
-    let members = Members { sender: 3, epoch: 2 };
+    let members = MembersHeader { sender: 3, epoch: 2 };
     let mut frames: Vec<_> =
         [Width::Full, Width::Half, Width::Byte].map(|width| data_frame(width, data)).into();
     for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1])] {

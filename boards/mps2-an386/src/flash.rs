@@ -16,9 +16,9 @@ pub fn page() -> &'static [u8] {
 }
 
 /// The part of the flash that the firmware writes to, with the habits of NOR flash.
-pub struct Storage(());
+pub struct PsramFlash(());
 
-impl Storage {
+impl PsramFlash {
     /// Call once.
     pub fn new() -> Self {
         Self(())
@@ -32,11 +32,11 @@ impl Storage {
     }
 }
 
-impl ErrorType for Storage {
+impl ErrorType for PsramFlash {
     type Error = Infallible;
 }
 
-impl ReadNorFlash for Storage {
+impl ReadNorFlash for PsramFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
@@ -51,7 +51,7 @@ impl ReadNorFlash for Storage {
     }
 }
 
-impl NorFlash for Storage {
+impl NorFlash for PsramFlash {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = 4096;
 

@@ -22,9 +22,9 @@ unsafe extern "C" {
 }
 
 /// What watches over the firmware.
-pub struct Health(());
+pub struct CmsdkWatchdog(());
 
-impl Health {
+impl CmsdkWatchdog {
     /// Starts the watchdog. Call once.
     pub fn start() -> Self {
         WATCHDOG.write(LOAD, HALF_PERIOD_S * CLOCK_HZ);
@@ -33,7 +33,7 @@ impl Health {
     }
 }
 
-impl health::Health for Health {
+impl health::Health for CmsdkWatchdog {
     fn feed_watchdog(&mut self) {
         WATCHDOG.write(CLEAR, 1);
     }

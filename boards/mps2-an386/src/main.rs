@@ -15,10 +15,10 @@ mod registers;
 mod uart;
 
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Memory, Parts, run, storage::Storage};
+use fabswarm_firmware::{Buffers, Parts, run, storage::BoardStorage};
 use static_cell::ConstStaticCell;
 
-static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 #[embassy_executor::main(executor = "executor::Executor", entry = "cortex_m_rt::entry")]
 async fn main(_spawner: Spawner) {
@@ -27,13 +27,13 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: "mps2-an386",
         page: flash::page(),
-        memory: MEMORY.take(),
+        buffers: BUFFERS.take(),
         #[cfg(not(feature = "uart"))]
         link: ethernet::Ethernet::start(),
         #[cfg(feature = "uart")]
-        link: fabswarm_firmware::link::Stream::<_, { fabswarm_firmware::LINE }>::new(uart::Uart::start()),
-        storage: Storage::new(flash::Storage::new()),
-        health: health::Health::start(),
+        link: fabswarm_firmware::link::SerialLink::<_, { fabswarm_firmware::LINE }>::new(uart::Uart::start()),
+        storage: BoardStorage::new(flash::PsramFlash::new()),
+        health: health::CmsdkWatchdog::start(),
     };
     run(parts).await
 }

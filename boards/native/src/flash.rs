@@ -7,7 +7,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 const STORAGE_BYTES: usize = 64 * 1024;
 
 /// The board's flash.
-pub struct Flash {
+pub struct FileFlash {
     file: File,
 }
 
@@ -21,7 +21,7 @@ impl NorFlashError for FileFault {
     }
 }
 
-impl Flash {
+impl FileFlash {
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: File::options().read(true).write(true).open(path)? })
     }
@@ -38,11 +38,11 @@ impl Flash {
     }
 }
 
-impl ErrorType for Flash {
+impl ErrorType for FileFlash {
     type Error = FileFault;
 }
 
-impl ReadNorFlash for Flash {
+impl ReadNorFlash for FileFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), FileFault> {
@@ -54,7 +54,7 @@ impl ReadNorFlash for Flash {
     }
 }
 
-impl NorFlash for Flash {
+impl NorFlash for FileFlash {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = 4096;
 

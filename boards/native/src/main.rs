@@ -6,17 +6,17 @@ mod socket;
 
 use anyhow::{Context, Result, bail};
 use embassy_executor::Executor;
-use fabswarm_firmware::{Memory, Parts, health::Health, run, storage::Storage};
+use fabswarm_firmware::{Buffers, Parts, health::Health, run, storage::BoardStorage};
 use std::path::PathBuf;
 
 /// The operating system watches over processes; nobody need feed it.
-struct Process;
+struct NoWatchdog;
 
-impl Health for Process {
+impl Health for NoWatchdog {
     fn feed_watchdog(&mut self) {}
 }
 
-type Board = Parts<'static, socket::Socket, flash::Flash, Process>;
+type Board = Parts<'static, socket::Socket, flash::FileFlash, NoWatchdog>;
 
 #[embassy_executor::task]
 async fn agent(board: Board) {
@@ -29,17 +29,17 @@ fn main() -> Result<()> {
     let [socket, flash] = &arguments[..] else {
         bail!("usage: native SOCKET FLASH");
     };
-    let flash =
-        flash::Flash::open(flash).with_context(|| format!("cannot open the flash {}", flash.display()))?;
+    let flash = flash::FileFlash::open(flash)
+        .with_context(|| format!("cannot open the flash {}", flash.display()))?;
     let page = flash.page().context("cannot read the provisioning page")?;
     let board = Parts {
         board: "native",
         page: bytemuck::cast_slice(page.leak()),
-        memory: Box::leak(Box::new(Memory::new())),
+        buffers: Box::leak(Box::new(Buffers::new())),
         link: socket::Socket::connect(socket)
             .with_context(|| format!("cannot connect to the host at {}", socket.display()))?,
-        storage: Storage::new(flash),
-        health: Process,
+        storage: BoardStorage::new(flash),
+        health: NoWatchdog,
     };
     let executor = Box::leak(Box::new(Executor::new()));
     executor.run(|spawner| spawner.spawn(agent(board).expect("the first task of an executor has room")));

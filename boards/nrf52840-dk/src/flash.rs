@@ -15,13 +15,13 @@ pub fn page() -> &'static [u8] {
 }
 
 /// The part of the flash that the firmware writes to.
-pub struct Storage(pub Nvmc<'static>);
+pub struct NvmcFlash(pub Nvmc<'static>);
 
-impl ErrorType for Storage {
+impl ErrorType for NvmcFlash {
     type Error = Error;
 }
 
-impl ReadNorFlash for Storage {
+impl ReadNorFlash for NvmcFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Error> {
@@ -33,7 +33,7 @@ impl ReadNorFlash for Storage {
     }
 }
 
-impl NorFlash for Storage {
+impl NorFlash for NvmcFlash {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = PAGE_SIZE;
 

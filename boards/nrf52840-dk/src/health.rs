@@ -10,9 +10,9 @@ const TICKS_PER_SECOND: u32 = 32_768;
 const PERIOD_S: u32 = 8;
 
 /// What watches over the firmware.
-pub struct Health(Option<WatchdogHandle>);
+pub struct ChipWatchdog(Option<WatchdogHandle>);
 
-impl Health {
+impl ChipWatchdog {
     /// Starts the watchdog, unless a debugger has started it otherwise.
     pub fn start(watchdog: Peri<'static, peripherals::WDT>) -> Self {
         let mut config = Config::default();
@@ -21,7 +21,7 @@ impl Health {
     }
 }
 
-impl health::Health for Health {
+impl health::Health for ChipWatchdog {
     fn feed_watchdog(&mut self) {
         if let Some(handle) = &mut self.0 {
             handle.pet();

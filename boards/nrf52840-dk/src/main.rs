@@ -17,11 +17,11 @@ use embassy_nrf::{
     radio::{self as nrf_radio, ieee802154::Radio},
 };
 use fabswarm_firmware::{
-    LINE, Memory, PACKET, Parts,
-    link::{Fragmented, Pair, Stream},
+    Buffers, LINE, PACKET, Parts,
+    link::{FragmentedLink, SerialLink, SplitLink},
     provisioning::Page,
     run,
-    storage::Storage,
+    storage::BoardStorage,
 };
 use panic_probe as _;
 use static_cell::ConstStaticCell;
@@ -30,7 +30,7 @@ const BOARD: &str = "nrf52840-dk";
 /// Frames on their way in at once: two for each of a few neighbours.
 const SLOTS: usize = 8;
 
-static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 bind_interrupts!(struct Interrupts {
     RADIO => nrf_radio::InterruptHandler<peripherals::RADIO>;
@@ -46,7 +46,7 @@ async fn main(_spawner: Spawner) {
 
     let page = flash::page();
     let sender = Page::read(page, BOARD).map_or(0, |page| page.agent.id);
-    let air = radio::Air::new(Radio::new(chip.RADIO, Interrupts));
+    let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; 256], [0; 256]);
     let port = BufferedUarte::new(
         chip.UARTE0,
@@ -64,13 +64,13 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: BOARD,
         page,
-        memory: MEMORY.take(),
-        link: Pair::new(
-            Fragmented::<_, { radio::MTU }, PACKET, SLOTS>::new(air, sender),
-            Stream::<_, LINE>::new(port),
+        buffers: BUFFERS.take(),
+        link: SplitLink::new(
+            FragmentedLink::<_, { radio::MTU }, PACKET, SLOTS>::new(radio, sender),
+            SerialLink::<_, LINE>::new(port),
         ),
-        storage: Storage::new(flash::Storage(Nvmc::new(chip.NVMC))),
-        health: health::Health::start(chip.WDT),
+        storage: BoardStorage::new(flash::NvmcFlash(Nvmc::new(chip.NVMC))),
+        health: health::ChipWatchdog::start(chip.WDT),
     };
     run(parts).await
 }

@@ -9,19 +9,19 @@ pub const MTU: usize = 125;
 const CHANNEL: u8 = 15;
 
 /// The radio on one channel.
-pub struct Air {
+pub struct RadioLink {
     radio: Radio<'static>,
     packet: Packet,
 }
 
-impl Air {
+impl RadioLink {
     pub fn new(mut radio: Radio<'static>) -> Self {
         radio.set_channel(CHANNEL);
         Self { radio, packet: Packet::new() }
     }
 }
 
-impl Link for Air {
+impl Link for RadioLink {
     async fn send(&mut self, packet: &[u8]) {
         self.packet.copy_from_slice(packet);
         if self.radio.try_send(&mut self.packet).await.is_err() {

@@ -5,7 +5,7 @@ use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
 
 /// Makes a link for packets of up to `PACKET` bytes of a radio that carries `MTU`.
 #[derive(Debug)]
-pub struct Fragmented<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> {
+pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> {
     radio: L,
     sender: u16,
     sent: u16,
@@ -13,7 +13,7 @@ pub struct Fragmented<L, const MTU: usize, const PACKET: usize, const SLOTS: usi
     buffer: [u8; MTU],
 }
 
-impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> Fragmented<L, MTU, PACKET, SLOTS> {
+impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLink<L, MTU, PACKET, SLOTS> {
     /// Speaks over `radio` in the name of `sender`.
     pub const fn new(radio: L, sender: u16) -> Self {
         const { fabswarm_shared::wire::fragment::require_fit(PACKET, MTU) };
@@ -22,7 +22,7 @@ impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> Fragmented<L,
 }
 
 impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
-    for Fragmented<L, MTU, PACKET, SLOTS>
+    for FragmentedLink<L, MTU, PACKET, SLOTS>
 {
     async fn send(&mut self, packet: &[u8]) {
         self.sent = self.sent.wrapping_add(1);

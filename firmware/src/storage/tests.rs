@@ -4,22 +4,21 @@ extern crate std;
 use super::*;
 use core::convert::Infallible;
 use embedded_storage::nor_flash::{ErrorType, ReadNorFlash};
-use seal::Storage as _;
 use std::{vec, vec::Vec};
 
 const SECTOR: usize = 64;
 
 /// Flash in memory that loses power after so many written bytes.
-struct Memory<'a> {
+struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
 }
 
-impl ErrorType for Memory<'_> {
+impl ErrorType for FailingFlash<'_> {
     type Error = Infallible;
 }
 
-impl ReadNorFlash for Memory<'_> {
+impl ReadNorFlash for FailingFlash<'_> {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
@@ -32,7 +31,7 @@ impl ReadNorFlash for Memory<'_> {
     }
 }
 
-impl NorFlash for Memory<'_> {
+impl NorFlash for FailingFlash<'_> {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = SECTOR;
 
@@ -59,11 +58,11 @@ impl NorFlash for Memory<'_> {
     }
 }
 
-fn storage(bytes: &mut Vec<u8>, power: usize) -> Storage<Memory<'_>> {
-    Storage::new(Memory { bytes, power })
+fn storage(bytes: &mut Vec<u8>, power: usize) -> BoardStorage<FailingFlash<'_>> {
+    BoardStorage::new(FailingFlash { bytes, power })
 }
 
-fn save(storage: &mut Storage<Memory<'_>>, state: &[u32]) -> Result<(), StorageFault> {
+fn save(storage: &mut BoardStorage<FailingFlash<'_>>, state: &[u32]) -> Result<(), StorageFault> {
     let mut draft = storage.draft();
     state.chunks(7).try_for_each(|words| draft.write(words))?;
     draft.commit()
@@ -145,7 +144,7 @@ fn boots_only_ever_rise_whatever_power_cuts_do() {
     for start in 0..100usize {
         let power = if start % 3 == 2 { start % BOOT_BYTES } else { usize::MAX };
         let mut storage = storage(&mut bytes, power);
-        let last = seal::Storage::load(&mut storage).unwrap();
+        let last = BootStorage::load(&mut storage).unwrap();
         assert!(last >= used, "boot {used:?} was used and {last:?} is remembered");
         let next = last.map_or(0, |last| last + 1);
         storage.store(next).unwrap();

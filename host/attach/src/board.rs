@@ -135,7 +135,7 @@ impl Board {
     pub(super) fn ask_for_state(&mut self, from: u32) {
         (self.asked, self.told) = (Some(from), None);
         self.waited_since = Instant::now();
-        self.machine.push(&Packet::Tell { from });
+        self.machine.push(&Packet::StateRequest { from });
     }
 
     pub(super) fn has_told(&self) -> bool {
@@ -207,7 +207,7 @@ impl Board {
     /// Repeats what the board may have missed.
     pub(super) fn ask_again(&mut self) {
         let again = match self.phase {
-            _ if !self.has_told() => self.asked.map(|from| Packet::Tell { from }),
+            _ if !self.has_told() => self.asked.map(|from| Packet::StateRequest { from }),
             Phase::Starting => Some(Packet::Start { air_round: self.script.round() }),
             Phase::Up => self.script.unanswered(),
             Phase::Down | Phase::Booting => None,

@@ -3,27 +3,12 @@
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
-use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, Storage, StorageFault};
-
-/// Remembers the boot for as long as the simulation lasts.
-#[derive(Debug, Default)]
-struct BootCounter(Option<u32>);
-
-impl Storage for BootCounter {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(self.0)
-    }
-
-    fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-        self.0 = Some(boot);
-        Ok(())
-    }
-}
+use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
 
 #[derive(Debug)]
 struct Seals {
     key: Key,
-    flash: BootCounter,
+    boots: VolatileBoots,
     sealer: Sealer,
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
@@ -49,9 +34,9 @@ impl FrameSeal {
     #[must_use]
     pub fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
         let seals = key.and_then(|key| {
-            let mut flash = BootCounter::default();
-            let sealer = Sealer::start(id, &mut flash).ok()?;
-            Some(Seals { key: Key::new(&key), flash, sealer, opener: Box::default() })
+            let mut boots = VolatileBoots::new();
+            let sealer = Sealer::start(id, &mut boots).ok()?;
+            Some(Seals { key: Key::new(&key), boots, sealer, opener: Box::default() })
         });
         Self { id, seals, buffer: Vec::new() }
     }
@@ -60,7 +45,7 @@ impl FrameSeal {
     pub fn restart(&mut self) {
         if let Some(seals) = &mut self.seals {
             // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
-            if let Ok(sealer) = Sealer::start(self.id, &mut seals.flash) {
+            if let Ok(sealer) = Sealer::start(self.id, &mut seals.boots) {
                 seals.sealer = sealer;
             }
             *seals.opener = Opener::new();

@@ -5,7 +5,7 @@ use super::{ALONE_ROUNDS, ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
 use crate::ledger::{Arithmetic, Giving};
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
-use crate::wire::frame::{Data, Hello, Members};
+use crate::wire::frame::{DataHeader, Hello, MembersHeader};
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
@@ -25,7 +25,7 @@ where
     }
 
     /// A broadcast of another epoch: it cannot count, but tells who is behind.
-    pub(super) fn receive_other_epoch(&mut self, header: Data) -> Received {
+    pub(super) fn receive_other_epoch(&mut self, header: DataHeader) -> Received {
         if self.is_joining() {
             self.heard_epoch = self.heard_epoch.max(Some(header.epoch));
             self.round = self.round.max(header.round);
@@ -67,7 +67,7 @@ where
     }
 
     /// Somebody tells who belongs to an epoch.
-    pub(super) fn receive_members(&mut self, header: Members, set: &[u8]) -> Received {
+    pub(super) fn receive_members(&mut self, header: MembersHeader, set: &[u8]) -> Received {
         let Some(members) = MemberSet::from_bytes(set) else {
             return Received::Refused(Refusal::NotMember);
         };

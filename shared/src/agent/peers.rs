@@ -43,7 +43,7 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
             is_v_told: false,
             early_round: None,
             early_v: [0.0; WORDS],
-            decoder: Decoder::at_begin_of_epoch(),
+            decoder: Decoder::at_epoch_start(),
         }
     }
 
@@ -53,7 +53,7 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
         self.rho = [A::Word::default(); WORDS];
         (self.is_heard, self.is_fresh) = (false, false);
         self.early_round = None;
-        self.decoder = Decoder::at_begin_of_epoch();
+        self.decoder = Decoder::at_epoch_start();
     }
 
     /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and the mass it tells of

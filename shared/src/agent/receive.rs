@@ -5,7 +5,7 @@ use super::{Agent, Mode};
 use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire;
-use crate::wire::frame::{Data, Frame};
+use crate::wire::frame::{DataHeader, Frame};
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ where
         }
     }
 
-    fn receive_data(&mut self, header: Data, payload: &[u8]) -> Received {
+    fn receive_data(&mut self, header: DataHeader, payload: &[u8]) -> Received {
         if header.epoch != self.epoch {
             return self.receive_other_epoch(header);
         }

@@ -201,7 +201,7 @@ fn what_is_not_taken_changes_nothing() {
         assert!(matches!(agents[0].receive(&sent[2].1[..cut]), Received::Refused(Refusal::Wire(_))));
     }
     // A frame of a round far ahead whose payload is none: an agent must not skip rounds for it.
-    let header = Data { sender: 3, epoch: 1, round: 90 };
+    let header = DataHeader { sender: 3, epoch: 1, round: 90 };
     let mut out = [0; 256];
     let start = header.encode_header(&mut out).unwrap();
     let payload = Width::Full.payload_bytes(WORDS);

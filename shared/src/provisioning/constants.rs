@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything of a problem but its words.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Constants<'a> {
+pub(super) enum ProblemConstants<'a> {
     /// Words: features, successors, rewards.
     PolicyEvaluation {
         states: u16,
@@ -28,7 +28,7 @@ pub(super) enum Constants<'a> {
     SensorTrust { sensors: u8, sensor_of: &'a [u8], calibrated: u16, features: u16, regularisation: f32 },
 }
 
-impl<'a> Constants<'a> {
+impl<'a> ProblemConstants<'a> {
     pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Self {
         match problem {
             AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
@@ -65,7 +65,7 @@ impl<'a> Constants<'a> {
 
     /// The problem these constants and exactly these `words` describe.
     pub(super) fn with(self, words: &'a [f32]) -> Result<AnyProblem<'a, f32>, Error> {
-        let mut words = Words(words);
+        let mut words = WordCursor(words);
         let problem = match self {
             Self::PolicyEvaluation {
                 states,
@@ -118,7 +118,7 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// The words of a problem, in the order in which [`Constants::with`] takes them.
+/// The words of a problem, in the order in which [`ProblemConstants::with`] takes them.
 pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
     match problem {
         AnyProblem::PolicyEvaluation(problem) => [problem.features, problem.successors, problem.rewards, &[]],
@@ -134,9 +134,9 @@ pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
 }
 
 /// Words not yet given to a problem.
-struct Words<'a>(&'a [f32]);
+struct WordCursor<'a>(&'a [f32]);
 
-impl<'a> Words<'a> {
+impl<'a> WordCursor<'a> {
     fn rows(&mut self, rows: usize, columns: u16) -> Result<&'a [f32], Error> {
         let (taken, rest) = rows
             .checked_mul(columns.into())

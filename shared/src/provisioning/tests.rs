@@ -39,9 +39,9 @@ fn policy_evaluation() -> AnyProblem<'static, f32> {
 }
 
 /// A page's bytes at an address that words can be read from.
-struct Flash(Vec<u32>);
+struct AlignedBytes(Vec<u32>);
 
-impl Flash {
+impl AlignedBytes {
     fn holding(bytes: &[u8]) -> Self {
         let mut words = vec![u32::MAX; bytes.len().div_ceil(4)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
@@ -61,7 +61,7 @@ fn written(page: &Page) -> Vec<u8> {
 }
 
 fn read_error(bytes: &[u8]) -> Option<Error> {
-    Page::read(Flash::holding(bytes).bytes(), "testing").err()
+    Page::read(AlignedBytes::holding(bytes).bytes(), "testing").err()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn every_problem_survives_its_way() {
         }),
     ] {
         let page = page(problem);
-        let flash = Flash::holding(&written(&page));
+        let flash = AlignedBytes::holding(&written(&page));
         let read = Page::read(flash.bytes(), "testing").unwrap();
         assert_eq!(format!("{read:?}"), format!("{page:?}"));
     }
@@ -107,7 +107,7 @@ fn each_fault_of_a_page_has_its_name() {
     assert_eq!(read_error(&good[..10]), Some(Error::Truncated));
     assert_eq!(read_error(&good[..good.len() - 8]), Some(Error::Truncated));
     assert_eq!(read_error(&with(30, good[30] ^ 1)), Some(Error::Checksum));
-    let flash = Flash::holding(&good);
+    let flash = AlignedBytes::holding(&good);
     assert_eq!(Page::read(flash.bytes(), "other").err(), Some(Error::OtherBoard));
 }
 

@@ -36,7 +36,7 @@ pub const DATA_HEADER_MAX: usize = 1 + 3 + 5 + 5;
 /// The header of a broadcast of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Data {
+pub struct DataHeader {
     /// Who sends.
     pub sender: u16,
     /// The epoch its ledger is in.
@@ -70,7 +70,7 @@ pub struct Hello {
 /// The header of an announcement of who belongs to an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Members {
+pub struct MembersHeader {
     /// Who sends.
     pub sender: u16,
     /// The epoch the set belongs to.
@@ -81,19 +81,19 @@ pub struct Members {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A broadcast of one round and its payload.
-    Data(Data, &'a [u8]),
+    Data(DataHeader, &'a [u8]),
     /// A greeting.
     Hello(Hello),
     /// A member set as little-endian bits.
-    Members(Members, &'a [u8]),
+    Members(MembersHeader, &'a [u8]),
 }
 
 /// What postcard reads and writes; the variant's number is the first byte of the frame.
 #[derive(Serialize, Deserialize)]
-enum Header {
-    Data(Data),
+enum FrameHeader {
+    Data(DataHeader),
     Hello(Hello),
-    Members(Members),
+    Members(MembersHeader),
 }
 
 impl<'a> Frame<'a> {
@@ -105,9 +105,9 @@ impl<'a> Frame<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Error> {
         let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Error::Malformed)?;
         match header {
-            Header::Data(data) if !rest.is_empty() => Ok(Self::Data(data, rest)),
-            Header::Hello(hello) if rest.is_empty() => Ok(Self::Hello(hello)),
-            Header::Members(members) if !rest.is_empty() => Ok(Self::Members(members, rest)),
+            FrameHeader::Data(data) if !rest.is_empty() => Ok(Self::Data(data, rest)),
+            FrameHeader::Hello(hello) if rest.is_empty() => Ok(Self::Hello(hello)),
+            FrameHeader::Members(members) if !rest.is_empty() => Ok(Self::Members(members, rest)),
             _ => Err(Error::Malformed),
         }
     }
@@ -119,8 +119,8 @@ impl<'a> Frame<'a> {
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Error> {
         match *self {
             Self::Data(data, payload) => append(data.encode_header(out)?, payload, out),
-            Self::Hello(hello) => write(&Header::Hello(hello), out),
-            Self::Members(members, set) => append(write(&Header::Members(members), out)?, set, out),
+            Self::Hello(hello) => write(&FrameHeader::Hello(hello), out),
+            Self::Members(members, set) => append(write(&FrameHeader::Members(members), out)?, set, out),
         }
     }
 
@@ -135,17 +135,17 @@ impl<'a> Frame<'a> {
     }
 }
 
-impl Data {
+impl DataHeader {
     /// Writes the header alone and returns its length: the payload is then encoded in place behind it.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`] when it does not fit.
     pub fn encode_header(self, out: &mut [u8]) -> Result<usize, Error> {
-        write(&Header::Data(self), out)
+        write(&FrameHeader::Data(self), out)
     }
 }
 
-fn write(header: &Header, out: &mut [u8]) -> Result<usize, Error> {
+fn write(header: &FrameHeader, out: &mut [u8]) -> Result<usize, Error> {
     postcard::to_slice(header, out).map(|written| written.len()).map_err(|_| Error::BufferTooSmall)
 }
 
@@ -176,8 +176,8 @@ mod tests {
 
     extern crate std;
 
-    fn data() -> impl Strategy<Value = Data> {
-        (any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(sender, epoch, round)| Data {
+    fn data() -> impl Strategy<Value = DataHeader> {
+        (any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(sender, epoch, round)| DataHeader {
             sender,
             epoch,
             round,
@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_frame_comes_back(data in data(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
-            let members = Members { sender: data.sender, epoch: data.epoch };
+            let members = MembersHeader { sender: data.sender, epoch: data.epoch };
             for frame in [Frame::Data(data, &rest), Frame::Hello(hello), Frame::Members(members, &rest)] {
                 let mut out = [0; 400];
                 let length = frame.encode(&mut out).unwrap();

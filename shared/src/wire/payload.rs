@@ -22,13 +22,13 @@
 //! ledger's carry. So the ledger's invariant holds as with full payloads, and a word of σ that is not told is mass
 //! that waits.
 
+mod decision_history;
 mod decoder;
 mod encoder;
-mod motion;
 mod quantise;
-mod shown;
+mod sigma_history;
 
-pub use decoder::{Decoder, Told, Words};
+pub use decoder::{Coverage, Decoder, SigmaCoverage};
 pub use encoder::Encoder;
 
 use serde::{Deserialize, Serialize};
@@ -59,12 +59,12 @@ const BYTE: u8 = 2;
 const EPOCH: u8 = 255;
 
 /// The granularity of payloads whose σ nobody can read.
-const UNTOLD: u8 = 255;
+const SIGMA_OMITTED: u8 = 255;
 
 /// The first word of σ that a byte payload tells; then every other one.
 ///
 /// The Thue–Morse sequence: however regularly a link comes and goes, it carries both halves.
-const fn first_told(round: u32) -> usize {
+const fn first_sigma_word(round: u32) -> usize {
     (round.count_ones() % 2) as usize
 }
 
@@ -79,7 +79,7 @@ impl Width {
         match self {
             Self::Full => 1 + 8 * words,
             Self::Half => 3 + words.div_ceil(BLOCK) + 4 * words,
-            Self::Byte => 4 + words.div_ceil(BLOCK) + words + 2 * ((words + 1 - first_told(round)) / 2),
+            Self::Byte => 4 + words.div_ceil(BLOCK) + words + 2 * ((words + 1 - first_sigma_word(round)) / 2),
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     impl Listener {
-        fn hear(&mut self, payload: &[u8], round: u32) -> Result<Told, Error> {
+        fn hear(&mut self, payload: &[u8], round: u32) -> Result<Coverage, Error> {
             let mut sigma = [0; WORDS];
             let told = self.decoder.decode(payload, round, &self.rho, &mut self.v, &mut sigma)?;
             self.rho = sigma;
@@ -122,7 +122,7 @@ mod tests {
         }
 
         fn new() -> Self {
-            Self { decoder: Decoder::at_begin_of_epoch(), rho: [0; WORDS], v: [0.0; WORDS] }
+            Self { decoder: Decoder::at_epoch_start(), rho: [0; WORDS], v: [0.0; WORDS] }
         }
     }
 
@@ -181,9 +181,9 @@ mod tests {
                     let Some(told) = hears.then(|| listener.hear(&out[..length], round)) else { continue };
                     let told = told.unwrap();
                     let known = match told.sigma {
-                        Words::All => [true, true],
-                        Words::Half => [first_told(round) == 0, first_told(round) == 1],
-                        Words::None => [false, false],
+                        SigmaCoverage::All => [true, true],
+                        SigmaCoverage::Half => [first_sigma_word(round) == 0, first_sigma_word(round) == 1],
+                        SigmaCoverage::None => [false, false],
                     };
                     for i in 0..WORDS {
                         prop_assert_eq!(listener.rho[i], if known[i % 2] { sigma[i] } else { before[i] });
@@ -209,7 +209,7 @@ mod tests {
                 let length = encoder.encode(round, &v, &[0; WORDS], &mut out).unwrap();
                 encoder.end_round(round, &v, &[0; WORDS]).unwrap();
                 let told = listener.hear(&out[..length], round).unwrap();
-                prop_assert!(told.v && told.sigma != Words::None);
+                prop_assert!(told.v && told.sigma != SigmaCoverage::None);
                 sum += f64::from(listener.v[1]);
                 wanted += f64::from(v[1]);
                 prop_assert!((listener.v[18] - v[18]).abs() < 0.05);
@@ -238,7 +238,11 @@ mod tests {
                 encoder.end_round(round, &[1.0; WORDS], &sigma).unwrap();
                 kinds[usize::from(out[0])] += 1;
                 if round % 31 == 0 {
-                    assert_ne!(listener.hear(&out[..length], round).unwrap().sigma, Words::None, "{round}");
+                    assert_ne!(
+                        listener.hear(&out[..length], round).unwrap().sigma,
+                        SigmaCoverage::None,
+                        "{round}"
+                    );
                 }
             }
             assert!(kinds[0] < 2000 / width.period() + 64, "{kinds:?}");

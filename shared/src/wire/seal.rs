@@ -22,12 +22,14 @@
 //! hello and member frames have no round, so that a recorded one can open an epoch, which costs the swarm its trackers'
 //! progress and no mass.
 
+mod boots;
 mod cipher;
 mod opener;
 mod sealer;
 
+pub use boots::{BootStorage, StorageFault, VolatileBoots};
 pub use opener::{Opened, Opener};
-pub use sealer::{Sealer, Storage, StorageFault};
+pub use sealer::Sealer;
 
 use cipher::{Cipher, NONCE};
 use serde::{Deserialize, Serialize};
@@ -59,7 +61,7 @@ impl Key {
         Self { bytes: *bytes, check: check[0] }
     }
 
-    fn cipher(&self, header: &Header) -> Cipher {
+    fn cipher(&self, header: &SealHeader) -> Cipher {
         Cipher::new(&self.bytes, header.nonce())
     }
 }
@@ -72,14 +74,14 @@ impl core::fmt::Debug for Key {
 
 /// What stands in the clear in front of the ciphertext.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Header {
+struct SealHeader {
     key_check: u8,
     sender: u16,
     boot: u32,
     counter: u32,
 }
 
-impl Header {
+impl SealHeader {
     fn nonce(&self) -> [u8; NONCE] {
         let mut nonce = [0; NONCE];
         nonce[..2].copy_from_slice(&self.sender.to_le_bytes());

@@ -18,7 +18,7 @@ use fabswarm_shared::{
     problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
     wire::{
         payload::Width,
-        seal::{Key, Opener, Sealer, Storage, StorageFault},
+        seal::{Key, Opener, Sealer, VolatileBoots},
     },
 };
 use registers::Registers;
@@ -101,17 +101,6 @@ fn count(work: &mut dyn FnMut()) -> u32 {
 /// Two numbers that are never the same.
 fn some(index: usize) -> f32 {
     ((index * 37 + 11) % 101) as f32 / 101.0 - 0.45
-}
-
-struct Flash;
-
-impl Storage for Flash {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(None)
-    }
-    fn store(&mut self, _: u32) -> Result<(), StorageFault> {
-        Ok(())
-    }
 }
 
 #[cortex_m_rt::entry]
@@ -246,13 +235,13 @@ fn main() -> ! {
     };
     let key = Key::new(&[7; 32]);
     let mut frame = [0; 400];
-    let Ok(mut speaker) =
+    let Ok(mut sender) =
         Agent::<_, Exact, heapless::Vec<_, 2>, WORDS>::new(config(0), any, &own, heapless::Vec::new())
     else {
         fail("an agent")
     };
-    let Ok(Some(length)) = speaker.poll_frame(&mut frame) else { fail("a frame") };
-    let Ok(mut sealer) = Sealer::start(0, &mut Flash) else { fail("a sealer") };
+    let Ok(Some(length)) = sender.poll_frame(&mut frame) else { fail("a frame") };
+    let Ok(mut sealer) = Sealer::start(0, &mut VolatileBoots::new()) else { fail("a sealer") };
     let (mut sealed, mut opened) = ([0; 440], [0; 440]);
     let mut sealed_length = 0;
     let seal = measure(&mut || {

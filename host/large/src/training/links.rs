@@ -7,7 +7,7 @@
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::graph::Schedule as _;
 use fabswarm_shared::wire;
-use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data, Frame};
+use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
 
 use super::Error;
 use crate::fab::{Exchange, Ledger};
@@ -155,7 +155,7 @@ impl Headers {
         let awake: Vec<u32> = (0..agents).map(|agent| u32::from(is_awake(agent))).collect();
         let mut frame = [0; DATA_HEADER_MAX + 1];
         for (sender, seal) in seals.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
-            let header = Data { sender: sender as u16, epoch: *epoch, round: slot };
+            let header = DataHeader { sender: sender as u16, epoch: *epoch, round: slot };
             // A header with a byte behind it always fits its largest size.
             let length = Frame::Data(header, &[0]).encode(&mut frame).unwrap_or(0);
             air.transmit(slot, sender, seal.seal(&frame[..length]));

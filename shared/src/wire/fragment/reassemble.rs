@@ -6,7 +6,7 @@ use super::Fragmenter;
 
 /// One frame on its way in.
 #[derive(Clone, Debug)]
-struct Slot<const FRAME: usize> {
+struct PartialFrame<const FRAME: usize> {
     buffer: [u8; FRAME],
     seen: [u32; 8],
     sender: u16,
@@ -22,7 +22,7 @@ struct Slot<const FRAME: usize> {
     begun: u32,
 }
 
-impl<const FRAME: usize> Slot<FRAME> {
+impl<const FRAME: usize> PartialFrame<FRAME> {
     const EMPTY: Self = Self {
         buffer: [0; FRAME],
         seen: [0; 8],
@@ -38,7 +38,7 @@ impl<const FRAME: usize> Slot<FRAME> {
 
 /// A packet's header and part.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct Fragment<'a> {
     count: u8,
     index: u8,
     sender: u16,
@@ -46,7 +46,7 @@ struct Part<'a> {
     bytes: &'a [u8],
 }
 
-impl Part<'_> {
+impl Fragment<'_> {
     fn is_last(&self) -> bool {
         self.index == self.count - 1
     }
@@ -58,7 +58,7 @@ impl Part<'_> {
 /// be heard at once. A finished frame keeps its slot until then, so that late duplicates of its packets are known.
 #[derive(Clone, Debug)]
 pub struct Reassembler<const FRAME: usize, const SLOTS: usize> {
-    slots: [Slot<FRAME>; SLOTS],
+    slots: [PartialFrame<FRAME>; SLOTS],
     begun: u32,
 }
 
@@ -73,7 +73,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(SLOTS > 0, "a reassembler needs at least one slot") };
-        Self { slots: [Slot::EMPTY; SLOTS], begun: 0 }
+        Self { slots: [PartialFrame::EMPTY; SLOTS], begun: 0 }
     }
 
     /// Takes one packet and returns the frame it completes, if it does.
@@ -85,13 +85,15 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
             [1, ref frame @ ..] if !frame.is_empty() => {
                 return if frame.len() <= FRAME { Ok(Some(frame)) } else { Err(Error::FrameTooLong) };
             }
-            [count, index, s0, s1, n0, n1, ref bytes @ ..] if index < count && !bytes.is_empty() => Part {
-                count,
-                index,
-                sender: u16::from_le_bytes([s0, s1]),
-                number: u16::from_le_bytes([n0, n1]),
-                bytes,
-            },
+            [count, index, s0, s1, n0, n1, ref bytes @ ..] if index < count && !bytes.is_empty() => {
+                Fragment {
+                    count,
+                    index,
+                    sender: u16::from_le_bytes([s0, s1]),
+                    number: u16::from_le_bytes([n0, n1]),
+                    bytes,
+                }
+            }
             _ => return Err(Error::Malformed),
         };
         // A part in front needs at least one byte behind the others.
@@ -105,7 +107,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     }
 
     /// The slot of the part's frame, or the best one to begin it in.
-    fn slot_for(&mut self, part: &Part) -> &mut Slot<FRAME> {
+    fn slot_for(&mut self, part: &Fragment) -> &mut PartialFrame<FRAME> {
         let mut chosen = 0;
         let mut chosen_rank = 0;
         for (i, slot) in self.slots.iter().enumerate() {
@@ -129,13 +131,13 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     }
 }
 
-impl<const FRAME: usize> Slot<FRAME> {
-    fn is_of(&self, part: &Part) -> bool {
+impl<const FRAME: usize> PartialFrame<FRAME> {
+    fn is_of(&self, part: &Fragment) -> bool {
         (self.sender, self.number) == (part.sender, part.number)
     }
 
     /// Whether the part can belong to what is there. If not, the sender restarted and counts anew.
-    fn agrees_with(&self, part: &Part) -> bool {
+    fn agrees_with(&self, part: &Fragment) -> bool {
         let length = part.bytes.len();
         self.count == part.count
             && if part.is_last() {
@@ -145,7 +147,7 @@ impl<const FRAME: usize> Slot<FRAME> {
             }
     }
 
-    fn begin(&mut self, part: &Part, begun: u32) {
+    fn begin(&mut self, part: &Fragment, begun: u32) {
         self.seen = [0; 8];
         (self.sender, self.number) = (part.sender, part.number);
         (self.count, self.missing) = (part.count, part.count);
@@ -154,7 +156,7 @@ impl<const FRAME: usize> Slot<FRAME> {
     }
 
     /// Takes a part that agrees with the slot.
-    fn take(&mut self, part: &Part) -> Result<Option<&[u8]>, Error> {
+    fn take(&mut self, part: &Fragment) -> Result<Option<&[u8]>, Error> {
         let (word, bit) = (usize::from(part.index / 32), 1 << (part.index % 32));
         if self.seen[word] & bit != 0 {
             return Ok(None);

@@ -1,23 +1,23 @@
 //! The receiving side of payloads.
 
 use super::super::Error;
-use super::motion::WINDOW_UNIT;
-use super::quantise::{EXPONENTS, restore, shown};
-use super::{BLOCK, BYTE, EPOCH, FULL, HALF, UNTOLD, Width, first_told};
+use super::quantise::{EXPONENTS, dequantise, restore};
+use super::sigma_history::WINDOW_UNIT;
+use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 
 /// What a payload told this receiver; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Told {
+pub struct Coverage {
     /// Whether v is known. It is not when it is told as a change of something not heard.
     pub v: bool,
     /// Which words of σ are known.
-    pub sigma: Words,
+    pub sigma: SigmaCoverage,
 }
 
 /// Some of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum SigmaCoverage {
     /// Every one.
     All,
     /// Every other.
@@ -35,12 +35,12 @@ pub struct Decoder<const WORDS: usize> {
     v: [f32; WORDS],
     v_round: Option<u32>,
     /// What the receiver holds of σ, of even and of odd words.
-    rho: [Held; 2],
+    rho: [RhoOrigin; 2],
 }
 
 /// From when the receiver's ρ is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum RhoOrigin {
     /// Not known to this decoder.
     Unknown,
     /// From the beginning of the epoch: zero.
@@ -59,13 +59,13 @@ impl<const WORDS: usize> Decoder<WORDS> {
     /// Starts in the middle of an epoch, as after a restart with memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { v: [0.0; WORDS], v_round: None, rho: [Held::Unknown; 2] }
+        Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Unknown; 2] }
     }
 
     /// Starts with an epoch, with ρ = 0.
     #[must_use]
-    pub const fn at_begin_of_epoch() -> Self {
-        Self { v: [0.0; WORDS], v_round: None, rho: [Held::Zero; 2] }
+    pub const fn at_epoch_start() -> Self {
+        Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Zero; 2] }
     }
 
     /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
@@ -82,7 +82,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
         rho: &[i32],
         v: &mut [f32],
         sigma: &mut [i32],
-    ) -> Result<Told, Error> {
+    ) -> Result<Coverage, Error> {
         let words = v.len();
         if sigma.len() != words || rho.len() != words {
             return Err(Error::WordCount);
@@ -103,11 +103,11 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 for (sigma, &word) in sigma.iter_mut().zip(sigma_in.as_chunks().0) {
                     *sigma = i32::from_le_bytes(word);
                 }
-                self.rho = [Held::From(round); 2];
-                Told { v: true, sigma: Words::All }
+                self.rho = [RhoOrigin::From(round); 2];
+                Coverage { v: true, sigma: SigmaCoverage::All }
             }
             (Width::Half, &[_, window, granularity, ref body @ ..]) => {
-                let bits = Bits::new(granularity)?;
+                let bits = SigmaBits::new(granularity)?;
                 let (exponents, words_in) = body.split_at(words.div_ceil(BLOCK));
                 let (v_in, sigma_in) = words_in.split_at(2 * words);
                 read_half(exponents, v_in.as_chunks().0, v)?;
@@ -116,15 +116,15 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 let told = match bits.filter(|_| is_told) {
                     Some(bits) => {
                         bits.restore(sigma_in, sigma.iter_mut());
-                        self.rho = [Held::From(round); 2];
-                        Words::All
+                        self.rho = [RhoOrigin::From(round); 2];
+                        SigmaCoverage::All
                     }
-                    None => Words::None,
+                    None => SigmaCoverage::None,
                 };
-                Told { v: true, sigma: told }
+                Coverage { v: true, sigma: told }
             }
             (Width::Byte, &[_, v_window, window, granularity, ref body @ ..]) => {
-                let bits = Bits::new(granularity)?;
+                let bits = SigmaBits::new(granularity)?;
                 let age = self.v_round.and_then(|heard| round.checked_sub(heard));
                 let base = self.v.get(..words).filter(|_| age.is_some_and(|age| age <= v_window.into()));
                 let (exponents, words_in) = body.split_at(words.div_ceil(BLOCK));
@@ -133,16 +133,16 @@ impl<const WORDS: usize> Decoder<WORDS> {
                     read_byte(exponents, v_in, base, v)?;
                 }
                 sigma.copy_from_slice(rho);
-                let first = first_told(round);
+                let first = first_sigma_word(round);
                 let told = match (bits, &mut self.rho[first]) {
                     (Some(bits), held) if held.is_within(window, round) => {
                         bits.restore(sigma_in, sigma.iter_mut().skip(first).step_by(2));
-                        *held = Held::From(round);
-                        Words::Half
+                        *held = RhoOrigin::From(round);
+                        SigmaCoverage::Half
                     }
-                    _ => Words::None,
+                    _ => SigmaCoverage::None,
                 };
-                Told { v: base.is_some(), sigma: told }
+                Coverage { v: base.is_some(), sigma: told }
             }
             _ => return Err(Error::Malformed),
         };
@@ -167,7 +167,7 @@ fn read_full(v_in: &[u8], v: &mut [f32]) -> Result<(), Error> {
 
 fn read_half(exponents: &[u8], v_in: &[[u8; 2]], v: &mut [f32]) -> Result<(), Error> {
     check_exponents(exponents)?;
-    let word = |&word: &[u8; 2], e: u8| shown(i16::from_le_bytes(word).into(), e as i8);
+    let word = |&word: &[u8; 2], e: u8| dequantise(i16::from_le_bytes(word).into(), e as i8);
     let blocks = || v_in.chunks(BLOCK).zip(exponents);
     if !blocks().all(|(words, &e)| words.iter().all(|w| word(w, e).is_finite())) {
         return Err(Error::NotFinite);
@@ -182,7 +182,7 @@ fn read_half(exponents: &[u8], v_in: &[[u8; 2]], v: &mut [f32]) -> Result<(), Er
 
 fn read_byte(exponents: &[u8], v_in: &[u8], base: &[f32], v: &mut [f32]) -> Result<(), Error> {
     check_exponents(exponents)?;
-    let word = |(&base, &low): (&f32, &u8), e: u8| shown(restore(base, low, e as i8), e as i8);
+    let word = |(&base, &low): (&f32, &u8), e: u8| dequantise(restore(base, low, e as i8), e as i8);
     let blocks = || base.chunks(BLOCK).zip(v_in.chunks(BLOCK)).zip(exponents);
     if !blocks().all(|((base, low), &e)| base.iter().zip(low).all(|w| word(w, e).is_finite())) {
         return Err(Error::NotFinite);
@@ -199,7 +199,7 @@ fn check_exponents(exponents: &[u8]) -> Result<(), Error> {
     if exponents.iter().all(|&e| EXPONENTS.contains(&(e as i8))) { Ok(()) } else { Err(Error::Malformed) }
 }
 
-impl Held {
+impl RhoOrigin {
     /// Whether a payload of `round` with this window can build on it.
     fn is_within(self, window: u8, round: u32) -> bool {
         match self {
@@ -214,15 +214,15 @@ impl Held {
 
 /// How to read the 16 bits of σ that a narrow payload carries.
 #[derive(Clone, Copy)]
-struct Bits {
+struct SigmaBits {
     granularity: u8,
 }
 
-impl Bits {
+impl SigmaBits {
     fn new(granularity: u8) -> Result<Option<Self>, Error> {
         match granularity {
             0..=16 => Ok(Some(Self { granularity })),
-            UNTOLD => Ok(None),
+            SIGMA_OMITTED => Ok(None),
             _ => Err(Error::Malformed),
         }
     }

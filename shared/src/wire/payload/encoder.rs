@@ -1,10 +1,10 @@
 //! The sending side of payloads.
 
 use super::super::Error;
-use super::motion::{Motion, advice};
-use super::quantise::{LIMIT, exponent_of_changes, exponent_of_words, multiple, shown};
-use super::shown::{GENERATION, Range, Shown};
-use super::{BLOCK, BYTE, FULL, HALF, UNTOLD, Width, first_told};
+use super::decision_history::{DecisionHistory, DecisionRange, GENERATION};
+use super::quantise::{LIMIT, dequantise, exponent_of_changes, exponent_of_words, multiple};
+use super::sigma_history::{SigmaHistory, advice};
+use super::{BLOCK, BYTE, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 
 /// Encodes one sender's payloads; up to `WORDS` words.
 ///
@@ -18,7 +18,7 @@ pub struct Encoder<const WORDS: usize> {
     residual: [f32; WORDS],
     /// First round of the epoch, where it is known.
     epoch_round: Option<u32>,
-    sent: Option<Sent<WORDS>>,
+    sent: Option<SendHistory<WORDS>>,
 }
 
 /// An epoch's first payloads are full: each receiver needs one to begin with.
@@ -26,10 +26,10 @@ const EARLY: u32 = 64;
 
 /// What was sent before.
 #[derive(Clone, Debug)]
-struct Sent<const WORDS: usize> {
+struct SendHistory<const WORDS: usize> {
     round: u32,
-    shown: Shown<WORDS>,
-    motion: Motion<WORDS>,
+    decisions: DecisionHistory<WORDS>,
+    sigma: SigmaHistory<WORDS>,
 }
 
 impl<const WORDS: usize> Encoder<WORDS> {
@@ -51,7 +51,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
     pub fn granularity(&self, largest: u32) -> u8 {
         match (self.width, &self.sent) {
             (Width::Full, _) => 0,
-            (_, Some(sent)) => sent.motion.advice(largest),
+            (_, Some(sent)) => sent.sigma.advice(largest),
             (_, None) => advice(0, largest),
         }
     }
@@ -89,9 +89,9 @@ impl<const WORDS: usize> Encoder<WORDS> {
             *seen = target;
         }
         if let (Width::Half | Width::Byte, Some(sent)) = (width, &self.sent) {
-            for (words, ranges) in seen.chunks_mut(BLOCK).zip(sent.shown.ranges().chunks(BLOCK)) {
+            for (words, ranges) in seen.chunks_mut(BLOCK).zip(sent.decisions.ranges().chunks(BLOCK)) {
                 let e = block_exponent(width, words.iter().copied(), ranges);
-                words.iter_mut().for_each(|v| *v = shown(multiple(*v, e), e));
+                words.iter_mut().for_each(|v| *v = dequantise(multiple(*v, e), e));
             }
         }
         for ((residual, &v), seen) in self.residual.iter_mut().zip(v).zip(&seen) {
@@ -100,13 +100,14 @@ impl<const WORDS: usize> Encoder<WORDS> {
         match &mut self.sent {
             Some(sent) if sent.is_followed_by(round) => {
                 sent.round = round;
-                sent.shown.add(round, &seen);
-                sent.motion.add(round, sigma);
+                sent.decisions.add(round, &seen);
+                sent.sigma.add(round, sigma);
             }
             _ => {
                 let is_whole = self.sent.is_none() && self.epoch_round.is_some();
-                let (shown, motion) = (Shown::new(round, &seen), Motion::new(round, is_whole, sigma));
-                self.sent = Some(Sent { round, shown, motion });
+                let (decisions, sigma) =
+                    (DecisionHistory::new(round, &seen), SigmaHistory::new(round, is_whole, sigma));
+                self.sent = Some(SendHistory { round, decisions, sigma });
             }
         }
         Ok(())
@@ -123,7 +124,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
         let is_early = self.epoch_round.is_some_and(|first| round.wrapping_sub(first) < EARLY);
         let is_due = is_early || round.wrapping_add(self.phase).is_multiple_of(self.width.period());
         let fits = self.sent.as_ref().is_some_and(|sent| {
-            let mut words = self.targets(v).zip(sent.shown.ranges());
+            let mut words = self.targets(v).zip(sent.decisions.ranges());
             sent.is_followed_by(round) && words.all(|(v, range)| v.abs() < LIMIT && range.reach(v) < LIMIT)
         });
         Ok(if is_due || !fits { Width::Full } else { self.width })
@@ -134,10 +135,10 @@ impl<const WORDS: usize> Encoder<WORDS> {
         v.iter().zip(&self.residual).map(|(v, residual)| v + residual)
     }
 
-    fn encode_half(&self, sent: &Sent<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
-        let granularity = sent.motion.granularity(sigma).unwrap_or(UNTOLD);
+    fn encode_half(&self, sent: &SendHistory<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
+        let granularity = sent.sigma.granularity(sigma).unwrap_or(SIGMA_OMITTED);
         let Some((header, words)) = out.split_first_chunk_mut() else { return };
-        *header = [HALF, sent.motion.window(round), granularity];
+        *header = [HALF, sent.sigma.window(round), granularity];
         let (exponents, words) = words.split_at_mut(v.len().div_ceil(BLOCK));
         let (v_out, sigma_out) = words.split_at_mut(2 * v.len());
         let mut v_out = v_out.as_chunks_mut().0.iter_mut();
@@ -149,10 +150,10 @@ impl<const WORDS: usize> Encoder<WORDS> {
         write_sigma(sigma.iter(), granularity, sigma_out);
     }
 
-    fn encode_byte(&self, sent: &Sent<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
-        let granularity = sent.motion.granularity(sigma).unwrap_or(UNTOLD);
+    fn encode_byte(&self, sent: &SendHistory<WORDS>, round: u32, v: &[f32], sigma: &[i32], out: &mut [u8]) {
+        let granularity = sent.sigma.granularity(sigma).unwrap_or(SIGMA_OMITTED);
         let Some((header, words)) = out.split_first_chunk_mut() else { return };
-        *header = [BYTE, sent.shown.window(round), sent.motion.window(round), granularity];
+        *header = [BYTE, sent.decisions.window(round), sent.sigma.window(round), granularity];
         let (exponents, words) = words.split_at_mut(v.len().div_ceil(BLOCK));
         let (v_out, sigma_out) = words.split_at_mut(v.len());
         let mut v_out = v_out.iter_mut();
@@ -161,19 +162,20 @@ impl<const WORDS: usize> Encoder<WORDS> {
                 *out = multiple as u8;
             }
         });
-        write_sigma(sigma.iter().skip(first_told(round)).step_by(2), granularity, sigma_out);
+        write_sigma(sigma.iter().skip(first_sigma_word(round)).step_by(2), granularity, sigma_out);
     }
 
     /// Writes the exponents and hands on the multiples.
     fn write_v(
         &self,
         width: Width,
-        sent: &Sent<WORDS>,
+        sent: &SendHistory<WORDS>,
         v: &[f32],
         exponents: &mut [u8],
         mut write: impl FnMut(i32),
     ) {
-        let blocks = v.chunks(BLOCK).zip(self.residual.chunks(BLOCK)).zip(sent.shown.ranges().chunks(BLOCK));
+        let blocks =
+            v.chunks(BLOCK).zip(self.residual.chunks(BLOCK)).zip(sent.decisions.ranges().chunks(BLOCK));
         for (((v, residual), ranges), out) in blocks.zip(exponents) {
             let targets = v.iter().zip(residual).map(|(v, residual)| v + residual);
             let e = block_exponent(width, targets.clone(), ranges);
@@ -183,7 +185,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
     }
 }
 
-impl<const WORDS: usize> Sent<WORDS> {
+impl<const WORDS: usize> SendHistory<WORDS> {
     /// Whether a payload of `round` may build on these: not after going back, nor after a long silence.
     fn is_followed_by(&self, round: u32) -> bool {
         round.checked_sub(self.round).is_some_and(|later| (1..=GENERATION).contains(&later))
@@ -204,13 +206,13 @@ fn encode_full(v: impl Iterator<Item = f32>, sigma: &[i32], out: &mut [u8]) {
 
 fn write_sigma<'a>(sigma: impl Iterator<Item = &'a i32>, granularity: u8, out: &mut [u8]) {
     // Whatever is written is not read when nothing is told.
-    let shift = if granularity == UNTOLD { 0 } else { granularity };
+    let shift = if granularity == SIGMA_OMITTED { 0 } else { granularity };
     for (out, &sigma) in out.as_chunks_mut().0.iter_mut().zip(sigma) {
         *out = ((sigma >> shift) as u16).to_le_bytes();
     }
 }
 
-fn block_exponent(width: Width, targets: impl Iterator<Item = f32>, ranges: &[Range]) -> i8 {
+fn block_exponent(width: Width, targets: impl Iterator<Item = f32>, ranges: &[DecisionRange]) -> i8 {
     let (mut magnitude, mut reach) = (0.0_f32, 0.0_f32);
     for (target, range) in targets.zip(ranges) {
         magnitude = magnitude.max(target.abs());

@@ -45,7 +45,7 @@ pub(super) fn restore(base: f32, low: u8, e: i8) -> i32 {
 }
 
 /// What a receiver sees.
-pub(super) fn shown(multiple: i32, e: i8) -> f32 {
+pub(super) fn dequantise(multiple: i32, e: i8) -> f32 {
     multiple as f32 * power(e)
 }
 
@@ -63,8 +63,8 @@ mod tests {
             let e = exponent_of_changes(v.abs(), (v - base).abs());
             let sent = multiple(v, e);
             prop_assert_eq!(restore(base, sent as u8, e), sent);
-            prop_assert!((shown(sent, e) - v).abs() <= power(e) * 0.5);
-            prop_assert_eq!(multiple(shown(sent, e), e), sent);
+            prop_assert!((dequantise(sent, e) - v).abs() <= power(e) * 0.5);
+            prop_assert_eq!(multiple(dequantise(sent, e), e), sent);
         }
 
         #[test]
@@ -75,15 +75,15 @@ mod tests {
 
         #[test]
         fn nothing_overflows(base: f32, low: u8, e in EXPONENTS) {
-            let _ = shown(restore(base, low, e), e);
+            let _ = dequantise(restore(base, low, e), e);
         }
     }
 
     #[test]
     fn rest_is_told_to_the_last_bits() {
         let e = exponent_of_changes(1.5, 0.0);
-        assert_eq!(shown(restore(1.5, multiple(1.5, e) as u8, e), e), 1.5);
-        assert_eq!(shown(restore(0.0, 0, *EXPONENTS.start()), *EXPONENTS.start()), 0.0);
+        assert_eq!(dequantise(restore(1.5, multiple(1.5, e) as u8, e), e), 1.5);
+        assert_eq!(dequantise(restore(0.0, 0, *EXPONENTS.start()), *EXPONENTS.start()), 0.0);
         assert_eq!(exponent_of_changes(0.0, 0.0), *EXPONENTS.start());
     }
 }

@@ -11,20 +11,20 @@ use subtle::ConstantTimeEq;
 pub(super) const NONCE: usize = 12;
 
 /// The keystream comes in blocks of 64 bytes. Several at once are faster where the processor has wide registers.
-type Stream = ChaChaCore<R20, Ietf>;
+type Keystream = ChaChaCore<R20, Ietf>;
 const BLOCKS: usize = 4;
 const BLOCK_BYTES: usize = 64;
 
 /// The cipher for one frame: one key and one nonce.
 pub(super) struct Cipher {
-    stream: Stream,
+    stream: Keystream,
     mac: Poly1305,
 }
 
 impl Cipher {
     pub(super) fn new(key: &[u8; KEY_BYTES], nonce: [u8; NONCE]) -> Self {
-        let mut stream = Stream::new(key.into(), &nonce.into());
-        let mut first = Block::<Stream>::default();
+        let mut stream = Keystream::new(key.into(), &nonce.into());
+        let mut first = Block::<Keystream>::default();
         stream.write_keystream_block(&mut first);
         let mac_key = core::array::from_fn::<_, 32, _>(|at| first[at]);
         Self { stream, mac: Poly1305::new(&mac_key.into()) }
@@ -52,7 +52,7 @@ impl Cipher {
     }
 
     fn apply(&mut self, text: &[u8], out: &mut [u8]) {
-        let mut blocks = [Block::<Stream>::default(); BLOCKS];
+        let mut blocks = [Block::<Keystream>::default(); BLOCKS];
         let parts = text.chunks(BLOCKS * BLOCK_BYTES).zip(out.chunks_mut(BLOCKS * BLOCK_BYTES));
         for (text, out) in parts {
             let blocks = &mut blocks[..text.len().div_ceil(BLOCK_BYTES)];

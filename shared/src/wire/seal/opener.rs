@@ -1,7 +1,7 @@
 //! The receiving side of sealing.
 
 use super::super::Error;
-use super::{Header, Key, TAG};
+use super::{Key, SealHeader, TAG};
 
 /// A genuine frame, heard for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Opened<'a> {
 
 /// What was heard of one sender in its newest boot.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct ReplayWindow {
     boot: u32,
     newest: u32,
     /// Bit i: the frame `newest - i` was opened. 0 until the first frame.
@@ -28,7 +28,7 @@ struct Window {
 /// Frames may overtake each other by up to 63 of the same sender. Nothing here changes unless the tag verified.
 #[derive(Clone, Debug)]
 pub struct Opener<const MEMBERS: usize> {
-    windows: [Window; MEMBERS],
+    windows: [ReplayWindow; MEMBERS],
 }
 
 impl<const MEMBERS: usize> Default for Opener<MEMBERS> {
@@ -41,7 +41,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// Starts with nothing heard.
     #[must_use]
     pub const fn new() -> Self {
-        Self { windows: [Window { boot: 0, newest: 0, seen: 0 }; MEMBERS] }
+        Self { windows: [ReplayWindow { boot: 0, newest: 0, seen: 0 }; MEMBERS] }
     }
 
     /// Opens `sealed` into the start of `out`.
@@ -53,7 +53,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the
     /// swarm's and is refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
     pub fn open<'a>(&mut self, key: &Key, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
-        let (header, rest) = postcard::take_from_bytes::<Header>(sealed).map_err(|_| Error::Malformed)?;
+        let (header, rest) = postcard::take_from_bytes::<SealHeader>(sealed).map_err(|_| Error::Malformed)?;
         let associated = sealed.get(..sealed.len() - rest.len()).ok_or(Error::Malformed)?;
         let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Error::Malformed)?;
         if header.key_check != key.check {
@@ -69,7 +69,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     }
 }
 
-impl Window {
+impl ReplayWindow {
     /// The window with one more frame in it, unless that frame is a repetition.
     fn after(self, boot: u32, counter: u32) -> Result<Self, Error> {
         if self.seen == 0 || boot > self.boot {
@@ -94,25 +94,12 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::{Sealer, Storage, StorageFault};
+    use super::super::{Sealer, VolatileBoots};
     use super::*;
 
     extern crate std;
     use std::collections::BTreeSet;
     use std::vec::Vec;
-
-    struct Memory(Option<u32>);
-
-    impl Storage for Memory {
-        fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-            Ok(self.0)
-        }
-
-        fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-            self.0 = Some(boot);
-            Ok(())
-        }
-    }
 
     fn seal(sealer: &mut Sealer, key: &Key, frame: &[u8]) -> Vec<u8> {
         let mut out = std::vec![0; frame.len() + super::super::OVERHEAD_MAX];
@@ -124,7 +111,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_order_each_frame_opens_at_most_once(arrivals in vec(0..120u32, 1..300)) {
-            let mut window = Window { boot: 0, newest: 0, seen: 0 };
+            let mut window = ReplayWindow { boot: 0, newest: 0, seen: 0 };
             let mut opened = BTreeSet::new();
             for counter in arrivals {
                 let fresh = !opened.contains(&counter);
@@ -149,7 +136,7 @@ mod tests {
             bit in any::<prop::sample::Index>(),
         ) {
             let key = Key::new(&[9; 32]);
-            let mut sealer = Sealer::start(1, &mut Memory(Some(6))).unwrap();
+            let mut sealer = Sealer::start(1, &mut VolatileBoots::after(6)).unwrap();
             let sealed = seal(&mut sealer, &key, &frame);
             let mut bad = sealed.clone();
             let bit = bit.index(bad.len() * 8);
@@ -164,7 +151,7 @@ mod tests {
         #[test]
         fn another_key_never_opens(ours in any::<[u8; 32]>(), theirs in any::<[u8; 32]>()) {
             prop_assume!(ours != theirs);
-            let mut sealer = Sealer::start(0, &mut Memory(None)).unwrap();
+            let mut sealer = Sealer::start(0, &mut VolatileBoots::new()).unwrap();
             let sealed = seal(&mut sealer, &Key::new(&theirs), b"frame");
             let refused = Opener::<1>::new().open(&Key::new(&ours), &sealed, &mut [0; 64]).unwrap_err();
             prop_assert!(matches!(refused, Error::ForeignKey | Error::Tampered));
@@ -174,7 +161,7 @@ mod tests {
     #[test]
     fn a_restart_is_taken_and_what_came_before_it_is_not() {
         let key = Key::new(&[1; 32]);
-        let mut flash = Memory(None);
+        let mut flash = VolatileBoots::new();
         let mut before = Sealer::start(0, &mut flash).unwrap();
         let held_back = seal(&mut before, &key, b"old");
         let mut after = Sealer::start(0, &mut flash).unwrap();
@@ -188,7 +175,7 @@ mod tests {
     #[test]
     fn strangers_and_short_buffers_are_refused() {
         let key = Key::new(&[1; 32]);
-        let mut sealer = Sealer::start(3, &mut Memory(None)).unwrap();
+        let mut sealer = Sealer::start(3, &mut VolatileBoots::new()).unwrap();
         let sealed = seal(&mut sealer, &key, b"frame");
         let mut out = [0; 64];
         assert_eq!(Opener::<3>::new().open(&key, &sealed, &mut out), Err(Error::UnknownSender));

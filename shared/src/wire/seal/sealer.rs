@@ -1,34 +1,7 @@
 //! The sending side of sealing.
 
 use super::super::Error;
-use super::{Header, Key};
-
-/// Memory that survives a restart, for one number.
-pub trait Storage {
-    /// The boot stored last, or `None` if this key was never used by this sender.
-    ///
-    /// A storage that cannot tell "never" from "lost" must fail: a boot used twice gives the key away.
-    ///
-    /// # Errors
-    /// [`StorageFault`] when the number cannot be read.
-    fn load(&mut self) -> Result<Option<u32>, StorageFault>;
-
-    /// Stores `boot` and returns once it would survive a power cut.
-    ///
-    /// # Errors
-    /// [`StorageFault`] when the number may not have been stored.
-    fn store(&mut self, boot: u32) -> Result<(), StorageFault>;
-}
-
-/// The storage did not do what was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StorageFault;
-
-impl From<StorageFault> for Error {
-    fn from(_: StorageFault) -> Self {
-        Self::Storage
-    }
-}
+use super::{BootStorage, Key, SealHeader};
 
 /// Seals the frames of one sender, each under a number of its own.
 #[derive(Debug)]
@@ -44,7 +17,7 @@ impl Sealer {
     ///
     /// # Errors
     /// [`Error::Storage`] when storage fails, [`Error::CountersSpent`] when all 2³² boots are used: change the key.
-    pub fn start(sender: u16, storage: &mut impl Storage) -> Result<Self, Error> {
+    pub fn start(sender: u16, storage: &mut impl BootStorage) -> Result<Self, Error> {
         let boot = match storage.load()? {
             None => 0,
             Some(last) => last.checked_add(1).ok_or(Error::CountersSpent)?,
@@ -66,7 +39,7 @@ impl Sealer {
     /// [`OVERHEAD_MAX`](super::OVERHEAD_MAX), [`Error::CountersSpent`] after 2³² frames: start again.
     pub fn seal(&mut self, key: &Key, frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
         let counter = self.counter.ok_or(Error::CountersSpent)?;
-        let header = Header { key_check: key.check, sender: self.sender, boot: self.boot, counter };
+        let header = SealHeader { key_check: key.check, sender: self.sender, boot: self.boot, counter };
         let start = postcard::to_slice(&header, out).map_err(|_| Error::BufferTooSmall)?.len();
         let (associated, rest) = out.split_at_mut(start);
         let (text, rest) = rest.split_at_mut_checked(frame.len()).ok_or(Error::BufferTooSmall)?;
@@ -81,35 +54,31 @@ impl Sealer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Opener, TAG};
+    use super::super::{Opener, StorageFault, TAG, VolatileBoots};
     use super::*;
 
-    struct Flash(Option<u32>, bool);
+    /// A storage that loads and does not store.
+    struct ReadOnlyBoots;
 
-    impl Storage for Flash {
+    impl BootStorage for ReadOnlyBoots {
         fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-            Ok(self.0)
+            Ok(None)
         }
 
-        fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-            if self.1 {
-                return Err(StorageFault);
-            }
-            self.0 = Some(boot);
-            Ok(())
+        fn store(&mut self, _: u32) -> Result<(), StorageFault> {
+            Err(StorageFault)
         }
     }
 
     #[test]
     fn every_start_reserves_a_boot_before_sealing() {
-        let mut flash = Flash(None, false);
+        let mut boots = VolatileBoots::new();
         for boot in 0..3 {
-            let sealer = Sealer::start(4, &mut flash).unwrap();
-            assert_eq!((sealer.boot(), flash.0), (boot, Some(boot)));
+            let sealer = Sealer::start(4, &mut boots).unwrap();
+            assert_eq!((sealer.boot(), boots.last()), (boot, Some(boot)));
         }
-        flash.1 = true;
-        assert_eq!(Sealer::start(4, &mut flash).unwrap_err(), Error::Storage);
-        assert_eq!(Sealer::start(4, &mut Flash(Some(u32::MAX), false)).unwrap_err(), Error::CountersSpent);
+        assert_eq!(Sealer::start(4, &mut ReadOnlyBoots).unwrap_err(), Error::Storage);
+        assert_eq!(Sealer::start(4, &mut VolatileBoots::after(u32::MAX)).unwrap_err(), Error::CountersSpent);
     }
 
     #[test]
@@ -124,7 +93,7 @@ mod tests {
     #[test]
     fn a_small_frame_costs_twelve_bytes_and_short_buffers_are_refused() {
         let key = Key::new(&[7; 32]);
-        let mut sealer = Sealer::start(1, &mut Flash(None, false)).unwrap();
+        let mut sealer = Sealer::start(1, &mut VolatileBoots::new()).unwrap();
         let mut out = [0; 64];
         let length = sealer.seal(&key, b"frame", &mut out).unwrap();
         assert_eq!(length, 5 + 4 + TAG);

@@ -2,8 +2,8 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Frame;
-use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, Data};
-use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Sealer, Storage, StorageFault};
+use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader};
+use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Sealer, VolatileBoots};
 
 use crate::scenario::FaultsSection;
 
@@ -78,27 +78,15 @@ impl Intruder {
         let sender = stream.below(self.agents as u32);
         let length = self.memory.last()?.bytes.len();
         let payload: Vec<u8> = (0..length).map(|_| stream.next_u32() as u8).collect();
-        let data = Data { sender: sender as u16, epoch: 1, round: slot };
+        let data = DataHeader { sender: sender as u16, epoch: 1, round: slot };
         let mut frame = vec![0; DATA_HEADER_MAX + length];
         let frame_length = Frame::Data(data, &payload).encode(&mut frame).ok()?;
-        let mut sealer = Sealer::start(sender as u16, &mut ArbitraryBoot(stream.next_u32())).ok()?;
+        // An intruder need not count its boots: any number will do.
+        let mut sealer = Sealer::start(sender as u16, &mut VolatileBoots::after(stream.next_u32())).ok()?;
         let mut sealed = vec![0; frame_length + OVERHEAD_MAX];
         let sealed_length = sealer.seal(&self.key, &frame[..frame_length], &mut sealed).ok()?;
         sealed.truncate(sealed_length);
         Some((sender as usize, sealed))
-    }
-}
-
-/// An intruder need not keep count of its boots: any number does.
-struct ArbitraryBoot(u32);
-
-impl Storage for ArbitraryBoot {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(Some(self.0))
-    }
-
-    fn store(&mut self, _boot: u32) -> Result<(), StorageFault> {
-        Ok(())
     }
 }
 

@@ -6,19 +6,19 @@ use fabswarm_shared::packet::is_frame;
 
 /// A board in the field: its frames go through the air, and the host listens on a cable or not at all.
 #[derive(Debug)]
-pub struct Pair<R, C> {
+pub struct SplitLink<R, C> {
     radio: R,
     cable: C,
 }
 
-impl<R, C> Pair<R, C> {
+impl<R, C> SplitLink<R, C> {
     /// Joins both links into one.
     pub const fn new(radio: R, cable: C) -> Self {
         Self { radio, cable }
     }
 }
 
-impl<R: Link, C: Link> Link for Pair<R, C> {
+impl<R: Link, C: Link> Link for SplitLink<R, C> {
     async fn send(&mut self, packet: &[u8]) {
         if is_frame(packet) {
             self.radio.send(packet).await;

@@ -18,12 +18,12 @@ const COARSEST: u8 = 16;
 
 /// Least and greatest σ of then, minus σ of now.
 #[derive(Clone, Copy, Debug)]
-struct Reach {
+struct SigmaReach {
     behind: i32,
     ahead: i32,
 }
 
-impl Reach {
+impl SigmaReach {
     const NONE: Self = Self { behind: 0, ahead: 0 };
 
     /// The reach after σ moved by `share`. Saturated values are too large to be counted in any case.
@@ -41,18 +41,18 @@ impl Reach {
 
 /// The rounds from `start` until now.
 #[derive(Clone, Debug)]
-struct Span<const WORDS: usize> {
+struct SigmaSpan<const WORDS: usize> {
     start: u32,
     /// Whether this is all since the epoch began, with σ = 0.
     is_whole: bool,
     /// Low bits that are zero in all shares since.
     zeros: u8,
-    reaches: [Reach; WORDS],
+    reaches: [SigmaReach; WORDS],
 }
 
-impl<const WORDS: usize> Span<WORDS> {
+impl<const WORDS: usize> SigmaSpan<WORDS> {
     fn new(start: u32) -> Self {
-        Self { start, is_whole: false, zeros: COARSEST, reaches: [Reach::NONE; WORDS] }
+        Self { start, is_whole: false, zeros: COARSEST, reaches: [SigmaReach::NONE; WORDS] }
     }
 
     fn add(&mut self, before: &[i32], sigma: &[i32]) {
@@ -75,26 +75,26 @@ impl<const WORDS: usize> Span<WORDS> {
     }
 }
 
-/// How σ moved lately, in two spans like [`Shown`](super::shown::Shown).
+/// How σ moved lately, in two spans like [`DecisionHistory`](super::decision_history::DecisionHistory).
 #[derive(Clone, Debug)]
-pub(super) struct Motion<const WORDS: usize> {
-    old: Span<WORDS>,
-    young: Span<WORDS>,
+pub(super) struct SigmaHistory<const WORDS: usize> {
+    old: SigmaSpan<WORDS>,
+    young: SigmaSpan<WORDS>,
     /// σ of the last round.
     sigma: [i32; WORDS],
 }
 
-impl<const WORDS: usize> Motion<WORDS> {
+impl<const WORDS: usize> SigmaHistory<WORDS> {
     /// Begins with the payload of `round`, the first of an epoch if `is_whole`.
     pub(super) fn new(round: u32, is_whole: bool, sigma: &[i32]) -> Self {
-        let mut young = Span::new(round);
+        let mut young = SigmaSpan::new(round);
         if is_whole {
             young.is_whole = true;
             young.add(&[0; WORDS], sigma);
         }
-        let mut motion = Self { old: young.clone(), young, sigma: [0; WORDS] };
-        motion.remember(sigma);
-        motion
+        let mut history = Self { old: young.clone(), young, sigma: [0; WORDS] };
+        history.remember(sigma);
+        history
     }
 
     /// Adds the payload of a later round.
@@ -104,7 +104,7 @@ impl<const WORDS: usize> Motion<WORDS> {
         }
         self.remember(sigma);
         if round - self.young.start >= GENERATION {
-            self.old = core::mem::replace(&mut self.young, Span::new(round));
+            self.old = core::mem::replace(&mut self.young, SigmaSpan::new(round));
         }
     }
 
@@ -148,41 +148,41 @@ mod tests {
     fn shares_of_the_advised_granularity_are_always_told() {
         for first in [0, 1, 7, 8, 1000, 123_456, 500_000_u32] {
             let (mut sigma, mut carry) = (0_i32, 0_i64);
-            let mut motion = Motion::<1>::new(0, true, &[0]);
+            let mut history = SigmaHistory::<1>::new(0, true, &[0]);
             for round in 1..5000 {
                 // Shares that fall to nothing, with a ripple.
                 let largest = (u64::from(first) * 500 / (500 + u64::from(round))) as u32 / (1 + round % 3);
-                let g = motion.advice(largest);
+                let g = history.advice(largest);
                 carry += i64::from(largest);
                 let share = carry >> g << g;
                 carry -= share;
                 sigma = sigma.wrapping_add(share as i32);
-                assert!(motion.granularity(&[sigma]).is_some(), "{first} {round} {g}");
-                motion.add(round, &[sigma]);
+                assert!(history.granularity(&[sigma]).is_some(), "{first} {round} {g}");
+                history.add(round, &[sigma]);
             }
         }
     }
 
     #[test]
     fn a_leap_is_told_to_nobody_and_rest_to_all() {
-        let mut motion = Motion::<1>::new(7, false, &[5]);
-        assert_eq!(motion.granularity(&[5 + 0x8001]), None);
-        assert_eq!(motion.granularity(&[5 + 0x8000]), Some(15));
-        motion.add(8, &[5]);
-        assert_eq!(motion.granularity(&[5]), Some(COARSEST));
-        motion.add(9, &[5 + 0x7FFF]);
-        assert_eq!(motion.granularity(&[5 + 0x8000]), None);
-        assert_eq!(motion.granularity(&[5]), Some(0));
+        let mut history = SigmaHistory::<1>::new(7, false, &[5]);
+        assert_eq!(history.granularity(&[5 + 0x8001]), None);
+        assert_eq!(history.granularity(&[5 + 0x8000]), Some(15));
+        history.add(8, &[5]);
+        assert_eq!(history.granularity(&[5]), Some(COARSEST));
+        history.add(9, &[5 + 0x7FFF]);
+        assert_eq!(history.granularity(&[5 + 0x8000]), None);
+        assert_eq!(history.granularity(&[5]), Some(0));
     }
 
     #[test]
     fn the_window_covers_the_epoch_and_then_one_to_two_generations() {
-        let mut motion = Motion::<1>::new(1, true, &[0]);
+        let mut history = SigmaHistory::<1>::new(1, true, &[0]);
         for round in 2..3000 {
-            let window = motion.window(round);
+            let window = history.window(round);
             assert_eq!(window == EPOCH, round <= 1 + 2 * GENERATION, "{round}");
             assert!(u32::from(window) >= GENERATION / WINDOW_UNIT);
-            motion.add(round, &[0]);
+            history.add(round, &[0]);
         }
     }
 }

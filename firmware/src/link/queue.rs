@@ -18,12 +18,12 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One packet in memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Mail<const PACKET: usize> {
+pub(crate) struct PacketBuffer<const PACKET: usize> {
     bytes: [u8; PACKET],
     length: usize,
 }
 
-impl<const PACKET: usize> Mail<PACKET> {
+impl<const PACKET: usize> PacketBuffer<PACKET> {
     const EMPTY: Self = Self { bytes: [0; PACKET], length: 0 };
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -32,27 +32,27 @@ impl<const PACKET: usize> Mail<PACKET> {
 }
 
 /// Memory for packets of one direction.
-pub(crate) struct Mailbox<const PACKET: usize>([Mail<PACKET>; WAITING]);
+pub(crate) struct PacketQueue<const PACKET: usize>([PacketBuffer<PACKET>; WAITING]);
 
-impl<const PACKET: usize> Mailbox<PACKET> {
+impl<const PACKET: usize> PacketQueue<PACKET> {
     pub(crate) const fn new() -> Self {
-        Self([Mail::EMPTY; WAITING])
+        Self([PacketBuffer::EMPTY; WAITING])
     }
 
-    pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, Mail<PACKET>> {
+    pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, PacketBuffer<PACKET>> {
         Channel::new(&mut self.0)
     }
 }
 
 /// The agent's side of what came.
-pub(crate) struct Inbox<'a, const PACKET: usize>(Receiver<'a, NoopRawMutex, Mail<PACKET>>);
+pub(crate) struct PacketReceiver<'a, const PACKET: usize>(Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>);
 
-impl<'a, const PACKET: usize> Inbox<'a, PACKET> {
-    pub(crate) fn new(receiver: Receiver<'a, NoopRawMutex, Mail<PACKET>>) -> Self {
+impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
+    pub(crate) fn new(receiver: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>) -> Self {
         Self(receiver)
     }
 
-    /// Waits for a packet, which stays until [`Inbox::done`].
+    /// Waits for a packet, which stays until [`PacketReceiver::done`].
     pub(crate) async fn packet(&mut self) -> &[u8] {
         self.0.receive().await.bytes()
     }
@@ -63,10 +63,10 @@ impl<'a, const PACKET: usize> Inbox<'a, PACKET> {
 }
 
 /// The agent's side of what goes.
-pub(crate) struct Outbox<'a, const PACKET: usize>(Sender<'a, NoopRawMutex, Mail<PACKET>>);
+pub(crate) struct PacketSender<'a, const PACKET: usize>(Sender<'a, NoopRawMutex, PacketBuffer<PACKET>>);
 
-impl<'a, const PACKET: usize> Outbox<'a, PACKET> {
-    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, Mail<PACKET>>) -> Self {
+impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
+    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, PacketBuffer<PACKET>>) -> Self {
         Self(sender)
     }
 
@@ -86,8 +86,8 @@ impl<'a, const PACKET: usize> Outbox<'a, PACKET> {
 /// Carries packets between the link and the agent, for ever.
 pub(crate) async fn serve<L: Link, const PACKET: usize>(
     link: &mut L,
-    mut incoming: Sender<'_, NoopRawMutex, Mail<PACKET>>,
-    mut outgoing: Receiver<'_, NoopRawMutex, Mail<PACKET>>,
+    mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
+    mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
 ) -> ! {
     loop {
         let receive = async {

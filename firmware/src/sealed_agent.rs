@@ -6,7 +6,7 @@
 use crate::{
     MEMBERS, WORDS,
     sizes::{FRAME, PEERS},
-    storage::Storage,
+    storage::BoardStorage,
 };
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
@@ -21,13 +21,13 @@ use fabswarm_shared::{
 };
 
 /// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
-pub(crate) type Peers = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
+pub(crate) type PeerList = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
 
 /// The agent itself.
-pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut Peers, WORDS>;
+pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut PeerList, WORDS>;
 
 /// An agent that speaks in the name of a board.
-pub(crate) struct Speaker<'p, 'a> {
+pub(crate) struct SealedAgent<'p, 'a> {
     agent: &'p mut BoardAgent<'a>,
     /// `None` where the swarm speaks in the clear.
     key: Option<Key>,
@@ -35,14 +35,14 @@ pub(crate) struct Speaker<'p, 'a> {
     opener: Opener<MEMBERS>,
 }
 
-impl<'p, 'a> Speaker<'p, 'a> {
+impl<'p, 'a> SealedAgent<'p, 'a> {
     /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
     #[inline(never)]
     pub(crate) fn make(
         place: &'p mut Option<BoardAgent<'a>>,
         page: &Page<'a>,
         sealer: Sealer,
-        peers: &'a mut Peers,
+        peers: &'a mut PeerList,
     ) -> Result<Self, Error> {
         let boot = sealer.boot().saturating_add(1);
         let config = Config { boot, ..page.agent };
@@ -55,7 +55,7 @@ impl<'p, 'a> Speaker<'p, 'a> {
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(
         &mut self,
-        storage: &mut Storage<F>,
+        storage: &mut BoardStorage<F>,
         page: &Page<'_>,
         page_crc: u32,
     ) -> Result<(), Error> {
@@ -76,7 +76,7 @@ impl<'p, 'a> Speaker<'p, 'a> {
 
     /// Writes the agent's state to storage, tied to its page; `false` where it was not taken.
     #[inline(never)]
-    pub(crate) fn save<F: NorFlash>(&self, storage: &mut Storage<F>, page_crc: u32) -> bool {
+    pub(crate) fn save<F: NorFlash>(&self, storage: &mut BoardStorage<F>, page_crc: u32) -> bool {
         let mut draft = storage.draft();
         let written = draft.write(&[page_crc]).and_then(|()| self.agent.save(|words| draft.write(words)));
         written.and_then(|()| draft.commit()).is_ok()

@@ -6,7 +6,7 @@ use fabswarm_shared::wire::stream::{self, Deframer};
 
 /// Makes a packet link of a serial port; `N` is the longest packet on the line, zeros not counted.
 #[derive(Debug)]
-pub struct Stream<P, const N: usize> {
+pub struct SerialLink<P, const N: usize> {
     port: P,
     deframer: Deframer<N>,
     /// What was read from the port and not yet looked at.
@@ -15,14 +15,14 @@ pub struct Stream<P, const N: usize> {
     outgoing: [u8; N],
 }
 
-impl<P, const N: usize> Stream<P, N> {
+impl<P, const N: usize> SerialLink<P, N> {
     /// Speaks over `port`.
     pub const fn new(port: P) -> Self {
         Self { port, deframer: Deframer::new(), chunk: [0; 64], unread: 0..0, outgoing: [0; N] }
     }
 }
 
-impl<P: Read + Write, const N: usize> Link for Stream<P, N> {
+impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
     async fn send(&mut self, packet: &[u8]) {
         match stream::encode(packet, &mut self.outgoing) {
             Ok(length) => {

@@ -5,15 +5,15 @@
 /// A longer one loses fewer receivers whose link was down, and leaves a coarser unit for v.
 pub(super) const GENERATION: u32 = 48;
 
-/// Least and greatest v that was shown.
+/// Least and greatest v that was history.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+pub(super) struct DecisionRange {
     low: f32,
     high: f32,
 }
 
-impl Range {
-    /// How far `v` is from anything that was shown.
+impl DecisionRange {
+    /// How far `v` is from anything that was history.
     pub(super) fn reach(&self, v: f32) -> f32 {
         (v - self.low).max(self.high - v)
     }
@@ -21,14 +21,14 @@ impl Range {
 
 /// What was shown from `start` until now.
 #[derive(Clone, Debug)]
-struct Span<const WORDS: usize> {
+struct DecisionSpan<const WORDS: usize> {
     start: u32,
-    ranges: [Range; WORDS],
+    ranges: [DecisionRange; WORDS],
 }
 
-impl<const WORDS: usize> Span<WORDS> {
+impl<const WORDS: usize> DecisionSpan<WORDS> {
     fn new(start: u32, v: &[f32; WORDS]) -> Self {
-        Self { start, ranges: v.map(|v| Range { low: v, high: v }) }
+        Self { start, ranges: v.map(|v| DecisionRange { low: v, high: v }) }
     }
 }
 
@@ -37,31 +37,31 @@ impl<const WORDS: usize> Span<WORDS> {
 /// Two spans, so that one of them always began at least [`GENERATION`] rounds ago: it takes no history, and few
 /// operations for each word and round.
 #[derive(Clone, Debug)]
-pub(super) struct Shown<const WORDS: usize> {
-    old: Span<WORDS>,
-    young: Span<WORDS>,
+pub(super) struct DecisionHistory<const WORDS: usize> {
+    old: DecisionSpan<WORDS>,
+    young: DecisionSpan<WORDS>,
 }
 
-impl<const WORDS: usize> Shown<WORDS> {
+impl<const WORDS: usize> DecisionHistory<WORDS> {
     /// Begins with what is shown in `round`.
     pub(super) fn new(round: u32, v: &[f32; WORDS]) -> Self {
-        Self { old: Span::new(round, v), young: Span::new(round, v) }
+        Self { old: DecisionSpan::new(round, v), young: DecisionSpan::new(round, v) }
     }
 
     /// Adds what is shown in a later round.
     pub(super) fn add(&mut self, round: u32, v: &[f32; WORDS]) {
         for span in [&mut self.old, &mut self.young] {
             for (range, &v) in span.ranges.iter_mut().zip(v) {
-                *range = Range { low: range.low.min(v), high: range.high.max(v) };
+                *range = DecisionRange { low: range.low.min(v), high: range.high.max(v) };
             }
         }
         if round - self.young.start >= GENERATION {
-            self.old = core::mem::replace(&mut self.young, Span::new(round, v));
+            self.old = core::mem::replace(&mut self.young, DecisionSpan::new(round, v));
         }
     }
 
     /// Where each word was within the [`window`](Self::window).
-    pub(super) fn ranges(&self) -> &[Range; WORDS] {
+    pub(super) fn ranges(&self) -> &[DecisionRange; WORDS] {
         &self.old.ranges
     }
 
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn the_window_covers_one_to_two_generations_and_the_range_all_of_it() {
-        let mut shown = Shown::<1>::new(1, &[1.0]);
+        let mut history = DecisionHistory::<1>::new(1, &[1.0]);
         for round in 2..1000 {
-            let window = u32::from(shown.window(round));
+            let window = u32::from(history.window(round));
             assert!((GENERATION.min(round - 1)..=2 * GENERATION).contains(&window), "{round} {window}");
-            assert_eq!(shown.ranges()[0].low, (round - window) as f32);
-            assert_eq!(shown.ranges()[0].reach(round as f32), window as f32);
-            shown.add(round, &[round as f32]);
+            assert_eq!(history.ranges()[0].low, (round - window) as f32);
+            assert_eq!(history.ranges()[0].reach(round as f32), window as f32);
+            history.add(round, &[round as f32]);
         }
     }
 }
