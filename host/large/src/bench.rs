@@ -6,11 +6,11 @@ use std::time::Instant;
 use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::cuda::Cuda;
-use crate::device::{Device, Gradient, Packed, Result, Schedule};
-use crate::fab::{Config, Draw, Exchange, Fab, Task};
-use crate::mixing::Mixing;
+use crate::device::{BatchSchedule, Device, Gradient, Packed, Result};
+use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
+use crate::mixing::MixingMatrix;
 use crate::models::Model;
-use crate::plan::Plan;
+use crate::plan::MemoryPlan;
 use crate::synthetic;
 
 /// Rounds before timing starts: lazy loading, recording, caches.
@@ -18,7 +18,7 @@ const WARM_UP: usize = 6;
 
 /// One measured number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     pub job: &'static str,
     pub agents: usize,
     pub milliseconds: f64,
@@ -28,7 +28,7 @@ pub struct Measured {
     pub bytes: Option<(u64, u64)>,
 }
 
-impl std::fmt::Display for Measured {
+impl std::fmt::Display for Measurement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -43,10 +43,10 @@ impl std::fmt::Display for Measured {
 }
 
 /// What a benchmark round does: hyper-cleaning with the paper's constants.
-fn config(agents: usize, batch: usize) -> Config {
-    Config {
+fn config(agents: usize, batch: usize) -> FabConfig {
+    FabConfig {
         agents,
-        task: Task::Cleaning { regularisation: 0.002 },
+        task: UpperLevel::Cleaning { regularisation: 0.002 },
         penalty: 1.0,
         normalise: false,
         steps: [10.0, 0.03, 0.03],
@@ -58,7 +58,7 @@ fn config(agents: usize, batch: usize) -> Config {
 }
 
 /// Each agent hears the one before and the one after.
-fn ring(agents: usize) -> (Mixing, Mixing) {
+fn ring(agents: usize) -> (MixingMatrix, MixingMatrix) {
     let heard: Vec<Vec<usize>> = (0..agents)
         .map(|agent| {
             let mut senders = vec![(agent + 1) % agents, (agent + agents - 1) % agents];
@@ -68,7 +68,7 @@ fn ring(agents: usize) -> (Mixing, Mixing) {
             senders
         })
         .collect();
-    Mixing::uniform(&heard)
+    MixingMatrix::uniform(&heard)
 }
 
 /// Whole FAB rounds; `chooses` them new samples and weights each, or repeats the same.
@@ -82,16 +82,16 @@ pub fn round<D: Device>(
     batch: usize,
     rounds: usize,
     chooses: bool,
-) -> Result<Measured> {
+) -> Result<Measurement> {
     let config = config(agents, batch);
     let free = device.free_bytes();
     let samples = agents * 2 * batch;
-    let plan = Plan::new(&device, model, &config, samples);
+    let plan = MemoryPlan::new(&device, model, &config, samples);
     let data = synthetic::dataset(&device, model, samples)?;
     let start: Vec<D::Scalar> = model.program(1).layout.start(1);
     let program = model.program(batch);
     let mut swarm = Fab::new(device, model, config, data, &start)?;
-    let draw = Draw {
+    let draw = RoundBatch {
         validation: (0..agents)
             .map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect())
             .collect(),
@@ -115,7 +115,7 @@ pub fn round<D: Device>(
     swarm.device().wait()?;
     let milliseconds = before.elapsed().as_secs_f64() * 1e3 / rounds as f64;
     let taken = free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after));
-    Ok(Measured {
+    Ok(Measurement {
         job: if chooses { "round" } else { "repeated-round" },
         agents,
         milliseconds,
@@ -136,7 +136,7 @@ pub fn gradient<D: Device>(
     agents: usize,
     groups: &[usize],
     repeats: usize,
-) -> Result<Measured> {
+) -> Result<Measurement> {
     let samples = groups.iter().copied().max().unwrap_or(1);
     let layout = model.program(1).layout;
     let packed = Packed { groups: groups.len(), agents, stride: layout.stride() };
@@ -150,7 +150,7 @@ pub fn gradient<D: Device>(
     let programs: Vec<_> = groups.iter().map(|&samples| model.program(samples)).collect();
     let mut passes =
         programs.iter().map(|program| device.pass(program, agents)).collect::<Result<Vec<D::Pass>>>()?;
-    let mut schedule = Schedule {
+    let mut schedule = BatchSchedule {
         samples,
         rows: device.indices(agents * samples)?,
         weights: device.reals(agents * samples)?,
@@ -180,7 +180,7 @@ pub fn gradient<D: Device>(
     let milliseconds = before.elapsed().as_secs_f64() * 1e3 / repeats as f64;
     let flops: f64 = programs.iter().map(|program| program.matrix_flops()).sum();
     let tera_flops_per_second = agents as f64 * flops / milliseconds / 1e9;
-    Ok(Measured { job, agents, milliseconds, tera_flops_per_second, bytes: None })
+    Ok(Measurement { job, agents, milliseconds, tera_flops_per_second, bytes: None })
 }
 
 /// Gradients of y on both batches and of z on one: on two streams, as a round takes them, and as twice as many models in one
@@ -194,7 +194,7 @@ pub fn levels<D: Device>(
     agents: usize,
     batch: usize,
     repeats: usize,
-) -> Result<[Measured; 2]> {
+) -> Result<[Measurement; 2]> {
     Ok([
         gradient(device()?, "two-streams", model, agents, &[2 * batch, batch], repeats)?,
         gradient(device()?, "one-launch", model, 2 * agents, &[2 * batch], repeats)?,

@@ -1,6 +1,6 @@
 //! Real data for large agents: fetched once by package name, checked by hash, dealt out to the agents of a swarm.
 //!
-//! A sample's way: [`fetch`](fetch::fetch) → [`Cache`] → [`load`] → [`Dataset`] → [`shard::deal`] → one [`shard::Shard`] per agent.
+//! A sample's way: [`fetch`](fetch::fetch) → [`Cache`] → [`load`] → [`Dataset`] → [`shard::deal`] → one [`shard::DataShard`] per agent.
 //! Everything random on that way comes from the seed alone, so a swarm on another machine sees the same shards.
 
 mod archive;
@@ -24,9 +24,9 @@ pub mod weights;
 
 use std::path::{Path, PathBuf};
 
-pub use cache::{Cache, State};
+pub use cache::{Cache, CacheState};
 pub use client::Tools;
-pub use dataset::{Dataset, Images, Inputs, Normalisation, Samples, Tokens};
+pub use dataset::{Dataset, Images, Inputs, LabelledSamples, Normalisation, Tokens};
 pub use error::Error;
 
 /// The name under which [`load`] gives the bundled sample of Fashion-MNIST.
@@ -48,15 +48,15 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
         return Err(unknown_data(name));
     };
     match entry.kind {
-        catalogue::Kind::Idx => idx::read_folder(&cache.checked_folder(entry)?),
-        catalogue::Kind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
-        catalogue::Kind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
-        catalogue::Kind::Model => Err(unknown_data(name)),
+        catalogue::EntryKind::Idx => idx::read_folder(&cache.checked_folder(entry)?),
+        catalogue::EntryKind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
+        catalogue::EntryKind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
+        catalogue::EntryKind::Model => Err(unknown_data(name)),
     }
 }
 
 fn unknown_data(name: &str) -> Error {
-    let known = format!("{SAMPLE}, {}", catalogue::names_of(catalogue::Kind::is_data));
+    let known = format!("{SAMPLE}, {}", catalogue::names_of(catalogue::EntryKind::is_data));
     Error::Unknown { name: name.to_owned(), kind: "data set", known }
 }
 

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use crate::mixing::Mixing;
-use crate::program::Program;
+use crate::mixing::MixingMatrix;
+use crate::program::ModelProgram;
 use crate::real::Real;
 
 /// Why a device could not do something.
@@ -31,7 +31,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Memory that a run has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum MemoryUse {
     /// The most bytes of physical memory that this process had at once.
     PeakResident(u64),
     /// Bytes of a GPU's own memory, from when the device was made.
@@ -54,7 +54,7 @@ impl Packed {
 
 /// All samples of a run, of all agents, in the device's memory.
 #[derive(Debug)]
-pub struct Dataset<D: Device> {
+pub struct DeviceDataset<D: Device> {
     /// Words (or tokens) of one sample.
     pub width: usize,
     pub samples: usize,
@@ -72,7 +72,7 @@ pub const NO_SAMPLE: u32 = u32::MAX;
 
 /// Which samples each agent takes this round, and with what weight.
 #[derive(Debug)]
-pub struct Schedule<D: Device> {
+pub struct BatchSchedule<D: Device> {
     /// Samples of one agent.
     pub samples: usize,
     /// `[agents, samples]` numbers of samples, or [`NO_SAMPLE`].
@@ -96,7 +96,7 @@ pub struct Gradient<'a, D: Device> {
 
 /// What agents said in the last rounds, so that a frame may come late.
 #[derive(Debug)]
-pub struct Said<D: Device> {
+pub struct BroadcastHistory<D: Device> {
     /// Rounds it goes back to, this one included.
     pub depth: usize,
     /// `[depth, groups, agents, stride]`: decisions as they were at the start of a round, at its number modulo the depth.
@@ -107,7 +107,7 @@ pub struct Said<D: Device> {
 
 /// What agents hear in a round, for a swarm with a ledger.
 #[derive(Debug)]
-pub struct Hearing<D: Device> {
+pub struct Reception<D: Device> {
     /// `[agents, agents]`: 0 where receiver i hears nothing new of sender j, else 1 plus the age in rounds of what it hears.
     pub ages: D::Indices,
     /// `[agents]`: 0 while an agent is down, else 1.
@@ -116,21 +116,21 @@ pub struct Hearing<D: Device> {
     pub shares: D::Reals,
 }
 
-impl<D: Device> Hearing<D> {
+impl<D: Device> Reception<D> {
     /// Nothing heard yet and everybody up, with the given `[agents, agents]` shares.
     ///
     /// # Errors
     /// Where the device has no room.
     pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
-        let mut hearing = Self {
+        let mut reception = Self {
             ages: device.indices(agents * agents)?,
             awake: device.indices(agents)?,
             shares: device.reals(agents * agents)?,
         };
         let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
-        device.write(&mut hearing.shares, 0, &shares)?;
-        device.write_indices(&mut hearing.awake, &vec![1; agents])?;
-        Ok(hearing)
+        device.write(&mut reception.shares, 0, &shares)?;
+        device.write_indices(&mut reception.awake, &vec![1; agents])?;
+        Ok(reception)
     }
 }
 
@@ -152,13 +152,13 @@ pub trait Device: Debug + Sized {
     fn free_bytes(&self) -> Option<u64>;
 
     /// What this process has taken of the device's memory, when the device can tell.
-    fn taken(&self) -> Option<Taken>;
+    fn memory_use(&self) -> Option<MemoryUse>;
 
     /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
     fn piece_bytes(&self) -> u64;
 
     /// Bytes one agent's share of `program` takes in this device's precision.
-    fn pass_bytes(&self, program: &Program, agents: usize) -> u64;
+    fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64;
 
     /// Bytes one word of decisions takes, a copy in narrow precision included.
     fn decision_bytes(&self) -> u64;
@@ -178,20 +178,20 @@ pub trait Device: Debug + Sized {
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
 
     /// Makes `program` ready for `agents` agents.
-    fn pass(&self, program: &Program, agents: usize) -> Result<Self::Pass>;
+    fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;
 
     /// Room for the weights of a round among `agents`.
     fn mixing(&self, agents: usize) -> Result<Self::Mixing>;
 
-    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &Mixing) -> Result<()>;
+    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 
     /// Takes samples `skip..` of each agent's schedule into the pass; a weight is the schedule's, times the sigmoid of the
     /// sample's own logit for samples from `learned_from` of the schedule on, when logits are given.
     fn load(
         &self,
         pass: &mut Self::Pass,
-        data: &Dataset<Self>,
-        schedule: &Schedule<Self>,
+        data: &DeviceDataset<Self>,
+        schedule: &BatchSchedule<Self>,
         skip: usize,
         logits: Option<(&Self::Reals, usize)>,
     ) -> Result<()>;
@@ -203,7 +203,7 @@ pub trait Device: Debug + Sized {
         parameters: &Self::Reals,
         gradient: Option<&mut Self::Reals>,
         packed: Packed,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
     ) -> Result<()>;
 
     /// `v ← A v − η t`, with one step a group.
@@ -226,26 +226,26 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// Writes down what agents that are awake say in the round of `moment`.
-    fn say(
+    fn record_broadcast(
         &self,
-        said: &mut Said<Self>,
+        history: &mut BroadcastHistory<Self>,
         v: &Self::Reals,
         t: &Self::Reals,
         packed: Packed,
-        hearing: &Hearing<Self>,
+        reception: &Reception<Self>,
         moment: &Self::Indices,
     ) -> Result<()>;
 
     /// [`Device::pull`] with what agents hear in place of weights: the mean of an agent's own decisions and those it hears.
     /// Those of an agent that is down stay as they are.
     #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
-    fn pull_heard(
+    fn pull_received(
         &self,
         v: &mut Self::Reals,
         t: &Self::Reals,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
         moment: &Self::Indices,
         steps: [f64; 2],
     ) -> Result<()>;
@@ -259,8 +259,8 @@ pub trait Device: Debug + Sized {
         mass: &mut Self::Reals,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
         moment: &Self::Indices,
     ) -> Result<()>;
 
@@ -269,7 +269,7 @@ pub trait Device: Debug + Sized {
     fn step_logits(
         &self,
         logits: &mut Self::Reals,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
         learned_from: usize,
         y: &Self::Pass,
         z: &Self::Pass,

@@ -14,18 +14,18 @@
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
 
 mod evaluation;
+mod exchanged;
 mod ledger;
 mod state;
-mod travelling;
 
-pub use evaluation::Score;
+pub use evaluation::ModelScore;
+pub use exchanged::Exchange;
 pub use ledger::Ledger;
-pub use travelling::Exchange;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use self::travelling::{Links, Travelling, larger};
-use crate::device::{Dataset, Device, NO_SAMPLE, Packed, Result, Schedule};
+use self::exchanged::{DeviceLinks, ExchangedVectors, larger};
+use crate::device::{BatchSchedule, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
 /// Distance in words between two agents' x when it is one shared number.
@@ -33,7 +33,7 @@ const X_STRIDE: usize = 4;
 
 /// What is learned at the upper level.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Task {
+pub enum UpperLevel {
     /// A weight σ(ψ_j) for every training sample; τ/2 ‖w‖² regularises the lower level.
     Cleaning { regularisation: f64 },
     /// The τ of τ ‖w‖², shared by all agents and kept at zero or more.
@@ -44,9 +44,9 @@ pub enum Task {
 
 /// Constants of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct FabConfig {
     pub agents: usize,
-    pub task: Task,
+    pub task: UpperLevel,
     /// λ.
     pub penalty: f64,
     /// Divide all gradients by λ.
@@ -62,7 +62,7 @@ pub struct Config {
     pub ledger: Option<Ledger>,
 }
 
-impl Config {
+impl FabConfig {
     /// What every gradient is multiplied by.
     fn scale(&self) -> f64 {
         if self.normalise && self.is_bilevel() { 1.0 / self.penalty } else { 1.0 }
@@ -74,7 +74,7 @@ impl Config {
     }
 
     pub fn is_bilevel(&self) -> bool {
-        !matches!(self.task, Task::SingleLevel { .. })
+        !matches!(self.task, UpperLevel::SingleLevel { .. })
     }
 
     /// How y (and z) of all agents are packed, `stride` words each.
@@ -83,16 +83,16 @@ impl Config {
     }
 }
 
-/// Which samples every agent takes in a round, by number in the [`Dataset`].
+/// Which samples every agent takes in a round, by number in the [`DeviceDataset`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Draw {
+pub struct RoundBatch {
     /// One list an agent, at most `validation_batch` long.
     pub validation: Vec<Vec<u32>>,
     /// One list an agent, at most `training_batch` long, no sample twice.
     pub training: Vec<Vec<u32>>,
 }
 
-impl Draw {
+impl RoundBatch {
     /// The same draw with nothing for agents that take no part.
     #[must_use]
     pub fn only(mut self, takes_part: impl Fn(usize) -> bool) -> Self {
@@ -108,14 +108,14 @@ impl Draw {
 #[derive(Debug)]
 pub struct Fab<D: Device> {
     device: D,
-    config: Config,
+    config: FabConfig,
     model: Model,
-    data: Dataset<D>,
-    schedule: Schedule<D>,
+    data: DeviceDataset<D>,
+    schedule: BatchSchedule<D>,
     passes: Passes<D>,
-    links: Links<D>,
+    links: DeviceLinks<D>,
     /// y, and z where there are two levels.
-    lower: Travelling<D>,
+    lower: ExchangedVectors<D>,
     /// Strength of ‖w‖² for every vector of y and z.
     decay: D::Reals,
     upper: Upper<D>,
@@ -134,7 +134,7 @@ enum Upper<D: Device> {
     /// ψ of every sample of the dataset.
     Logits(D::Reals),
     /// τ of every agent.
-    Strength(Box<Travelling<D>>),
+    Strength(Box<ExchangedVectors<D>>),
     None,
 }
 
@@ -146,11 +146,11 @@ impl<D: Device> Fab<D> {
     pub fn new(
         device: D,
         model: &Model,
-        config: Config,
-        data: Dataset<D>,
+        config: FabConfig,
+        data: DeviceDataset<D>,
         start: &[D::Scalar],
     ) -> Result<Self> {
-        let Config { agents, validation_batch, training_batch, .. } = config;
+        let FabConfig { agents, validation_batch, training_batch, .. } = config;
         let samples = validation_batch + training_batch;
         let program = model.program(samples);
         let packed = config.packed(program.layout.stride());
@@ -158,36 +158,37 @@ impl<D: Device> Fab<D> {
             config.is_bilevel().then(|| device.pass(&model.program(training_batch), agents)).transpose()?;
         let ledger = config.ledger.as_ref();
         let upper = match config.task {
-            Task::Cleaning { .. } => Upper::Logits(device.reals(data.samples)?),
-            Task::Tuning { start } => {
+            UpperLevel::Cleaning { .. } => Upper::Logits(device.reals(data.samples)?),
+            UpperLevel::Tuning { start } => {
                 let packed = Packed { groups: 1, agents, stride: X_STRIDE };
                 let v = device.reals(packed.words())?;
-                let mut x = Travelling::new(&device, packed, v, [config.steps[0]; 2], ledger)?;
+                let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], ledger)?;
                 x.start(&device, &strength::<D>(start))?;
                 Upper::Strength(Box::new(x))
             }
-            Task::SingleLevel { .. } => Upper::None,
+            UpperLevel::SingleLevel { .. } => Upper::None,
         };
         let v = device.decisions(packed.words())?;
-        let mut lower = Travelling::new(&device, packed, v, [config.steps[1], config.steps[2]], ledger)?;
+        let mut lower =
+            ExchangedVectors::new(&device, packed, v, [config.steps[1], config.steps[2]], ledger)?;
         lower.start(&device, start)?;
         let mut decay = device.reals(packed.groups * agents)?;
         let strength = match config.task {
-            Task::Cleaning { regularisation } | Task::SingleLevel { regularisation } => {
+            UpperLevel::Cleaning { regularisation } | UpperLevel::SingleLevel { regularisation } => {
                 regularisation * config.lower_weight()
             }
-            Task::Tuning { start } => 2.0 * start * config.lower_weight(),
+            UpperLevel::Tuning { start } => 2.0 * start * config.lower_weight(),
         };
         device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
         Ok(Fab {
-            schedule: Schedule {
+            schedule: BatchSchedule {
                 samples,
                 rows: device.indices(agents * samples)?,
                 weights: device.reals(agents * samples)?,
                 moment: device.indices(3)?,
             },
             passes: Passes { y: device.pass(&program, agents)?, z },
-            links: Links::new(&device, agents, ledger)?,
+            links: DeviceLinks::new(&device, agents, ledger)?,
             lower,
             decay,
             upper,
@@ -203,7 +204,7 @@ impl<D: Device> Fab<D> {
     ///
     /// # Errors
     /// When the device fails.
-    pub fn begin(&mut self, draw: &Draw) -> Result<()> {
+    pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
         let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
         follow(device, config, data, schedule, passes, links, lower, decay, upper, 0)?;
@@ -217,7 +218,7 @@ impl<D: Device> Fab<D> {
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
-    pub fn round(&mut self, exchange: &Exchange<'_>, draw: &Draw) -> Result<()> {
+    pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
         self.links.write(&self.device, exchange)?;
@@ -260,7 +261,7 @@ impl<D: Device> Fab<D> {
         let parity = self.parity();
         self.lower.renew(&self.device, parity, agent, start)?;
         match (&mut self.upper, self.config.task) {
-            (Upper::Strength(x), Task::Tuning { start }) => {
+            (Upper::Strength(x), UpperLevel::Tuning { start }) => {
                 x.renew(&self.device, parity, agent, &strength::<D>(start))?;
             }
             (Upper::Logits(logits), _) => {
@@ -286,8 +287,8 @@ impl<D: Device> Fab<D> {
     }
 
     /// Hands this round's samples to the device: numbers, and weights that make each part a mean.
-    fn write_draw(&mut self, draw: &Draw) -> Result<()> {
-        let Config { agents, validation_batch, training_batch, seed, .. } = self.config;
+    fn write_draw(&mut self, draw: &RoundBatch) -> Result<()> {
+        let FabConfig { agents, validation_batch, training_batch, seed, .. } = self.config;
         let mut rows = Vec::with_capacity(agents * self.schedule.samples);
         let mut weights = Vec::with_capacity(agents * self.schedule.samples);
         let mut part = |samples: &[u32], batch: usize, weight: f64| {
@@ -320,12 +321,12 @@ fn strength<D: Device>(start: f64) -> [D::Scalar; X_STRIDE] {
 #[expect(clippy::too_many_arguments, reason = "disjoint fields of one struct")]
 fn follow<D: Device>(
     device: &D,
-    config: &Config,
-    data: &Dataset<D>,
-    schedule: &Schedule<D>,
+    config: &FabConfig,
+    data: &DeviceDataset<D>,
+    schedule: &BatchSchedule<D>,
     passes: &mut Passes<D>,
-    links: &Links<D>,
-    lower: &mut Travelling<D>,
+    links: &DeviceLinks<D>,
+    lower: &mut ExchangedVectors<D>,
     decay: &D::Reals,
     upper: &mut Upper<D>,
     parity: usize,

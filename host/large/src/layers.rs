@@ -26,16 +26,16 @@ pub use pool::Pool;
 pub use residual::Residual;
 pub use transformer::Transformer;
 
-use crate::program::{Builder, Place, Program, View};
+use crate::program::{MemorySpace, ModelProgram, ProgramBuilder, View};
 
 /// A layer between two buffers of one agent.
 pub trait Layer: std::fmt::Debug {
     /// Lays the forward operations and returns the output.
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View;
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View;
 
     /// Lays the backward operations for the output gradient `d`, which it may overwrite, and returns the input gradient, or
     /// nothing when `wants_input` is false (the first layer of a model needs none).
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View>;
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View>;
 }
 
 /// Layers one after the other.
@@ -50,11 +50,11 @@ impl Sequence {
 }
 
 impl Layer for Sequence {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         self.0.iter_mut().fold(x, |x, layer| layer.forward(builder, x))
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let mut d = d;
         for (depth, layer) in self.0.iter().enumerate().rev() {
             d = layer.backward(builder, d, wants_input || depth > 0)?;
@@ -64,13 +64,13 @@ impl Layer for Sequence {
 }
 
 /// The program of a classifier: `body` from the batch to features, `loss` from there on.
-pub fn classifier(mut builder: Builder, mut body: impl Layer, mut loss: CrossEntropy) -> Program {
+pub fn classifier(mut builder: ProgramBuilder, mut body: impl Layer, mut loss: CrossEntropy) -> ModelProgram {
     let features = builder.features();
     let features = body.forward(&mut builder, features);
     loss.forward(&mut builder, features);
     builder.begin_backward();
     // A body of no layers (softmax regression) hands the batch itself over: nothing lies below it.
-    let has_body = features.place != Place::Features;
+    let has_body = features.place != MemorySpace::Features;
     if let Some(d) = loss.backward(&mut builder, has_body) {
         body.backward(&mut builder, d, false);
     }

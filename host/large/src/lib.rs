@@ -1,6 +1,6 @@
 //! Large agents: every agent of a host holds its own copy of one model, and all copies go through the device together.
 //!
-//! A model is written once, as a [`program::Program`]: a list of operations on *one* agent's parameters, with its
+//! A model is written once, as a [`program::ModelProgram`]: a list of operations on *one* agent's parameters, with its
 //! hand-derived backward pass. A [`device::Device`] runs that program for all agents at once: the CPU takes one agent per
 //! task, CUDA one launch for all. Around it, [`fab`] mixes, tracks and steps exactly as `fabswarm_shared` does for small
 //! agents; the conformance tests hold the two together.

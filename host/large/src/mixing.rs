@@ -2,16 +2,16 @@
 
 /// A square matrix by rows, each sorted by column; row-stochastic to pull, column-stochastic to push.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mixing {
+pub struct MixingMatrix {
     starts: Vec<u32>,
     senders: Vec<u32>,
     weights: Vec<f64>,
 }
 
-impl Mixing {
+impl MixingMatrix {
     /// Takes rows of `(sender, weight)`.
     pub fn from_rows(rows: &[Vec<(usize, f64)>]) -> Self {
-        let mut mixing = Mixing { starts: vec![0], senders: Vec::new(), weights: Vec::new() };
+        let mut mixing = MixingMatrix { starts: vec![0], senders: Vec::new(), weights: Vec::new() };
         for row in rows {
             mixing.senders.extend(row.iter().map(|&(sender, _)| sender as u32));
             mixing.weights.extend(row.iter().map(|&(_, weight)| weight));
@@ -36,7 +36,7 @@ impl Mixing {
         };
         let pull = rows(&|receiver, _| 1.0 / (heard[receiver].len() + 1) as f64);
         let push = rows(&|_, sender| 1.0 / audience[sender] as f64);
-        (Mixing::from_rows(&pull), Mixing::from_rows(&push))
+        (MixingMatrix::from_rows(&pull), MixingMatrix::from_rows(&push))
     }
 
     pub fn agents(&self) -> usize {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn pull_rows_and_push_columns_sum_to_one() {
         let heard = vec![vec![1, 2], vec![0], vec![], vec![0, 1, 2]];
-        let (pull, push) = Mixing::uniform(&heard);
+        let (pull, push) = MixingMatrix::uniform(&heard);
         for agent in 0..4 {
             assert!((pull.row(agent).map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-12);
             let column: f64 = (0..4)

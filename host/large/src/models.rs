@@ -1,11 +1,11 @@
-//! The models a swarm can train, each as a [`Program`](crate::program::Program) for a number of samples.
+//! The models a swarm can train, each as a [`ModelProgram`](crate::program::Program) for a number of samples.
 
 pub mod bert;
 pub mod image;
 pub mod pretrained;
 
-use crate::program::{Input, Program};
-pub use bert::Encoder;
+use crate::program::{Input, ModelProgram};
+pub use bert::BertEncoder;
 
 /// A model by name and size.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Model {
     /// ResNet-18 for small images, with group norm (a batch norm would mix an agent's samples into its statistics).
     ResNet18 { side: usize, channels: usize, width: usize, classes: usize },
     /// BERT or MPNet with a classifier on its first token.
-    Encoder(Encoder),
+    Encoder(BertEncoder),
 }
 
 impl Model {
@@ -48,13 +48,13 @@ impl Model {
     /// The same model with every word kept: what is evaluated.
     pub fn without_dropout(&self) -> Self {
         match self {
-            Model::Encoder(encoder) => Model::Encoder(Encoder { dropout: 0.0, ..encoder.clone() }),
+            Model::Encoder(encoder) => Model::Encoder(BertEncoder { dropout: 0.0, ..encoder.clone() }),
             other => other.clone(),
         }
     }
 
     /// The passes of one agent over `samples` samples.
-    pub fn program(&self, samples: usize) -> Program {
+    pub fn program(&self, samples: usize) -> ModelProgram {
         match self {
             Model::SoftmaxRegression { .. }
             | Model::Mlp { .. }

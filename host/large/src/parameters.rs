@@ -20,14 +20,14 @@ pub enum Start {
 
 /// One named tensor inside the packed vector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
+pub struct ParameterTensor {
     pub name: String,
     pub shape: Vec<usize>,
     pub offset: usize,
     pub start: Start,
 }
 
-impl Tensor {
+impl ParameterTensor {
     /// Words the tensor holds.
     pub fn words(&self) -> usize {
         self.shape.iter().product()
@@ -37,31 +37,31 @@ impl Tensor {
 /// Where each tensor of a model lies in its packed vector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    tensors: Vec<Tensor>,
+    tensors: Vec<ParameterTensor>,
     end: usize,
 }
 
 impl Layout {
     /// Appends a tensor and returns its offset.
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], start: Start) -> usize {
-        let tensor = Tensor { name: name.into(), shape: shape.to_vec(), offset: self.end, start };
+        let tensor = ParameterTensor { name: name.into(), shape: shape.to_vec(), offset: self.end, start };
         let offset = self.end;
         self.end = (offset + tensor.words()).next_multiple_of(TENSOR_ALIGNMENT);
         self.tensors.push(tensor);
         offset
     }
 
-    pub fn tensors(&self) -> &[Tensor] {
+    pub fn tensors(&self) -> &[ParameterTensor] {
         &self.tensors
     }
 
-    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+    pub fn tensor(&self, name: &str) -> Option<&ParameterTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
 
     /// Parameters of the model, without padding.
     pub fn count(&self) -> usize {
-        self.tensors.iter().map(Tensor::words).sum()
+        self.tensors.iter().map(ParameterTensor::words).sum()
     }
 
     /// Distance in words from one agent's vector to the next.

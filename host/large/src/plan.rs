@@ -1,7 +1,7 @@
 //! How much memory a run will take, known before any of it is taken.
 
 use crate::device::Device;
-use crate::fab::Config;
+use crate::fab::FabConfig;
 use crate::models::Model;
 use fabswarm_sim::record::{agents, bytes};
 
@@ -10,7 +10,7 @@ const USABLE: f64 = 0.95;
 
 /// Bytes by what they are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct MemoryPlan {
     pub agents: usize,
     /// y, z, trackers and two gradients of all agents.
     pub state: u64,
@@ -24,9 +24,9 @@ pub struct Plan {
     pub rounding: u64,
 }
 
-impl Plan {
+impl MemoryPlan {
     /// The plan of `config` for `model` with `samples` samples of data in the device's memory.
-    pub fn new<D: Device>(device: &D, model: &Model, config: &Config, samples: usize) -> Self {
+    pub fn new<D: Device>(device: &D, model: &Model, config: &FabConfig, samples: usize) -> Self {
         let stride = model.program(1).layout.stride();
         let packed = config.packed(stride);
         let words = packed.words() as u64;
@@ -36,7 +36,7 @@ impl Plan {
         if config.is_bilevel() {
             activations += device.pass_bytes(&model.program(config.training_batch), config.agents);
         }
-        let mut plan = Plan {
+        let mut plan = MemoryPlan {
             agents: config.agents,
             state: words * (device.decision_bytes() + 3 * word),
             activations,
@@ -60,15 +60,16 @@ impl Plan {
         &self,
         device: &D,
         model: &Model,
-        config: &Config,
+        config: &FabConfig,
         samples: usize,
     ) -> Result<(), DoesNotFit> {
         let Some(free) = device.free_bytes() else { return Ok(()) };
-        let fits = |plan: &Plan| plan.total() as f64 <= USABLE * free as f64;
+        let fits = |plan: &MemoryPlan| plan.total() as f64 <= USABLE * free as f64;
         if fits(self) {
             return Ok(());
         }
-        let plan_of = |agents: usize| Plan::new(device, model, &Config { agents, ..config.clone() }, samples);
+        let plan_of =
+            |agents: usize| MemoryPlan::new(device, model, &FabConfig { agents, ..config.clone() }, samples);
         // Memory grows with the number of agents: the largest that fits lies between none and what was asked for.
         let (mut most, mut too_many) = (0, config.agents);
         while too_many - most > 1 {
@@ -83,7 +84,7 @@ impl Plan {
     }
 }
 
-impl std::fmt::Display for Plan {
+impl std::fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} for {}: ", bytes(self.total()), agents(self.agents))?;
         let parts = [
@@ -104,7 +105,7 @@ impl std::fmt::Display for Plan {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the run needs {plan}, but {device} has {} free\nhelp: {}", bytes(*free), advice(*most))]
 pub struct DoesNotFit {
-    pub plan: Plan,
+    pub plan: MemoryPlan,
     pub free: u64,
     pub device: String,
     /// Agents that would fit.
@@ -122,12 +123,12 @@ fn advice(most: usize) -> String {
 mod tests {
     use super::*;
     use crate::device::cpu::Cpu;
-    use crate::fab::{Ledger, Task};
+    use crate::fab::{Ledger, UpperLevel};
 
-    fn config(agents: usize) -> Config {
-        Config {
+    fn config(agents: usize) -> FabConfig {
+        FabConfig {
             agents,
-            task: Task::Cleaning { regularisation: 0.002 },
+            task: UpperLevel::Cleaning { regularisation: 0.002 },
             penalty: 1.0,
             normalise: false,
             steps: [1.0, 0.03, 0.03],
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn state_is_eight_vectors_an_agent() {
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
-        let plan = Plan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
+        let plan = MemoryPlan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
         assert_eq!(plan.state, 10 * 8 * 203_584 * 4);
     }
 
@@ -150,7 +151,8 @@ mod tests {
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
         let of = |late_rounds| {
             let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
-            Plan::new(&Cpu::<f32>::new(), &model, &Config { ledger: Some(ledger), ..config(10) }, 0).ledger
+            MemoryPlan::new(&Cpu::<f32>::new(), &model, &FabConfig { ledger: Some(ledger), ..config(10) }, 0)
+                .ledger
         };
         assert_eq!(of(0), (9 + 2) * 2 * 10 * 203_584 * 4);
         assert_eq!(of(5), (9 + 12) * 2 * 10 * 203_584 * 4);
@@ -161,7 +163,8 @@ mod tests {
         let device = Cpu::<f32>::new();
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
         let config = config(100_000_000);
-        let refusal = Plan::new(&device, &model, &config, 0).check(&device, &model, &config, 0).unwrap_err();
+        let refusal =
+            MemoryPlan::new(&device, &model, &config, 0).check(&device, &model, &config, 0).unwrap_err();
         assert!(refusal.most > 10, "{refusal}");
         assert!(refusal.to_string().contains(&format!("`agents = {}` would fit", refusal.most)), "{refusal}");
     }

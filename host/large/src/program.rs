@@ -35,7 +35,7 @@ pub struct Id(pub(crate) usize);
 
 /// Which of an agent's memories a [`View`] looks into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemorySpace {
     /// The packed parameters.
     Parameters,
     /// The packed gradient.
@@ -49,17 +49,17 @@ pub enum Place {
 /// A place and where to begin in it, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    pub place: Place,
+    pub place: MemorySpace,
     pub offset: usize,
 }
 
 impl View {
     pub fn parameters(offset: usize) -> Self {
-        View { place: Place::Parameters, offset }
+        View { place: MemorySpace::Parameters, offset }
     }
 
     pub fn gradient(offset: usize) -> Self {
-        View { place: Place::Gradient, offset }
+        View { place: MemorySpace::Gradient, offset }
     }
 
     /// The same place, `words` further on.
@@ -70,7 +70,7 @@ impl View {
 
 /// The precision a buffer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
+pub enum BufferPrecision {
     /// Whatever the device computes activations in.
     Activation,
     /// Full precision even when activations are bf16: statistics of a norm.
@@ -81,12 +81,12 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub words: usize,
-    pub precision: Precision,
+    pub precision: BufferPrecision,
 }
 
 /// The passes of one model for a fixed number of samples.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ModelProgram {
     pub layout: Layout,
     pub input: Input,
     pub samples: usize,
@@ -98,7 +98,7 @@ pub struct Program {
     pub backward: Vec<Op>,
 }
 
-impl Program {
+impl ModelProgram {
     /// Floating-point operations of all matrix products of one agent's forward and backward pass.
     pub fn matrix_flops(&self) -> f64 {
         self.forward
@@ -114,17 +114,17 @@ impl Program {
 
 /// Collects operations while layers are laid down.
 #[derive(Debug)]
-pub struct Builder {
-    program: Program,
+pub struct ProgramBuilder {
+    program: ModelProgram,
     is_backward: bool,
     prefix: String,
     dropout_layers: u32,
 }
 
-impl Builder {
+impl ProgramBuilder {
     pub fn new(input: Input, samples: usize, classes: usize) -> Self {
-        Builder {
-            program: Program {
+        ProgramBuilder {
+            program: ModelProgram {
                 layout: Layout::default(),
                 input,
                 samples,
@@ -149,7 +149,7 @@ impl Builder {
 
     /// The batch, as rows of features.
     pub fn features(&self) -> View {
-        View { place: Place::Features, offset: 0 }
+        View { place: MemorySpace::Features, offset: 0 }
     }
 
     /// Names of parameters added inside `lay` begin with `name` and a dot.
@@ -169,17 +169,17 @@ impl Builder {
 
     /// Adds a buffer in the device's activation precision.
     pub fn buffer(&mut self, words: usize) -> View {
-        self.any_buffer(words, Precision::Activation)
+        self.any_buffer(words, BufferPrecision::Activation)
     }
 
     /// Adds a buffer in full precision.
     pub fn exact_buffer(&mut self, words: usize) -> View {
-        self.any_buffer(words, Precision::Exact)
+        self.any_buffer(words, BufferPrecision::Exact)
     }
 
-    fn any_buffer(&mut self, words: usize, precision: Precision) -> View {
+    fn any_buffer(&mut self, words: usize, precision: BufferPrecision) -> View {
         self.program.buffers.push(Buffer { words, precision });
-        View { place: Place::Buffer(Id(self.program.buffers.len() - 1)), offset: 0 }
+        View { place: MemorySpace::Buffer(Id(self.program.buffers.len() - 1)), offset: 0 }
     }
 
     /// Words of the buffer `view` begins in.
@@ -187,7 +187,7 @@ impl Builder {
     /// # Panics
     /// When `view` is no buffer.
     pub fn words(&self, view: View) -> usize {
-        let Place::Buffer(Id(id)) = view.place else { panic!("{view:?} is no buffer") };
+        let MemorySpace::Buffer(Id(id)) = view.place else { panic!("{view:?} is no buffer") };
         self.program.buffers[id].words
     }
 
@@ -206,7 +206,7 @@ impl Builder {
         self.is_backward = true;
     }
 
-    pub fn finish(self) -> Program {
+    pub fn finish(self) -> ModelProgram {
         self.program
     }
 }

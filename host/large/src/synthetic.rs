@@ -3,7 +3,7 @@
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar as _;
 
-use crate::device::{Dataset, Device, Result};
+use crate::device::{Device, DeviceDataset, Result};
 use crate::models::Model;
 use crate::program::Input;
 
@@ -17,7 +17,7 @@ pub fn words(stream: u32, count: usize) -> Vec<f64> {
 ///
 /// # Errors
 /// When the device cannot hold them.
-pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<Dataset<D>> {
+pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<DeviceDataset<D>> {
     let width = model.input().width();
     let mut stream = Stream::new(2, 0, 0, Purpose::Noise);
     let (mut features, mut tokens, mut lengths) = (None, None, None);
@@ -47,5 +47,5 @@ pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<D
         &mut labels,
         &(0..samples as u32).map(|i| i.wrapping_mul(7) % classes).collect::<Vec<_>>(),
     )?;
-    Ok(Dataset { width, samples, features, tokens, lengths, labels })
+    Ok(DeviceDataset { width, samples, features, tokens, lengths, labels })
 }

@@ -1,30 +1,30 @@
 //! Training a swarm of large agents from scenario to a scored model.
 //!
-//! [`Prepared`] holds what a run needs before any device is asked, [`Planned`] what it will take of one. Everything that can be
-//! refused is refused until [`Planned::start`] returns, and nothing is written before. The [`Trainer`] then goes through the
+//! [`TrainingSetup`] holds what a run needs before any device is asked, [`TrainingPlan`] what it will take of one. Everything that can be
+//! refused is refused until [`TrainingPlan::start`] returns, and nothing is written before. The [`Trainer`] then goes through the
 //! rounds, scores the swarm now and then, keeps checkpoints and stops when a loss is no number any more; the
-//! [`report::Report`] writes down what comes of it.
+//! [`report::TrainingReport`] writes down what comes of it.
 
 pub mod batches;
 pub mod checkpoint;
 mod constants;
 pub mod events;
 pub(crate) mod links;
-pub mod prepared;
+mod metrics_table;
 pub mod report;
-mod rows;
+pub mod setup;
 mod summary;
 mod trainer;
 mod weights_figure;
 
 use std::path::PathBuf;
 
-pub use prepared::Prepared;
-pub use trainer::{Planned, Trainer};
+pub use setup::TrainingSetup;
+pub use trainer::{Trainer, TrainingPlan};
 
 use crate::data::cleaning_score::CleaningScore;
-use crate::device::{self, Taken};
-use crate::fab::Score;
+use crate::device::{self, MemoryUse};
+use crate::fab::ModelScore;
 use crate::plan::DoesNotFit;
 use fabswarm_sim::air;
 use fabswarm_sim::air::FrameCounts;
@@ -55,11 +55,11 @@ pub enum Error {
 
 /// How a swarm stands after some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct Evaluation {
     pub round: u32,
     pub epoch: f64,
     /// Of the mean model on the test samples.
-    pub test: Score,
+    pub test: ModelScore,
     /// Root mean square distance of agents to their mean, relative to its norm.
     pub consensus_error: f64,
     /// How well samples with wrong labels are told from others, where each has a weight.
@@ -74,21 +74,21 @@ pub struct Standing {
 }
 
 /// Who watches a run.
-pub trait Observer {
+pub trait TrainingObserver {
     /// After every round.
     fn round(&mut self, round: u32, rounds: u32);
     /// After every evaluation.
     ///
     /// # Errors
     /// When it cannot be written down.
-    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error>;
+    fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error>;
 }
 
 /// What is left of a run that ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TrainingOutcome {
     pub stopped_because: StoppedBecause,
-    pub standing: Standing,
+    pub evaluation: Evaluation,
     /// The mean model, packed.
     pub mean: Vec<f32>,
     /// Weight and truth of every training sample, where it has one.
@@ -97,14 +97,14 @@ pub struct Outcome {
     pub tracking_defect: f64,
     /// What the air did to frames, where they went over it.
     pub air: Option<AirReport>,
-    pub memory: Memory,
+    pub memory: MemoryReport,
 }
 
 /// Bytes of memory, as planned and as taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryReport {
     pub planned: u64,
-    pub taken: Option<Taken>,
+    pub used: Option<MemoryUse>,
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, v
 use indicatif::{ProgressBar, ProgressStyle};
 
 use fabswarm_large::data::catalogue::{self, Entry};
-use fabswarm_large::data::fetch::{self, Outcome, Progress};
+use fabswarm_large::data::fetch::{self, FetchOutcome, FetchProgress};
 use fabswarm_large::data::tokenizer::Tokenizer;
-use fabswarm_large::data::{self, Cache, State, Tools, tokens};
+use fabswarm_large::data::{self, Cache, CacheState, Tools, tokens};
 
 /// A sentence has a begin and an end; no model of the BERT family reads more than 512 tokens.
 const SHORTEST: u64 = 2;
@@ -84,20 +84,20 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
     bar.set_message("checking what is there");
     let outcome =
         fetch::fetch(cache, &Tools::from_environment(), entry, force, &mut |progress| match progress {
-            Progress::Downloading { package, done, total } => {
+            FetchProgress::Downloading { package, done, total } => {
                 bar.set_length(total);
                 bar.set_position(done);
                 bar.set_message(format!("{} {}", package.client.name(), package.spec));
             }
-            Progress::Unpacking { package } => bar.set_message(format!("unpacking {}", package.spec)),
+            FetchProgress::Unpacking { package } => bar.set_message(format!("unpacking {}", package.spec)),
         });
     bar.finish_and_clear();
     let folder = cache.folder(entry);
     match outcome? {
-        Outcome::AlreadyThere => {
+        FetchOutcome::AlreadyThere => {
             println!("{}: already there, every file checked: {}", entry.name, folder.display())
         }
-        Outcome::Fetched => println!(
+        FetchOutcome::Fetched => println!(
             "{}: {:.1} MB fetched in {:.0?}, every file checked: {}",
             entry.name,
             bar.length().unwrap_or(0) as f64 / 1e6,
@@ -112,9 +112,9 @@ fn list(cache: &Cache) {
     println!("cache: {}", cache.root().display());
     for entry in catalogue::ENTRIES {
         let state = match cache.state(entry) {
-            State::Absent => "-",
-            State::Partial => "incomplete",
-            State::Present => "here",
+            CacheState::Absent => "-",
+            CacheState::Partial => "incomplete",
+            CacheState::Present => "here",
         };
         let megabytes = entry.packages.iter().map(|package| package.bytes).sum::<u64>() as f64 / 1e6;
         println!("{:<14} {state:<10} {megabytes:>5.0} MB  {}  [{}]", entry.name, entry.about, entry.terms);

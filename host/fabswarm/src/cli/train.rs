@@ -15,8 +15,8 @@ use fabswarm_large::device::Device;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
-use fabswarm_large::training::report::{Report, SCENARIO_FILE};
-use fabswarm_large::training::{Error, Outcome, Planned, Prepared, prepared};
+use fabswarm_large::training::report::{SCENARIO_FILE, TrainingReport};
+use fabswarm_large::training::{Error, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Resolved};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
@@ -70,7 +70,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
-    prepared::make_paths_absolute(&mut resolved);
+    setup::make_paths_absolute(&mut resolved);
     // Nobody should wait for the data to be told what was clear before.
     let out = &resolved.scenario.output.out;
     if resumed.is_none() && !out.is_empty() {
@@ -106,9 +106,9 @@ fn train<D: Device<Scalar = f32>>(
     resolved: &Resolved,
     resumed: Option<(RunFolder, Checkpoint)>,
 ) -> Result<ExitCode> {
-    let prepared = Prepared::new(&Cache::from_environment()?, &resolved.scenario)?;
+    let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
     print!("{}", prepared.histogram());
-    let planned = Planned::new(device, &prepared, resolved)?;
+    let planned = TrainingPlan::new(device, &prepared, resolved)?;
     println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
     println!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
@@ -119,7 +119,7 @@ fn train<D: Device<Scalar = f32>>(
         (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
         (None, out) => RunFolder::at(Path::new(out))?,
     };
-    let report = Report::start(&folder, resolved, checkpoint.as_ref().map(|_| trainer.round()))?;
+    let report = TrainingReport::start(&folder, resolved, checkpoint.as_ref().map(|_| trainer.round()))?;
     if checkpoint.is_some() {
         println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
     }
@@ -144,8 +144,8 @@ fn train<D: Device<Scalar = f32>>(
 }
 
 /// Says what went other than asked, and the exit code for it.
-fn verdict(outcome: &Outcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
-    let round = outcome.standing.round;
+fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
+    let round = outcome.evaluation.round;
     match outcome.stopped_because {
         StoppedBecause::Interrupted => {
             eprintln!("interrupted in round {round}: what was recorded until then is kept");

@@ -4,17 +4,17 @@ use fabswarm_shared::scalar::Scalar;
 
 use super::{Check, distance};
 use crate::device::cpu::Cpu;
-use crate::device::{Device, Gradient, Hearing, Packed, Result, Said, Schedule};
+use crate::device::{BatchSchedule, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
-use crate::mixing::Mixing;
-use crate::models::{Encoder, Model};
+use crate::mixing::MixingMatrix;
+use crate::models::{BertEncoder, Model};
 use crate::synthetic;
 
 /// Small models that have every operation among them, in sizes that take the wide and the single-word kernels, and how much
 /// more than others their gradients may differ: a ReLU or a maximum that flips under rounding moves a gradient by a jump.
 fn models() -> Vec<(&'static str, f64, Model)> {
-    let encoder = Encoder {
+    let encoder = BertEncoder {
         tables: Tables { vocabulary: 50, positions: 24, types: 2, first_position: 0 },
         width: 32,
         heads: 2,
@@ -26,8 +26,8 @@ fn models() -> Vec<(&'static str, f64, Model)> {
         sequence: 16,
         classes: 2,
     };
-    let odd = Encoder { width: 18, inner: 22, sequence: 13, dropout: 0.2, ..encoder.clone() };
-    let mpnet = Encoder {
+    let odd = BertEncoder { width: 18, inner: 22, sequence: 13, dropout: 0.2, ..encoder.clone() };
+    let mpnet = BertEncoder {
         tables: Tables { types: 0, first_position: 2, ..encoder.tables },
         distance_buckets: Some(8),
         ..encoder.clone()
@@ -81,7 +81,7 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
             program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
         device.write(&mut parameters, model * packed.stride, &start)?;
     }
-    let mut schedule = Schedule {
+    let mut schedule = BatchSchedule {
         samples: 2 * SAMPLES,
         rows: device.indices(AGENTS * 2 * SAMPLES)?,
         weights: device.reals(AGENTS * 2 * SAMPLES)?,
@@ -155,7 +155,7 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f6
             senders
         })
         .collect();
-    let (pull, push) = Mixing::uniform(&heard);
+    let (pull, push) = MixingMatrix::uniform(&heard);
     let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
@@ -189,8 +189,9 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
     let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
     let ledger = Ledger { keep: 0.9, late_rounds: 2, audiences: (0..agents).map(everybody_else).collect() };
     let depth = ledger.depth();
-    let mut said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
-    let mut hearing = Hearing::new(device, agents, ledger.shares())?;
+    let mut history =
+        BroadcastHistory { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
+    let mut reception = Reception::new(device, agents, ledger.shares())?;
     let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;
@@ -211,12 +212,12 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
                 };
             }
         }
-        device.write_indices(&mut hearing.awake, &awake)?;
-        device.write_indices(&mut hearing.ages, &ages)?;
-        device.say(&mut said, &v, &t, packed, &hearing, &moment)?;
-        device.pull_heard(&mut v, &t, packed, &said, &hearing, &moment, [0.1, 0.2])?;
+        device.write_indices(&mut reception.awake, &awake)?;
+        device.write_indices(&mut reception.ages, &ages)?;
+        device.record_broadcast(&mut history, &v, &t, packed, &reception, &moment)?;
+        device.pull_received(&mut v, &t, packed, &history, &reception, &moment, [0.1, 0.2])?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
-        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &said, &hearing, &moment)?;
+        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception, &moment)?;
     }
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())

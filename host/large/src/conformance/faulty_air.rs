@@ -7,19 +7,19 @@ use fabswarm_shared::problem::{Penalty, Problem as _};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload::Width;
 
-use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::samples::{AGENTS, CLASSES, ConformanceData, INPUTS, TRAINING, VALIDATION, to_shared};
 use super::{Check, distance};
 use crate::device::{Device, Result};
-use crate::fab::{Config, Fab, Task};
+use crate::fab::{Fab, FabConfig, UpperLevel};
 use crate::models::Model;
-use crate::training::links::Links;
+use crate::training::links::TrainingNetwork;
 use fabswarm_sim::air::{Air, FrameVerdict};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario, ScenarioCommand, Silence, Silences, resolve_for};
 use fabswarm_sim::swarm::HeapPeers;
 
 const ROUNDS: u32 = 80;
 const WORDS: usize = 64;
-const TASK: Task = Task::Cleaning { regularisation: 0.05 };
+const TASK: UpperLevel = UpperLevel::Cleaning { regularisation: 0.05 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false };
 const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03 };
 /// What small agents compute in.
@@ -31,10 +31,10 @@ const TOLERANCE: f64 = 2e-4;
 /// When the device fails.
 pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
     let scenario = scenario();
-    let data = Data::<f32>::new();
+    let data = ConformanceData::<f32>::new();
     let reference = reference(&data, &scenario);
-    let (mut links, ledger) = Links::new(&scenario).expect("the scenario has an air");
-    let config = Config {
+    let (mut links, ledger) = TrainingNetwork::new(&scenario).expect("the scenario has an air");
+    let config = FabConfig {
         agents: AGENTS,
         task: TASK,
         penalty: f64::from(PENALTY.lambda),
@@ -83,7 +83,7 @@ fn scenario() -> Scenario {
 }
 
 /// Final packed decisions of every agent; a local x as it is after its next step, which the batched engine has taken already.
-fn reference(data: &Data<f32>, scenario: &Scenario) -> Vec<Vec<f64>> {
+fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> {
     let mut air = Air::new(scenario).expect("the scenario has an air");
     let mut agents: Vec<_> = (0..AGENTS)
         .map(|id| {

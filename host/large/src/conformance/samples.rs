@@ -5,8 +5,8 @@ use std::ops::Range;
 use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Samples};
 use fabswarm_shared::scalar::Scalar;
 
-use crate::device::{Dataset, Device, Result};
-use crate::fab::{Draw, Task};
+use crate::device::{Device, DeviceDataset, Result};
+use crate::fab::{RoundBatch, UpperLevel};
 use crate::parameters::Layout;
 use crate::synthetic;
 
@@ -17,7 +17,7 @@ pub(super) const TRAINING: usize = 8;
 pub(super) const VALIDATION: usize = 6;
 
 /// Random samples. A constant feature is the shared model's bias.
-pub(super) struct Data<S> {
+pub(super) struct ConformanceData<S> {
     /// `[agents, training then validation, inputs + 1]`.
     features: Vec<S>,
     labels: Vec<u8>,
@@ -26,13 +26,13 @@ pub(super) struct Data<S> {
     start_batched: Vec<f64>,
 }
 
-impl<S: Scalar> Data<S> {
+impl<S: Scalar> ConformanceData<S> {
     pub(super) fn new() -> Self {
         let samples = AGENTS * (TRAINING + VALIDATION);
         let mut features = synthetic::words(11, samples * (INPUTS + 1));
         features.iter_mut().skip(INPUTS).step_by(INPUTS + 1).for_each(|bias| *bias = 1.0);
         let start_batched = synthetic::words(12, (INPUTS + 1) * CLASSES);
-        Data {
+        ConformanceData {
             features: features.into_iter().map(S::from_f64).collect(),
             labels: (0..samples).map(|i| (i * i % CLASSES) as u8).collect(),
             start: to_shared(&start_batched).into_iter().map(S::from_f64).collect(),
@@ -53,26 +53,26 @@ impl<S: Scalar> Data<S> {
         }
     }
 
-    pub(super) fn problem(&self, agent: usize, task: Task) -> AnyProblem<'_, S> {
+    pub(super) fn problem(&self, agent: usize, task: UpperLevel) -> AnyProblem<'_, S> {
         let rows = self.training_rows(agent);
         let (train, validation) =
             (self.samples(rows.clone()), self.samples(rows.end..rows.end + VALIDATION as u32));
         let classes = Classes(CLASSES);
         match task {
-            Task::Cleaning { regularisation } => {
+            UpperLevel::Cleaning { regularisation } => {
                 let regularisation = S::from_f64(regularisation);
                 AnyProblem::HyperCleaning(HyperCleaning { train, validation, classes, regularisation })
             }
-            Task::Tuning { .. } | Task::SingleLevel { .. } => {
+            UpperLevel::Tuning { .. } | UpperLevel::SingleLevel { .. } => {
                 AnyProblem::HyperTuning(HyperTuning { train, validation, classes })
             }
         }
     }
 
     /// Everything in every round.
-    pub(super) fn draw(&self) -> Draw {
+    pub(super) fn draw(&self) -> RoundBatch {
         let agents = || (0..AGENTS).map(|agent| self.training_rows(agent));
-        Draw {
+        RoundBatch {
             training: agents().map(Iterator::collect).collect(),
             validation: agents().map(|rows| (rows.end..rows.end + VALIDATION as u32).collect()).collect(),
         }
@@ -85,7 +85,7 @@ impl<S: Scalar> Data<S> {
         layout.spread(&words)
     }
 
-    pub(super) fn on_device<D: Device>(&self, device: &D) -> Result<Dataset<D>> {
+    pub(super) fn on_device<D: Device>(&self, device: &D) -> Result<DeviceDataset<D>> {
         let samples = self.labels.len();
         let plain: Vec<D::Scalar> = self
             .features
@@ -100,7 +100,14 @@ impl<S: Scalar> Data<S> {
             &mut labels,
             &self.labels.iter().map(|&label| u32::from(label)).collect::<Vec<_>>(),
         )?;
-        Ok(Dataset { width: INPUTS, samples, features: Some(features), tokens: None, lengths: None, labels })
+        Ok(DeviceDataset {
+            width: INPUTS,
+            samples,
+            features: Some(features),
+            tokens: None,
+            lengths: None,
+            labels,
+        })
     }
 }
 

@@ -6,11 +6,11 @@ use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::samples::{AGENTS, CLASSES, Data, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::samples::{AGENTS, CLASSES, ConformanceData, INPUTS, TRAINING, VALIDATION, to_shared};
 use super::{Check, distance};
 use crate::device::{Device, Result};
-use crate::fab::{Config, Exchange, Fab, Task};
-use crate::mixing::Mixing;
+use crate::fab::{Exchange, Fab, FabConfig, UpperLevel};
+use crate::mixing::MixingMatrix;
 use crate::models::Model;
 
 const ROUNDS: u32 = 60;
@@ -23,8 +23,8 @@ const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03 };
 /// When the device fails.
 pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
     let tasks = [
-        ("hyper-cleaning", Task::Cleaning { regularisation: 0.05 }),
-        ("hyper-parameter tuning", Task::Tuning { start: 0.1 }),
+        ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }),
+        ("hyper-parameter tuning", UpperLevel::Tuning { start: 0.1 }),
     ];
     tasks
         .into_iter()
@@ -39,14 +39,14 @@ pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64)
 }
 
 /// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
-fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
-    let data = Data::<f64>::new();
+fn compare<D: Device>(device: D, task: UpperLevel) -> Result<f64> {
+    let data = ConformanceData::<f64>::new();
     let graph = Graph {
         topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 },
         agents: AGENTS,
         seed: 3,
     };
-    let exchange = |round: u32| -> (Mixing, Mixing) {
+    let exchange = |round: u32| -> (MixingMatrix, MixingMatrix) {
         let heard: Vec<Vec<usize>> = (0..AGENTS)
             .map(|agent| {
                 let mut senders = Vec::new();
@@ -54,14 +54,14 @@ fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
                 senders
             })
             .collect();
-        Mixing::uniform(&heard)
+        MixingMatrix::uniform(&heard)
     };
     let reference = reference(&data, task, &exchange);
 
     let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
     let layout = model.program(1).layout;
     let start = data.start_on::<D>(&layout);
-    let config = Config {
+    let config = FabConfig {
         agents: AGENTS,
         task,
         penalty: PENALTY.lambda,
@@ -105,12 +105,16 @@ fn compare<D: Device>(device: D, task: Task) -> Result<f64> {
 
 /// Final packed decisions of every agent, by the shared functions; a local x as it is after its next step, which the batched
 /// engine has taken already.
-fn reference(data: &Data<f64>, task: Task, exchange: &impl Fn(u32) -> (Mixing, Mixing)) -> Vec<Vec<f64>> {
+fn reference(
+    data: &ConformanceData<f64>,
+    task: UpperLevel,
+    exchange: &impl Fn(u32) -> (MixingMatrix, MixingMatrix),
+) -> Vec<Vec<f64>> {
     let problems: Vec<AnyProblem<'_, f64>> = (0..AGENTS).map(|agent| data.problem(agent, task)).collect();
     let shape = problems[0].shape();
     let words = shape.words();
     let start: Vec<f64> = match task {
-        Task::Tuning { start } => [&[start][..], &data.start, &data.start].concat(),
+        UpperLevel::Tuning { start } => [&[start][..], &data.start, &data.start].concat(),
         _ => [&vec![0.0; shape.x][..], &data.start, &data.start].concat(),
     };
     let mut scratch = vec![0.0; problems[0].scratch_words()];
@@ -132,7 +136,7 @@ fn reference(data: &Data<f64>, task: Task, exchange: &impl Fn(u32) -> (Mixing, M
     STEPS.pack(&shape, &mut steps);
     for round in 1..=ROUNDS {
         let (pull, push) = exchange(round);
-        let mix = |mixing: &Mixing, all: &[Vec<f64>], agent: usize| {
+        let mix = |mixing: &MixingMatrix, all: &[Vec<f64>], agent: usize| {
             let mut next = vec![0.0; words];
             mixing.row(agent).for_each(|(sender, weight)| axpy(weight, &all[sender], &mut next));
             if shape.x_is_local {

@@ -19,7 +19,7 @@ pub struct Cache {
 
 /// How much of an entry is in the cache, by name and size; [`Cache::checked_folder`] looks closer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum CacheState {
     /// Nothing yet.
     Absent,
     /// Some files are missing.
@@ -57,13 +57,13 @@ impl Cache {
 
     /// Looks which files of an entry are there, without reading them.
     #[must_use]
-    pub fn state(&self, entry: &Entry) -> State {
+    pub fn state(&self, entry: &Entry) -> CacheState {
         let folder = self.folder(entry);
         let present = entry.files.iter().filter(|file| locate(&folder, file).is_some()).count();
         match present {
-            0 => State::Absent,
-            n if n == entry.files.len() => State::Present,
-            _ => State::Partial,
+            0 => CacheState::Absent,
+            n if n == entry.files.len() => CacheState::Present,
+            _ => CacheState::Partial,
         }
     }
 
@@ -76,7 +76,7 @@ impl Cache {
         for file in entry.files {
             let path = locate(&folder, file)
                 .ok_or_else(|| Error::NotFetched { name: entry.name, path: folder.join(file.name) })?;
-            if let Some(difference) = Difference::of(&path, file)? {
+            if let Some(difference) = ContentMismatch::of(&path, file)? {
                 return Err(difference.into_damage(entry.name, path));
             }
         }
@@ -86,7 +86,7 @@ impl Cache {
     /// Tells whether a file is there with the right bytes.
     pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Error> {
         match locate(&self.folder(entry), file) {
-            Some(path) => Ok(Difference::of(&path, file)?.is_none()),
+            Some(path) => Ok(ContentMismatch::of(&path, file)?.is_none()),
             None => Ok(false),
         }
     }
@@ -104,12 +104,12 @@ fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
 
 /// How a file's content differs from the catalogue.
 #[derive(Debug)]
-pub(super) struct Difference {
+pub(super) struct ContentMismatch {
     expected: String,
     found: String,
 }
 
-impl Difference {
+impl ContentMismatch {
     /// Compares the content of a file with the catalogue.
     pub(super) fn of(path: &Path, file: &File) -> Result<Option<Self>, Error> {
         let found = match hash_content(path, file.bytes) {
@@ -135,7 +135,7 @@ impl Difference {
     }
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for ContentMismatch {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "expected {}, found {}", self.expected, self.found)
     }
@@ -184,7 +184,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());
         let entry = find("imdb").unwrap();
-        assert_eq!(cache.state(entry), State::Absent);
+        assert_eq!(cache.state(entry), CacheState::Absent);
         let message = cache.checked_folder(entry).unwrap_err().to_string();
         assert!(
             message.contains("reviews.json") && message.contains("fabswarm data fetch imdb"),
@@ -199,7 +199,7 @@ mod tests {
         let entry = find("mnist").unwrap();
         fs::create_dir(cache.folder(entry)).unwrap();
         fs::write(cache.folder(entry).join("train-images-idx3-ubyte"), b"cut").unwrap();
-        assert_eq!(cache.state(entry), State::Partial);
+        assert_eq!(cache.state(entry), CacheState::Partial);
         let message = cache.checked_folder(entry).unwrap_err().to_string();
         for part in [
             "train-images-idx3-ubyte",
@@ -224,7 +224,7 @@ mod tests {
         let plain = folder.path().join("letters");
         fs::write(&plain, b"abc").unwrap();
         assert_eq!(locate(folder.path(), &file), Some(plain.clone()));
-        assert!(Difference::of(&plain, &file).unwrap().is_none());
+        assert!(ContentMismatch::of(&plain, &file).unwrap().is_none());
 
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(b"abc").unwrap();
@@ -232,14 +232,14 @@ mod tests {
         let compressed = folder.path().join("letters.gz");
         fs::write(&compressed, &bytes).unwrap();
         assert_eq!(locate(folder.path(), &file), Some(compressed.clone()));
-        assert!(Difference::of(&compressed, &file).unwrap().is_none());
+        assert!(ContentMismatch::of(&compressed, &file).unwrap().is_none());
 
         for cut in 0..bytes.len() {
             fs::write(&compressed, &bytes[..cut]).unwrap();
-            assert!(Difference::of(&compressed, &file).unwrap().is_some(), "cut at {cut}");
+            assert!(ContentMismatch::of(&compressed, &file).unwrap().is_some(), "cut at {cut}");
         }
         fs::write(&plain, b"abcd").unwrap();
-        let found = Difference::of(&plain, &file).unwrap().unwrap().found;
+        let found = ContentMismatch::of(&plain, &file).unwrap().unwrap().found;
         assert_eq!(found, "more than 3 bytes");
     }
 }

@@ -8,7 +8,7 @@ pub struct Entry {
     /// The name on the command line, and of its folder in the cache.
     pub name: &'static str,
     /// How its files are read.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// One line for people.
     pub about: &'static str,
     /// The licence its publisher states, for people to check before they publish with it.
@@ -23,7 +23,7 @@ pub struct Entry {
 
 /// How the files of an entry are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum EntryKind {
     /// idx files of grey images.
     Idx,
     /// PNG batches with JSON labels.
@@ -34,7 +34,7 @@ pub enum Kind {
     Model,
 }
 
-impl Kind {
+impl EntryKind {
     /// Tells a data set from a pretrained model.
     #[must_use]
     pub fn is_data(self) -> bool {
@@ -91,7 +91,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Lists the names of the entries of some kinds, for error messages.
-pub(super) fn names_of(wanted: impl Fn(Kind) -> bool) -> String {
+pub(super) fn names_of(wanted: impl Fn(EntryKind) -> bool) -> String {
     let names: Vec<&str> =
         ENTRIES.iter().filter(|entry| wanted(entry.kind)).map(|entry| entry.name).collect();
     names.join(", ")
@@ -109,7 +109,7 @@ const fn member(inside: &'static str, file: &'static str) -> Member {
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "mnist",
-        kind: Kind::Idx,
+        kind: EntryKind::Idx,
         about: "handwritten digits, 60,000 + 10,000 grey images of 28 x 28",
         terms: "CC BY-SA 3.0 (data), ISC (package)",
         files: &[
@@ -149,7 +149,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "fashion-mnist",
-        kind: Kind::Idx,
+        kind: EntryKind::Idx,
         about: "articles of clothing, 60,000 + 10,000 grey images of 28 x 28",
         terms: "MIT, Zalando SE",
         files: &[
@@ -201,7 +201,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "imdb",
-        kind: Kind::Imdb,
+        kind: EntryKind::Imdb,
         about: "film reviews, 25,000 + 25,000, good or bad",
         terms: "MIT (packages); reviews of Maas et al. 2011, to be cited",
         files: &[
@@ -237,7 +237,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "cifar10",
-        kind: Kind::Cifar,
+        kind: EntryKind::Cifar,
         about: "small photographs, 50,000 + 10,000 colour images of 32 x 32",
         terms: "ISC (package); images of Krizhevsky 2009, to be cited",
         files: &[
@@ -302,7 +302,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "minilm",
-        kind: Kind::Model,
+        kind: EntryKind::Model,
         about: "MiniLM-L6, BERT of 6 layers and 384 wide, 22.7 million parameters",
         terms: "Apache-2.0 (weights), MIT (package)",
         files: &[
@@ -334,7 +334,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "mpnet-base",
-        kind: Kind::Model,
+        kind: EntryKind::Model,
         about: "MPNet base, 12 layers and 768 wide, 109.5 million parameters",
         terms: "Apache-2.0 (weights)",
         files: &[

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 
 use super::dataset::in_file;
-use super::{Dataset, Error, Images, Inputs, Normalisation, Samples};
+use super::{Dataset, Error, Images, Inputs, LabelledSamples, Normalisation};
 
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE;
@@ -17,7 +17,7 @@ const DEVIATION: [f32; CHANNELS] = [0.247_032, 0.243_485, 0.261_588];
 
 /// Reads the batches and labels of a folder.
 pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
-    let part = |batches: &[&str], labels: &str| -> Result<Samples, Error> {
+    let part = |batches: &[&str], labels: &str| -> Result<LabelledSamples, Error> {
         let mut pixels = Vec::new();
         for batch in batches {
             let path = folder.join(batch);
@@ -29,7 +29,7 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
         let labels =
             serde_json::from_slice(&bytes).map_err(|error| Error::format(&path, error.to_string()))?;
         let normalisation = Normalisation::new(MEAN.to_vec(), DEVIATION.to_vec());
-        Ok(Samples {
+        Ok(LabelledSamples {
             inputs: Inputs::Images(Images { shape: [CHANNELS, SIDE, SIDE], pixels, normalisation }),
             labels,
         })

@@ -12,14 +12,14 @@ pub struct Dataset {
     /// Number of classes; every label is below it.
     pub classes: usize,
     /// Samples to deal out to the agents.
-    pub train: Samples,
+    pub train: LabelledSamples,
     /// Samples no agent ever sees in training.
-    pub test: Samples,
+    pub test: LabelledSamples,
 }
 
 /// Inputs with their labels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Samples {
+pub struct LabelledSamples {
     /// What the model sees.
     pub inputs: Inputs,
     /// The true class of each.
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn labels_that_are_no_class_are_refused() {
-        let samples = |labels| Samples { inputs: Inputs::Images(images(vec![0; 4])), labels };
+        let samples = |labels| LabelledSamples { inputs: Inputs::Images(images(vec![0; 4])), labels };
         let dataset = |labels| Dataset { classes: 3, train: samples(labels), test: samples(vec![0, 1]) };
         assert!(dataset(vec![0, 2]).checked().is_ok());
         assert!(dataset(vec![0, 3]).checked().unwrap_err().contains("label 1 is 3"));

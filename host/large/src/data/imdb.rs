@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::dataset::in_file;
-use super::{Dataset, Error, Inputs, Samples};
+use super::{Dataset, Error, Inputs, LabelledSamples};
 
 const CLASSES: usize = 2;
 const SOURCE: &str = "imdb";
@@ -24,7 +24,7 @@ struct Review {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct CsvReview {
     text: String,
     label: u8,
     source: String,
@@ -43,21 +43,21 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
     Dataset { classes: CLASSES, train, test }.checked().map_err(in_file(folder))
 }
 
-fn read_training_half(stream: impl Read) -> Result<Samples, String> {
+fn read_training_half(stream: impl Read) -> Result<LabelledSamples, String> {
     let mut texts = Vec::new();
     let mut labels = Vec::new();
     for row in csv::Reader::from_reader(stream).deserialize() {
-        let row: Row = row.map_err(|error| error.to_string())?;
+        let row: CsvReview = row.map_err(|error| error.to_string())?;
         if row.source == SOURCE {
             texts.push(row.text);
             labels.push(row.label);
         }
     }
-    Ok(Samples { inputs: Inputs::Texts(texts), labels })
+    Ok(LabelledSamples { inputs: Inputs::Texts(texts), labels })
 }
 
 /// What remains of all reviews, in their order.
-fn subtract(all: Vec<Review>, train: &Samples) -> Result<Samples, String> {
+fn subtract(all: Vec<Review>, train: &LabelledSamples) -> Result<LabelledSamples, String> {
     let Inputs::Texts(train_texts) = &train.inputs else {
         return Err("the training half has no texts".to_owned());
     };
@@ -80,7 +80,7 @@ fn subtract(all: Vec<Review>, train: &Samples) -> Result<Samples, String> {
     if missing > 0 {
         return Err(format!("{missing} of {} training reviews are not among all reviews", train_texts.len()));
     }
-    Ok(Samples { inputs: Inputs::Texts(texts), labels })
+    Ok(LabelledSamples { inputs: Inputs::Texts(texts), labels })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Asymmetric label noise: with probability cr, a class is mistaken for the one it is most like.
 
-use super::shard::Draw;
+use super::shard::DataStream;
 
 /// The class each class is mistaken for: the paper's mapping of ten classes (of clothing: shirts for T-shirts, sandals for
 /// sneakers, …), the other class of two, the next class of any other number.
@@ -18,7 +18,7 @@ pub fn mistaken_for(classes: usize) -> Vec<u8> {
 /// different size and concentration see the same corrupted labels.
 #[must_use]
 pub fn is_corrupted(sample: u32, rate: f64, seed: u64) -> bool {
-    Draw::Corruption.stream(seed, sample).uniform_f64() < rate
+    DataStream::Corruption.stream(seed, sample).uniform_f64() < rate
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use fabswarm_shared::rng::Stream;
 
 use super::Error;
-use super::shard::Draw;
+use super::shard::DataStream;
 
 /// An agent with fewer samples has no validation sample at nine to one.
 pub const FEWEST_SAMPLES: usize = 10;
@@ -46,12 +46,12 @@ pub fn dirichlet(
         class.push(index);
     }
     for (class, indices) in (0..).zip(&mut of_class) {
-        shuffle(indices, &mut Draw::ClassOrder.stream(seed, class));
+        shuffle(indices, &mut DataStream::ClassOrder.stream(seed, class));
     }
     for attempt in 0..ATTEMPTS {
         let mut dealt: Vec<Vec<u32>> = vec![Vec::new(); agents];
         for (class, indices) in (0..).zip(&of_class) {
-            let shares = draw_shares(agents, rho, &mut Draw::Shares { attempt }.stream(seed, class));
+            let shares = draw_shares(agents, rho, &mut DataStream::Shares { attempt }.stream(seed, class));
             let mut rest = &indices[..];
             let mut sum = 0.0;
             for (agent, share) in shares.iter().enumerate() {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn gamma_variates_have_mean_and_variance_of_their_shape() {
         for shape in [0.1, 0.5, 1.0, 4.0] {
-            let mut stream = Draw::ClassOrder.stream(1, 0);
+            let mut stream = DataStream::ClassOrder.stream(1, 0);
             let count = 100_000;
             let draws: Vec<f64> = (0..count).map(|_| draw_ln_gamma(shape, &mut stream).exp()).collect();
             let mean = draws.iter().sum::<f64>() / f64::from(count);
@@ -178,7 +178,7 @@ mod tests {
 
         #[test]
         fn shares_sum_to_one_for_every_concentration(seed: u64, exponent in -6.0_f64..6.0) {
-            let shares = draw_shares(7, 10_f64.powf(exponent), &mut Draw::ClassOrder.stream(seed, 0));
+            let shares = draw_shares(7, 10_f64.powf(exponent), &mut DataStream::ClassOrder.stream(seed, 0));
             prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
         }

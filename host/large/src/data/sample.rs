@@ -6,11 +6,11 @@
 use flate2::read::GzDecoder;
 
 use super::dataset::in_file;
-use super::{Dataset, Error, Samples, idx};
+use super::{Dataset, Error, LabelledSamples, idx};
 
 /// Gives the sample.
 pub(super) fn fashion_mnist() -> Result<Dataset, Error> {
-    let part = |images: &[u8], labels: &[u8]| -> Result<Samples, String> {
+    let part = |images: &[u8], labels: &[u8]| -> Result<LabelledSamples, String> {
         idx::samples(idx::read(GzDecoder::new(images))?, idx::read(GzDecoder::new(labels))?)
     };
     let train = part(

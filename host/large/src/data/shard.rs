@@ -9,7 +9,7 @@ use super::{Error, noise};
 
 /// The data of one agent, as indices into the training samples of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shard {
+pub struct DataShard {
     /// Samples with doubtful labels, in random order.
     pub train: Vec<u32>,
     /// The label of each of them, as the agent sees it.
@@ -22,7 +22,7 @@ pub struct Shard {
 
 /// How data is dealt out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Deal {
+pub struct ShardConfig {
     /// Number of agents.
     pub agents: usize,
     /// Dirichlet concentration ρ.
@@ -40,7 +40,7 @@ const SPLIT: usize = 10;
 ///
 /// # Errors
 /// When the rate is no probability, or the samples cannot be partitioned (see [`dirichlet`]).
-pub fn deal(labels: &[u8], classes: usize, how: &Deal) -> Result<Vec<Shard>, Error> {
+pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<DataShard>, Error> {
     if !(0.0..=1.0).contains(&how.corruption_rate) {
         return Err(Error::Deal {
             what: format!("corruption rate {}", how.corruption_rate),
@@ -50,9 +50,9 @@ pub fn deal(labels: &[u8], classes: usize, how: &Deal) -> Result<Vec<Shard>, Err
     let dealt = dirichlet(labels, classes, how.agents, how.rho, how.seed)?;
     let mistaken_for = noise::mistaken_for(classes);
     let shards = (0..).zip(dealt).map(|(agent, mut samples)| {
-        shuffle(&mut samples, &mut Draw::Split.stream(how.seed, agent));
+        shuffle(&mut samples, &mut DataStream::Split.stream(how.seed, agent));
         let validation = samples.split_off(samples.len() - samples.len().div_ceil(SPLIT));
-        let mut shard = Shard { train: samples, labels: Vec::new(), corrupted: Vec::new(), validation };
+        let mut shard = DataShard { train: samples, labels: Vec::new(), corrupted: Vec::new(), validation };
         for sample in &shard.train {
             let label = labels[*sample as usize];
             let seen = if noise::is_corrupted(*sample, how.corruption_rate, how.seed) {
@@ -72,14 +72,14 @@ pub fn deal(labels: &[u8], classes: usize, how: &Deal) -> Result<Vec<Shard>, Err
 /// What a random stream of this module is for. They share one purpose of the swarm's generator and are told apart by its
 /// round, which means nothing while data is dealt out.
 #[derive(Clone, Copy)]
-pub(super) enum Draw {
+pub(super) enum DataStream {
     ClassOrder,
     Split,
     Corruption,
     Shares { attempt: u32 },
 }
 
-impl Draw {
+impl DataStream {
     pub(super) fn stream(self, seed: u64, index: u32) -> Stream {
         let round = match self {
             Self::ClassOrder => 0,
@@ -94,11 +94,11 @@ impl Draw {
 /// How many samples of each true class every agent has, as a table for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    rows: Vec<Row>,
+    rows: Vec<HistogramRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Row {
+struct HistogramRow {
     classes: Vec<usize>,
     train: usize,
     validation: usize,
@@ -111,13 +111,13 @@ impl Histogram {
     /// # Panics
     /// When a shard was not dealt from these labels.
     #[must_use]
-    pub fn of(shards: &[Shard], labels: &[u8], classes: usize) -> Self {
+    pub fn of(shards: &[DataShard], labels: &[u8], classes: usize) -> Self {
         let rows = shards.iter().map(|shard| {
             let mut counts = vec![0; classes];
             for sample in shard.train.iter().chain(&shard.validation) {
                 counts[usize::from(labels[*sample as usize])] += 1;
             }
-            Row {
+            HistogramRow {
                 classes: counts,
                 train: shard.train.len(),
                 validation: shard.validation.len(),
@@ -163,8 +163,8 @@ mod tests {
 
     use super::*;
 
-    fn how(seed: u64) -> Deal {
-        Deal { agents: 4, rho: 0.5, corruption_rate: 0.4, seed }
+    fn how(seed: u64) -> ShardConfig {
+        ShardConfig { agents: 4, rho: 0.5, corruption_rate: 0.4, seed }
     }
 
     fn labels() -> Vec<u8> {
@@ -186,8 +186,9 @@ mod tests {
     #[test]
     fn rates_that_are_no_probability_are_refused() {
         for rate in [-0.1, 1.1, f64::NAN] {
-            let message =
-                deal(&labels(), 10, &Deal { corruption_rate: rate, ..how(1) }).unwrap_err().to_string();
+            let message = deal(&labels(), 10, &ShardConfig { corruption_rate: rate, ..how(1) })
+                .unwrap_err()
+                .to_string();
             assert!(message.contains("between 0 and 1"), "{message}");
         }
     }
@@ -195,7 +196,8 @@ mod tests {
     #[test]
     fn the_table_counts_everything_once() {
         let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
-        let shards = deal(&labels, 2, &Deal { agents: 2, rho: 5.0, corruption_rate: 0.5, seed: 4 }).unwrap();
+        let shards =
+            deal(&labels, 2, &ShardConfig { agents: 2, rho: 5.0, corruption_rate: 0.5, seed: 4 }).unwrap();
         let histogram = Histogram::of(&shards, &labels, 2);
         let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
         assert_eq!(sum, 40);
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn long_tables_are_cut_in_the_middle() {
-        let row = Row { classes: vec![1], train: 1, validation: 0, corrupted: 0 };
+        let row = HistogramRow { classes: vec![1], train: 1, validation: 0, corrupted: 0 };
         let table = Histogram { rows: vec![row; 1000] }.to_string();
         assert_eq!(table.lines().count(), MOST_ROWS + 2);
         assert!(table.lines().last().unwrap().starts_with("  999"), "{table}");

@@ -40,12 +40,12 @@ struct Special {
 
 #[derive(Deserialize)]
 struct Description {
-    model: Model,
+    model: TokenizerModel,
     normalizer: Option<Normalizer>,
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct TokenizerModel {
     // Older files leave it out.
     #[serde(rename = "type")]
     kind: Option<String>,

@@ -8,7 +8,7 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::dataset::in_file;
-use super::{Dataset, Error, Inputs, Samples, Tokens};
+use super::{Dataset, Error, Inputs, LabelledSamples, Tokens};
 use fabswarm_sim::whole_file;
 
 /// Writes a tokenised data set, two bytes a token.
@@ -81,7 +81,7 @@ fn parse(bytes: &[u8]) -> Result<Dataset, String> {
         }
         Ok((view.shape().to_vec(), view.data().to_vec()))
     };
-    let part = |part: &str| -> Result<Samples, String> {
+    let part = |part: &str| -> Result<LabelledSamples, String> {
         let (shape, ids) = tensor(format!("{part}.ids"), Dtype::U16, 2)?;
         let (_, used) = tensor(format!("{part}.used"), Dtype::U16, 1)?;
         let (_, labels) = tensor(format!("{part}.labels"), Dtype::U8, 1)?;
@@ -89,7 +89,7 @@ fn parse(bytes: &[u8]) -> Result<Dataset, String> {
         if tokens.len() != shape[0] || tokens.used.iter().any(|used| *used as usize > tokens.length) {
             return Err(format!("{part}.used does not fit {part}.ids of {shape:?}"));
         }
-        Ok(Samples { inputs: Inputs::Tokens(tokens), labels })
+        Ok(LabelledSamples { inputs: Inputs::Tokens(tokens), labels })
     };
     Dataset { classes, train: part("train")?, test: part("test")? }.checked()
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn dataset(ids: Vec<u32>) -> Dataset {
-        let samples = |ids: Vec<u32>| Samples {
+        let samples = |ids: Vec<u32>| LabelledSamples {
             labels: vec![1; ids.len() / 2],
             inputs: Inputs::Tokens(Tokens { length: 2, used: vec![2; ids.len() / 2], ids }),
         };

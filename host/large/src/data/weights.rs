@@ -10,14 +10,14 @@ use super::Error;
 
 /// Named tensors of a pretrained model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weights {
+pub struct PretrainedWeights {
     folder: PathBuf,
-    tensors: BTreeMap<String, Tensor>,
+    tensors: BTreeMap<String, WeightTensor>,
 }
 
 /// A tensor in row-major order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tensor {
+pub struct WeightTensor {
     /// Its dimensions.
     pub shape: Vec<usize>,
     /// Its words.
@@ -31,7 +31,7 @@ pub struct Tensor {
 ///
 /// # Errors
 /// When there is no such file, or one is damaged.
-pub fn load(folder: &Path) -> Result<Weights, Error> {
+pub fn load(folder: &Path) -> Result<PretrainedWeights, Error> {
     let mut tensors = BTreeMap::new();
     for path in weight_files(folder)? {
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
@@ -41,7 +41,7 @@ pub fn load(folder: &Path) -> Result<Weights, Error> {
             }
         }
     }
-    Ok(Weights { folder: folder.to_owned(), tensors })
+    Ok(PretrainedWeights { folder: folder.to_owned(), tensors })
 }
 
 fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -67,12 +67,12 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
+fn parse(bytes: &[u8]) -> Result<Vec<(String, WeightTensor)>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::new();
     for (name, view) in file.iter() {
         if let Some(words) = decode(&view).map_err(|what| format!("{name}: {what}"))? {
-            tensors.push((plain_name(name), Tensor { shape: view.shape().to_vec(), words }));
+            tensors.push((plain_name(name), WeightTensor { shape: view.shape().to_vec(), words }));
         }
     }
     Ok(tensors)
@@ -113,9 +113,9 @@ fn plain_name(name: &str) -> String {
 /// How many names of each sort an error lists.
 const FEW: usize = 5;
 
-impl Weights {
+impl PretrainedWeights {
     /// Names and tensors, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &WeightTensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
@@ -172,7 +172,7 @@ mod tests {
         safetensors::serialize(views, None).unwrap()
     }
 
-    fn weights(tensors: &[(&str, Dtype, Vec<usize>, Vec<u8>)]) -> Weights {
+    fn weights(tensors: &[(&str, Dtype, Vec<usize>, Vec<u8>)]) -> PretrainedWeights {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("model.safetensors"), file(tensors)).unwrap();
         load(folder.path()).unwrap()

@@ -14,11 +14,14 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use self::agent::Agent;
-use super::{Dataset, Device, Gradient, Hearing, NO_SAMPLE, Packed, Result, Said, Schedule, Taken};
-use crate::mixing::Mixing;
+use self::agent::AgentPass;
+use super::{
+    BatchSchedule, BroadcastHistory, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE, Packed,
+    Reception, Result,
+};
+use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
-use crate::program::{Input, Program};
+use crate::program::{Input, ModelProgram};
 use crate::real::Real;
 use fabswarm_sim::process_memory;
 
@@ -34,8 +37,8 @@ impl<S: Real> Cpu<S> {
 
 /// A program with the batch of every agent.
 #[derive(Debug)]
-pub struct Pass<S> {
-    ready: Ready<S>,
+pub struct CpuPass<S> {
+    ready: ProgramBuffers<S>,
     agents: usize,
     features: Vec<S>,
     tokens: Vec<u32>,
@@ -48,14 +51,14 @@ pub struct Pass<S> {
 
 /// A program and its intermediate buffers, which belong to threads, not agents.
 #[derive(Debug)]
-struct Ready<S> {
-    program: Program,
+struct ProgramBuffers<S> {
+    program: ModelProgram,
     arena: Arena,
     /// Buffers no task uses now.
     spare: Mutex<Vec<Vec<S>>>,
 }
 
-impl<S: Real> Ready<S> {
+impl<S: Real> ProgramBuffers<S> {
     fn take(&self) -> Vec<S> {
         let spare = self.spare.lock().expect("no task panics while it holds the lock").pop();
         spare.unwrap_or_else(|| vec![S::ZERO; self.arena.activation_words() + self.arena.exact_words()])
@@ -70,7 +73,7 @@ impl<S: Real> Device for Cpu<S> {
     type Scalar = S;
     type Reals = Vec<S>;
     type Indices = Vec<u32>;
-    type Pass = Pass<S>;
+    type Pass = CpuPass<S>;
     type Mixing = Vec<Vec<(usize, S)>>;
 
     fn name(&self) -> String {
@@ -81,15 +84,15 @@ impl<S: Real> Device for Cpu<S> {
         process_memory::free_bytes()
     }
 
-    fn taken(&self) -> Option<Taken> {
-        process_memory::peak_resident_bytes().map(Taken::PeakResident)
+    fn memory_use(&self) -> Option<MemoryUse> {
+        process_memory::peak_resident_bytes().map(MemoryUse::PeakResident)
     }
 
     fn piece_bytes(&self) -> u64 {
         1
     }
 
-    fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
+    fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64 {
         let arena = Arena::new(program);
         let threads = rayon::current_num_threads().min(agents);
         let batch = program.samples * (program.input.width() + 5);
@@ -127,14 +130,18 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn pass(&self, program: &Program, agents: usize) -> Result<Pass<S>> {
+    fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CpuPass<S>> {
         let samples = agents * program.samples;
         let (features, tokens) = match program.input {
             Input::Features { width } => (samples * width, 0),
             Input::Tokens { sequence } => (0, samples * sequence),
         };
-        Ok(Pass {
-            ready: Ready { arena: Arena::new(program), program: program.clone(), spare: Mutex::default() },
+        Ok(CpuPass {
+            ready: ProgramBuffers {
+                arena: Arena::new(program),
+                program: program.clone(),
+                spare: Mutex::default(),
+            },
             agents,
             features: vec![S::ZERO; features],
             tokens: vec![0; tokens],
@@ -150,7 +157,7 @@ impl<S: Real> Device for Cpu<S> {
         Ok(vec![Vec::new(); agents])
     }
 
-    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &Mixing) -> Result<()> {
+    fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()> {
         for (receiver, row) in to.iter_mut().enumerate() {
             row.clear();
             row.extend(mixing.row(receiver).map(|(sender, weight)| (sender, S::from_f64(weight))));
@@ -160,9 +167,9 @@ impl<S: Real> Device for Cpu<S> {
 
     fn load(
         &self,
-        pass: &mut Pass<S>,
-        data: &Dataset<Self>,
-        schedule: &Schedule<Self>,
+        pass: &mut CpuPass<S>,
+        data: &DeviceDataset<Self>,
+        schedule: &BatchSchedule<Self>,
         skip: usize,
         logits: Option<(&Vec<S>, usize)>,
     ) -> Result<()> {
@@ -206,19 +213,19 @@ impl<S: Real> Device for Cpu<S> {
 
     fn run(
         &self,
-        passes: &mut [&mut Pass<S>],
+        passes: &mut [&mut CpuPass<S>],
         parameters: &Vec<S>,
         gradient: Option<&mut Vec<S>>,
         packed: Packed,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
     ) -> Result<()> {
         let wants_gradient = gradient.is_some();
         let mut nothing = Vec::new();
         let mut gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
         let mut agents = Vec::with_capacity(packed.groups * packed.agents);
         for (group, pass) in passes.iter_mut().enumerate() {
-            let Pass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
-            let (ready, samples, width): (&Ready<S>, _, _) =
+            let CpuPass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
+            let (ready, samples, width): (&ProgramBuffers<S>, _, _) =
                 (ready, ready.program.samples, ready.program.input.width());
             for (number, (losses, hits)) in
                 losses.chunks_mut(samples).zip(hits.chunks_mut(samples)).enumerate()
@@ -226,7 +233,7 @@ impl<S: Real> Device for Cpu<S> {
                 let slice = number * samples..(number + 1) * samples;
                 let wide = slice.start * width..slice.end * width;
                 let model = group * packed.agents + number;
-                let agent = Agent {
+                let agent = AgentPass {
                     parameters: &parameters[model * packed.stride..][..packed.stride],
                     gradient: gradients.next().unwrap_or_default(),
                     features: features.get(wide.clone()).unwrap_or_default(),
@@ -275,30 +282,30 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn say(
+    fn record_broadcast(
         &self,
-        said: &mut Said<Self>,
+        history: &mut BroadcastHistory<Self>,
         v: &Vec<S>,
         t: &Vec<S>,
         packed: Packed,
-        hearing: &Hearing<Self>,
+        reception: &Reception<Self>,
         moment: &Vec<u32>,
     ) -> Result<()> {
-        ledger::say(said, v, t, packed, hearing, moment[2]);
+        ledger::record_broadcast(history, v, t, packed, reception, moment[2]);
         Ok(())
     }
 
-    fn pull_heard(
+    fn pull_received(
         &self,
         v: &mut Vec<S>,
         t: &Vec<S>,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
         moment: &Vec<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
-        ledger::pull(v, t, packed, said, hearing, moment[2], steps.map(S::from_f64));
+        ledger::pull(v, t, packed, history, reception, moment[2], steps.map(S::from_f64));
         Ok(())
     }
 
@@ -308,21 +315,21 @@ impl<S: Real> Device for Cpu<S> {
         mass: &mut Vec<S>,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
         moment: &Vec<u32>,
     ) -> Result<()> {
-        ledger::track(t, mass, gradient, packed, said, hearing, moment[2]);
+        ledger::track(t, mass, gradient, packed, history, reception, moment[2]);
         Ok(())
     }
 
     fn step_logits(
         &self,
         logits: &mut Vec<S>,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
         learned_from: usize,
-        y: &Pass<S>,
-        z: &Pass<S>,
+        y: &CpuPass<S>,
+        z: &CpuPass<S>,
         step: f64,
     ) -> Result<()> {
         let (all, learned) = (schedule.samples, schedule.samples - learned_from);
@@ -375,11 +382,11 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn losses(&self, pass: &Pass<S>) -> Result<Vec<S>> {
+    fn losses(&self, pass: &CpuPass<S>) -> Result<Vec<S>> {
         Ok(pass.losses.clone())
     }
 
-    fn hits(&self, pass: &Pass<S>) -> Result<Vec<S>> {
+    fn hits(&self, pass: &CpuPass<S>) -> Result<Vec<S>> {
         Ok(pass.hits.clone())
     }
 

@@ -21,13 +21,16 @@ use cudarc::cublas::CudaBlas;
 use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, sys};
 
 use self::kernels::{Arg, Kernels, blocks};
-pub use self::memory::{Memory, Reals};
-pub use self::mixing::Mixing;
+pub use self::memory::{DeviceBuffer, Reals};
+pub use self::mixing::CudaMixing;
 use self::mixing::terms;
-pub use self::pass::Pass;
-use super::{Dataset, Device, Error, Gradient, Hearing, Packed, Result, Said, Schedule, Taken};
-use crate::mixing::Mixing as Weights;
-use crate::program::Program;
+pub use self::pass::CudaPass;
+use super::{
+    BatchSchedule, BroadcastHistory, Device, DeviceDataset, Error, Gradient, MemoryUse, Packed, Reception,
+    Result,
+};
+use crate::mixing::MixingMatrix;
+use crate::program::ModelProgram;
 
 /// What products and activations are computed in; state is f32 in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,9 +211,9 @@ impl Cuda {
 impl Device for Cuda {
     type Scalar = f32;
     type Reals = Reals;
-    type Indices = Memory<u32>;
-    type Pass = Pass;
-    type Mixing = Mixing;
+    type Indices = DeviceBuffer<u32>;
+    type Pass = CudaPass;
+    type Mixing = CudaMixing;
 
     fn name(&self) -> String {
         let name = self.context.name().unwrap_or_else(|_| "GPU".to_owned());
@@ -226,17 +229,17 @@ impl Device for Cuda {
         free_bytes(&self.context)
     }
 
-    fn taken(&self) -> Option<Taken> {
+    fn memory_use(&self) -> Option<MemoryUse> {
         let (before, now) = self.free_before.zip(self.free_bytes())?;
-        Some(Taken::OnDevice(before.saturating_sub(now)))
+        Some(MemoryUse::OnDevice(before.saturating_sub(now)))
     }
 
     fn piece_bytes(&self) -> u64 {
         POOL_PIECE
     }
 
-    fn pass_bytes(&self, program: &Program, agents: usize) -> u64 {
-        Pass::bytes(self, program, agents)
+    fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64 {
+        CudaPass::bytes(self, program, agents)
     }
 
     fn decision_bytes(&self) -> u64 {
@@ -252,7 +255,7 @@ impl Device for Cuda {
         Ok(Reals { exact: self.memory(words)?, narrow })
     }
 
-    fn indices(&self, words: usize) -> Result<Memory<u32>> {
+    fn indices(&self, words: usize) -> Result<DeviceBuffer<u32>> {
         self.memory(words)
     }
 
@@ -265,27 +268,27 @@ impl Device for Cuda {
         self.download(&from.exact, offset, words)
     }
 
-    fn write_indices(&self, to: &mut Memory<u32>, words: &[u32]) -> Result<()> {
+    fn write_indices(&self, to: &mut DeviceBuffer<u32>, words: &[u32]) -> Result<()> {
         self.upload(to, 0, words)
     }
 
-    fn pass(&self, program: &Program, agents: usize) -> Result<Pass> {
-        Pass::new(self, program, agents)
+    fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CudaPass> {
+        CudaPass::new(self, program, agents)
     }
 
-    fn mixing(&self, agents: usize) -> Result<Mixing> {
-        Mixing::new(self, agents)
+    fn mixing(&self, agents: usize) -> Result<CudaMixing> {
+        CudaMixing::new(self, agents)
     }
 
-    fn write_mixing(&self, to: &mut Mixing, mixing: &Weights) -> Result<()> {
+    fn write_mixing(&self, to: &mut CudaMixing, mixing: &MixingMatrix) -> Result<()> {
         to.write(self, mixing)
     }
 
     fn load(
         &self,
-        pass: &mut Pass,
-        data: &Dataset<Self>,
-        schedule: &Schedule<Self>,
+        pass: &mut CudaPass,
+        data: &DeviceDataset<Self>,
+        schedule: &BatchSchedule<Self>,
         skip: usize,
         logits: Option<(&Reals, usize)>,
     ) -> Result<()> {
@@ -294,11 +297,11 @@ impl Device for Cuda {
 
     fn run(
         &self,
-        passes: &mut [&mut Pass],
+        passes: &mut [&mut CudaPass],
         parameters: &Reals,
         gradient: Option<&mut Reals>,
         packed: Packed,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
     ) -> Result<()> {
         let gradient = gradient.map(|gradient| gradient.exact.pointer);
         let [main, side] = &self.streams;
@@ -314,7 +317,14 @@ impl Device for Cuda {
         Ok(())
     }
 
-    fn pull(&self, v: &mut Reals, t: &Reals, packed: Packed, pull: &Mixing, steps: [f64; 2]) -> Result<()> {
+    fn pull(
+        &self,
+        v: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        pull: &CudaMixing,
+        steps: [f64; 2],
+    ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let head = [Arg::At(v.exact.pointer), Arg::At(t.exact.pointer), Arg::At(narrow)];
         let tail = [Arg::Float(steps[0]), Arg::Float(steps[1])];
@@ -326,42 +336,43 @@ impl Device for Cuda {
         t: &mut Reals,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        push: &Mixing,
+        push: &CudaMixing,
     ) -> Result<()> {
         let mut head = vec![Arg::At(t.exact.pointer)];
         head.extend(terms(&gradient));
         push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed)
     }
 
-    fn say(
+    fn record_broadcast(
         &self,
-        said: &mut Said<Self>,
+        history: &mut BroadcastHistory<Self>,
         v: &Reals,
         t: &Reals,
         packed: Packed,
-        hearing: &Hearing<Self>,
-        moment: &Memory<u32>,
+        reception: &Reception<Self>,
+        moment: &DeviceBuffer<u32>,
     ) -> Result<()> {
-        let told = [v, t, &said.v, &said.t].map(|reals| reals.exact.pointer);
-        let mut args = told.map(Arg::At).to_vec();
-        args.extend([hearing.awake.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("say", args, packed, said.depth, &[])
+        let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
+        let mut args = vectors.map(Arg::At).to_vec();
+        args.extend([reception.awake.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("record_broadcast", args, packed, history.depth, &[])
     }
 
-    fn pull_heard(
+    fn pull_received(
         &self,
         v: &mut Reals,
         t: &Reals,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
-        moment: &Memory<u32>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
+        moment: &DeviceBuffer<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let mut args = [v.exact.pointer, t.exact.pointer, narrow, said.v.exact.pointer].map(Arg::At).to_vec();
-        args.extend([hearing.ages.pointer, hearing.awake.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("pull_heard", args, packed, said.depth, &steps.map(Arg::Float))
+        let mut args =
+            [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
+        args.extend([reception.ages.pointer, reception.awake.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("pull_received", args, packed, history.depth, &steps.map(Arg::Float))
     }
 
     fn track_by_ledger(
@@ -370,24 +381,24 @@ impl Device for Cuda {
         mass: &mut Reals,
         gradient: Gradient<'_, Self>,
         packed: Packed,
-        said: &Said<Self>,
-        hearing: &Hearing<Self>,
-        moment: &Memory<u32>,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
+        moment: &DeviceBuffer<u32>,
     ) -> Result<()> {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
-        args.extend([said.t.exact.pointer, hearing.ages.pointer, hearing.awake.pointer].map(Arg::At));
-        args.extend([hearing.shares.exact.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("track_by_ledger", args, packed, said.depth, &[])
+        args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
+        args.extend([reception.shares.exact.pointer, moment.pointer].map(Arg::At));
+        self.launch_by_agent("track_by_ledger", args, packed, history.depth, &[])
     }
 
     fn step_logits(
         &self,
         logits: &mut Reals,
-        schedule: &Schedule<Self>,
+        schedule: &BatchSchedule<Self>,
         learned_from: usize,
-        y: &Pass,
-        z: &Pass,
+        y: &CudaPass,
+        z: &CudaPass,
         step: f64,
     ) -> Result<()> {
         let args = [
@@ -442,11 +453,11 @@ impl Device for Cuda {
         self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args)
     }
 
-    fn losses(&self, pass: &Pass) -> Result<Vec<f32>> {
+    fn losses(&self, pass: &CudaPass) -> Result<Vec<f32>> {
         self.download(&pass.losses, 0, pass.agents * pass.program.samples)
     }
 
-    fn hits(&self, pass: &Pass) -> Result<Vec<f32>> {
+    fn hits(&self, pass: &CudaPass) -> Result<Vec<f32>> {
         self.download(&pass.hits, 0, pass.agents * pass.program.samples)
     }
 

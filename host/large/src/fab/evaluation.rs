@@ -3,11 +3,11 @@
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::Fab;
-use crate::device::{Device, NO_SAMPLE, Packed, Result, Schedule};
+use crate::device::{BatchSchedule, Device, NO_SAMPLE, Packed, Result};
 
 /// How a model does on a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Score {
+pub struct ModelScore {
     pub accuracy: f64,
     pub loss: f64,
 }
@@ -17,7 +17,7 @@ impl<D: Device> Fab<D> {
     ///
     /// # Errors
     /// When the device fails.
-    pub fn evaluate(&self, parameters: &[D::Scalar], rows: &[u32], batch: usize) -> Result<Score> {
+    pub fn evaluate(&self, parameters: &[D::Scalar], rows: &[u32], batch: usize) -> Result<ModelScore> {
         let batch = batch.min(rows.len()).max(1);
         let device = &self.device;
         let mut program = self.model.without_dropout().program(batch);
@@ -26,7 +26,7 @@ impl<D: Device> Fab<D> {
         let mut pass = device.pass(&program, 1)?;
         let mut on_device = device.decisions(self.lower.packed.stride)?;
         device.write(&mut on_device, 0, parameters)?;
-        let mut schedule = Schedule {
+        let mut schedule = BatchSchedule {
             samples: batch,
             rows: device.indices(batch)?,
             weights: device.reals(batch)?,
@@ -46,6 +46,6 @@ impl<D: Device> Fab<D> {
             loss += sum(device.losses(&pass)?);
         }
         let count = rows.len().max(1) as f64;
-        Ok(Score { accuracy: hits / count, loss: loss / count })
+        Ok(ModelScore { accuracy: hits / count, loss: loss / count })
     }
 }

@@ -1,7 +1,7 @@
 //! A function on its own, in place, where no bias goes before it.
 
 use super::Layer;
-use crate::program::{Builder, Function, Op, View};
+use crate::program::{Function, Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct Activation {
@@ -18,7 +18,7 @@ impl Activation {
 }
 
 impl Layer for Activation {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let (rows, columns) = (self.rows, self.columns);
         let out = if self.function == Function::Gelu { builder.buffer(rows * columns) } else { x };
         builder.push(Op::Activate { x, out, bias: None, rows, columns, function: self.function });
@@ -26,7 +26,7 @@ impl Layer for Activation {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.saved.expect("forward is laid before backward");
         builder.push(Op::ActivateBackward {
             saved,

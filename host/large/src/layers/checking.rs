@@ -6,10 +6,10 @@ use super::{
     Activation, Conv2d, CrossEntropy, Dropout, Layer, Linear, Norm, Pool, Residual, Sequence, classifier,
 };
 use crate::device::cpu::Cpu;
-use crate::device::{Dataset, Device, Packed, Schedule};
+use crate::device::{BatchSchedule, Device, DeviceDataset, Packed};
 use crate::layers::embedding::Tables;
-use crate::models::{Encoder, Model};
-use crate::program::{Builder, Function, Geometry, Input, Pooling, Program};
+use crate::models::{BertEncoder, Model};
+use crate::program::{Function, Geometry, Input, ModelProgram, Pooling, ProgramBuilder};
 
 const AGENTS: usize = 2;
 const DIFFERENCE: f64 = 1e-5;
@@ -22,15 +22,15 @@ fn random(stream: u32, words: usize) -> Vec<f64> {
 /// Two agents with different parameters, batches and weights.
 struct Fixture {
     device: Cpu<f64>,
-    program: Program,
-    schedule: Schedule<Cpu<f64>>,
-    data: Dataset<Cpu<f64>>,
+    program: ModelProgram,
+    schedule: BatchSchedule<Cpu<f64>>,
+    data: DeviceDataset<Cpu<f64>>,
     parameters: Vec<f64>,
     logits: Vec<f64>,
 }
 
 impl Fixture {
-    fn new(program: Program) -> Self {
+    fn new(program: ModelProgram) -> Self {
         let samples = AGENTS * program.samples;
         let width = program.input.width();
         let (features, tokens) = match program.input {
@@ -47,13 +47,13 @@ impl Fixture {
             .collect();
         Fixture {
             device: Cpu::new(),
-            schedule: Schedule {
+            schedule: BatchSchedule {
                 samples: program.samples,
                 rows: (0..samples as u32).collect(),
                 weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
                 moment: vec![7, 0, 3],
             },
-            data: Dataset {
+            data: DeviceDataset {
                 width,
                 samples,
                 features,
@@ -87,7 +87,7 @@ impl Fixture {
 }
 
 /// Checks the derivative along a random direction of every tensor.
-fn check(program: Program) {
+fn check(program: ModelProgram) {
     let fixture = Fixture::new(program);
     let layout = &fixture.program.layout;
     let (_, gradient) = fixture.evaluate(&fixture.parameters);
@@ -110,7 +110,7 @@ fn check(program: Program) {
 
 /// Checks `layer` between two linear layers, so that its input and output gradients matter.
 fn check_layer(samples: usize, inputs: usize, width: usize, layer: impl Layer + 'static, outputs: usize) {
-    let builder = Builder::new(Input::Features { width: inputs }, samples, 3);
+    let builder = ProgramBuilder::new(Input::Features { width: inputs }, samples, 3);
     let body = Sequence::default()
         .then(Linear::new("before", samples, inputs, width, Function::Identity))
         .then(layer);
@@ -197,8 +197,8 @@ fn whole_image_models() {
     check(Model::ResNet18 { side: 8, channels: 1, width: 8, classes: 3 }.program(1));
 }
 
-fn tiny_encoder() -> Encoder {
-    Encoder {
+fn tiny_encoder() -> BertEncoder {
+    BertEncoder {
         tables: Tables { vocabulary: 9, positions: 8, types: 2, first_position: 0 },
         width: 8,
         heads: 2,
@@ -215,11 +215,11 @@ fn tiny_encoder() -> Encoder {
 #[test]
 fn bert_with_and_without_dropout() {
     check(tiny_encoder().program(2));
-    check(Encoder { dropout: 0.2, ..tiny_encoder() }.program(2));
+    check(BertEncoder { dropout: 0.2, ..tiny_encoder() }.program(2));
 }
 
 #[test]
 fn mpnet() {
     let tables = Tables { vocabulary: 9, positions: 8, types: 0, first_position: 2 };
-    check(Encoder { tables, distance_buckets: Some(8), ..tiny_encoder() }.program(2));
+    check(BertEncoder { tables, distance_buckets: Some(8), ..tiny_encoder() }.program(2));
 }

@@ -4,8 +4,8 @@
 //! The matrix of patches is up to `kernel²` times the image, so it is rebuilt in the backward pass instead of kept.
 
 use super::Layer;
-use super::linear::{Weights, input_gradient, multiply, weight_gradient};
-use crate::program::{Builder, Function, Geometry, Op, View};
+use super::linear::{LinearWeights, input_gradient, multiply, weight_gradient};
+use crate::program::{Function, Geometry, Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct Conv2d {
@@ -14,7 +14,7 @@ pub struct Conv2d {
     filters: usize,
     function: Function,
     has_bias: bool,
-    weights: Weights,
+    weights: LinearWeights,
     saved: Option<(View, View)>,
 }
 
@@ -27,7 +27,7 @@ impl Conv2d {
             filters,
             function,
             has_bias: true,
-            weights: Weights::default(),
+            weights: LinearWeights::default(),
             saved: None,
         }
     }
@@ -43,7 +43,7 @@ impl Conv2d {
         (kernel, stride, padding) == (1, 1, 0)
     }
 
-    fn patches(&self, builder: &mut Builder, x: View) -> View {
+    fn patches(&self, builder: &mut ProgramBuilder, x: View) -> View {
         if self.is_plain_product() {
             return x;
         }
@@ -54,10 +54,10 @@ impl Conv2d {
 }
 
 impl Layer for Conv2d {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
         self.weights =
-            builder.within(&self.name, |builder| Weights::add(builder, patch, filters, self.has_bias));
+            builder.within(&self.name, |builder| LinearWeights::add(builder, patch, filters, self.has_bias));
         let patches = self.patches(builder, x);
         let u = builder.buffer(rows * filters);
         multiply(builder, rows, patch, filters, patches, self.weights.matrix, u);
@@ -76,7 +76,7 @@ impl Layer for Conv2d {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let (x, saved) = self.saved.expect("forward is laid before backward");
         let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
         if self.function != Function::Identity {

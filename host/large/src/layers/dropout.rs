@@ -1,7 +1,7 @@
 //! Dropout whose mask is a function of seed, agent, round and layer: nothing is stored, and a resumed run repeats it.
 
 use super::Layer;
-use crate::program::{Builder, Op, View};
+use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct Dropout {
@@ -17,7 +17,7 @@ impl Dropout {
 }
 
 impl Layer for Dropout {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         self.layer = builder.dropout_layer();
         // Not in place: the layer before may need its output for its own derivative.
         let out = builder.buffer(self.words);
@@ -25,7 +25,7 @@ impl Layer for Dropout {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         builder.push(Op::Dropout { x: d, out: d, words: self.words, rate: self.rate, layer: self.layer });
         wants_input.then_some(d)
     }

@@ -2,7 +2,7 @@
 
 use super::Layer;
 use crate::parameters::Start;
-use crate::program::{Builder, Op, View};
+use crate::program::{Op, ProgramBuilder, View};
 
 /// Spread of embeddings that no checkpoint fills: uniform with BERT's standard deviation of .02.
 const BOUND: f64 = 0.02 * 1.732_050_807_568_877_2;
@@ -36,7 +36,7 @@ impl Embedding {
 
 impl Layer for Embedding {
     /// The input is the batch's tokens, whatever `_x` is.
-    fn forward(&mut self, builder: &mut Builder, _x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, _x: View) -> View {
         let (tables, width) = (self.tables, self.width);
         self.words =
             builder.parameter("word_embeddings.weight", &[tables.vocabulary, width], Start::Uniform(BOUND));
@@ -62,7 +62,7 @@ impl Layer for Embedding {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, _wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, _wants_input: bool) -> Option<View> {
         let &Embedding { words, positions, types, sequence, width, tables } = self;
         builder.push(Op::ClearGradient { offset: words, words: tables.vocabulary * width });
         builder.push(Op::ClearGradient { offset: positions, words: tables.positions * width });

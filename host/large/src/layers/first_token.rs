@@ -1,7 +1,7 @@
 //! Keeps the first token of every sequence: what a classifier reads off a BERT.
 
 use super::Layer;
-use crate::program::{Builder, Op, View};
+use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct FirstToken {
@@ -16,13 +16,13 @@ impl FirstToken {
 }
 
 impl Layer for FirstToken {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let out = builder.buffer(builder.samples() * self.columns);
         builder.push(Op::FirstRows { x, out, sequence: self.sequence, columns: self.columns });
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         wants_input.then(|| {
             let dx = builder.buffer(builder.samples() * self.sequence * self.columns);
             builder.push(Op::FirstRowsBackward { d, dx, sequence: self.sequence, columns: self.columns });

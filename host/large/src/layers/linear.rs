@@ -3,7 +3,7 @@
 use super::Layer;
 use crate::parameters::Start;
 use crate::program::op::Operand;
-use crate::program::{Builder, Function, Gemm, Op, View};
+use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
 /// A dense layer over rows, with the function that follows it.
 #[derive(Debug)]
@@ -13,12 +13,12 @@ pub struct Linear {
     inputs: usize,
     outputs: usize,
     function: Function,
-    weights: Weights,
-    saved: Option<Saved>,
+    weights: LinearWeights,
+    saved: Option<LinearSaved>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Saved {
+struct LinearSaved {
     x: View,
     /// What the function's derivative needs.
     function: View,
@@ -26,7 +26,7 @@ struct Saved {
 
 /// Offsets of a weight matrix and, when there is one, its bias.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Weights {
+pub struct LinearWeights {
     pub matrix: usize,
     pub bias: Option<usize>,
 }
@@ -45,16 +45,16 @@ impl Linear {
             inputs,
             outputs,
             function,
-            weights: Weights::default(),
+            weights: LinearWeights::default(),
             saved: None,
         }
     }
 }
 
 impl Layer for Linear {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
-        self.weights =
-            builder.within(&self.name, |builder| Weights::add(builder, self.inputs, self.outputs, true));
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
+        self.weights = builder
+            .within(&self.name, |builder| LinearWeights::add(builder, self.inputs, self.outputs, true));
         let u = builder.buffer(self.rows * self.outputs);
         multiply(builder, self.rows, self.inputs, self.outputs, x, self.weights.matrix, u);
         let out = if self.function == Function::Gelu { builder.buffer(self.rows * self.outputs) } else { u };
@@ -67,11 +67,11 @@ impl Layer for Linear {
             columns,
             function: self.function,
         });
-        self.saved = Some(Saved { x, function: u });
+        self.saved = Some(LinearSaved { x, function: u });
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.saved.expect("forward is laid before backward");
         let (rows, columns) = (self.rows, self.outputs);
         if self.function != Function::Identity {
@@ -94,18 +94,18 @@ impl Layer for Linear {
     }
 }
 
-impl Weights {
+impl LinearWeights {
     /// Adds `weight` and `bias`, started as PyTorch starts them: uniform in ±1/√inputs.
-    pub fn add(builder: &mut Builder, inputs: usize, outputs: usize, has_bias: bool) -> Self {
+    pub fn add(builder: &mut ProgramBuilder, inputs: usize, outputs: usize, has_bias: bool) -> Self {
         let bound = Start::Uniform(1.0 / (inputs as f64).sqrt());
         let matrix = builder.parameter("weight", &[inputs, outputs], bound);
-        Weights { matrix, bias: has_bias.then(|| builder.parameter("bias", &[outputs], bound)) }
+        LinearWeights { matrix, bias: has_bias.then(|| builder.parameter("bias", &[outputs], bound)) }
     }
 }
 
 /// `out = x W`.
 pub fn multiply(
-    builder: &mut Builder,
+    builder: &mut ProgramBuilder,
     rows: usize,
     inputs: usize,
     outputs: usize,
@@ -129,7 +129,7 @@ pub fn multiply(
 
 /// `dW = xᵀ d`.
 pub fn weight_gradient(
-    builder: &mut Builder,
+    builder: &mut ProgramBuilder,
     rows: usize,
     inputs: usize,
     outputs: usize,
@@ -154,7 +154,7 @@ pub fn weight_gradient(
 /// `dx = d Wᵀ + beta · dx`.
 #[expect(clippy::too_many_arguments, reason = "a matrix product has this many")]
 pub fn input_gradient(
-    builder: &mut Builder,
+    builder: &mut ProgramBuilder,
     rows: usize,
     inputs: usize,
     outputs: usize,

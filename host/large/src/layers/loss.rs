@@ -1,25 +1,25 @@
 //! The last linear layer with softmax cross-entropy, `Σ_j w_j ℓ_j`, where the batch carries each sample's weight w_j.
 
-use super::linear::{Weights, input_gradient, multiply, weight_gradient};
-use crate::program::{Builder, Op, View};
+use super::linear::{LinearWeights, input_gradient, multiply, weight_gradient};
+use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct CrossEntropy {
     name: String,
     inputs: usize,
-    weights: Weights,
+    weights: LinearWeights,
     saved: Option<(View, View)>,
 }
 
 impl CrossEntropy {
     pub fn new(name: impl Into<String>, inputs: usize) -> Self {
-        CrossEntropy { name: name.into(), inputs, weights: Weights::default(), saved: None }
+        CrossEntropy { name: name.into(), inputs, weights: LinearWeights::default(), saved: None }
     }
 
-    pub fn forward(&mut self, builder: &mut Builder, x: View) {
+    pub fn forward(&mut self, builder: &mut ProgramBuilder, x: View) {
         let (samples, classes) = (builder.samples(), builder.classes());
         self.weights =
-            builder.within(&self.name, |builder| Weights::add(builder, self.inputs, classes, true));
+            builder.within(&self.name, |builder| LinearWeights::add(builder, self.inputs, classes, true));
         let logits = builder.buffer(samples * classes);
         multiply(builder, samples, self.inputs, classes, x, self.weights.matrix, logits);
         builder.push(Op::CrossEntropy { logits, bias: self.weights.bias, classes });
@@ -27,7 +27,7 @@ impl CrossEntropy {
     }
 
     /// Returns the gradient of the layer's input, or nothing when `wants_input` is false.
-    pub fn backward(&self, builder: &mut Builder, wants_input: bool) -> Option<View> {
+    pub fn backward(&self, builder: &mut ProgramBuilder, wants_input: bool) -> Option<View> {
         let (x, d) = self.saved.expect("forward is laid before backward");
         let (samples, classes) = (builder.samples(), builder.classes());
         if let Some(bias) = self.weights.bias {

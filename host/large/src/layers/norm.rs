@@ -3,7 +3,7 @@
 use super::Layer;
 use crate::parameters::Start;
 use crate::program::op::NormShape;
-use crate::program::{Builder, Op, View};
+use crate::program::{Op, ProgramBuilder, View};
 
 /// A norm with a learned gain and shift by column.
 #[derive(Debug)]
@@ -12,11 +12,11 @@ pub struct Norm {
     shape: NormShape,
     gain: usize,
     shift: usize,
-    saved: Option<Saved>,
+    saved: Option<NormSaved>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Saved {
+struct NormSaved {
     normal: View,
     inverse: View,
 }
@@ -45,7 +45,7 @@ impl Norm {
     /// The norm of `x + residual + bias`, in one operation.
     pub fn forward_after(
         &mut self,
-        builder: &mut Builder,
+        builder: &mut ProgramBuilder,
         x: View,
         residual: Option<View>,
         bias: Option<usize>,
@@ -69,18 +69,18 @@ impl Norm {
             inverse,
             shape,
         });
-        self.saved = Some(Saved { normal, inverse });
+        self.saved = Some(NormSaved { normal, inverse });
         out
     }
 }
 
 impl Layer for Norm {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         self.forward_after(builder, x, None, None)
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
-        let Saved { normal, inverse } = self.saved.expect("forward is laid before backward");
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
+        let NormSaved { normal, inverse } = self.saved.expect("forward is laid before backward");
         let &Norm { shape, gain, shift, .. } = self;
         builder.push(Op::NormGradient { d, normal, gain, shift, shape });
         wants_input.then(|| {

@@ -1,7 +1,7 @@
 //! Pooling over disjoint squares; the mean over a whole image is one square.
 
 use super::Layer;
-use crate::program::{Builder, Op, Pooling, View};
+use crate::program::{Op, Pooling, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct Pool {
@@ -26,7 +26,7 @@ impl Pool {
 }
 
 impl Layer for Pool {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let &mut Pool { images, height, width, channels, size, pooling, .. } = self;
         let out = builder.buffer(images * (height / size) * (width / size) * channels);
         builder.push(Op::Pool { x, out, images, height, width, channels, size, pooling });
@@ -34,7 +34,7 @@ impl Layer for Pool {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let x = self.saved.expect("forward is laid before backward");
         let &Pool { images, height, width, channels, size, pooling, .. } = self;
         wants_input.then(|| {

@@ -1,7 +1,7 @@
 //! `out = relu(body(x) + skip(x))`, the block of a residual network.
 
 use super::{Layer, Sequence};
-use crate::program::{Builder, Function, Op, View};
+use crate::program::{Function, Op, ProgramBuilder, View};
 
 #[derive(Debug)]
 pub struct Residual {
@@ -21,7 +21,7 @@ impl Residual {
 }
 
 impl Layer for Residual {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let out = self.body.forward(builder, x);
         let skip = self.skip.forward(builder, x);
         let (rows, columns) = (self.rows, self.columns);
@@ -31,7 +31,7 @@ impl Layer for Residual {
         out
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.out.expect("forward is laid before backward");
         let words = self.rows * self.columns;
         builder.push(Op::ActivateBackward { saved, d, words, function: Function::Relu });

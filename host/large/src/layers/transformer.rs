@@ -3,14 +3,14 @@
 //! Query, key and value lie side by side in one `[rows, 3 · width]` buffer, and heads are read out of it by stride: nothing is
 //! transposed or copied between products.
 
-use super::linear::{Weights, input_gradient, multiply, weight_gradient};
+use super::linear::{LinearWeights, input_gradient, multiply, weight_gradient};
 use super::{Layer, Norm};
 use crate::program::op::{DistanceBias, Operand};
-use crate::program::{Builder, Function, Gemm, Op, View};
+use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
 /// Sizes and constants of every encoder layer of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shape {
+pub struct TransformerShape {
     pub samples: usize,
     pub sequence: usize,
     pub width: usize,
@@ -21,7 +21,7 @@ pub struct Shape {
     pub dropout: f64,
 }
 
-impl Shape {
+impl TransformerShape {
     fn rows(&self) -> usize {
         self.samples * self.sequence
     }
@@ -34,20 +34,20 @@ impl Shape {
 #[derive(Debug)]
 pub struct Transformer {
     name: String,
-    shape: Shape,
+    shape: TransformerShape,
     distance_bias: Option<DistanceBias>,
-    projections: Weights,
-    output: Weights,
-    expand: Weights,
-    contract: Weights,
+    projections: LinearWeights,
+    output: LinearWeights,
+    expand: LinearWeights,
+    contract: LinearWeights,
     after_attention: Norm,
     after_network: Norm,
     dropouts: [u32; 2],
-    saved: Option<Saved>,
+    saved: Option<TransformerSaved>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Saved {
+struct TransformerSaved {
     x: View,
     qkv: View,
     p: View,
@@ -58,16 +58,20 @@ struct Saved {
 }
 
 impl Transformer {
-    pub fn new(name: impl Into<String>, shape: Shape, distance_bias: Option<DistanceBias>) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        shape: TransformerShape,
+        distance_bias: Option<DistanceBias>,
+    ) -> Self {
         let norm = |name| Norm::layer(name, shape.rows(), shape.width, shape.epsilon);
         Transformer {
             name: name.into(),
             shape,
             distance_bias,
-            projections: Weights::default(),
-            output: Weights::default(),
-            expand: Weights::default(),
-            contract: Weights::default(),
+            projections: LinearWeights::default(),
+            output: LinearWeights::default(),
+            expand: LinearWeights::default(),
+            contract: LinearWeights::default(),
             after_attention: norm("attention.output.LayerNorm"),
             after_network: norm("output.LayerNorm"),
             dropouts: [0; 2],
@@ -112,7 +116,7 @@ impl Transformer {
     /// Residual, norm and, when it is on, dropout between a product `x` and them.
     fn join(
         &mut self,
-        builder: &mut Builder,
+        builder: &mut ProgramBuilder,
         x: View,
         residual: View,
         bias: Option<usize>,
@@ -138,7 +142,7 @@ impl Transformer {
     }
 
     /// The gradient that goes into a product, from `d` of its sum with the residual.
-    fn part_of_join(&self, builder: &mut Builder, d: View, second: bool) -> View {
+    fn part_of_join(&self, builder: &mut ProgramBuilder, d: View, second: bool) -> View {
         let rate = self.shape.dropout;
         if rate == 0.0 {
             return d;
@@ -151,14 +155,14 @@ impl Transformer {
 }
 
 impl Layer for Transformer {
-    fn forward(&mut self, builder: &mut Builder, x: View) -> View {
-        let Shape { samples, sequence, width, heads, inner, .. } = self.shape;
+    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
+        let TransformerShape { samples, sequence, width, heads, inner, .. } = self.shape;
         let (rows, head, alpha) =
             (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
         let name = self.name.clone();
         builder.within(&name, |builder| {
-            self.projections =
-                builder.within("attention.self.qkv", |builder| Weights::add(builder, width, 3 * width, true));
+            self.projections = builder
+                .within("attention.self.qkv", |builder| LinearWeights::add(builder, width, 3 * width, true));
             let qkv = builder.buffer(rows * 3 * width);
             multiply(builder, rows, width, 3 * width, x, self.projections.matrix, qkv);
             builder.push(Op::Activate {
@@ -189,14 +193,14 @@ impl Layer for Transformer {
                 1.0,
             ));
 
-            self.output =
-                builder.within("attention.output.dense", |builder| Weights::add(builder, width, width, true));
+            self.output = builder
+                .within("attention.output.dense", |builder| LinearWeights::add(builder, width, width, true));
             let projected = builder.buffer(rows * width);
             multiply(builder, rows, width, width, attended, self.output.matrix, projected);
             let middle = self.join(builder, projected, x, self.output.bias, false);
 
-            self.expand =
-                builder.within("intermediate.dense", |builder| Weights::add(builder, width, inner, true));
+            self.expand = builder
+                .within("intermediate.dense", |builder| LinearWeights::add(builder, width, inner, true));
             let (u, expanded) = (builder.buffer(rows * inner), builder.buffer(rows * inner));
             multiply(builder, rows, width, inner, middle, self.expand.matrix, u);
             builder.push(Op::Activate {
@@ -209,22 +213,22 @@ impl Layer for Transformer {
             });
 
             self.contract =
-                builder.within("output.dense", |builder| Weights::add(builder, inner, width, true));
+                builder.within("output.dense", |builder| LinearWeights::add(builder, inner, width, true));
             let contracted = builder.buffer(rows * width);
             multiply(builder, rows, inner, width, expanded, self.contract.matrix, contracted);
             let out = self.join(builder, contracted, middle, self.contract.bias, true);
-            self.saved = Some(Saved { x, qkv, p, attended, middle, u, expanded });
+            self.saved = Some(TransformerSaved { x, qkv, p, attended, middle, u, expanded });
             out
         })
     }
 
-    fn backward(&self, builder: &mut Builder, d: View, wants_input: bool) -> Option<View> {
-        let Saved { x, qkv, p, attended, middle, u, expanded } =
+    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
+        let TransformerSaved { x, qkv, p, attended, middle, u, expanded } =
             self.saved.expect("forward is laid before backward");
-        let Shape { sequence, width, heads, inner, .. } = self.shape;
+        let TransformerShape { sequence, width, heads, inner, .. } = self.shape;
         let (rows, head, alpha) =
             (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
-        let bias = |builder: &mut Builder, d, weights: Weights, columns| {
+        let bias = |builder: &mut ProgramBuilder, d, weights: LinearWeights, columns| {
             if let Some(bias) = weights.bias {
                 builder.push(Op::BiasGradient { d, bias, rows, columns });
             }

@@ -1,18 +1,18 @@
 //! BERT and MPNet, described by the `config.json` that comes with their weights.
 
 use crate::layers::embedding::Tables;
-use crate::layers::transformer::Shape;
+use crate::layers::transformer::TransformerShape;
 use crate::layers::{CrossEntropy, Dropout, Embedding, FirstToken, Layer, Linear, Norm, Transformer};
 use crate::parameters::Start;
 use crate::program::op::DistanceBias;
-use crate::program::{Builder, Function, Input, Program};
+use crate::program::{Function, Input, ModelProgram, ProgramBuilder};
 
 /// Buckets and furthest distance of MPNet's attention bias; its published configurations give the bucket count only.
 const FURTHEST: usize = 128;
 
 /// An encoder with a classifier on its first token.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Encoder {
+pub struct BertEncoder {
     pub tables: Tables,
     pub width: usize,
     pub heads: usize,
@@ -26,10 +26,10 @@ pub struct Encoder {
     pub classes: usize,
 }
 
-impl Encoder {
+impl BertEncoder {
     /// `bert-base-uncased` for two classes without dropout: what the benchmarks run.
     pub fn bert_base(sequence: usize) -> Self {
-        Encoder {
+        BertEncoder {
             tables: Tables { vocabulary: 30_522, positions: 512, types: 2, first_position: 0 },
             width: 768,
             heads: 12,
@@ -43,10 +43,11 @@ impl Encoder {
         }
     }
 
-    pub fn program(&self, samples: usize) -> Program {
-        let mut builder = Builder::new(Input::Tokens { sequence: self.sequence }, samples, self.classes);
+    pub fn program(&self, samples: usize) -> ModelProgram {
+        let mut builder =
+            ProgramBuilder::new(Input::Tokens { sequence: self.sequence }, samples, self.classes);
         let rows = samples * self.sequence;
-        let shape = Shape {
+        let shape = TransformerShape {
             samples,
             sequence: self.sequence,
             width: self.width,
@@ -116,6 +117,6 @@ mod tests {
     #[test]
     fn bert_base_has_its_published_size() {
         // bert-base-uncased: 109,482,240 with its pooler, and a classifier of 768 x 2 + 2.
-        assert_eq!(Encoder::bert_base(128).program(1).layout.count(), 109_482_240 + 1_538);
+        assert_eq!(BertEncoder::bert_base(128).program(1).layout.count(), 109_482_240 + 1_538);
     }
 }

@@ -4,15 +4,15 @@ use super::Model;
 use crate::layers::{
     Activation, Conv2d, CrossEntropy, Layer, Linear, Norm, Pool, Residual, Sequence, classifier,
 };
-use crate::program::{Builder, Function, Geometry, Pooling, Program};
+use crate::program::{Function, Geometry, ModelProgram, Pooling, ProgramBuilder};
 
 /// Groups of channels that share statistics; every width of ours is a multiple.
 const GROUPS: usize = 8;
 
 /// # Panics
 /// When `model` is no image model.
-pub(super) fn program(model: &Model, samples: usize) -> Program {
-    let builder = Builder::new(model.input(), samples, model.classes());
+pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
+    let builder = ProgramBuilder::new(model.input(), samples, model.classes());
     let (body, features) = match *model {
         Model::SoftmaxRegression { inputs, .. } => (Sequence::default(), inputs),
         Model::Mlp { inputs, hidden, .. } => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::bert::Encoder;
+use super::bert::BertEncoder;
 use crate::data::weights;
 use crate::layers::embedding::Tables;
 use crate::parameters::Layout;
@@ -26,7 +26,7 @@ pub enum Error {
 
 /// The keys of `config.json` we use.
 #[derive(Debug, Deserialize)]
-struct Config {
+struct EncoderConfig {
     model_type: String,
     vocab_size: usize,
     hidden_size: usize,
@@ -47,10 +47,10 @@ struct Config {
 ///
 /// # Errors
 /// When there is no such file or it describes something else.
-pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder, Error> {
+pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEncoder, Error> {
     let path = folder.join("config.json");
     let text = std::fs::read_to_string(&path).map_err(|cause| Error::Read { path: path.clone(), cause })?;
-    let config: Config =
+    let config: EncoderConfig =
         serde_json::from_str(&text).map_err(|cause| Error::Config { path: path.clone(), cause })?;
     let refuse = |key, value: String, remedy: &str| {
         Err(Error::Value { path: path.clone(), key, value, remedy: remedy.to_owned() })
@@ -89,7 +89,7 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder
             &format!("texts of {sequence} tokens do not fit; set training.sequence to at most {most}"),
         );
     }
-    Ok(Encoder {
+    Ok(BertEncoder {
         tables: Tables {
             vocabulary: config.vocab_size,
             positions: config.max_position_embeddings,
@@ -112,9 +112,9 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<Encoder
 ///
 /// # Errors
 /// When a tensor is missing or of another shape: the message lists the first few.
-pub fn start(folder: &Path, encoder: &Encoder, layout: &Layout, seed: u64) -> Result<Vec<f32>, Error> {
+pub fn start(folder: &Path, encoder: &BertEncoder, layout: &Layout, seed: u64) -> Result<Vec<f32>, Error> {
     let mut packed = layout.start::<f32>(seed);
-    let sources: Vec<Source> =
+    let sources: Vec<TensorSource> =
         layout.tensors().iter().flat_map(|tensor| sources(&tensor.name, &tensor.shape, encoder)).collect();
     let wanted: Vec<(String, Vec<usize>)> =
         sources.iter().map(|source| (source.name.clone(), source.shape.clone())).collect();
@@ -136,7 +136,7 @@ pub fn start(folder: &Path, encoder: &Encoder, layout: &Layout, seed: u64) -> Re
 
 /// A tensor of the file and where it goes.
 #[derive(Debug)]
-struct Source {
+struct TensorSource {
     name: String,
     shape: Vec<usize>,
     target: String,
@@ -147,10 +147,10 @@ struct Source {
 }
 
 /// What fills one of our tensors: nothing for the classifier, three tensors for the projections.
-fn sources(target: &str, shape: &[usize], encoder: &Encoder) -> Vec<Source> {
+fn sources(target: &str, shape: &[usize], encoder: &BertEncoder) -> Vec<TensorSource> {
     let is_mpnet = encoder.distance_buckets.is_some();
     let source = |name: String, shape: Vec<usize>, is_transposed: bool, first_column: usize, row: usize| {
-        Source { name, shape, target: target.to_owned(), is_transposed, first_column, row }
+        TensorSource { name, shape, target: target.to_owned(), is_transposed, first_column, row }
     };
     if target.starts_with("classifier.") {
         return Vec::new();
@@ -198,9 +198,9 @@ mod tests {
     }
 
     /// Every tensor filled with its own number and, in the hundredths, its place.
-    fn write_weights(folder: &Path, encoder: &Encoder) {
+    fn write_weights(folder: &Path, encoder: &BertEncoder) {
         let layout = encoder.program(1).layout;
-        let sources: Vec<Source> =
+        let sources: Vec<TensorSource> =
             layout.tensors().iter().flat_map(|t| sources(&t.name, &t.shape, encoder)).collect();
         let bytes: Vec<Vec<u8>> = sources
             .iter()
@@ -229,7 +229,7 @@ mod tests {
             packed[tensor.offset + row * tensor.shape[1] + column]
         };
         let number = |name: &str| {
-            let all: Vec<Source> =
+            let all: Vec<TensorSource> =
                 layout.tensors().iter().flat_map(|t| sources(&t.name, &t.shape, &encoder)).collect();
             all.iter().position(|source| source.name == name).unwrap() as f32
         };
@@ -268,7 +268,7 @@ mod tests {
         assert!(refused("{}", 5).contains("config.json is no configuration"));
         let folder = folder(CONFIG);
         let encoder = encoder(folder.path(), 5, 2).unwrap();
-        write_weights(folder.path(), &Encoder { inner: 8, ..encoder.clone() });
+        write_weights(folder.path(), &BertEncoder { inner: 8, ..encoder.clone() });
         let message = start(folder.path(), &encoder, &encoder.program(1).layout, 1).unwrap_err().to_string();
         assert!(message.contains("encoder.layer.0.intermediate.dense.weight"), "{message}");
     }

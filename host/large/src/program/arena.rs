@@ -1,6 +1,6 @@
 //! Where each intermediate buffer lies: buffers whose lives do not overlap share memory.
 
-use super::{Precision, Program};
+use super::{BufferPrecision, ModelProgram};
 
 /// Words every buffer starts at a multiple of.
 const ALIGNMENT: usize = 64;
@@ -16,7 +16,7 @@ pub struct Arena {
 impl Arena {
     /// Places every buffer of `program` at the lowest offset that is free for its whole life, longest-lived neighbours first
     /// come, first served. Greedy by order of first use: within a few per cent of the peak for layered models.
-    pub fn new(program: &Program) -> Self {
+    pub fn new(program: &ModelProgram) -> Self {
         let lives = lives(program);
         let mut offsets = vec![0; program.buffers.len()];
         let mut ends = [0, 0];
@@ -46,7 +46,7 @@ impl Arena {
                 start = start.max(to);
             }
             offsets[id] = start;
-            let end = &mut ends[usize::from(buffer.precision == Precision::Exact)];
+            let end = &mut ends[usize::from(buffer.precision == BufferPrecision::Exact)];
             *end = (*end).max(start + words);
         }
         Arena { offsets, activation_words: ends[0], exact_words: ends[1] }
@@ -71,7 +71,7 @@ impl Arena {
 type Life = Option<(usize, usize)>;
 
 /// First and last operation that touches each buffer.
-fn lives(program: &Program) -> Vec<Life> {
+fn lives(program: &ModelProgram) -> Vec<Life> {
     let mut lives: Vec<Life> = vec![None; program.buffers.len()];
     for (moment, op) in program.forward.iter().chain(&program.backward).enumerate() {
         for id in op.buffers() {
@@ -89,11 +89,11 @@ fn overlap(a: Life, b: Life) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Builder, Input, Op};
+    use crate::program::{Input, Op, ProgramBuilder};
 
     #[test]
     fn buffers_share_memory_only_when_their_lives_are_apart() {
-        let mut builder = Builder::new(Input::Features { width: 1 }, 1, 2);
+        let mut builder = ProgramBuilder::new(Input::Features { width: 1 }, 1, 2);
         let [a, b, c] = [100, 100, 50].map(|words| builder.buffer(words));
         builder.push(Op::Add { x: a, y: b, words: 100 });
         builder.push(Op::Add { x: b, y: c, words: 50 });

@@ -1,6 +1,6 @@
 //! The operations a device must know.
 
-use super::{Place, View};
+use super::{MemorySpace, View};
 
 /// `C = alpha · op(A) · op(B) + beta · C`, row-major, repeated over a grid of `outer` × `inner` matrices.
 ///
@@ -332,7 +332,7 @@ impl Op {
     /// The buffers the operation reads or writes.
     pub fn buffers(&self) -> impl Iterator<Item = super::Id> {
         self.views().into_iter().filter_map(|view| match view.place {
-            Place::Buffer(id) => Some(id),
+            MemorySpace::Buffer(id) => Some(id),
             _ => None,
         })
     }

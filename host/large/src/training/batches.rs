@@ -4,7 +4,7 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
-use crate::fab::Draw;
+use crate::fab::RoundBatch;
 
 /// Every agent's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,8 +49,8 @@ impl Batches {
     }
 
     /// The samples of `round`.
-    pub fn draw(&mut self, round: u32) -> Draw {
-        Draw {
+    pub fn draw(&mut self, round: u32) -> RoundBatch {
+        RoundBatch {
             validation: self.validation.iter_mut().map(|deck| deck.draw(round)).collect(),
             training: self.training.iter_mut().map(|deck| deck.draw(round)).collect(),
         }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_round_can_be_asked_for_in_any_order() {
-        let forward: Vec<Draw> = (0..9).map(|round| batches(20, 6).draw(round)).collect();
+        let forward: Vec<RoundBatch> = (0..9).map(|round| batches(20, 6).draw(round)).collect();
         let mut backward = batches(20, 6);
         for round in (0..9).rev() {
             assert_eq!(backward.draw(round), forward[round as usize]);

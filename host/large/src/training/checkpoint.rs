@@ -71,7 +71,7 @@ pub fn save<D: Device<Scalar = f32>>(
     }
     let about = [
         ("round", swarm.rounds().to_string()),
-        ("scenario", told(resolved)),
+        ("scenario", fixed_settings(resolved)),
         ("seconds", seconds.to_string()),
     ];
     let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
@@ -122,7 +122,7 @@ impl Checkpoint {
         file.read_exact(&mut header).map_err(|cause| damaged(&cause))?;
         let metadata: Metadata = serde_json::from_slice(&header).map_err(|cause| damaged(&cause))?;
         let about = metadata.metadata().clone().unwrap_or_default();
-        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), told(resolved));
+        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), fixed_settings(resolved));
         if there != here {
             let other: Vec<&str> =
                 there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
@@ -131,10 +131,10 @@ impl Checkpoint {
                 "leave these keys as they are, or start a new run",
             ));
         }
-        let told = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
+        let field = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
         Ok(Checkpoint {
-            round: told("round")?.parse().map_err(|cause| damaged(&cause))?,
-            seconds: told("seconds")?.parse().map_err(|cause| damaged(&cause))?,
+            round: field("round")?.parse().map_err(|cause| damaged(&cause))?,
+            seconds: field("seconds")?.parse().map_err(|cause| damaged(&cause))?,
             folder: folder.to_owned(),
             file,
             metadata,
@@ -186,14 +186,14 @@ fn damaged(folder: &Path, what: &dyn Display) -> Error {
 pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result<(), Error> {
     let tensors = layout.tensors().iter().map(|tensor| {
         let words = &packed[tensor.offset..tensor.offset + tensor.words()];
-        (tensor.name.as_str(), Words { shape: tensor.shape.clone(), words })
+        (tensor.name.as_str(), ModelTensor { shape: tensor.shape.clone(), words })
     });
     let file = safetensors::serialize(tensors, None).expect("tensors of f32 words serialise");
     Ok(folder.write("model.safetensors", &file)?)
 }
 
 /// What must be equal for a run to go on, a line a key.
-fn told(resolved: &Resolved) -> String {
+fn fixed_settings(resolved: &Resolved) -> String {
     let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
     fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
 }
@@ -222,12 +222,12 @@ fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> 
 }
 
 /// A tensor of a model.
-struct Words<'a> {
+struct ModelTensor<'a> {
     shape: Vec<usize>,
     words: &'a [f32],
 }
 
-impl View for Words<'_> {
+impl View for ModelTensor<'_> {
     fn dtype(&self) -> Dtype {
         Dtype::F32
     }

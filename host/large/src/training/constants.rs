@@ -1,19 +1,19 @@
 //! What a scenario means for a swarm of large agents.
 
-use crate::fab::{Config, Ledger, Task};
+use crate::fab::{FabConfig, Ledger, UpperLevel};
 use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingSection};
 
 /// The constants of the swarm.
-pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> Config {
+pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
     let (algorithm, training) = (&scenario.algorithm, &scenario.training);
     let regularisation = training.regularisation;
-    Config {
+    FabConfig {
         agents: scenario.swarm.agents,
         task: match training.method {
-            TrainingMethod::Cleaning => Task::Cleaning { regularisation },
-            TrainingMethod::Tuning => Task::Tuning { start: regularisation },
+            TrainingMethod::Cleaning => UpperLevel::Cleaning { regularisation },
+            TrainingMethod::Tuning => UpperLevel::Tuning { start: regularisation },
             TrainingMethod::Noisy | TrainingMethod::Merged | TrainingMethod::Validation => {
-                Task::SingleLevel { regularisation }
+                UpperLevel::SingleLevel { regularisation }
             }
         },
         penalty: algorithm.lambda,
@@ -28,17 +28,17 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> Config {
 
 /// How long a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Length {
+pub(super) struct RunLength {
     /// Rounds in which the mean agent goes through its training samples once.
     pub(super) epoch: u32,
     /// Rounds of the run.
     pub(super) rounds: u32,
 }
 
-impl Length {
+impl RunLength {
     /// The length of a run on `samples` training samples of `agents` agents.
     pub(super) fn new(training: &TrainingSection, agents: usize, samples: usize) -> Self {
         let epoch = samples.div_ceil(agents * training.batch).max(1) as u32;
-        Length { epoch, rounds: training.epochs.saturating_mul(epoch) }
+        RunLength { epoch, rounds: training.epochs.saturating_mul(epoch) }
     }
 }

@@ -11,14 +11,14 @@ use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
 
 use super::Error;
 use crate::fab::{Exchange, Ledger};
-use crate::mixing::Mixing;
+use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, refusal_cause, seeded_key};
 
 /// The links of a run.
 #[derive(Debug)]
-pub(crate) enum Links {
+pub(crate) enum TrainingNetwork {
     /// Graphs on which every frame arrives, for push weights.
     Graphs(LinkSource),
     /// An air that may do anything to a frame, for the ledger.
@@ -27,47 +27,47 @@ pub(crate) enum Links {
 
 /// The links of one round.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Round {
-    Weights { pull: Mixing, push: Mixing },
-    Heard(Heard),
+pub(crate) enum RoundLinks {
+    Weights { pull: MixingMatrix, push: MixingMatrix },
+    Ledger(RoundReception),
 }
 
 /// What agents with a ledger hear in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    /// As [`Exchange::Heard`] has them.
+pub(crate) struct RoundReception {
+    /// As [`Exchange::Ledger`] has them.
     ages: Vec<u32>,
     awake: Vec<u32>,
     /// Agents that start again in this round, without their memory.
     forgetting: Vec<usize>,
 }
 
-impl Round {
+impl RoundLinks {
     pub(crate) fn exchange(&self) -> Exchange<'_> {
         match self {
-            Round::Weights { pull, push } => Exchange::Weights { pull, push },
-            Round::Heard(Heard { ages, awake, .. }) => Exchange::Heard { ages, awake },
+            RoundLinks::Weights { pull, push } => Exchange::Weights { pull, push },
+            RoundLinks::Ledger(RoundReception { ages, awake, .. }) => Exchange::Ledger { ages, awake },
         }
     }
 
     /// Whether `agent` is neither down nor frozen.
     pub(crate) fn is_awake(&self, agent: usize) -> bool {
         match self {
-            Round::Weights { .. } => true,
-            Round::Heard(heard) => heard.awake[agent] == 1,
+            RoundLinks::Weights { .. } => true,
+            RoundLinks::Ledger(heard) => heard.awake[agent] == 1,
         }
     }
 
     /// Agents that start again in this round, without their memory.
     pub(crate) fn forgetting(&self) -> &[usize] {
         match self {
-            Round::Weights { .. } => &[],
-            Round::Heard(heard) => &heard.forgetting,
+            RoundLinks::Weights { .. } => &[],
+            RoundLinks::Ledger(heard) => &heard.forgetting,
         }
     }
 }
 
-impl Links {
+impl TrainingNetwork {
     /// The links of a run of `scenario.swarm.rounds` rounds, and the ledger they need.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Links {
                     remedy: "set algorithm.kind to \"ledger\", or the keys of [faults] back to their defaults",
                 });
             }
-            return Ok((Links::Graphs(source), None));
+            return Ok((TrainingNetwork::Graphs(source), None));
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
             return Err(Error::Unfit {
@@ -103,14 +103,14 @@ impl Links {
             late_rounds: ledger.late_rounds,
             epoch: 1,
         };
-        Ok((Links::Air(Box::new(headers)), Some(ledger)))
+        Ok((TrainingNetwork::Air(Box::new(headers)), Some(ledger)))
     }
 
     /// The links of `round`; rounds come in ascending order, from 1 on.
-    pub(crate) fn round(&mut self, round: u32) -> Round {
+    pub(crate) fn round(&mut self, round: u32) -> RoundLinks {
         let slot = round.saturating_sub(1);
         match self {
-            Links::Graphs(source) => {
+            TrainingNetwork::Graphs(source) => {
                 let heard: Vec<Vec<usize>> = (0..source.agents())
                     .map(|agent| {
                         let mut senders = Vec::new();
@@ -118,18 +118,18 @@ impl Links {
                         senders
                     })
                     .collect();
-                let (pull, push) = Mixing::uniform(&heard);
-                Round::Weights { pull, push }
+                let (pull, push) = MixingMatrix::uniform(&heard);
+                RoundLinks::Weights { pull, push }
             }
-            Links::Air(headers) => Round::Heard(headers.round(slot)),
+            TrainingNetwork::Air(headers) => RoundLinks::Ledger(headers.round(slot)),
         }
     }
 
     /// What frames went over, where they may get lost.
     pub(crate) fn air(&self) -> Option<&Air> {
         match self {
-            Links::Graphs(_) => None,
-            Links::Air(headers) => Some(&headers.air),
+            TrainingNetwork::Graphs(_) => None,
+            TrainingNetwork::Air(headers) => Some(&headers.air),
         }
     }
 }
@@ -147,7 +147,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    fn round(&mut self, slot: u32) -> Heard {
+    fn round(&mut self, slot: u32) -> RoundReception {
         let forgetting = self.restart(slot);
         let Self { air, seals, newest, late_rounds, epoch } = self;
         let agents = seals.len();
@@ -180,7 +180,7 @@ impl Headers {
             ages[link] = age + 1;
             FrameVerdict::Taken
         });
-        Heard { ages, awake, forgetting }
+        RoundReception { ages, awake, forgetting }
     }
 
     /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
@@ -215,11 +215,11 @@ mod tests {
         scenario
     }
 
-    fn hear(scenario: &Scenario, rounds: u32) -> (Vec<Heard>, Links) {
-        let mut links = Links::new(scenario).unwrap().0;
+    fn hear(scenario: &Scenario, rounds: u32) -> (Vec<RoundReception>, TrainingNetwork) {
+        let mut links = TrainingNetwork::new(scenario).unwrap().0;
         let heard = (1..=rounds).map(|round| match links.round(round) {
-            Round::Heard(heard) => heard,
-            Round::Weights { .. } => panic!("a ledger hears"),
+            RoundLinks::Ledger(heard) => heard,
+            RoundLinks::Weights { .. } => panic!("a ledger hears"),
         });
         (heard.collect(), links)
     }
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_refused_with_a_remedy() {
-        let refusal = |change: fn(&mut Scenario)| Links::new(&scenario(change)).unwrap_err().to_string();
+        let refusal =
+            |change: fn(&mut Scenario)| TrainingNetwork::new(&scenario(change)).unwrap_err().to_string();
         let faults = refusal(|scenario| {
             scenario.algorithm.kind = AlgorithmKind::Fab;
             scenario.faults.iid_loss = 0.1;

@@ -10,9 +10,9 @@
 //! | `summary.json`, `weights.svg`, `model.safetensors` | what came of it |
 
 use super::events::Events;
-use super::rows::{Cell, Rows};
-use super::summary::Summary;
-use super::{Error, Outcome, Prepared, Standing, checkpoint, weights_figure};
+use super::metrics_table::{Cell, MetricsTable};
+use super::summary::TrainingSummary;
+use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, checkpoint, weights_figure};
 use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::Resolved;
 
@@ -22,9 +22,9 @@ const METRICS: &str = "metrics.csv";
 const TIMES: &str = "times.csv";
 
 /// A column's name and where its values come from.
-type Column = (&'static str, fn(&Standing) -> Cell);
+type ReportColumn = (&'static str, fn(&Evaluation) -> Cell);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [ReportColumn; 15] = [
     ("round", |now| Cell::Count(now.round.into())),
     ("epoch", |now| Cell::Number(now.epoch)),
     ("test_accuracy", |now| Cell::Number(now.test.accuracy)),
@@ -43,29 +43,29 @@ const COLUMNS: [Column; 15] = [
 ];
 
 /// No two runs take the same time, so it has a table of its own.
-const TIME_COLUMNS: [Column; 2] = [COLUMNS[0], ("seconds", |now| Cell::Number(now.seconds))];
+const TIME_COLUMNS: [ReportColumn; 2] = [COLUMNS[0], ("seconds", |now| Cell::Number(now.seconds))];
 
 /// The files of a run that grow with it.
 #[derive(Debug)]
-pub struct Report {
-    metrics: Rows,
-    times: Rows,
+pub struct TrainingReport {
+    metrics: MetricsTable,
+    times: MetricsTable,
     events: Events,
 }
 
-impl Report {
+impl TrainingReport {
     /// Starts the files of `folder`, or goes on with them at round `resumed`.
     ///
     /// # Errors
     /// When they cannot be written, or are not of this version.
     pub fn start(folder: &RunFolder, resolved: &Resolved, resumed: Option<u32>) -> Result<Self, Error> {
-        let names = |columns: &[Column]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-        let metrics = Rows::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
-        let times = Rows::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
+        let names = |columns: &[ReportColumn]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        let metrics = MetricsTable::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
+        let times = MetricsTable::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
         folder.write(SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
-        Ok(Report {
-            metrics: Rows::start(folder, METRICS, &metrics)?,
-            times: Rows::start(folder, TIMES, &times)?,
+        Ok(TrainingReport {
+            metrics: MetricsTable::start(folder, METRICS, &metrics)?,
+            times: MetricsTable::start(folder, TIMES, &times)?,
             events: Events::new(folder.path(), resumed)?,
         })
     }
@@ -74,18 +74,18 @@ impl Report {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, standing: &Standing) -> Result<(), record::Error> {
-        self.metrics.push(COLUMNS.map(|(_, value)| value(standing)))?;
-        self.times.push(TIME_COLUMNS.map(|(_, value)| value(standing)))?;
+    pub fn add(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
+        self.metrics.push(COLUMNS.map(|(_, value)| value(evaluation)))?;
+        self.times.push(TIME_COLUMNS.map(|(_, value)| value(evaluation)))?;
         let scalars = COLUMNS[1..].iter().chain(&TIME_COLUMNS[1..]).filter_map(|(name, value)| {
-            let value = match value(standing) {
+            let value = match value(evaluation) {
                 Cell::Count(count) => count as f64,
                 Cell::Number(value) => value,
                 Cell::Nothing => return None,
             };
             Some((*name, value))
         });
-        self.events.scalars(standing.round, scalars)
+        self.events.scalars(evaluation.round, scalars)
     }
 
     /// Completes the tables, and writes the summary, the mean model and, where samples have weights, how they are spread.
@@ -96,8 +96,8 @@ impl Report {
         self,
         folder: &RunFolder,
         resolved: &Resolved,
-        prepared: &Prepared,
-        outcome: &Outcome,
+        prepared: &TrainingSetup,
+        outcome: &TrainingOutcome,
     ) -> Result<(), Error> {
         self.metrics.finish()?;
         self.times.finish()?;
@@ -108,7 +108,7 @@ impl Report {
             }
             checkpoint::save_model(folder, &prepared.model.program(1).layout, &outcome.mean)?;
         }
-        folder.write("summary.json", Summary::of(resolved, outcome).to_json().as_bytes())?;
+        folder.write("summary.json", TrainingSummary::of(resolved, outcome).to_json().as_bytes())?;
         Ok(())
     }
 }

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::Outcome;
-use crate::device::Taken;
+use super::TrainingOutcome;
+use crate::device::MemoryUse;
 use fabswarm_sim::record::{AirReport, StoppedBecause};
 use fabswarm_sim::scenario::Resolved;
 
 /// What a run came to; `summary.json`. What is no number any more is null.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary<'a> {
+pub(super) struct TrainingSummary<'a> {
     /// Version of fabswarm.
     version: &'static str,
     data: &'a str,
@@ -53,16 +53,16 @@ pub(super) struct Summary<'a> {
     air: Option<&'a AirReport>,
 }
 
-impl<'a> Summary<'a> {
-    pub(super) fn of(resolved: &'a Resolved, outcome: &'a Outcome) -> Self {
-        let (scenario, now) = (&resolved.scenario, &outcome.standing);
+impl<'a> TrainingSummary<'a> {
+    pub(super) fn of(resolved: &'a Resolved, outcome: &'a TrainingOutcome) -> Self {
+        let (scenario, now) = (&resolved.scenario, &outcome.evaluation);
         let cleaning = now.cleaning.as_ref();
-        let (peak_resident_bytes, gpu_memory_bytes) = match outcome.memory.taken {
-            Some(Taken::PeakResident(bytes)) => (Some(bytes), None),
-            Some(Taken::OnDevice(bytes)) => (None, Some(bytes)),
+        let (peak_resident_bytes, gpu_memory_bytes) = match outcome.memory.used {
+            Some(MemoryUse::PeakResident(bytes)) => (Some(bytes), None),
+            Some(MemoryUse::OnDevice(bytes)) => (None, Some(bytes)),
             None => (None, None),
         };
-        Summary {
+        TrainingSummary {
             version: env!("CARGO_PKG_VERSION"),
             data: &scenario.training.data,
             model: &scenario.training.model,

@@ -12,12 +12,12 @@ use toml_edit::Value;
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 #[derive(Default)]
-struct Silent(Vec<Standing>);
+struct EvaluationLog(Vec<Evaluation>);
 
-impl Observer for Silent {
+impl TrainingObserver for EvaluationLog {
     fn round(&mut self, _: u32, _: u32) {}
-    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error> {
-        self.0.push(*standing);
+    fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
+        self.0.push(*evaluation);
         Ok(())
     }
 }
@@ -39,20 +39,24 @@ fn scenario(changes: &[(&str, Value)]) -> Resolved {
     resolve_for(ScenarioCommand::Train, None, &flags).unwrap()
 }
 
-fn train(resolved: &Resolved, folder: &Path, resumes: bool) -> Result<(Outcome, Vec<Standing>), Error> {
-    let prepared = Prepared::new(&Cache::at(folder), &resolved.scenario)?;
+fn train(
+    resolved: &Resolved,
+    folder: &Path,
+    resumes: bool,
+) -> Result<(TrainingOutcome, Vec<Evaluation>), Error> {
+    let prepared = TrainingSetup::new(&Cache::at(folder), &resolved.scenario)?;
     train_prepared(&prepared, resolved, folder, resumes)
 }
 
 fn train_prepared(
-    prepared: &Prepared,
+    prepared: &TrainingSetup,
     resolved: &Resolved,
     folder: &Path,
     resumes: bool,
-) -> Result<(Outcome, Vec<Standing>), Error> {
-    let mut observer = Silent::default();
+) -> Result<(TrainingOutcome, Vec<Evaluation>), Error> {
+    let mut observer = EvaluationLog::default();
     let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved)).transpose()?;
-    let planned = Planned::new(Cpu::<f32>::new(), prepared, resolved)?;
+    let planned = TrainingPlan::new(Cpu::<f32>::new(), prepared, resolved)?;
     let mut trainer = planned.start(checkpoint.as_mut())?;
     let run = RunFolder::again(folder)?;
     run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
@@ -111,18 +115,18 @@ fn a_resumed_run_ends_in_the_same_bits() {
         let (resumed, _) = train(&of(4), parts.path(), true).unwrap();
         assert_eq!(resumed.mean, expected.mean, "{method} {changes:?}");
         assert_eq!(resumed.weights, expected.weights, "{method} {changes:?}");
-        assert_eq!(resumed.standing.frames, expected.standing.frames, "{method} {changes:?}");
+        assert_eq!(resumed.evaluation.frames, expected.evaluation.frames, "{method} {changes:?}");
     }
 }
 
 #[test]
 fn training_learns_and_tells_wrong_labels_from_right_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let (outcome, standings) =
+    let (outcome, evaluations) =
         train(&scenario(&[("training.epochs", 30.into()), ("swarm.agents", 3.into())]), folder.path(), false)
             .unwrap();
-    assert!(outcome.standing.test.accuracy > standings[0].test.accuracy, "{standings:?}");
-    let auc = outcome.standing.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
+    assert!(outcome.evaluation.test.accuracy > evaluations[0].test.accuracy, "{evaluations:?}");
+    let auc = outcome.evaluation.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
     assert!(auc > 0.6, "{auc}");
 }
 
@@ -131,8 +135,8 @@ fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
     for (name, faults) in faults() {
         let folder = tempfile::tempdir().unwrap();
         let changes = [with_ledger(faults), vec![("training.epochs", 15.into())]].concat();
-        let (outcome, standings) = train(&scenario(&changes), folder.path(), false).unwrap();
-        let (first, last) = (&standings[0], &outcome.standing);
+        let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
+        let (first, last) = (&evaluations[0], &outcome.evaluation);
         println!(
             "{name}: accuracy {:.3} then {:.3}, loss {:.3} then {:.3}, defect {:.1e}, {:?}",
             first.test.accuracy,
@@ -142,7 +146,7 @@ fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
             outcome.tracking_defect,
             last.frames
         );
-        assert!(last.test.loss < first.test.loss, "{name}: {standings:?}");
+        assert!(last.test.loss < first.test.loss, "{name}: {evaluations:?}");
         assert!(outcome.tracking_defect < 1e-5, "{name}: {}", outcome.tracking_defect);
         let (again, _) = train(&scenario(&changes), tempfile::tempdir().unwrap().path(), false).unwrap();
         assert!(again.mean == outcome.mean, "{name}: the same seed gives other weights");
@@ -168,13 +172,13 @@ fn every_topology_carries_both_forms_of_push() {
                 ("algorithm.kind", kind.into()),
                 ("training.epochs", 6.into()),
             ];
-            let (outcome, standings) = train(&scenario(&changes), folder.path(), false).unwrap();
-            let (first, last) = (&standings[0], &outcome.standing);
+            let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
+            let (first, last) = (&evaluations[0], &outcome.evaluation);
             println!(
                 "{topology}, {kind}: loss {:.3} then {:.3}, defect {:.1e}",
                 first.test.loss, last.test.loss, outcome.tracking_defect
             );
-            assert!(last.test.loss < first.test.loss, "{topology}, {kind}: {standings:?}");
+            assert!(last.test.loss < first.test.loss, "{topology}, {kind}: {evaluations:?}");
             assert!(outcome.tracking_defect < 1e-5, "{topology}, {kind}: {}", outcome.tracking_defect);
         }
     }
@@ -205,9 +209,9 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
 fn a_loss_that_is_no_number_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let wild = [("training.method", "noisy".into()), ("algorithm.eta_y", 1e9.into())];
-    let (outcome, standings) = train(&scenario(&wild), folder.path(), false).unwrap();
+    let (outcome, evaluations) = train(&scenario(&wild), folder.path(), false).unwrap();
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
-    assert!(!standings.last().unwrap().test.loss.is_finite());
+    assert!(!evaluations.last().unwrap().test.loss.is_finite());
     assert!(!folder.path().join(CHECKPOINT).exists());
 }
 
@@ -219,10 +223,10 @@ fn a_state_that_is_no_number_never_replaces_a_checkpoint() {
     train(&blind, folder.path(), false).unwrap();
     let path = folder.path().join(CHECKPOINT);
     let kept = std::fs::read(&path).unwrap();
-    let mut prepared = Prepared::new(&Cache::at(folder.path()), &blind.scenario).unwrap();
+    let mut prepared = TrainingSetup::new(&Cache::at(folder.path()), &blind.scenario).unwrap();
     prepared.start[0] = f32::NAN;
-    let (outcome, standings) = train_prepared(&prepared, &blind, folder.path(), false).unwrap();
+    let (outcome, evaluations) = train_prepared(&prepared, &blind, folder.path(), false).unwrap();
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
-    assert!(standings.is_empty() && outcome.standing.round > 0);
+    assert!(evaluations.is_empty() && outcome.evaluation.round > 0);
     assert!(std::fs::read(&path).unwrap() == kept);
 }

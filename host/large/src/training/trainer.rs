@@ -7,13 +7,13 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use super::batches::Batches;
 use super::checkpoint::{self, Checkpoint};
-use super::constants::{Length, config};
-use super::links::Links;
-use super::{Error, Memory, Observer, Outcome, Prepared, Standing};
+use super::constants::{RunLength, config};
+use super::links::TrainingNetwork;
+use super::{Error, Evaluation, MemoryReport, TrainingObserver, TrainingOutcome, TrainingSetup};
 use crate::data::cleaning_score::CleaningScore;
 use crate::device::Device;
-use crate::fab::{Config, Fab};
-use crate::plan::Plan;
+use crate::fab::{Fab, FabConfig};
+use crate::plan::MemoryPlan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{Resolved, Scenario, SwarmSection};
@@ -25,40 +25,40 @@ const FOUND_BELOW: f32 = 0.5;
 
 /// A run that fits its device, with nothing taken of it yet.
 #[derive(Debug)]
-pub struct Planned<'a, D> {
+pub struct TrainingPlan<'a, D> {
     device: D,
-    prepared: &'a Prepared,
+    prepared: &'a TrainingSetup,
     resolved: &'a Resolved,
-    links: Links,
-    config: Config,
-    length: Length,
-    plan: Plan,
+    links: TrainingNetwork,
+    config: FabConfig,
+    length: RunLength,
+    plan: MemoryPlan,
 }
 
-impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
+impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     /// Plans the run of a scenario on `device`.
     ///
     /// # Errors
     /// When its keys do not go together, its network falls apart, or it does not fit.
-    pub fn new(device: D, prepared: &'a Prepared, resolved: &'a Resolved) -> Result<Self, Error> {
+    pub fn new(device: D, prepared: &'a TrainingSetup, resolved: &'a Resolved) -> Result<Self, Error> {
         let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
-        let length = Length::new(training, agents, prepared.training_samples());
+        let length = RunLength::new(training, agents, prepared.training_samples());
         let scenario = Scenario {
             swarm: SwarmSection { rounds: length.rounds.into(), ..resolved.scenario.swarm.clone() },
             ..resolved.scenario.clone()
         };
-        let (links, ledger) = Links::new(&scenario)?;
+        let (links, ledger) = TrainingNetwork::new(&scenario)?;
         let config = config(&scenario, ledger);
-        let plan = Plan::new(&device, &prepared.model, &config, prepared.samples());
+        let plan = MemoryPlan::new(&device, &prepared.model, &config, prepared.samples());
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
-        Ok(Planned { device, prepared, resolved, links, config, length, plan })
+        Ok(TrainingPlan { device, prepared, resolved, links, config, length, plan })
     }
 
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &MemoryPlan {
         &self.plan
     }
 
@@ -67,7 +67,7 @@ impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
     /// # Errors
     /// When the device fails, or the checkpoint is no good.
     pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
-        let Planned { device, prepared, resolved, mut links, config, length, plan } = self;
+        let TrainingPlan { device, prepared, resolved, mut links, config, length, plan } = self;
         let training = &resolved.scenario.training;
         if let Some(checkpoint) = &checkpoint
             && checkpoint.round > length.rounds
@@ -109,10 +109,10 @@ impl<'a, D: Device<Scalar = f32>> Planned<'a, D> {
 /// A swarm at its start or at a checkpoint, ready to go on.
 #[derive(Debug)]
 pub struct Trainer<'a, D: Device> {
-    prepared: &'a Prepared,
+    prepared: &'a TrainingSetup,
     resolved: &'a Resolved,
-    links: Links,
-    length: Length,
+    links: TrainingNetwork,
+    length: RunLength,
     swarm: Fab<D>,
     batches: Batches,
     planned_bytes: u64,
@@ -146,20 +146,20 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
     pub fn run(
         &mut self,
         folder: &RunFolder,
-        observer: &mut dyn Observer,
+        observer: &mut dyn TrainingObserver,
         interrupted: &AtomicBool,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<TrainingOutcome, Error> {
         self.started = Instant::now();
         let training = &self.resolved.scenario.training;
-        let mut standing = None;
+        let mut evaluation = None;
         let mut stopped_because = loop {
             let round = self.round();
             let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * self.length.epoch);
             // A resumed run begins with the row of its checkpoint: it may have been lost with those after it.
             if is_due(training.evaluate_every) || round == self.rounds() {
-                let now = self.stand()?;
-                observer.standing(&now)?;
-                standing = Some(now);
+                let now = self.evaluate()?;
+                observer.evaluated(&now)?;
+                evaluation = Some(now);
                 if !now.test.loss.is_finite() {
                     break StoppedBecause::Diverged;
                 }
@@ -179,18 +179,18 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         if stopped_because != StoppedBecause::Diverged && !self.checkpoint(folder)? {
             stopped_because = StoppedBecause::Diverged;
         }
-        let standing = match standing.filter(|standing| standing.round == self.round()) {
-            Some(standing) => standing,
-            None => self.stand()?,
+        let evaluation = match evaluation.filter(|evaluation| evaluation.round == self.round()) {
+            Some(evaluation) => evaluation,
+            None => self.evaluate()?,
         };
-        Ok(Outcome {
+        Ok(TrainingOutcome {
             stopped_because,
-            standing,
+            evaluation,
             mean: self.swarm.mean()?.0,
             weights: self.weights()?,
             tracking_defect: self.swarm.tracking_defect()?,
             air: self.links.air().map(AirReport::on),
-            memory: Memory { planned: self.planned_bytes, taken: self.swarm.device().taken() },
+            memory: MemoryReport { planned: self.planned_bytes, used: self.swarm.device().memory_use() },
         })
     }
 
@@ -220,7 +220,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         self.seconds_before + self.started.elapsed().as_secs_f64()
     }
 
-    fn stand(&self) -> Result<Standing, Error> {
+    fn evaluate(&self) -> Result<Evaluation, Error> {
         let swarm = &self.swarm;
         let (mean, consensus_error) = swarm.mean()?;
         let weights = self.weights()?;
@@ -238,7 +238,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 FrameCounts { sent: u64::from(swarm.rounds()) * agents, ..Default::default() }
             }
         };
-        Ok(Standing {
+        Ok(Evaluation {
             round: swarm.rounds(),
             epoch: f64::from(swarm.rounds()) / f64::from(self.length.epoch),
             test: swarm.evaluate(&mean, &self.prepared.test_rows(), TEST_BATCH)?,

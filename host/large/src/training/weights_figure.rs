@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Outcome;
+use super::TrainingOutcome;
 use fabswarm_sim::record::agents;
 use fabswarm_sim::scenario::Scenario;
 
@@ -20,22 +20,22 @@ const VERMILION: &str = "#d55e00";
 const INK: &str = "#282828";
 
 /// Draws the weights of `outcome` as SVG.
-pub(super) fn draw(scenario: &Scenario, outcome: &Outcome) -> String {
-    let (training, standing) = (&scenario.training, &outcome.standing);
+pub(super) fn draw(scenario: &Scenario, outcome: &TrainingOutcome) -> String {
+    let (training, evaluation) = (&scenario.training, &outcome.evaluation);
     let title = format!(
         "Weights of {} training samples after {} rounds: {}, {} on {}",
         outcome.weights.len(),
-        standing.round,
+        evaluation.round,
         agents(scenario.swarm.agents),
         training.model,
         training.data,
     );
-    let auc = standing.cleaning.and_then(|cleaning| cleaning.auc);
+    let auc = evaluation.cleaning.and_then(|cleaning| cleaning.auc);
     let subtitle = format!(
         "{} of the labels wrong{}, test accuracy {:.4}, seed {}",
         percent(outcome.weights.iter().filter(|(_, is_wrong)| *is_wrong).count(), outcome.weights.len()),
         auc.map_or(String::new(), |auc| format!(", AUC of finding them {auc:.3}")),
-        standing.test.accuracy,
+        evaluation.test.accuracy,
         scenario.seed,
     );
     histogram(&title, &subtitle, &outcome.weights)

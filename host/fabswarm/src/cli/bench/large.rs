@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
-use fabswarm_large::bench::{self, Measured};
+use fabswarm_large::bench::{self, Measurement};
 use fabswarm_large::conformance::{Check, follows_agents, follows_shared, gradients, mixing};
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
-use fabswarm_large::models::{Encoder, Model};
+use fabswarm_large::models::{BertEncoder, Model};
 
 /// Samples an agent takes a round, as the paper has them.
 const MLP_BATCH: usize = 64;
@@ -63,7 +63,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
-        |model: &str, measured: Measured| println!("engine=fabswarm-{engine} model={model} {measured}");
+        |model: &str, measured: Measurement| println!("engine=fabswarm-{engine} model={model} {measured}");
     match word("job") {
         "check" => return check(is_gpu),
         "mlp" => {
@@ -78,7 +78,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             }
         }
         "bert" => {
-            let model = Model::Encoder(Encoder::bert_base(BERT_TOKENS));
+            let model = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
             if is_gpu {
                 show(
                     "bert-base",
@@ -105,7 +105,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         "levels" if is_gpu => {
             let models = [
                 ("mlp", Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, MLP_BATCH),
-                ("bert-base", Model::Encoder(Encoder::bert_base(BERT_TOKENS)), BERT_BATCH),
+                ("bert-base", Model::Encoder(BertEncoder::bert_base(BERT_TOKENS)), BERT_BATCH),
             ];
             for (name, model, batch) in models {
                 let both = bench::levels(|| Cuda::new(precision), &model, agents, batch, rounds)?;

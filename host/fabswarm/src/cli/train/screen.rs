@@ -6,33 +6,33 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use fabswarm_large::device::Taken;
-use fabswarm_large::training::report::Report;
-use fabswarm_large::training::{Observer, Outcome, Standing};
+use fabswarm_large::device::MemoryUse;
+use fabswarm_large::training::report::TrainingReport;
+use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome};
 use fabswarm_sim::record::{self, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
 
 /// Shows a run and writes its report.
 pub(super) struct Screen {
-    report: Report,
+    report: TrainingReport,
     bar: ProgressBar,
     begun: u32,
 }
 
 impl Screen {
     /// A screen for a run that goes on from round `begun`.
-    pub(super) fn new(report: Report, begun: u32) -> Self {
+    pub(super) fn new(report: TrainingReport, begun: u32) -> Self {
         Self { report, bar: ProgressBar::hidden(), begun }
     }
 
     /// Leaves the terminal as it was, and the report.
-    pub(super) fn close(self) -> Report {
+    pub(super) fn close(self) -> TrainingReport {
         self.bar.finish_and_clear();
         self.report
     }
 }
 
-impl Observer for Screen {
+impl TrainingObserver for Screen {
     fn round(&mut self, round: u32, rounds: u32) {
         if self.bar.length() != Some(u64::from(rounds)) && std::io::stderr().is_terminal() {
             self.bar = ProgressBar::new(u64::from(rounds)).with_position(u64::from(self.begun));
@@ -47,10 +47,10 @@ impl Observer for Screen {
         self.bar.set_position(u64::from(round));
     }
 
-    fn standing(&mut self, standing: &Standing) -> Result<(), record::Error> {
-        self.bar.set_message(format!("accuracy {:.4}", standing.test.accuracy));
-        self.bar.suspend(|| println!("{}", line(standing)));
-        self.report.add(standing)
+    fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
+        self.bar.set_message(format!("accuracy {:.4}", evaluation.test.accuracy));
+        self.bar.suspend(|| println!("{}", line(evaluation)));
+        self.report.add(evaluation)
     }
 }
 
@@ -63,8 +63,8 @@ pub(super) fn resumption(round: u32, rounds: u32, scenario: &Scenario) -> String
     format!("all {rounds} rounds of {epochs} epochs are done already; --epochs with more goes on")
 }
 
-/// A standing in one line.
-fn line(now: &Standing) -> String {
+/// An evaluation in one line.
+fn line(now: &Evaluation) -> String {
     let mut line = format!(
         "epoch {:>6.1}  round {:>6}  test accuracy {:.4}  loss {:.4}  consensus {:.1e}",
         now.epoch, now.round, now.test.accuracy, now.test.loss, now.consensus_error
@@ -92,8 +92,8 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// The summary of a run, on a few lines.
-pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, folder: &Path) -> String {
-    let (training, now) = (&scenario.training, &outcome.standing);
+pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &Path) -> String {
+    let (training, now) = (&scenario.training, &outcome.evaluation);
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut line = |name, value| lines.push((name, value));
     line(
@@ -146,11 +146,11 @@ pub(super) fn summary(scenario: &Scenario, outcome: &Outcome, folder: &Path) -> 
         ),
     );
     let planned = record::bytes(outcome.memory.planned);
-    match outcome.memory.taken {
-        Some(Taken::PeakResident(bytes)) => {
+    match outcome.memory.used {
+        Some(MemoryUse::PeakResident(bytes)) => {
             line("memory", format!("{planned} planned; the process had {} at most", record::bytes(bytes)));
         }
-        Some(Taken::OnDevice(bytes)) => {
+        Some(MemoryUse::OnDevice(bytes)) => {
             line("memory", format!("{planned} planned, {} taken on the GPU", record::bytes(bytes)));
         }
         None => line("memory", format!("{planned} planned")),

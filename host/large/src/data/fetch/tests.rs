@@ -4,15 +4,15 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::data::State;
-use crate::data::catalogue::{File, Kind};
+use crate::data::CacheState;
+use crate::data::catalogue::{EntryKind, File};
 use crate::data::client::Client;
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 static ENTRY: Entry = Entry {
     name: "letters",
-    kind: Kind::Imdb,
+    kind: EntryKind::Imdb,
     about: "",
     terms: "",
     files: &[File { name: "a", bytes: 3, sha256: ABC }, File { name: "b", bytes: 3, sha256: ABC }],
@@ -35,7 +35,7 @@ static ENTRY: Entry = Entry {
 
 static PIECES: Entry = Entry {
     name: "pieces",
-    kind: Kind::Model,
+    kind: EntryKind::Model,
     about: "",
     terms: "",
     files: &[File { name: "a", bytes: 3, sha256: ABC }],
@@ -47,11 +47,11 @@ static PIECES: Entry = Entry {
 };
 
 /// A machine with an `npm` that copies archives from a shelf, and notes what it was asked for.
-struct Machine {
+struct FetchMachine {
     root: tempfile::TempDir,
 }
 
-impl Machine {
+impl FetchMachine {
     fn new() -> Self {
         let machine = Self { root: tempfile::tempdir().unwrap() };
         let script = format!(
@@ -78,7 +78,7 @@ impl Machine {
         Cache::at(self.root.path().join("cache"))
     }
 
-    fn fetch(&self, entry: &'static Entry, force: bool) -> Result<Outcome, Error> {
+    fn fetch(&self, entry: &'static Entry, force: bool) -> Result<FetchOutcome, Error> {
         let path =
             std::env::join_paths([self.root.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
         fetch(&self.cache(), &Tools::in_folders(path), entry, force, &mut |_| {})
@@ -105,41 +105,41 @@ impl Machine {
 
 #[test]
 fn a_finished_step_is_not_done_again() {
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     machine.shelve("first@1", "package/a", b"abc");
     let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
     assert!(message.contains("npm pack second@1") && message.contains("no such package"), "{message}");
     assert_eq!(machine.asked(), ["first@1", "second@1"]);
-    assert_eq!(machine.cache().state(&ENTRY), State::Partial);
+    assert_eq!(machine.cache().state(&ENTRY), CacheState::Partial);
 
     machine.shelve("second@1", "package/b", b"abc");
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["second@1"]);
     assert_eq!(machine.left(&ENTRY), ["a", "b"]);
     assert!(machine.cache().checked_folder(&ENTRY).is_ok());
 
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::AlreadyThere);
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::AlreadyThere);
     assert!(machine.asked().is_empty());
-    assert_eq!(machine.fetch(&ENTRY, true).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&ENTRY, true).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["first@1", "second@1"]);
 }
 
 #[test]
 fn damaged_files_are_fetched_again_and_files_brought_by_hand_are_taken() {
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     machine.shelve("first@1", "package/a", b"abc");
     let folder = machine.cache().folder(&ENTRY);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a"), b"abX").unwrap();
     fs::write(folder.join("b"), b"abc").unwrap();
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["first@1"]);
     assert!(machine.cache().checked_folder(&ENTRY).is_ok());
 }
 
 #[test]
 fn wrong_bytes_never_get_a_name_in_the_cache() {
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     machine.shelve("second@1", "package/b", b"abc");
     for (path, content, what) in [
         ("package/a", &b"abX"[..], "expected 3 bytes"),
@@ -156,19 +156,19 @@ fn wrong_bytes_never_get_a_name_in_the_cache() {
     assert!(message.contains("cannot unpack"), "{message}");
     // None of these downloads was kept.
     machine.shelve("first@1", "package/a", b"abc");
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
 }
 
 #[test]
 fn an_interrupted_download_is_begun_again() {
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     machine.shelve("first@1", "package/a", b"abc");
     machine.shelve("second@1", "package/b", b"abc");
     let workplace = machine.cache().folder(&ENTRY).join(".partial/download");
     fs::create_dir_all(&workplace).unwrap();
     fs::write(workplace.join("first-1.tgz"), b"half").unwrap();
     fs::write(machine.cache().folder(&ENTRY).join(".partial/a"), b"ab").unwrap();
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.left(&ENTRY), ["a", "b"]);
 }
 
@@ -180,7 +180,7 @@ fn pieces_of_an_archive_are_joined() {
     let bytes = zip.finish().unwrap().into_inner();
     let (first, second) = bytes.split_at(bytes.len() / 2);
 
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     machine.shelve("one@1", "zip.001", first);
     assert!(machine.fetch(&PIECES, false).is_err());
     machine.shelve("two@1", "zip.002", first);
@@ -188,7 +188,7 @@ fn pieces_of_an_archive_are_joined() {
     assert!(message.contains("cannot unpack"), "{message}");
     assert_eq!(machine.asked(), ["one@1", "two@1", "two@1"], "the first piece was kept");
     machine.shelve("two@1", "zip.002", second);
-    assert_eq!(machine.fetch(&PIECES, false).unwrap(), Outcome::Fetched);
+    assert_eq!(machine.fetch(&PIECES, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["one@1", "two@1"], "any piece may have been the wrong one");
     assert_eq!(machine.left(&PIECES), ["a"]);
 }
@@ -209,7 +209,7 @@ fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
 
 #[test]
 fn two_fetches_of_the_same_thing_do_not_meet() {
-    let machine = Machine::new();
+    let machine = FetchMachine::new();
     fs::create_dir_all(machine.cache().folder(&ENTRY)).unwrap();
     let held = lock(&machine.cache().folder(&ENTRY), &ENTRY).unwrap();
     let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::{images, matrix, norms, pointwise, text};
 use crate::program::arena::Arena;
-use crate::program::{Buffer, Op, Place, Precision, View};
+use crate::program::{Buffer, BufferPrecision, MemorySpace, Op, View};
 use crate::real::Real;
 
 /// What one agent reads and writes during a pass.
 #[derive(Debug)]
-pub(super) struct Agent<'a, S> {
+pub(super) struct AgentPass<'a, S> {
     pub parameters: &'a [S],
     pub gradient: &'a mut [S],
     pub features: &'a [S],
@@ -25,18 +25,19 @@ pub(super) struct Agent<'a, S> {
 
 /// Intermediate buffers of one agent and where each lies.
 #[derive(Debug)]
-pub(super) struct Memory<'a, S> {
+pub(super) struct Workspace<'a, S> {
     arena: &'a Arena,
     buffers: &'a [Buffer],
     words: &'a mut [S],
 }
 
-impl<S: Real> Memory<'_, S> {
+impl<S: Real> Workspace<'_, S> {
     /// Where the words from `view` to the end of its buffer lie.
     fn range(&self, view: View) -> Range<usize> {
-        let Place::Buffer(id) = view.place else { panic!("{view:?} is written to, and no buffer") };
+        let MemorySpace::Buffer(id) = view.place else { panic!("{view:?} is written to, and no buffer") };
         let buffer = self.buffers[id.0];
-        let space = if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
+        let space =
+            if buffer.precision == BufferPrecision::Exact { self.arena.activation_words() } else { 0 };
         let start = space + self.arena.offset(id);
         start + view.offset..start + buffer.words
     }
@@ -54,23 +55,29 @@ impl<S: Real> Memory<'_, S> {
     }
 
     /// One buffer to write and the others to read.
-    pub(super) fn split(&mut self, out: View) -> (&mut [S], Others<'_, S>) {
+    pub(super) fn split(&mut self, out: View) -> (&mut [S], ReadBuffers<'_, S>) {
         let range = self.range(out);
         let (before, rest) = self.words.split_at_mut(range.start);
         let (out, after) = rest.split_at_mut(range.len());
-        (out, Others { arena: self.arena, buffers: self.buffers, before, after, gap: range })
+        (out, ReadBuffers { arena: self.arena, buffers: self.buffers, before, after, gap: range })
     }
 
     /// All buffers, to read.
-    pub(super) fn all(&mut self) -> Others<'_, S> {
+    pub(super) fn all(&mut self) -> ReadBuffers<'_, S> {
         let end = self.words.len();
-        Others { arena: self.arena, buffers: self.buffers, before: self.words, after: &[], gap: end..end }
+        ReadBuffers {
+            arena: self.arena,
+            buffers: self.buffers,
+            before: self.words,
+            after: &[],
+            gap: end..end,
+        }
     }
 }
 
 /// Every buffer but the one that is being written.
 #[derive(Debug)]
-pub(super) struct Others<'a, S> {
+pub(super) struct ReadBuffers<'a, S> {
     arena: &'a Arena,
     buffers: &'a [Buffer],
     before: &'a [S],
@@ -78,17 +85,20 @@ pub(super) struct Others<'a, S> {
     gap: Range<usize>,
 }
 
-impl<'a, S: Real> Others<'a, S> {
+impl<'a, S: Real> ReadBuffers<'a, S> {
     /// The words from `view` on, wherever they are.
     pub(super) fn read(&self, view: View, agent: (&'a [S], &'a [S])) -> &'a [S] {
         match view.place {
-            Place::Parameters => &agent.0[view.offset..],
-            Place::Features => &agent.1[view.offset..],
-            Place::Gradient => panic!("no operation reads the gradient"),
-            Place::Buffer(id) => {
+            MemorySpace::Parameters => &agent.0[view.offset..],
+            MemorySpace::Features => &agent.1[view.offset..],
+            MemorySpace::Gradient => panic!("no operation reads the gradient"),
+            MemorySpace::Buffer(id) => {
                 let buffer = self.buffers[id.0];
-                let space =
-                    if buffer.precision == Precision::Exact { self.arena.activation_words() } else { 0 };
+                let space = if buffer.precision == BufferPrecision::Exact {
+                    self.arena.activation_words()
+                } else {
+                    0
+                };
                 let start = space + self.arena.offset(id);
                 let end = start + buffer.words;
                 let start = start + view.offset;
@@ -103,16 +113,16 @@ impl<'a, S: Real> Others<'a, S> {
     }
 }
 
-impl<S: Real> Agent<'_, S> {
+impl<S: Real> AgentPass<'_, S> {
     /// Runs operations in order.
     pub(super) fn run(&mut self, ops: &[Op], arena: &Arena, buffers: &[Buffer], words: &mut [S]) {
-        let mut memory = Memory { arena, buffers, words };
+        let mut memory = Workspace { arena, buffers, words };
         for op in ops {
             self.step(op, &mut memory);
         }
     }
 
-    fn step(&mut self, op: &Op, memory: &mut Memory<'_, S>) {
+    fn step(&mut self, op: &Op, memory: &mut Workspace<'_, S>) {
         match *op {
             Op::Gemm(ref gemm) => matrix::gemm(self, memory, gemm),
             Op::Activate { .. }

@@ -1,12 +1,12 @@
 //! Patches and pooling of images stored height, width, channel.
 
-use super::agent::{Agent, Memory};
+use super::agent::{AgentPass, Workspace};
 use crate::program::{Geometry, Op, Pooling};
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
-pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, op: &Op) {
+pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
         Op::Patches { x, patches, geometry } => {
             let (patches, others) = memory.split(patches);

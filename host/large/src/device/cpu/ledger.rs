@@ -12,7 +12,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::device::{Gradient, Hearing, Packed, Said};
+use crate::device::{BroadcastHistory, Gradient, Packed, Reception};
 use crate::real::Real;
 
 /// Words of one agent that stay in cache while its neighbours' are added.
@@ -25,22 +25,22 @@ fn place(depth: usize, packed: Packed, round: u32, age: usize, group: usize, age
 }
 
 /// Writes down this round's decisions and trackers.
-pub(super) fn say<S: Real>(
-    said: &mut Said<Cpu<S>>,
+pub(super) fn record_broadcast<S: Real>(
+    history: &mut BroadcastHistory<Cpu<S>>,
     v: &[S],
     t: &[S],
     packed: Packed,
-    hearing: &Hearing<Cpu<S>>,
+    reception: &Reception<Cpu<S>>,
     round: u32,
 ) {
-    let now = place(said.depth, packed, round, 0, 0, 0);
-    said.v[now..now + packed.words()].copy_from_slice(v);
-    let trackers = said.t[now..now + packed.words()].par_chunks_mut(packed.stride);
-    trackers.zip(t.par_chunks(packed.stride)).enumerate().for_each(|(vector, (said, t))| {
-        match hearing.awake[vector % packed.agents] {
-            0 => said.fill(S::ZERO),
-            _ => said.copy_from_slice(t),
-        }
+    let now = place(history.depth, packed, round, 0, 0, 0);
+    history.v[now..now + packed.words()].copy_from_slice(v);
+    let trackers = history.t[now..now + packed.words()].par_chunks_mut(packed.stride);
+    trackers.zip(t.par_chunks(packed.stride)).enumerate().for_each(|(vector, (recorded, t))| match reception
+        .awake[vector % packed.agents]
+    {
+        0 => recorded.fill(S::ZERO),
+        _ => recorded.copy_from_slice(t),
     });
 }
 
@@ -49,24 +49,24 @@ pub(super) fn pull<S: Real>(
     v: &mut [S],
     t: &[S],
     packed: Packed,
-    said: &Said<Cpu<S>>,
-    hearing: &Hearing<Cpu<S>>,
+    history: &BroadcastHistory<Cpu<S>>,
+    reception: &Reception<Cpu<S>>,
     round: u32,
     steps: [S; 2],
 ) {
     v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate().for_each(
         |(vector, (v, t))| {
             let (group, receiver) = (vector / packed.agents, vector % packed.agents);
-            if hearing.awake[receiver] == 0 {
+            if reception.awake[receiver] == 0 {
                 return;
             }
-            let heard: Vec<usize> = senders(hearing, packed, receiver)
-                .map(|(sender, age)| place(said.depth, packed, round, age, group, sender))
+            let heard: Vec<usize> = senders(reception, packed, receiver)
+                .map(|(sender, age)| place(history.depth, packed, round, age, group, sender))
                 .collect();
             let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
             for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
                 for &from in &heard {
-                    add(v, &said.v[from + tile * TILE..]);
+                    add(v, &history.v[from + tile * TILE..]);
                 }
                 v.iter_mut().zip(t).for_each(|(v, &t)| *v = weight * *v - steps[group] * t);
             }
@@ -80,8 +80,8 @@ pub(super) fn track<S: Real>(
     mass: &mut [S],
     gradient: Gradient<'_, Cpu<S>>,
     packed: Packed,
-    said: &Said<Cpu<S>>,
-    hearing: &Hearing<Cpu<S>>,
+    history: &BroadcastHistory<Cpu<S>>,
+    reception: &Reception<Cpu<S>>,
     round: u32,
 ) {
     let Gradient { fresh, last, regulariser } = gradient;
@@ -90,32 +90,33 @@ pub(super) fn track<S: Real>(
     let own = t.par_chunks_mut(stride).zip(fresh.par_chunks_mut(stride)).zip(last.par_chunks(stride));
     own.zip(links).enumerate().for_each(|(vector, (((t, fresh), last), links))| {
         let (group, receiver) = (vector / agents, vector % agents);
-        if hearing.awake[receiver] == 0 {
+        if reception.awake[receiver] == 0 {
             fresh.copy_from_slice(last);
         } else {
             if let Some((v, strengths)) = regulariser {
                 let v = &v[vector * stride..][..stride];
                 fresh.iter_mut().zip(v).for_each(|(fresh, &v)| *fresh += strengths[vector] * v);
             }
-            let kept = hearing.shares[receiver * agents + receiver];
+            let kept = reception.shares[receiver * agents + receiver];
             let terms = fresh.iter().zip(last);
             t.iter_mut().zip(terms).for_each(|(t, (&fresh, &last))| *t = kept * *t + fresh - last);
         }
         let others = (0..agents).filter(|&sender| sender != receiver);
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
-            let share = hearing.shares[receiver * agents + sender];
-            let spoke = |age| &said.t[place(said.depth, packed, round, age, group, sender)..][..stride];
-            let waiting = link.iter_mut().zip(spoke(0));
-            match hearing.ages[receiver * agents + sender] {
+            let share = reception.shares[receiver * agents + sender];
+            let tracker_at =
+                |age| &history.t[place(history.depth, packed, round, age, group, sender)..][..stride];
+            let waiting = link.iter_mut().zip(tracker_at(0));
+            match reception.ages[receiver * agents + sender] {
                 0 => waiting.for_each(|(mass, &now)| *mass += share * now),
                 1 => waiting.zip(&mut *t).for_each(|((mass, &now), t)| {
                     *t += *mass + share * now;
                     *mass = S::ZERO;
                 }),
                 late => {
-                    let since: Vec<&[S]> = (0..late as usize - 1).map(spoke).collect();
+                    let since: Vec<&[S]> = (0..late as usize - 1).map(tracker_at).collect();
                     for (word, ((mass, &now), t)) in waiting.zip(&mut *t).enumerate() {
-                        let recent = since.iter().fold(S::ZERO, |sum, said| sum + share * said[word]);
+                        let recent = since.iter().fold(S::ZERO, |sum, t| sum + share * t[word]);
                         *t += *mass + share * now - recent;
                         *mass = recent;
                     }
@@ -127,11 +128,11 @@ pub(super) fn track<S: Real>(
 
 /// Whom `receiver` hears, with the age of what it hears.
 fn senders<S: Real>(
-    hearing: &Hearing<Cpu<S>>,
+    reception: &Reception<Cpu<S>>,
     packed: Packed,
     receiver: usize,
 ) -> impl Iterator<Item = (usize, usize)> {
-    let row = &hearing.ages[receiver * packed.agents..][..packed.agents];
+    let row = &reception.ages[receiver * packed.agents..][..packed.agents];
     row.iter().enumerate().filter(|&(_, &age)| age > 0).map(|(sender, &age)| (sender, age as usize - 1))
 }
 
@@ -172,10 +173,10 @@ mod tests {
             let mut d = synthetic::words(1, words);
             let v = synthetic::words(2, words);
             let (mut t, mut mass) = (d.clone(), vec![0.0; (AGENTS - 1) * words]);
-            let mut said = Said { depth: DEPTH, v: vec![0.0; DEPTH * words], t: vec![0.0; DEPTH * words] };
+            let mut history = BroadcastHistory { depth: DEPTH, v: vec![0.0; DEPTH * words], t: vec![0.0; DEPTH * words] };
             let share = 0.1 / (AGENTS - 1) as f64;
             let shares = (0..AGENTS * AGENTS).map(|link| if link % (AGENTS + 1) == 0 { 0.9 } else { share });
-            let mut hearing: Hearing<Cpu<f64>> = Hearing {
+            let mut reception: Reception<Cpu<f64>> = Reception {
                 ages: vec![0; AGENTS * AGENTS],
                 awake: vec![1; AGENTS],
                 shares: shares.collect(),
@@ -183,21 +184,21 @@ mod tests {
             // A frame is newer than the last one of its link.
             let mut newest = [-1_i64; AGENTS * AGENTS];
             for (round, (ages, awake)) in rounds.into_iter().enumerate() {
-                hearing.awake = awake.iter().map(|&draw| u32::from(draw > 0)).collect();
+                reception.awake = awake.iter().map(|&draw| u32::from(draw > 0)).collect();
                 for link in 0..AGENTS * AGENTS {
                     let sent = round as i64 + 1 - i64::from(ages[link]);
                     let is_heard = ages[link] > 0
                         && link % (AGENTS + 1) != 0
-                        && hearing.awake[link / AGENTS] == 1
+                        && reception.awake[link / AGENTS] == 1
                         && sent > newest[link]
                         && sent >= 0;
-                    hearing.ages[link] = if is_heard { ages[link] } else { 0 };
+                    reception.ages[link] = if is_heard { ages[link] } else { 0 };
                     newest[link] = if is_heard { sent } else { newest[link] };
                 }
-                say(&mut said, &v, &t, PACKED, &hearing, round as u32);
+                record_broadcast(&mut history, &v, &t, PACKED, &reception, round as u32);
                 let mut fresh = synthetic::words(10 + round as u32, words);
                 let gradient = Gradient { fresh: &mut fresh, last: &d, regulariser: None };
-                track(&mut t, &mut mass, gradient, PACKED, &said, &hearing, round as u32);
+                track(&mut t, &mut mass, gradient, PACKED, &history, &reception, round as u32);
                 d = fresh;
                 let held = totals(&t, AGENTS).into_iter().zip(totals(&mass, AGENTS * (AGENTS - 1)));
                 for ((held, waits), expected) in held.zip(totals(&d, AGENTS)) {

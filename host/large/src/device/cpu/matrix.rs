@@ -2,16 +2,16 @@
 
 use gemm::Parallelism;
 
-use super::agent::{Agent, Memory};
+use super::agent::{AgentPass, Workspace};
 use crate::program::op::Operand;
-use crate::program::{Gemm, Place};
+use crate::program::{Gemm, MemorySpace};
 use crate::real::Real;
 
 /// All products of one operation.
-pub(super) fn gemm<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, g: &Gemm) {
+pub(super) fn gemm<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, g: &Gemm) {
     let read = (agent.parameters, agent.features);
     let (c, others) = match g.c.view.place {
-        Place::Gradient => (&mut agent.gradient[g.c.view.offset..], memory.all()),
+        MemorySpace::Gradient => (&mut agent.gradient[g.c.view.offset..], memory.all()),
         _ => memory.split(g.c.view),
     };
     let (a, b) = (others.read(g.a.view, read), others.read(g.b.view, read));

@@ -15,10 +15,10 @@ const TILE: usize = 512;
 /// Tiles of a stripe: enough stripes to keep every core busy, few enough that making them costs nothing.
 const STRIPE: usize = 32 * TILE;
 
-type Rows<S> = [Vec<(usize, S)>];
+type WeightRows<S> = [Vec<(usize, S)>];
 
 /// `v ← A v − η t`.
-pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &Rows<S>, steps: [S; 2]) {
+pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &WeightRows<S>, steps: [S; 2]) {
     mix(stripes(v, packed), packed, rows, |tile, out, _| {
         let factor = -steps[tile.group];
         out.iter_mut().zip(&t[tile.at..]).for_each(|(out, &t)| *out = factor * t);
@@ -26,7 +26,12 @@ pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &Rows<S>
 }
 
 /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
-pub(super) fn track<S: Real>(t: &mut [S], gradient: Gradient<'_, Cpu<S>>, packed: Packed, rows: &Rows<S>) {
+pub(super) fn track<S: Real>(
+    t: &mut [S],
+    gradient: Gradient<'_, Cpu<S>>,
+    packed: Packed,
+    rows: &WeightRows<S>,
+) {
     let Gradient { fresh, last, regulariser } = gradient;
     let Some((v, strengths)) = regulariser else {
         return mix(stripes(t, packed), packed, rows, |tile, out, _| {
@@ -60,7 +65,7 @@ struct Stripe<'a, S> {
 
 /// Which words of packed state are being mixed.
 #[derive(Clone, Copy, Debug)]
-struct Tile {
+struct ColumnTile {
     group: usize,
     agent: usize,
     /// The first word in the packed buffers.
@@ -89,8 +94,8 @@ fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<Stripe<'_, S>> {
 fn mix<S: Real>(
     all: Vec<Stripe<'_, S>>,
     packed: Packed,
-    rows: &Rows<S>,
-    seed: impl Fn(Tile, &mut [S], &mut [S]) + Sync,
+    rows: &WeightRows<S>,
+    seed: impl Fn(ColumnTile, &mut [S], &mut [S]) + Sync,
 ) {
     let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
         let width = stripe.vectors[0].len();
@@ -101,7 +106,7 @@ fn mix<S: Real>(
             }
             for (agent, vector) in stripe.vectors.iter_mut().enumerate() {
                 let first = (stripe.group * packed.agents + agent) * packed.stride;
-                let tile = Tile { group: stripe.group, agent, at: first + stripe.first_column + from };
+                let tile = ColumnTile { group: stripe.group, agent, at: first + stripe.first_column + from };
                 let beside =
                     stripe.beside.get_mut(agent).map_or(&mut [][..], |vector| &mut vector[range.clone()]);
                 Arch::new().dispatch(|| {
@@ -139,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device as _;
-    use crate::mixing::Mixing;
+    use crate::mixing::MixingMatrix;
     use crate::synthetic;
 
     const AGENTS: usize = 4;
@@ -172,7 +177,7 @@ mod tests {
                 let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
                 let heard: Vec<Vec<usize>> =
                     (0..AGENTS).map(|receiver| (0..AGENTS).filter(|&sender| hears(receiver, sender)).collect()).collect();
-                device.write_mixing(&mut weights, &Mixing::uniform(&heard).1).unwrap();
+                device.write_mixing(&mut weights, &MixingMatrix::uniform(&heard).1).unwrap();
                 let [last, fresh] = &mut gradients;
                 track(&mut pushed, Gradient { fresh, last, regulariser: None }, PACKED, &weights);
                 assert_equal(&totals(&pushed), &totals(fresh));

@@ -1,13 +1,13 @@
 //! Layer norm and group norm.
 
-use super::agent::{Agent, Memory};
+use super::agent::{AgentPass, Workspace};
 use crate::program::Op;
 use crate::program::op::NormShape;
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
-pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, op: &Op) {
+pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
         Op::Norm { x, residual, bias, gain, shift, out, normal, inverse, shape } => {
             let columns = shape.columns;
@@ -73,29 +73,29 @@ pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>
 
 /// Words that share statistics: a block of columns in each of `area` rows.
 #[derive(Debug)]
-struct Words {
+struct NormGroup {
     start: usize,
     area: usize,
     columns: usize,
     width: usize,
 }
 
-impl Words {
+impl NormGroup {
     fn count(&self) -> usize {
         self.area * self.width
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let &Words { start, area, columns, width } = self;
+        let &NormGroup { start, area, columns, width } = self;
         (0..area).flat_map(move |row| start + row * columns..start + row * columns + width)
     }
 }
 
-fn for_each_set(shape: NormShape, mut visit: impl FnMut(usize, &Words)) {
+fn for_each_set(shape: NormShape, mut visit: impl FnMut(usize, &NormGroup)) {
     let width = shape.columns / shape.groups;
     for set in 0..shape.rows * shape.groups {
         let (row, group) = (set / shape.groups, set % shape.groups);
         let start = row * shape.area * shape.columns + group * width;
-        visit(set, &Words { start, area: shape.area, columns: shape.columns, width });
+        visit(set, &NormGroup { start, area: shape.area, columns: shape.columns, width });
     }
 }

@@ -3,13 +3,13 @@
 use fabswarm_shared::rng::{Purpose, Stream};
 use pulp::Arch;
 
-use super::agent::{Agent, Memory};
+use super::agent::{AgentPass, Workspace};
 use crate::program::{Function, Op};
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
-pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, op: &Op) {
+pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
         Op::Activate { x, out, bias, rows, columns, function } => {
             let bias = bias.map(|bias| &agent.parameters[bias..bias + columns]);
@@ -96,7 +96,7 @@ fn gelu_slope<S: Real>(x: S) -> S {
 
 /// Losses and hits of every sample; `logits` become `w (softmax − one at the label)`.
 pub(super) fn cross_entropy<S: Real>(
-    agent: &mut Agent<'_, S>,
+    agent: &mut AgentPass<'_, S>,
     logits: &mut [S],
     bias: Option<usize>,
     classes: usize,

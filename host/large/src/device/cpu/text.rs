@@ -1,12 +1,12 @@
 //! Embeddings, attention's softmax and the first token.
 
-use super::agent::{Agent, Memory};
+use super::agent::{AgentPass, Workspace};
 use crate::program::Op;
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
-pub(super) fn step<S: Real>(agent: &mut Agent<'_, S>, memory: &mut Memory<'_, S>, op: &Op) {
+pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
         Op::Embed { words, positions, types, out, sequence, width, first_position } => {
             for (row, out) in memory.one(out).chunks_exact_mut(width).enumerate() {

@@ -1,7 +1,7 @@
 // Samples into batches, learned weights of samples, and the upper level's scalar.
 
 // Which samples each agent takes: rows of the schedule from `skip` on, and what they weigh.
-struct Taken {
+struct BatchSource {
   const u32* rows;
   const float* base;
   const u32* labels;
@@ -10,27 +10,27 @@ struct Taken {
 };
 
 // Label and weight of the block's sample, whose number it returns.
-__device__ __forceinline__ u32 take(Taken taken, u32* labels, float* weights) {
-  ll from = (ll)blockIdx.y * taken.schedule + taken.skip + blockIdx.x, to = (ll)blockIdx.y * gridDim.x + blockIdx.x;
-  u32 sample = taken.rows[from];
+__device__ __forceinline__ u32 take(BatchSource source, u32* labels, float* weights) {
+  ll from = (ll)blockIdx.y * source.schedule + source.skip + blockIdx.x, to = (ll)blockIdx.y * gridDim.x + blockIdx.x;
+  u32 sample = source.rows[from];
   if (threadIdx.x == 0) {
-    bool absent = sample == NO_SAMPLE, learned = !absent && taken.logits && taken.skip + (int)blockIdx.x >= taken.learned_from;
-    labels[to] = absent ? 0 : taken.labels[sample];
-    weights[to] = absent ? 0.f : taken.base[from] * (learned ? sigmoid(taken.logits[sample]) : 1.f);
+    bool absent = sample == NO_SAMPLE, learned = !absent && source.logits && source.skip + (int)blockIdx.x >= source.learned_from;
+    labels[to] = absent ? 0 : source.labels[sample];
+    weights[to] = absent ? 0.f : source.base[from] * (learned ? sigmoid(source.logits[sample]) : 1.f);
   }
   return sample;
 }
 
 // One block a sample of the batch; grid (samples, models).
 extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const float* data, T* out, int width) {
-  u32 sample = take(Taken{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
+  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
   T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
   for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : data[(ll)sample * width + k]);
 }
 
 // An absent sample still needs one real token: a softmax over none has no value.
 extern "C" __global__ void load_tokens(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
-  u32 sample = take(Taken{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
+  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
   ll place = (ll)blockIdx.y * gridDim.x + blockIdx.x, from = sample == NO_SAMPLE ? 0 : sample;
   for (int k = threadIdx.x; k < width; k += blockDim.x) out[place * width + k] = data[from * width + k];
   if (threadIdx.x == 0) lengths[place] = sample == NO_SAMPLE ? 1 : data_lengths[sample];

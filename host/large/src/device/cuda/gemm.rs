@@ -6,9 +6,9 @@ use std::ffi::c_void;
 
 use cudarc::cublas::{result, sys};
 
-use super::ops::Running;
-use super::pass::{Pass, Spot};
-use super::{Cuda, Memory, Precision, during};
+use super::ops::PassLaunch;
+use super::pass::{CudaPass, Spot};
+use super::{Cuda, DeviceBuffer, Precision, during};
 use crate::device::Result;
 use crate::program::op::Operand;
 use crate::program::{Gemm, Op};
@@ -16,7 +16,7 @@ use crate::program::{Gemm, Op};
 /// Addresses of all matrices of a grid, for every agent: A, then B, then C.
 #[derive(Debug)]
 pub(super) struct Grid {
-    addresses: Memory<u64>,
+    addresses: DeviceBuffer<u64>,
     count: usize,
 }
 
@@ -30,7 +30,7 @@ impl Grid {
     }
 
     /// Addresses of `gemm`, whose operands are all buffers of `pass`.
-    pub(super) fn new(device: &Cuda, pass: &Pass, gemm: &Gemm) -> Result<Self> {
+    pub(super) fn new(device: &Cuda, pass: &CudaPass, gemm: &Gemm) -> Result<Self> {
         let count = pass.agents * gemm.count();
         let mut addresses = Vec::with_capacity(3 * count);
         for operand in [gemm.a, gemm.b, gemm.c] {
@@ -63,7 +63,7 @@ fn kind(spot: Spot) -> sys::cudaDataType {
     if spot.is_narrow { sys::cudaDataType::CUDA_R_16BF } else { sys::cudaDataType::CUDA_R_32F }
 }
 
-impl Running<'_> {
+impl PassLaunch<'_> {
     /// Enqueues one product for all agents.
     pub(super) fn gemm(&self, gemm: &Gemm, grid: Option<&Grid>) -> Result<()> {
         let [a, b, c] = [gemm.a, gemm.b, gemm.c].map(|operand| self.product_spot(operand.view));

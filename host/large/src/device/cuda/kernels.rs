@@ -79,8 +79,8 @@ impl Kernels {
             "norm_gap",
             "decay_from",
             "to_narrow",
-            "say",
-            "pull_heard",
+            "record_broadcast",
+            "pull_received",
             "track_by_ledger",
         ];
         let names = single_and_wide.into_iter().flatten().chain(others);

@@ -1,39 +1,39 @@
 // The broadcast ledger over packed state [groups, agents, stride]; device/cpu/ledger.rs has the equations. A thread takes one
 // column of one agent; grid (columns, groups * agents).
 
-// Where what `agent` said `age` rounds ago lies.
-__device__ __forceinline__ ll said_at(u32 round, u32 age, int depth, int agents, int agent, ll stride, ll column) {
+// Index of what `agent` broadcast `age` rounds ago.
+__device__ __forceinline__ ll history_at(u32 round, u32 age, int depth, int agents, int agent, ll stride, ll column) {
   ll slot = (round + depth - age) % depth;
   return (slot * gridDim.y + blockIdx.y / agents * agents + agent) * stride + column;
 }
 
-extern "C" __global__ void say(const float* v, const float* t, float* said_v, float* said_t, const u32* awake, const u32* moment, int depth, int agents, ll stride) {
+extern "C" __global__ void record_broadcast(const float* v, const float* t, float* history_v, float* history_t, const u32* awake, const u32* moment, int depth, int agents, ll stride) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
   int agent = blockIdx.y % agents;
-  ll at = blockIdx.y * stride + column, now = said_at(moment[2], 0, depth, agents, agent, stride, column);
-  said_v[now] = v[at];
-  said_t[now] = awake[agent] ? t[at] : 0.f;
+  ll at = blockIdx.y * stride + column, now = history_at(moment[2], 0, depth, agents, agent, stride, column);
+  history_v[now] = v[at];
+  history_t[now] = awake[agent] ? t[at] : 0.f;
 }
 
-extern "C" __global__ void pull_heard(float* v, const float* t, half_word* narrow, const float* said_v, const u32* ages, const u32* awake, const u32* moment, int depth, int agents, ll stride, float step_y, float step_z) {
+extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* moment, int depth, int agents, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   int receiver = blockIdx.y % agents;
   if (column >= stride || !awake[receiver]) return;
   ll at = blockIdx.y * stride + column;
-  float sum = v[at], heard = 1.f;
+  float sum = v[at], received = 1.f;
   for (int j = 0; j < agents; j++) {
     u32 age = ages[receiver * agents + j];
     if (!age) continue;
-    heard += 1.f;
-    sum += said_v[said_at(moment[2], age - 1, depth, agents, j, stride, column)];
+    received += 1.f;
+    sum += history_v[history_at(moment[2], age - 1, depth, agents, j, stride, column)];
   }
-  float value = sum / heard - ((int)blockIdx.y < agents ? step_y : step_z) * t[at];
+  float value = sum / received - ((int)blockIdx.y < agents ? step_y : step_z) * t[at];
   v[at] = value;
   if (narrow) narrow[at] = to_bf16(value);
 }
 
-extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* said_t, const u32* ages, const u32* awake, const float* shares, const u32* moment, int depth, int agents, ll stride) {
+extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* history_t, const u32* ages, const u32* awake, const float* shares, const u32* moment, int depth, int agents, ll stride) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
   int receiver = blockIdx.y % agents;
@@ -50,12 +50,12 @@ extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, 
   for (int j = 0; j < agents; j++) {
     if (j == receiver) continue;
     float share = shares[receiver * agents + j];
-    float waiting = mass[link] + share * said_t[said_at(moment[2], 0, depth, agents, j, stride, column)];
+    float waiting = mass[link] + share * history_t[history_at(moment[2], 0, depth, agents, j, stride, column)];
     u32 age = ages[receiver * agents + j];
     if (age) {
       float recent = 0.f;
       for (u32 past = 0; past < age - 1; past++)
-        recent += share * said_t[said_at(moment[2], past, depth, agents, j, stride, column)];
+        recent += share * history_t[history_at(moment[2], past, depth, agents, j, stride, column)];
       value += waiting - recent;
       waiting = recent;
     }

@@ -8,12 +8,12 @@ use crate::device::{Device, Result};
 
 /// Words in the GPU's memory.
 #[derive(Debug)]
-pub struct Memory<T> {
+pub struct DeviceBuffer<T> {
     pub(super) slice: CudaSlice<T>,
     pub(super) pointer: u64,
 }
 
-impl<T> Memory<T> {
+impl<T> DeviceBuffer<T> {
     pub(super) fn at(&self, word: usize) -> u64 {
         self.pointer + (word * size_of::<T>()) as u64
     }
@@ -22,25 +22,30 @@ impl<T> Memory<T> {
 /// State, with a copy in bf16 where products read it so.
 #[derive(Debug)]
 pub struct Reals {
-    pub(super) exact: Memory<f32>,
-    pub(super) narrow: Option<Memory<u16>>,
+    pub(super) exact: DeviceBuffer<f32>,
+    pub(super) narrow: Option<DeviceBuffer<u16>>,
 }
 
 impl Cuda {
-    pub(super) fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<Memory<T>> {
+    pub(super) fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<DeviceBuffer<T>> {
         let slice = during("allocating memory", self.main().alloc_zeros::<T>(words.max(1)))?;
         let pointer = slice.device_ptr(self.main()).0;
-        Ok(Memory { slice, pointer })
+        Ok(DeviceBuffer { slice, pointer })
     }
 
-    pub(super) fn upload<T: DeviceRepr>(&self, to: &mut Memory<T>, offset: usize, words: &[T]) -> Result<()> {
+    pub(super) fn upload<T: DeviceRepr>(
+        &self,
+        to: &mut DeviceBuffer<T>,
+        offset: usize,
+        words: &[T],
+    ) -> Result<()> {
         let mut part = to.slice.slice_mut(offset..offset + words.len());
         during("copying to the GPU", self.main().memcpy_htod(words, &mut part))
     }
 
     pub(super) fn download<T: DeviceRepr + Default + Clone>(
         &self,
-        from: &Memory<T>,
+        from: &DeviceBuffer<T>,
         offset: usize,
         words: usize,
     ) -> Result<Vec<T>> {

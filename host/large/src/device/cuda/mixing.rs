@@ -1,25 +1,25 @@
 //! Mixing weights on the GPU, and the kernels made for their number of agents.
 
 use super::kernels::{Arg, Kernels, blocks};
-use super::{Cuda, Memory};
+use super::{Cuda, DeviceBuffer};
 use crate::device::{Gradient, Packed, Result};
-use crate::mixing::Mixing as Weights;
+use crate::mixing::MixingMatrix;
 
 /// Agents up to which mixing is a dense product.
 const DENSE: usize = 64;
 
 /// Mixing weights: dense rows for few agents, compressed rows for many.
 #[derive(Debug)]
-pub struct Mixing {
+pub struct CudaMixing {
     agents: usize,
-    starts: Memory<u32>,
-    senders: Memory<u32>,
-    weights: Memory<f32>,
-    tile: Tile,
+    starts: DeviceBuffer<u32>,
+    senders: DeviceBuffer<u32>,
+    weights: DeviceBuffer<f32>,
+    tile: SparseTile,
     kernels: Kernels,
 }
 
-impl Mixing {
+impl CudaMixing {
     fn is_dense(&self) -> bool {
         self.agents <= DENSE
     }
@@ -27,13 +27,13 @@ impl Mixing {
 
 /// What a block of the sparse kernels takes: so many columns of all agents, with so many threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tile {
+struct SparseTile {
     columns: usize,
     threads: usize,
     bytes: usize,
 }
 
-impl Tile {
+impl SparseTile {
     /// The tile of `agents` where a block has at most `shared_bytes` of shared memory: at least 128 bytes of a row while they fit,
     /// since narrower reads cost more than a second block beside it gains; and all threads there are where no second block fits.
     fn new(agents: usize, shared_bytes: usize) -> Self {
@@ -47,16 +47,16 @@ impl Tile {
             columns /= 2;
         }
         let bytes = agents * columns * 4;
-        Tile { columns, threads: if 2 * bytes > shared_bytes { 1024 } else { 512 }, bytes }
+        SparseTile { columns, threads: if 2 * bytes > shared_bytes { 1024 } else { 512 }, bytes }
     }
 }
 
-impl Mixing {
+impl CudaMixing {
     pub(super) fn new(device: &Cuda, agents: usize) -> Result<Self> {
         let links = agents * agents;
         let is_dense = agents <= DENSE;
-        let tile = Tile::new(agents, device.shared_bytes()?);
-        Ok(Mixing {
+        let tile = SparseTile::new(agents, device.shared_bytes()?);
+        Ok(CudaMixing {
             agents,
             starts: device.memory(agents + 1)?,
             senders: device.memory(if is_dense { 0 } else { links })?,
@@ -66,7 +66,7 @@ impl Mixing {
         })
     }
 
-    pub(super) fn write(&mut self, device: &Cuda, mixing: &Weights) -> Result<()> {
+    pub(super) fn write(&mut self, device: &Cuda, mixing: &MixingMatrix) -> Result<()> {
         if self.is_dense() {
             let mut dense = vec![0.0; self.agents * self.agents];
             for receiver in 0..self.agents {
@@ -94,7 +94,7 @@ pub(super) fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
     ]
 }
 
-impl Mixing {
+impl CudaMixing {
     /// Launches the dense or the sparse form of a kernel.
     pub(super) fn launch(
         &self,
@@ -116,7 +116,7 @@ impl Mixing {
             let grid = [blocks(packed.stride, 256 * lane), packed.groups];
             return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
         }
-        let Tile { columns, threads, bytes } = self.tile;
+        let SparseTile { columns, threads, bytes } = self.tile;
         let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
         args.extend(links.map(Arg::At));
         args.push(Arg::Long(packed.stride));
@@ -135,7 +135,7 @@ mod tests {
         const H200: usize = 227 << 10;
         const SMALLER: usize = 99 << 10;
         let of = |agents, shared| {
-            let Tile { columns, threads, .. } = Tile::new(agents, shared);
+            let SparseTile { columns, threads, .. } = SparseTile::new(agents, shared);
             (columns, threads)
         };
         assert_eq!(
@@ -147,7 +147,7 @@ mod tests {
             [(64, 512), (32, 512), (16, 1024), (8, 1024)]
         );
         for agents in 65..3000 {
-            assert!(Tile::new(agents, SMALLER).bytes <= SMALLER);
+            assert!(SparseTile::new(agents, SMALLER).bytes <= SMALLER);
         }
     }
 }

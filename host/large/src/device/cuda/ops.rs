@@ -3,19 +3,19 @@
 use super::Cuda;
 use super::gemm::Grid;
 use super::kernels::{Arg, blocks};
-use super::pass::{Pass, Spot};
+use super::pass::{CudaPass, Spot};
 use crate::device::Result;
 use crate::program::op::{DistanceBias, NormShape};
-use crate::program::{Function, Geometry, Op, Place, Pooling, View};
+use crate::program::{Function, Geometry, MemorySpace, Op, Pooling, View};
 
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`, for f32.
 const LAYER_NORM_COLUMNS: usize = 32 * 4 * 8;
 
 /// A pass under way.
 #[derive(Debug)]
-pub(super) struct Running<'a> {
+pub(super) struct PassLaunch<'a> {
     pub device: &'a Cuda,
-    pub pass: &'a Pass,
+    pub pass: &'a CudaPass,
     pub group: usize,
     pub stride: usize,
     /// The group's parameters in f32, and as products read them.
@@ -30,12 +30,12 @@ fn args(spot: Spot) -> [Arg; 2] {
     [Arg::At(spot.address), Arg::Long(spot.model)]
 }
 
-impl Running<'_> {
+impl PassLaunch<'_> {
     /// Where a product's operand lies.
     pub(super) fn product_spot(&self, view: View) -> Spot {
         let (address, is_narrow) = match view.place {
-            Place::Parameters => (self.products, self.products != self.parameters),
-            Place::Gradient => (self.gradient.unwrap_or_default(), false),
+            MemorySpace::Parameters => (self.products, self.products != self.parameters),
+            MemorySpace::Gradient => (self.gradient.unwrap_or_default(), false),
             _ => return self.pass.spot(self.device, view),
         };
         let bytes = if is_narrow { 2 } else { 4 };

@@ -2,31 +2,31 @@
 
 use super::gemm::Grid;
 use super::kernels::Arg;
-use super::ops::Running;
+use super::ops::PassLaunch;
 use super::sums::partial_words;
-use super::{Cuda, Memory, Reals};
-use crate::device::{Dataset, Packed, Result, Schedule};
+use super::{Cuda, DeviceBuffer, Reals};
+use crate::device::{BatchSchedule, DeviceDataset, Packed, Result};
 use crate::program::arena::Arena;
-use crate::program::{Input, Op, Place, Precision, Program, View};
+use crate::program::{BufferPrecision, Input, MemorySpace, ModelProgram, Op, View};
 
 /// A program made ready for all agents of one group.
 #[derive(Debug)]
-pub struct Pass {
-    pub(super) program: Program,
+pub struct CudaPass {
+    pub(super) program: ModelProgram,
     pub(super) agents: usize,
-    pub(super) losses: Memory<f32>,
-    pub(super) hits: Memory<f32>,
-    pub(super) labels: Memory<u32>,
-    pub(super) lengths: Memory<u32>,
-    pub(super) tokens: Memory<u32>,
-    pub(super) weights: Memory<f32>,
+    pub(super) losses: DeviceBuffer<f32>,
+    pub(super) hits: DeviceBuffer<f32>,
+    pub(super) labels: DeviceBuffer<u32>,
+    pub(super) lengths: DeviceBuffer<u32>,
+    pub(super) tokens: DeviceBuffer<u32>,
+    pub(super) weights: DeviceBuffer<f32>,
     /// Sums of row splits before they are added up.
-    pub(super) partial: Memory<f32>,
+    pub(super) partial: DeviceBuffer<f32>,
     arena: Arena,
     /// In activation precision, by byte.
-    activations: Memory<u8>,
-    features: Memory<u8>,
-    exact: Memory<f32>,
+    activations: DeviceBuffer<u8>,
+    features: DeviceBuffer<u8>,
+    exact: DeviceBuffer<f32>,
     /// Addresses for products that are a grid of matrices, by position of the operation; forward first.
     grids: Vec<Option<Grid>>,
 }
@@ -39,8 +39,8 @@ pub(super) struct Spot {
     pub is_narrow: bool,
 }
 
-impl Pass {
-    pub(super) fn new(device: &Cuda, program: &Program, agents: usize) -> Result<Self> {
+impl CudaPass {
+    pub(super) fn new(device: &Cuda, program: &ModelProgram, agents: usize) -> Result<Self> {
         let arena = Arena::new(program);
         let samples = agents * program.samples;
         let bytes = device.activation_bytes();
@@ -48,7 +48,7 @@ impl Pass {
             Input::Features { width } => (samples * width, 0),
             Input::Tokens { sequence } => (0, samples * sequence),
         };
-        let mut pass = Pass {
+        let mut pass = CudaPass {
             losses: device.memory(samples)?,
             hits: device.memory(samples)?,
             labels: device.memory(samples)?,
@@ -74,8 +74,8 @@ impl Pass {
         Ok(pass)
     }
 
-    /// Bytes that [`Pass::new`] takes.
-    pub(super) fn bytes(device: &Cuda, program: &Program, agents: usize) -> u64 {
+    /// Bytes that [`CudaPass::new`] takes.
+    pub(super) fn bytes(device: &Cuda, program: &ModelProgram, agents: usize) -> u64 {
         let arena = Arena::new(program);
         let input = program.samples * program.input.width();
         let (features, tokens) = match program.input {
@@ -98,24 +98,24 @@ impl Pass {
         let bytes = device.activation_bytes();
         let is_narrow = bytes == 2;
         match view.place {
-            Place::Features => Spot {
+            MemorySpace::Features => Spot {
                 address: self.features.at(view.offset * bytes),
                 model: self.program.samples * self.program.input.width(),
                 is_narrow,
             },
-            Place::Buffer(id) => {
+            MemorySpace::Buffer(id) => {
                 let buffer = self.program.buffers[id.0];
                 let first = self.arena.offset(id) * self.agents + view.offset;
                 match buffer.precision {
-                    Precision::Activation => {
+                    BufferPrecision::Activation => {
                         Spot { address: self.activations.at(first * bytes), model: buffer.words, is_narrow }
                     }
-                    Precision::Exact => {
+                    BufferPrecision::Exact => {
                         Spot { address: self.exact.at(first), model: buffer.words, is_narrow: false }
                     }
                 }
             }
-            Place::Parameters | Place::Gradient => panic!("{view:?} belongs to no pass"),
+            MemorySpace::Parameters | MemorySpace::Gradient => panic!("{view:?} belongs to no pass"),
         }
     }
 
@@ -123,8 +123,8 @@ impl Pass {
     pub(super) fn load(
         &mut self,
         device: &Cuda,
-        data: &Dataset<Cuda>,
-        schedule: &Schedule<Cuda>,
+        data: &DeviceDataset<Cuda>,
+        schedule: &BatchSchedule<Cuda>,
         skip: usize,
         logits: Option<(&Reals, usize)>,
     ) -> Result<()> {
@@ -158,10 +158,10 @@ impl Pass {
         parameters: &Reals,
         gradient: Option<u64>,
         packed: Packed,
-        schedule: &Schedule<Cuda>,
+        schedule: &BatchSchedule<Cuda>,
     ) -> Result<()> {
         let first = group * packed.agents * packed.stride;
-        let running = Running {
+        let running = PassLaunch {
             device,
             pass: self,
             group,
@@ -182,11 +182,11 @@ impl Pass {
     }
 }
 
-fn ops(program: &Program) -> impl Iterator<Item = &Op> {
+fn ops(program: &ModelProgram) -> impl Iterator<Item = &Op> {
     program.forward.iter().chain(&program.backward)
 }
 
-fn most_partial_words(device: &Cuda, program: &Program, agents: usize) -> usize {
+fn most_partial_words(device: &Cuda, program: &ModelProgram, agents: usize) -> usize {
     let wide = device.words_at_once();
     ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0)
 }

@@ -24,19 +24,19 @@ __device__ __forceinline__ T narrow(float value) { return value; }
 #endif
 
 // N consecutive words of T as floats; one 16-byte access when N is WIDE.
-template <int N> struct alignas(N * sizeof(T)) Words { T word[N]; };
+template <int N> struct alignas(N * sizeof(T)) Vector { T word[N]; };
 
 template <int N> __device__ __forceinline__ void load(const T* from, float (&to)[N]) {
-  Words<N> words = *(const Words<N>*)from;
+  Vector<N> words = *(const Vector<N>*)from;
 #pragma unroll
   for (int i = 0; i < N; i++) to[i] = widen(words.word[i]);
 }
 
 template <int N> __device__ __forceinline__ void store(T* to, const float (&from)[N]) {
-  Words<N> words;
+  Vector<N> words;
 #pragma unroll
   for (int i = 0; i < N; i++) words.word[i] = narrow(from[i]);
-  *(Words<N>*)to = words;
+  *(Vector<N>*)to = words;
 }
 
 // N consecutive parameters, 16 bytes at a time: tensors begin at multiples of 32 bytes.

@@ -1,7 +1,7 @@
 //! Sums by column: gradients of biases, gains and shifts.
 
 use super::kernels::{Arg, blocks};
-use super::ops::{Running, number};
+use super::ops::{PassLaunch, number};
 use crate::device::Result;
 use crate::program::op::NormShape;
 use crate::program::{Function, Op, View};
@@ -37,7 +37,7 @@ pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
     }
 }
 
-impl Running<'_> {
+impl PassLaunch<'_> {
     /// Sums of `d` by column, times a function's derivative first where there is one.
     pub(super) fn bias_gradient(
         &self,

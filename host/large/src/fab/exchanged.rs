@@ -3,22 +3,22 @@
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::Ledger;
-use crate::device::{Device, Gradient, Hearing, Packed, Result, Said};
-use crate::mixing::Mixing;
+use crate::device::{BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use crate::mixing::MixingMatrix;
 
 /// Who hears whom, in the device's memory.
 #[derive(Debug)]
-pub(super) enum Links<D: Device> {
+pub(super) enum DeviceLinks<D: Device> {
     Weights { pull: D::Mixing, push: D::Mixing },
-    Heard(Hearing<D>),
+    Ledger(Reception<D>),
 }
 
-impl<D: Device> Links<D> {
+impl<D: Device> DeviceLinks<D> {
     pub(super) fn new(device: &D, agents: usize, ledger: Option<&Ledger>) -> Result<Self> {
         let Some(ledger) = ledger else {
-            return Ok(Links::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
+            return Ok(DeviceLinks::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
         };
-        Ok(Links::Heard(Hearing::new(device, agents, ledger.shares())?))
+        Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?))
     }
 
     /// Takes the exchange of a round.
@@ -27,17 +27,17 @@ impl<D: Device> Links<D> {
     /// When it is not of the kind the swarm was made for.
     pub(super) fn write(&mut self, device: &D, exchange: &Exchange<'_>) -> Result<()> {
         match (self, exchange) {
-            (Links::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
+            (DeviceLinks::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
                 device.write_mixing(pull, pulled)?;
                 device.write_mixing(push, pushed)
             }
-            (Links::Heard(hearing), Exchange::Heard { ages, awake }) => {
-                device.write_indices(&mut hearing.ages, ages)?;
-                device.write_indices(&mut hearing.awake, awake)
+            (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
+                device.write_indices(&mut reception.ages, ages)?;
+                device.write_indices(&mut reception.awake, awake)
             }
             (links, _) => panic!(
                 "a swarm {} a ledger got the exchange of the other kind",
-                if matches!(links, Links::Heard(_)) { "with" } else { "without" }
+                if matches!(links, DeviceLinks::Ledger(_)) { "with" } else { "without" }
             ),
         }
     }
@@ -47,15 +47,15 @@ impl<D: Device> Links<D> {
 #[derive(Debug)]
 pub enum Exchange<'a> {
     /// Pull and push weights.
-    Weights { pull: &'a Mixing, push: &'a Mixing },
+    Weights { pull: &'a MixingMatrix, push: &'a MixingMatrix },
     /// For a ledger: `[agents, agents]` ages of what receiver i hears of sender j, plus 1, or 0 where it hears nothing new;
     /// and for each agent 0 while it is down, else 1.
-    Heard { ages: &'a [u32], awake: &'a [u32] },
+    Ledger { ages: &'a [u32], awake: &'a [u32] },
 }
 
 /// One kind of vectors of all agents.
 #[derive(Debug)]
-pub(super) struct Travelling<D: Device> {
+pub(super) struct ExchangedVectors<D: Device> {
     pub(super) packed: Packed,
     /// One step a group.
     steps: [f64; 2],
@@ -63,18 +63,18 @@ pub(super) struct Travelling<D: Device> {
     pub(super) t: D::Reals,
     /// Gradients of this and the last round, in turn.
     pub(super) d: [D::Reals; 2],
-    pub(super) ledger: Option<Waiting<D>>,
+    pub(super) ledger: Option<LedgerState<D>>,
 }
 
 /// What a ledger keeps.
 #[derive(Debug)]
-pub(super) struct Waiting<D: Device> {
-    pub(super) said: Said<D>,
+pub(super) struct LedgerState<D: Device> {
+    pub(super) history: BroadcastHistory<D>,
     /// Mass that waits on links.
     pub(super) mass: D::Reals,
 }
 
-impl<D: Device> Travelling<D> {
+impl<D: Device> ExchangedVectors<D> {
     /// Vectors of zero; `v` are decisions that the device reads in its own way.
     pub(super) fn new(
         device: &D,
@@ -88,12 +88,16 @@ impl<D: Device> Travelling<D> {
             None => None,
             Some(ledger) => {
                 let depth = ledger.depth();
-                let said = Said { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
-                Some(Waiting { said, mass: device.reals((packed.agents - 1) * words)? })
+                let history = BroadcastHistory {
+                    depth,
+                    v: device.reals(depth * words)?,
+                    t: device.reals(depth * words)?,
+                };
+                Some(LedgerState { history, mass: device.reals((packed.agents - 1) * words)? })
             }
         };
         let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
-        Ok(Travelling { packed, steps, v, t, d, ledger })
+        Ok(ExchangedVectors { packed, steps, v, t, d, ledger })
     }
 
     /// Writes the same words into every agent's decisions, group by group.
@@ -113,11 +117,11 @@ impl<D: Device> Travelling<D> {
     pub(super) fn buffers(&self, parity: usize) -> Vec<(&'static str, &D::Reals, usize)> {
         let words = self.packed.words();
         let mut buffers = vec![("v", &self.v, words), ("t", &self.t, words), ("d", &self.d[parity], words)];
-        if let Some(Waiting { said, mass }) = &self.ledger {
-            let history = said.depth * words;
+        if let Some(LedgerState { history, mass }) = &self.ledger {
+            let history_words = history.depth * words;
             buffers.extend([
-                ("said.v", &said.v, history),
-                ("said.t", &said.t, history),
+                ("said.v", &history.v, history_words),
+                ("said.t", &history.t, history_words),
                 ("mass", mass, (self.packed.agents - 1) * words),
             ]);
         }
@@ -129,22 +133,22 @@ impl<D: Device> Travelling<D> {
             ("v", _) => Some(&mut self.v),
             ("t", _) => Some(&mut self.t),
             ("d", _) => Some(&mut self.d[parity]),
-            ("said.v", Some(ledger)) => Some(&mut ledger.said.v),
-            ("said.t", Some(ledger)) => Some(&mut ledger.said.t),
+            ("said.v", Some(ledger)) => Some(&mut ledger.history.v),
+            ("said.t", Some(ledger)) => Some(&mut ledger.history.t),
             ("mass", Some(ledger)) => Some(&mut ledger.mass),
             _ => None,
         }
     }
 
     /// Tells what agents have at the start of a round, and pulls.
-    pub(super) fn pull(&mut self, device: &D, links: &Links<D>, moment: &D::Indices) -> Result<()> {
-        let Travelling { packed, steps, v, t, ledger, .. } = self;
+    pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>, moment: &D::Indices) -> Result<()> {
+        let ExchangedVectors { packed, steps, v, t, ledger, .. } = self;
         match (links, ledger) {
-            (Links::Heard(hearing), Some(Waiting { said, .. })) => {
-                device.say(said, v, t, *packed, hearing, moment)?;
-                device.pull_heard(v, t, *packed, said, hearing, moment, *steps)
+            (DeviceLinks::Ledger(reception), Some(LedgerState { history, .. })) => {
+                device.record_broadcast(history, v, t, *packed, reception, moment)?;
+                device.pull_received(v, t, *packed, history, reception, moment, *steps)
             }
-            (Links::Weights { pull, .. }, None) => device.pull(v, t, *packed, pull, *steps),
+            (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, t, *packed, pull, *steps),
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
         }
     }
@@ -153,20 +157,20 @@ impl<D: Device> Travelling<D> {
     pub(super) fn track(
         &mut self,
         device: &D,
-        links: &Links<D>,
+        links: &DeviceLinks<D>,
         moment: &D::Indices,
         parity: usize,
         strengths: Option<&D::Reals>,
     ) -> Result<()> {
-        let Travelling { packed, v, t, d, ledger, .. } = self;
+        let ExchangedVectors { packed, v, t, d, ledger, .. } = self;
         let [even, odd] = d;
         let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
         let gradient = Gradient { fresh, last, regulariser: strengths.map(|strengths| (&*v, strengths)) };
         match (links, ledger) {
-            (Links::Heard(hearing), Some(Waiting { said, mass })) => {
-                device.track_by_ledger(t, mass, gradient, *packed, said, hearing, moment)
+            (DeviceLinks::Ledger(reception), Some(LedgerState { history, mass })) => {
+                device.track_by_ledger(t, mass, gradient, *packed, history, reception, moment)
             }
-            (Links::Weights { push, .. }, None) => device.track(t, gradient, *packed, push),
+            (DeviceLinks::Weights { push, .. }, None) => device.track(t, gradient, *packed, push),
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
         }
     }
@@ -191,7 +195,7 @@ impl<D: Device> Travelling<D> {
                 let gradient = device.read(&self.d[parity], at, self.packed.stride)?;
                 device.write(&mut self.t, at, &gradient)?;
             }
-            if let Some(Waiting { mass, .. }) = &mut self.ledger {
+            if let Some(LedgerState { mass, .. }) = &mut self.ledger {
                 for link in vector * (self.packed.agents - 1)..(vector + 1) * (self.packed.agents - 1) {
                     device.write(mass, link * self.packed.stride, &nothing)?;
                 }
@@ -216,7 +220,7 @@ impl<D: Device> Travelling<D> {
                 add(&self.d[parity], vector, -1.0, &mut sums)?;
                 let gradient = device.read(&self.d[parity], vector * stride, stride)?;
                 sizes.iter_mut().zip(gradient).for_each(|(size, word)| *size += word.to_f64().abs());
-                if let Some(Waiting { mass, .. }) = &self.ledger {
+                if let Some(LedgerState { mass, .. }) = &self.ledger {
                     for link in vector * (agents - 1)..(vector + 1) * (agents - 1) {
                         add(mass, link, 1.0, &mut sums)?;
                     }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::batches::Lists;
-use crate::data::shard::{Deal, Histogram, Shard, deal};
+use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
 use crate::data::tokenizer::Tokenizer;
-use crate::data::{Cache, Dataset as Data, Inputs, SAMPLE, catalogue};
-use crate::device::{Dataset, Device};
-use crate::models::{Encoder, Model, pretrained};
+use crate::data::{Cache, Dataset, Inputs, SAMPLE, catalogue};
+use crate::device::{Device, DeviceDataset};
+use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
 use fabswarm_sim::scenario::{Resolved, Scenario, TrainingMethod, TrainingSection};
 
@@ -16,16 +16,16 @@ use fabswarm_sim::scenario::{Resolved, Scenario, TrainingMethod, TrainingSection
 ///
 /// Samples are numbered as the data set has them, test samples after all training samples.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct TrainingSetup {
     pub model: Model,
     /// Packed parameters every agent starts from.
     pub start: Vec<f32>,
-    data: Data,
-    shards: Vec<Shard>,
+    data: Dataset,
+    shards: Vec<DataShard>,
     parameters: usize,
 }
 
-impl Prepared {
+impl TrainingSetup {
     /// Loads data and weights from the cache and deals the samples out.
     ///
     /// # Errors
@@ -41,14 +41,14 @@ impl Prepared {
             (Model::Encoder(encoder), Some(folder)) => pretrained::start(folder, encoder, &layout, seed)?,
             _ => layout.start(seed),
         };
-        let how = Deal {
+        let how = ShardConfig {
             agents: scenario.swarm.agents,
             rho: training.rho,
             corruption_rate: training.corruption_rate,
             seed,
         };
         let shards = deal(&data.train.labels, data.classes, &how)?;
-        Ok(Prepared { parameters: layout.count(), model, start, data, shards })
+        Ok(TrainingSetup { parameters: layout.count(), model, start, data, shards })
     }
 
     /// Parameters of one agent.
@@ -56,7 +56,7 @@ impl Prepared {
         self.parameters
     }
 
-    pub fn shards(&self) -> &[Shard] {
+    pub fn shards(&self) -> &[DataShard] {
         &self.shards
     }
 
@@ -82,9 +82,9 @@ impl Prepared {
 
     /// What each agent draws its batches from.
     pub(super) fn lists(&self, method: TrainingMethod) -> Lists {
-        let each = |pick: &dyn Fn(&Shard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
+        let each = |pick: &dyn Fn(&DataShard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
         let (train, validation) =
-            (|shard: &Shard| shard.train.clone(), |shard: &Shard| shard.validation.clone());
+            (|shard: &DataShard| shard.train.clone(), |shard: &DataShard| shard.validation.clone());
         match method {
             TrainingMethod::Cleaning | TrainingMethod::Tuning => {
                 Lists { validation: each(&validation), training: each(&train) }
@@ -92,7 +92,7 @@ impl Prepared {
             TrainingMethod::Noisy => Lists { training: each(&train), ..Lists::default() },
             TrainingMethod::Validation => Lists { training: each(&validation), ..Lists::default() },
             TrainingMethod::Merged => Lists {
-                training: each(&|shard: &Shard| [&shard.train[..], &shard.validation].concat()),
+                training: each(&|shard: &DataShard| [&shard.train[..], &shard.validation].concat()),
                 ..Lists::default()
             },
         }
@@ -117,7 +117,7 @@ impl Prepared {
     }
 
     /// All samples in a device's memory.
-    pub(super) fn on_device<D: Device<Scalar = f32>>(&self, device: &D) -> Result<Dataset<D>, Error> {
+    pub(super) fn on_device<D: Device<Scalar = f32>>(&self, device: &D) -> Result<DeviceDataset<D>, Error> {
         let width = self.model.input().width();
         let parts = [&self.data.train.inputs, &self.data.test.inputs];
         let (mut features, mut tokens, mut lengths) = (None, None, None);
@@ -154,7 +154,7 @@ impl Prepared {
                 )?);
             }
         }
-        Ok(Dataset {
+        Ok(DeviceDataset {
             width,
             samples: self.samples(),
             features,
@@ -178,7 +178,7 @@ pub fn make_paths_absolute(resolved: &mut Resolved) {
 }
 
 /// A data set by name, or texts that are tokens already.
-fn load(cache: &Cache, name: &str) -> Result<Data, Error> {
+fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
     let path = Path::new(name);
     let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
     Ok(if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? })
@@ -194,8 +194,8 @@ fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
 fn choose(
     cache: &Cache,
     training: &TrainingSection,
-    data: Data,
-) -> Result<(Model, Option<PathBuf>, Data), Error> {
+    data: Dataset,
+) -> Result<(Model, Option<PathBuf>, Dataset), Error> {
     let refuse = |remedy: String| Error::Setting {
         key: "training.model",
         value: format!("\"{}\"", training.model),
@@ -233,7 +233,7 @@ fn choose(
         _ if Path::new(name).is_dir() => PathBuf::from(name),
         _ => return Err(refuse("for texts take minilm, mpnet-base, or a folder with config.json, model.safetensors and tokenizer.json".to_owned())),
     };
-    let mut encoder: Encoder = pretrained::encoder(&folder, training.sequence, classes)?;
+    let mut encoder: BertEncoder = pretrained::encoder(&folder, training.sequence, classes)?;
     encoder.dropout = training.dropout;
     if let Inputs::Tokens(tokens) = &data.train.inputs {
         if tokens.length != training.sequence {

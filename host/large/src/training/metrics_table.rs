@@ -19,11 +19,11 @@ impl From<Option<f64>> for Cell {
 
 /// A CSV file whose first column is the round.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct MetricsTable {
     file: GrowingFile,
 }
 
-impl Rows {
+impl MetricsTable {
     /// The text to begin a table with: its header and, where the run goes on at round `resumed`, the rows before it.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Rows {
 
     /// Starts the table with that text.
     pub(super) fn start(folder: &RunFolder, name: &str, beginning: &str) -> Result<Self, record::Error> {
-        Ok(Rows { file: folder.growing_file_from(name, beginning)? })
+        Ok(MetricsTable { file: folder.growing_file_from(name, beginning)? })
     }
 
     /// Adds a row, all of it at once.
@@ -87,8 +87,8 @@ mod tests {
     fn a_table_is_taken_up_before_the_round_it_goes_on_at() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::at(folder.path()).unwrap();
-        let begin = |resumed| Rows::beginning(&run, "m.csv", &COLUMNS, resumed).unwrap();
-        let mut rows = Rows::start(&run, "m.csv", &begin(None)).unwrap();
+        let begin = |resumed| MetricsTable::beginning(&run, "m.csv", &COLUMNS, resumed).unwrap();
+        let mut rows = MetricsTable::start(&run, "m.csv", &begin(None)).unwrap();
         for round in [5, 10, 15] {
             rows.push([Cell::Count(round), Cell::Number(1e-9), Cell::Nothing]).unwrap();
         }
@@ -96,10 +96,10 @@ mod tests {
         assert_eq!(begin(Some(99)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n15,1e-9,\n");
         assert_eq!(begin(Some(15)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n");
 
-        let mut rows = Rows::start(&run, "m.csv", &begin(Some(10))).unwrap();
+        let mut rows = MetricsTable::start(&run, "m.csv", &begin(Some(10))).unwrap();
         rows.push([Cell::Count(10), Cell::Number(0.5), Cell::Number(2.0)]).unwrap();
         rows.finish().unwrap();
         assert_eq!(begin(Some(11)), "round,loss,strength\n5,1e-9,\n10,0.5,2.0\n");
-        assert!(Rows::beginning(&run, "m.csv", &["round"], Some(11)).is_err());
+        assert!(MetricsTable::beginning(&run, "m.csv", &["round"], Some(11)).is_err());
     }
 }
