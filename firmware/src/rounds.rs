@@ -234,7 +234,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             self.is_held = true;
         }
         if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
-            error!("stopped in round {}: word {} is no longer a number", report.round, fault.word);
+            error!("stopped in round {}: word {}: {}", report.round, fault.word, fault.cause);
             self.telemetry.is_stopped = true;
         }
         if report.round.is_multiple_of(ROUNDS_PER_STACK_CHECK) {

@@ -66,7 +66,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
                 && self.agent.restore(|words| saved.read(words)).is_ok();
             if !is_restored {
                 warn!("the saved state is of another page or firmware");
-                self.agent.start_anew(page.start).map_err(refuse)?;
+                self.agent.reset(page.start).map_err(refuse)?;
             }
         }
         let boot = self.sealer.boot().saturating_add(1);

@@ -18,12 +18,14 @@
 
 mod digest;
 mod epoch;
+mod fault;
 mod members;
 mod memory;
 mod peers;
 mod receive;
 mod round;
 
+pub use fault::{Fault, FaultCause};
 pub use members::MemberSet;
 pub use memory::read_from;
 pub use peers::{Peer, Peers};
@@ -123,9 +125,9 @@ pub enum Error {
     /// The agent's number, or the number of founders, is beyond what a member set holds.
     #[error("agent numbers go up to {}", MemberSet::CAPACITY - 1)]
     Identity,
-    /// A gradient at the start is not finite or beyond the ledger's range.
-    #[error("the gradient at the start is not finite, or beyond the ledger's range")]
-    Gradient,
+    /// The gradient at the start is not finite or outside the ledger's range.
+    #[error("at the start, {0}")]
+    Gradient(Fault),
     /// Narrow frames need exact arithmetic.
     #[error("narrow frames need exact arithmetic")]
     Width,
@@ -138,14 +140,6 @@ impl From<Mismatch> for Error {
     fn from(_: Mismatch) -> Self {
         Self::Problem
     }
-}
-
-/// What stopped an agent: a number that can no longer be counted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Fault {
-    /// The packed word it was seen in.
-    pub word: usize,
 }
 
 /// What is to be sent in this round.
@@ -212,14 +206,14 @@ where
     pub fn new(config: Config, problem: P, start: &[f32], peers: L) -> Result<Self, Error> {
         check(&config, &problem, A::IS_MODULAR, WORDS)?;
         let mut agent = Self::blank(config, problem, peers);
-        agent.start_anew(start)?;
+        agent.reset(start)?;
         Ok(agent)
     }
 
     /// The same, made in `place`: on a microcontroller's stack there is no room to move an agent.
     ///
     /// # Errors
-    /// As in [`Agent::new`]; the place is empty then.
+    /// As in [`Agent::new`]; `place` is `None` then.
     pub fn new_in<'p>(
         place: &'p mut Option<Self>,
         config: Config,
@@ -229,9 +223,11 @@ where
     ) -> Result<&'p mut Self, Error> {
         *place = None;
         check(&config, &problem, A::IS_MODULAR, WORDS)?;
-        let agent = place.insert(Self::blank(config, problem, peers));
-        agent.start_anew(start)?;
-        Ok(agent)
+        if let Err(error) = place.insert(Self::blank(config, problem, peers)).reset(start) {
+            *place = None;
+            return Err(error);
+        }
+        place.as_mut().ok_or(Error::Start)
     }
 
     /// An agent that has not taken its first gradient.
@@ -267,15 +263,22 @@ where
         }
     }
 
-    /// Forgets everything, goes to `start` and begins the first round, as an agent that was just made.
+    /// Forgets everything but its configuration and problem, and begins the first round at `start`: the agent is then in the
+    /// state that [`Agent::new`] returns.
     ///
     /// # Errors
-    /// Where the starting decision has another size than the problem, or a gradient that cannot be counted.
-    pub fn start_anew(&mut self, start: &[f32]) -> Result<(), Error> {
+    /// - [`Error::Start`] if `start` has another size than the problem; nothing is changed then.
+    /// - [`Error::Gradient`] if the gradient at `start` cannot be tracked; the agent then stays stopped by that fault.
+    pub fn reset(&mut self, start: &[f32]) -> Result<(), Error> {
         let v = self.v.get_mut(..start.len()).filter(|_| start.len() == self.shape.words());
         v.ok_or(Error::Start)?.copy_from_slice(start);
-        self.round = 0;
-        self.take_gradient(0).map_err(|_| Error::Gradient)?;
+        (self.round, self.has_left) = (0, false);
+        self.peers.clear();
+        self.encoder = Encoder::new(self.config.width, self.config.id);
+        self.fault = self.take_gradient(0).err();
+        if let Some(fault) = self.fault {
+            return Err(Error::Gradient(fault));
+        }
         let founders = self.founders();
         let is_founding = self.config.boot <= 1 && founders.contains(self.config.id);
         self.enter(1, if is_founding { founders } else { MemberSet::default() });
@@ -444,7 +447,7 @@ where
         let exchanged = self.shape.exchanged();
         let start = exchanged.start;
         A::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
-            .map_err(|out_of_range| Fault { word: start + out_of_range.word })
+            .map_err(|error| Fault::from_gradient(error, start))
     }
 }
 

@@ -28,11 +28,32 @@ const ONE: f32 = (1u32 << POINT) as f32;
 /// Bits behind the point of a share's weight.
 const WEIGHT_POINT: u32 = 31;
 
-/// A gradient is not a finite number, or too large for an exact tracker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfRange {
-    /// Which word.
-    pub word: usize,
+/// Why a gradient cannot be tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum GradientError {
+    /// A word is NaN or infinite.
+    #[error("word {word} of the gradient is not finite")]
+    NotFinite {
+        /// The first such word.
+        word: usize,
+    },
+    /// A word is finite and too large for an exact tracker.
+    #[error("word {word} of the gradient is outside the range of the exact ledger")]
+    OutOfRange {
+        /// The first such word.
+        word: usize,
+    },
+}
+
+impl GradientError {
+    /// The error for the first `word` of `gradient` that was refused.
+    #[cold]
+    fn at(gradient: &[f32], word: usize) -> Self {
+        let is_finite = gradient.get(word).is_some_and(|word| word.is_finite());
+        if is_finite { Self::OutOfRange { word } } else { Self::NotFinite { word } }
+    }
 }
 
 /// What an agent gives away each round.
@@ -110,7 +131,7 @@ pub trait Arithmetic {
         newest: &[f32],
         gradient: &mut [Self::Word],
         tracker: &mut [Self::Word],
-    ) -> Result<(), OutOfRange>;
+    ) -> Result<(), GradientError>;
 }
 
 /// Integers of 2⁻²⁰ each. Addition wraps, so sums that cancel are exact whatever happens on the way. A gradient is refused
@@ -182,12 +203,12 @@ impl Arithmetic for Exact {
     }
 
     #[inline(always)]
-    fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), OutOfRange> {
+    fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), GradientError> {
         const LIMIT: f32 = (i32::MAX / 2) as f32 / ONE;
         // Without their sign, numbers are in the order of their bits; what is no number lies behind all of them.
         let fits = |new: f32| new.to_bits() << 1 < LIMIT.to_bits() << 1;
         if let Some(word) = first_exception(newest, fits) {
-            return Err(OutOfRange { word });
+            return Err(GradientError::at(newest, word));
         }
         for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
             let new = round(new * ONE);
@@ -278,9 +299,9 @@ impl Arithmetic for Float {
     }
 
     #[inline(always)]
-    fn track(newest: &[f32], gradient: &mut [f32], tracker: &mut [f32]) -> Result<(), OutOfRange> {
+    fn track(newest: &[f32], gradient: &mut [f32], tracker: &mut [f32]) -> Result<(), GradientError> {
         if let Some(word) = first_exception(newest, f32::is_finite) {
-            return Err(OutOfRange { word });
+            return Err(GradientError::at(newest, word));
         }
         crate::fab::track(newest, gradient, tracker);
         Ok(())
@@ -380,11 +401,22 @@ mod tests {
 
     #[test]
     fn gradients_out_of_range_are_named_and_change_nothing() {
-        for bad in [f32::NAN, f32::INFINITY, 3000.0, -3000.0] {
+        let (not_finite, out_of_range) =
+            (GradientError::NotFinite { word: 1 }, GradientError::OutOfRange { word: 1 });
+        for (bad, error) in [
+            (f32::NAN, not_finite),
+            (-f32::NAN, not_finite),
+            (f32::INFINITY, not_finite),
+            (3000.0, out_of_range),
+            (-3000.0, out_of_range),
+        ] {
             let (mut d, mut t) = ([5, 5], [7, 7]);
-            assert_eq!(Exact::track(&[1.0, bad], &mut d, &mut t), Err(OutOfRange { word: 1 }));
+            assert_eq!(Exact::track(&[1.0, bad], &mut d, &mut t), Err(error));
             assert_eq!((d, t), ([5, 5], [7, 7]));
         }
+        let (mut d, mut t) = ([5.0, 5.0], [7.0, 7.0]);
+        assert_eq!(Float::track(&[1.0, f32::NAN], &mut d, &mut t), Err(not_finite));
+        assert_eq!((d, t), ([5.0, 5.0], [7.0, 7.0]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::air::{Air, FrameCounts};
 use crate::task::Score;
+use fabswarm_shared::agent::{Fault, FaultCause};
 use fabswarm_shared::problem::Shape;
 use std::io;
 use std::path::Path;
@@ -84,7 +85,7 @@ pub const LOWER_THE_STEPS: &str =
 
 /// A state that can no longer be computed with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the swarm diverged in round {round}: {} of agent {agent} {how}\nhelp: {}", how.subject(variable), LOWER_THE_STEPS)]
+#[error("the swarm diverged in round {round}: {}\nhelp: {}", self.what(), LOWER_THE_STEPS)]
 pub struct Diverged {
     /// The round that broke it.
     pub round: u64,
@@ -92,58 +93,40 @@ pub struct Diverged {
     pub agent: usize,
     /// The first variable of that agent.
     pub variable: &'static str,
-    /// What became of it.
-    pub how: DivergenceKind,
-}
-
-/// How a number breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DivergenceKind {
-    /// It is infinite, or none at all.
-    NotFinite,
-    /// Its gradient is too large to be counted in the integers of an exact ledger.
-    BeyondTheLedger,
-}
-
-impl DivergenceKind {
-    fn subject(self, variable: &str) -> String {
-        match self {
-            Self::NotFinite => variable.to_owned(),
-            Self::BeyondTheLedger => format!("the gradient of {variable}"),
-        }
-    }
-}
-
-impl std::fmt::Display for DivergenceKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NotFinite => "is no longer finite",
-            Self::BeyondTheLedger => "left the range of the exact ledger",
-        })
-    }
+    /// What is wrong with it.
+    pub cause: FaultCause,
 }
 
 impl Diverged {
     /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
     #[must_use]
     pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
-        Self { round, agent, variable, how: DivergenceKind::NotFinite }
+        Self { round, agent, variable, cause: FaultCause::DecisionNotFinite }
     }
 
-    /// The same for a word of the packed decision.
+    /// The diagnosis for a fault of `agent` in `round`.
     #[must_use]
-    pub const fn at_word(round: u64, agent: usize, shape: &Shape, word: usize) -> Self {
-        let variable = match word {
+    pub const fn from_fault(round: u64, agent: usize, shape: &Shape, fault: Fault) -> Self {
+        let variable = match fault.word {
             word if word < shape.x => "x",
             word if word < shape.x + shape.y => "y",
             _ => "z",
         };
-        Self::new(round, agent, variable)
+        Self { round, agent, variable, cause: fault.cause }
     }
 
-    /// The same where an exact ledger cannot count the word's gradient.
-    #[must_use]
-    pub const fn beyond_the_ledger(self) -> Self {
-        Self { how: DivergenceKind::BeyondTheLedger, ..self }
+    /// What is wrong with which variable of which agent.
+    fn what(&self) -> String {
+        let Self { agent, variable, cause, .. } = self;
+        match cause {
+            FaultCause::DecisionNotFinite => format!("{variable} of agent {agent} is no longer finite"),
+            FaultCause::GradientNotFinite => {
+                format!("the gradient of {variable} of agent {agent} is no longer finite")
+            }
+            FaultCause::GradientOutOfRange => {
+                format!("the gradient of {variable} of agent {agent} left the range of the exact ledger")
+            }
+            other => format!("agent {agent} stopped: {other}"),
+        }
     }
 }

@@ -82,7 +82,7 @@ where
     /// anything else.
     ///
     /// # Errors
-    /// Where the words are no state of this agent; [start it anew](Agent::start_anew) then.
+    /// Where the words are no state of this agent; [start it anew](Agent::reset) then.
     pub fn restore(&mut self, mut read: impl FnMut(&mut [u32]) -> bool) -> Result<(), Error> {
         let mut fill = |words: &mut [u32]| if read(words) { Ok(()) } else { Err(Error::Memory) };
         let words = self.exchanged();

@@ -98,6 +98,9 @@ pub trait Peers<A: Arithmetic, const WORDS: usize> {
     /// Inserts a new peer at `index`; `false` where there is no room.
     fn insert(&mut self, index: usize, sender: u16) -> bool;
 
+    /// Removes all of them.
+    fn clear(&mut self);
+
     /// Where `sender` is, or where it belongs.
     ///
     /// # Errors
@@ -129,6 +132,10 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
         }
         true
     }
+
+    fn clear(&mut self) {
+        self.clear();
+    }
 }
 
 /// Room that somebody else keeps: then an agent is small enough to be moved on a microcontroller's stack.
@@ -143,5 +150,9 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
 
     fn insert(&mut self, index: usize, sender: u16) -> bool {
         (**self).insert(index, sender)
+    }
+
+    fn clear(&mut self) {
+        (**self).clear();
     }
 }

@@ -1,7 +1,7 @@
 //! The rounds of an agent.
 
 use super::peers::{Peer, Peers};
-use super::{ANNOUNCE_EVERY, Agent, Fault, Outbox, digest};
+use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, digest};
 use crate::fab::gather;
 use crate::ledger::{Arithmetic, descend};
 use crate::linear::{first_exception, scaled};
@@ -81,7 +81,7 @@ where
         }
         self.problem.project(&mut self.v[..self.shape.x]);
         if let Some(word) = first_exception(self.decision(), f32::is_finite) {
-            return Err(Fault { word });
+            return Err(Fault::in_decision(word));
         }
         self.take_gradient(self.round.saturating_add(1))
     }
@@ -95,8 +95,11 @@ where
         for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {
             *wire = A::to_wire(sigma);
         }
-        let v = &self.v[self.shape.exchanged()];
-        self.encoder.end_round(self.round, v, &self.wire[..words]).map_err(|_| Fault { word: 0 })
+        let exchanged = self.shape.exchanged();
+        let v = &self.v[exchanged.clone()];
+        self.encoder
+            .end_round(self.round, v, &self.wire[..words])
+            .map_err(|_| Fault::new(exchanged.start, FaultCause::Encoder))
     }
 
     /// Starts a round: gives this round's share away and takes what came early.

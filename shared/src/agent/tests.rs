@@ -335,7 +335,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     let longer = [&saved[..], &[0]].concat();
     let mut spoiled = agent::<Exact>(config(2));
     assert_eq!(spoiled.restore(read_from(&longer)), Err(Error::Memory));
-    spoiled.start_anew(&[0.0; WORDS]).unwrap();
+    spoiled.reset(&[0.0; WORDS]).unwrap();
     let fresh = agent::<Exact>(config(2));
     assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
     assert!(spoiled.taken().all(|(_, rho)| rho == [0; WORDS]));
@@ -386,12 +386,59 @@ fn what_does_not_fit_is_refused_when_the_agent_is_made() {
     };
     assert_eq!(make(config(0), &[0.0; 3]), Err(Error::Start));
     assert_eq!(make(config(2000), &[0.0; WORDS]), Err(Error::Identity));
-    let start = [1e9; WORDS];
-    assert_eq!(make(config(0), &start), Err(Error::Gradient));
+    let fault = |cause| Err(Error::Gradient(Fault::new(0, cause)));
+    assert_eq!(make(config(0), &[1e9; WORDS]), fault(FaultCause::GradientOutOfRange));
+    assert_eq!(make(config(0), &[f32::NAN; WORDS]), fault(FaultCause::GradientNotFinite));
     let narrow =
         Agent::<_, Exact, _, 4>::new(config(0), problem, &[0.0; WORDS], heapless::Vec::<_, 8>::new())
             .map(|_| ());
     assert_eq!(narrow, Err(Error::TooLarge { needed: 10, room: 4 }));
+}
+
+#[test]
+fn a_place_is_empty_after_an_error() {
+    let mut place: Option<Small<Exact>> = Some(agent(config(1)));
+    for start in [&[0.0; 3][..], &[1e9; WORDS]] {
+        assert!(Agent::new_in(&mut place, config(0), problem(0), start, Peers4::new()).is_err());
+        assert!(place.is_none());
+    }
+    let made = Agent::new_in(&mut place, config(0), problem(0), &[0.0; WORDS], Peers4::new());
+    assert_eq!(made.unwrap().id(), 0);
+    assert!(place.is_some());
+}
+
+#[test]
+fn a_fault_says_what_is_wrong() {
+    let fault = |x| {
+        let config = Config { steps: Steps { x, y: 0.1, z: 0.1 }, ..config(2) };
+        let mut agent = agent::<Exact>(config);
+        let fault = (0..5).find_map(|_| agent.end_round().fault);
+        assert_eq!((agent.end_round().fault, agent.fault()), (fault, fault));
+        fault.map(|fault| fault.cause)
+    };
+    assert_eq!(fault(f32::INFINITY), Some(FaultCause::DecisionNotFinite));
+    assert_eq!(fault(1e6), Some(FaultCause::GradientOutOfRange));
+}
+
+#[test]
+fn a_reset_forgets_everything() {
+    let fresh = agent::<Exact>(config(2));
+    let is_as_new = |agent: &mut Small<Exact>| {
+        agent.reset(&[0.0; WORDS]).unwrap();
+        let mut out = [0; 256];
+        assert_eq!(agent.fault(), None);
+        assert_eq!(saved(agent), saved(&fresh));
+        assert!(agent.poll_frame(&mut out).unwrap().is_some(), "it sends again");
+    };
+    let mut swarm = swarm::<Exact>();
+    (0..5).for_each(|_| round(&mut swarm, |_, _| true));
+    swarm[2].leave();
+    is_as_new(&mut swarm[2]);
+
+    let mut stopped =
+        agent::<Exact>(Config { steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1 }, ..config(2) });
+    assert!(stopped.end_round().fault.is_some());
+    is_as_new(&mut stopped);
 }
 
 proptest! {

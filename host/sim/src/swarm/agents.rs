@@ -267,8 +267,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             own.saved = Some(saved(&own.agent));
         }
         if let Some(fault) = report.fault {
-            let diverged = Diverged::at_word(u64::from(self.slot) + 1, agent, &self.shape, fault.word);
-            return Err(if A::IS_MODULAR { diverged.beyond_the_ledger() } else { diverged });
+            return Err(Diverged::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault));
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
             remote.end_round(agent, own.agent.digest(), saved(&own.agent));

@@ -8,6 +8,7 @@ use super::plain::split_by_blocks;
 use super::{Diverged, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
+use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Steps, gather};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
@@ -83,7 +84,7 @@ struct ExactRoundKernel<'r, 'a, 'p> {
 }
 
 impl NullaryFnOnce for ExactRoundKernel<'_, '_, '_> {
-    type Output = Result<(), (usize, usize)>;
+    type Output = Result<(), (usize, Fault)>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
@@ -92,14 +93,14 @@ impl NullaryFnOnce for ExactRoundKernel<'_, '_, '_> {
 }
 
 impl ExactRound<'_> {
-    /// Runs the agents of one block; answers the first that broke and its packed word.
-    fn run(&self, part: ExactBlock<'_>) -> Result<(), (usize, usize)> {
+    /// Runs the agents of one block; returns the first that stopped and why.
+    fn run(&self, part: ExactBlock<'_>) -> Result<(), (usize, Fault)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
         Arch::new().dispatch(ExactRoundKernel { round: self, part })
     }
 
     #[inline(always)]
-    fn run_agents(&self, part: ExactBlock<'_>) -> Result<(), (usize, usize)> {
+    fn run_agents(&self, part: ExactBlock<'_>) -> Result<(), (usize, Fault)> {
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();
         let (local, shared) = (exchanged.start, exchanged.len());
@@ -135,11 +136,12 @@ impl ExactRound<'_> {
             let problem = self.task.problem(agent);
             problem.project(&mut next_v[..self.shape.x]);
             if let Some(word) = first_exception(next_v, f32::is_finite) {
-                return Err((agent, word));
+                return Err((agent, Fault::in_decision(word)));
             }
             let at = Moment { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, next_v, gradient, &mut scratch);
-            Exact::track(&gradient[local..], d, t).map_err(|broken| (agent, local + broken.word))?;
+            Exact::track(&gradient[local..], d, t)
+                .map_err(|error| (agent, Fault::from_gradient(error, local)))?;
         }
         Ok(())
     }
@@ -149,7 +151,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
     /// A swarm at rest at the task's starting point.
     ///
     /// # Errors
-    /// Where a gradient at the start is beyond the ledger's range.
+    /// If a gradient at the start is not finite or outside the ledger's range.
     pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, Diverged> {
         let shape = task.shape();
         let agents = schedule.agents();
@@ -184,7 +186,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
             Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
-                |broken| Diverged::at_word(0, agent, &shape, local + broken.word).beyond_the_ledger(),
+                |error| Diverged::from_fault(0, agent, &shape, Fault::from_gradient(error, local)),
             )?;
         }
         swarm.meter.start(&swarm.v, &swarm.gradient);
@@ -252,7 +254,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
             d,
             taken,
         });
-        let outcome: Result<(), (usize, usize)> = if blocks.len() == 1 {
+        let outcome: Result<(), (usize, Fault)> = if blocks.len() == 1 {
             parts.try_for_each(|part| round.run(part))
         } else {
             let parts: Vec<_> = parts.collect();
@@ -261,8 +263,8 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         };
         std::mem::swap(&mut self.v, &mut self.next_v);
         self.round += 1;
-        outcome.map_err(|(agent, word)| {
-            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).beyond_the_ledger()
+        outcome.map_err(|(agent, fault)| {
+            Diverged::from_fault(u64::from(self.round), agent, &self.shape, fault)
         })?;
         self.begin_round();
         Ok(())

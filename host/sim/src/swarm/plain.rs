@@ -10,6 +10,7 @@ use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
 use broadcast::PlainBroadcast;
+use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
@@ -246,7 +247,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.links.count_listeners();
         self.round += 1;
         outcome.map_err(|(agent, word)| {
-            Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into()
+            Diverged::from_fault(u64::from(self.round), agent, &self.shape, Fault::in_decision(word)).into()
         })
     }
 

@@ -9,6 +9,7 @@ use super::{Diverged, MixingRule, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
+use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{descend, gather, track};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::linear::scaled;
@@ -176,7 +177,8 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
         }
         self.round += 1;
         broken.map_or(Ok(()), |(agent, word)| {
-            Err(Diverged::at_word(u64::from(self.round), agent, &self.shape, word).into())
+            Err(Diverged::from_fault(u64::from(self.round), agent, &self.shape, Fault::in_decision(word))
+                .into())
         })
     }
 

@@ -26,4 +26,8 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         self.0.insert(index, Peer::new(sender));
         true
     }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
 }

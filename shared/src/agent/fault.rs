@@ -1,0 +1,56 @@
+//! What stops an agent.
+
+use crate::ledger::GradientError;
+
+/// What stopped an agent: a value that it cannot compute with any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[error("{cause} (word {word})")]
+#[non_exhaustive]
+pub struct Fault {
+    /// The word of the packed decision `[x | y | z]` it was found in.
+    pub word: usize,
+    /// What is wrong with it.
+    pub cause: FaultCause,
+}
+
+/// What is wrong with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum FaultCause {
+    /// The decision is NaN or infinite.
+    #[error("the decision is not finite")]
+    DecisionNotFinite,
+    /// The gradient is NaN or infinite.
+    #[error("the gradient is not finite")]
+    GradientNotFinite,
+    /// The gradient is finite and beyond the range of the exact ledger.
+    #[error("the gradient is outside the range of the exact ledger")]
+    GradientOutOfRange,
+    /// The payload encoder refused the decision: with what narrow payloads still owe, it is not finite.
+    #[error("the payload encoder refused the decision")]
+    Encoder,
+}
+
+impl Fault {
+    pub(super) const fn new(word: usize, cause: FaultCause) -> Self {
+        Self { word, cause }
+    }
+
+    /// The fault for a gradient that the ledger refused, where the ledger's first word is word `start` of the packed
+    /// decision.
+    #[must_use]
+    pub const fn from_gradient(error: GradientError, start: usize) -> Self {
+        match error {
+            GradientError::NotFinite { word } => Self::new(start + word, FaultCause::GradientNotFinite),
+            GradientError::OutOfRange { word } => Self::new(start + word, FaultCause::GradientOutOfRange),
+        }
+    }
+
+    /// The fault for a decision with a word that is NaN or infinite.
+    #[must_use]
+    pub const fn in_decision(word: usize) -> Self {
+        Self::new(word, FaultCause::DecisionNotFinite)
+    }
+}
