@@ -3,7 +3,7 @@
 use super::Error;
 use super::tokenizer::Tokenizer;
 
-/// As many as a label of one byte can tell apart.
+/// As many as a label of one byte can name.
 const MOST_CLASSES: usize = 256;
 
 /// Training and test samples of a classification task.
@@ -48,14 +48,14 @@ impl Inputs {
         }
     }
 
-    /// Tells whether there is no sample.
+    /// Returns whether there is no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Pictures, one byte a channel and pixel: a quarter of the memory of floats, on the host and on its way to a GPU.
+/// Pictures, one byte per channel and pixel: a quarter of the memory of floats, on the host and on its way to a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Images {
     /// Channels, height, width.
@@ -79,7 +79,7 @@ impl Images {
         self.pixels.len().checked_div(self.words()).unwrap_or(0)
     }
 
-    /// Tells whether there is no picture.
+    /// Returns whether there is no picture.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
@@ -139,7 +139,7 @@ impl Normalisation {
 /// Sentences of one length, cut or padded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// Tokens a sentence.
+    /// Tokens per sentence.
     pub length: usize,
     /// Every sentence in turn.
     pub ids: Vec<u32>,
@@ -154,10 +154,17 @@ impl Tokens {
         self.used.len()
     }
 
-    /// Tells whether there is no sentence.
+    /// Returns whether there is no sentence.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used.is_empty()
+    }
+
+    /// The first id that a vocabulary of so many entries does not have, as row, column and id.
+    #[must_use]
+    pub fn first_id_outside(&self, vocabulary: usize) -> Option<(usize, usize, u32)> {
+        let at = self.ids.iter().position(|&id| id as usize >= vocabulary)?;
+        Some((at / self.length, at % self.length, self.ids[at]))
     }
 
     /// The ids of one sentence, padding included.

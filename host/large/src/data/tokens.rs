@@ -11,7 +11,7 @@ use super::dataset::in_file;
 use super::{Dataset, Error, Inputs, LabelledSamples, Tokens};
 use fabswarm_sim::whole_file;
 
-/// Writes a tokenised data set, two bytes a token.
+/// Writes a tokenised data set, two bytes per token.
 ///
 /// # Errors
 /// When the inputs are not tokens, an id does not fit, or the file cannot be written.
@@ -68,7 +68,7 @@ fn parse(bytes: &[u8]) -> Result<Dataset, String> {
     let notes = header.metadata().as_ref();
     let classes = notes
         .and_then(|notes| notes.get("classes")?.parse().ok())
-        .ok_or("no tokenised data set: its metadata has no `classes`")?;
+        .ok_or("not a tokenised data set: its metadata has no `classes`")?;
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let tensor = |name: String, dtype: Dtype, rank: usize| -> Result<(Vec<usize>, Vec<u8>), String> {
         let view = file.tensor(&name).map_err(|error| format!("{name}: {error}"))?;
@@ -81,17 +81,28 @@ fn parse(bytes: &[u8]) -> Result<Dataset, String> {
         }
         Ok((view.shape().to_vec(), view.data().to_vec()))
     };
-    let part = |part: &str| -> Result<LabelledSamples, String> {
+    let part = |part: &str| -> Result<(Tokens, Vec<u8>), String> {
         let (shape, ids) = tensor(format!("{part}.ids"), Dtype::U16, 2)?;
         let (_, used) = tensor(format!("{part}.used"), Dtype::U16, 1)?;
         let (_, labels) = tensor(format!("{part}.labels"), Dtype::U8, 1)?;
         let tokens = Tokens { length: shape[1], ids: widen(&ids), used: widen(&used) };
-        if tokens.len() != shape[0] || tokens.used.iter().any(|used| *used as usize > tokens.length) {
-            return Err(format!("{part}.used does not fit {part}.ids of {shape:?}"));
+        if tokens.len() != shape[0] {
+            return Err(format!("{part}.used has {} rows, {part}.ids {}", tokens.len(), shape[0]));
         }
-        Ok(LabelledSamples { inputs: Inputs::Tokens(tokens), labels })
+        // A softmax over no token has no value, and one over more tokens than there are reads the next row.
+        let fits = |used: u32| (1..=tokens.length).contains(&(used as usize));
+        if let Some(row) = tokens.used.iter().position(|&used| !fits(used)) {
+            let used = tokens.used[row];
+            return Err(format!("{part}.used row {row} is {used}; it must be 1 to {}", tokens.length));
+        }
+        Ok((tokens, labels))
     };
-    Dataset { classes, train: part("train")?, test: part("test")? }.checked()
+    let ((train, train_labels), (test, test_labels)) = (part("train")?, part("test")?);
+    if test.length != train.length {
+        return Err(format!("test.ids has {} tokens per row, train.ids {}", test.length, train.length));
+    }
+    let samples = |tokens, labels| LabelledSamples { inputs: Inputs::Tokens(tokens), labels };
+    Dataset { classes, train: samples(train, train_labels), test: samples(test, test_labels) }.checked()
 }
 
 fn widen(bytes: &[u8]) -> Vec<u32> {
@@ -125,6 +136,31 @@ mod tests {
         assert_eq!(load(&path).unwrap(), whole, "a refused save leaves the file alone");
         save(&Dataset { classes: 257, ..whole }, &path).unwrap();
         assert!(load(&path).unwrap_err().to_string().contains("257 classes"));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_refused_in_both_splits_with_their_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.safetensors");
+        let refused = |change: &dyn Fn(&mut Tokens, &mut Vec<u8>), is_test: bool| {
+            let mut whole = dataset(vec![1, 2, 3, 4]);
+            let samples = if is_test { &mut whole.test } else { &mut whole.train };
+            let Inputs::Tokens(tokens) = &mut samples.inputs else { unreachable!("made of tokens") };
+            change(tokens, &mut samples.labels);
+            save(&whole, &path).unwrap();
+            load(&path).unwrap_err().to_string()
+        };
+        for (is_test, part) in [(false, "train"), (true, "test")] {
+            for used in [0, 3] {
+                let message = refused(&|tokens, _| tokens.used[0] = used, is_test);
+                let expected = format!("x.safetensors: {part}.used row 0 is {used}; it must be 1 to 2");
+                assert!(message.contains(&expected) && message.contains("\nhelp: "), "{message}");
+            }
+            let message = refused(&|_, labels| labels[0] = 7, is_test);
+            assert!(message.contains("label 0 is 7, but there are 2 classes"), "{message}");
+        }
+        let wider = |tokens: &mut Tokens, _: &mut Vec<u8>| (tokens.length, tokens.ids) = (3, vec![1, 2, 3]);
+        assert!(refused(&wider, true).contains("test.ids has 3 tokens per row, train.ids 2"));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Data and model of a run, before any device is asked.
+//! Data and model of a run, before any device is used.
 
 use std::path::{Path, PathBuf};
 
@@ -247,12 +247,16 @@ fn choose(
                 remedy,
             });
         }
-        let vocabulary = encoder.tables.vocabulary as u32;
-        if let Some(id) = tokens.ids.iter().find(|&&id| id >= vocabulary) {
-            return Err(refuse(format!(
-                "it has {vocabulary} words, but {} has token {id}: it was made for another model",
-                training.data
-            )));
+        let vocabulary = encoder.tables.vocabulary;
+        // An id outside the vocabulary would index past the embedding table, unchecked on a GPU.
+        for (part, samples) in [("train", &data.train), ("test", &data.test)] {
+            let Inputs::Tokens(tokens) = &samples.inputs else { continue };
+            if let Some((row, column, id)) = tokens.first_id_outside(vocabulary) {
+                return Err(refuse(format!(
+                    "it has {vocabulary} words, but {}: {part}.ids row {row}, column {column} is token {id}: it was made for another model; tokenise the texts again with `fabswarm data tokens`",
+                    training.data
+                )));
+            }
         }
         return Ok((Model::Encoder(encoder), Some(folder), data));
     }
@@ -265,10 +269,43 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{LabelledSamples, Tokens};
 
     #[test]
     fn images_become_channels_last() {
         // Two channels of a 1 x 3 image.
         assert_eq!(channels_last(&[1.0, 2.0, 3.0, 10.0, 20.0, 30.0], 2), [1.0, 10.0, 2.0, 20.0, 3.0, 30.0]);
+    }
+
+    #[test]
+    fn token_ids_outside_the_vocabulary_are_refused_in_both_splits() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = r#"{"model_type": "bert", "vocab_size": 7, "hidden_size": 4, "num_attention_heads": 2,
+            "num_hidden_layers": 1, "intermediate_size": 6, "max_position_embeddings": 8, "type_vocab_size": 2,
+            "layer_norm_eps": 1e-12, "hidden_act": "gelu"}"#;
+        std::fs::write(folder.path().join("config.json"), config).unwrap();
+        let training = TrainingSection {
+            data: "texts.safetensors".to_owned(),
+            model: folder.path().display().to_string(),
+            sequence: 2,
+            ..Scenario::default().training
+        };
+        let samples = |ids: Vec<u32>| LabelledSamples {
+            labels: vec![0; ids.len() / 2],
+            inputs: Inputs::Tokens(Tokens { length: 2, used: vec![2; ids.len() / 2], ids }),
+        };
+        let choose_with = |train, test| {
+            let data = Dataset { classes: 2, train: samples(train), test: samples(test) };
+            choose(&Cache::at(folder.path()), &training, data).map(|_| ())
+        };
+        choose_with(vec![6, 6], vec![0, 6]).unwrap();
+        for (part, refused) in [
+            ("train", choose_with(vec![0, 0, 0, 9], vec![0, 0])),
+            ("test", choose_with(vec![0, 0], vec![0, 0, 0, 9])),
+        ] {
+            let message = refused.unwrap_err().to_string();
+            let expected = format!("texts.safetensors: {part}.ids row 1, column 1 is token 9");
+            assert!(message.contains(&expected) && message.contains("fabswarm data tokens"), "{message}");
+        }
     }
 }
