@@ -1,4 +1,4 @@
-//! Archives as the package clients leave them, read member by member.
+//! Archives as the package clients leave them, read member by member and within bounds.
 
 use std::fs;
 use std::io::{self, BufReader, Read};
@@ -10,14 +10,21 @@ use flate2::read::GzDecoder;
 use super::client::Tools;
 
 /// Calls `visit` with the path and content of every file in an archive, in one pass.
+///
+/// A tar stream is decompressed whole, wanted or not, so it may have at most `stream_limit` bytes; of a zip archive only what
+/// `visit` reads is decompressed.
 pub(super) fn visit_members(
     tools: &Tools,
     archive: &Path,
+    stream_limit: u64,
     visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     match archive.extension().and_then(|extension| extension.to_str()) {
-        Some("tgz") => visit_tar(GzDecoder::new(BufReader::new(fs::File::open(archive)?)), visit),
-        Some("deb") => visit_deb(tools, archive, visit),
+        Some("tgz") => {
+            let stream = GzDecoder::new(BufReader::new(fs::File::open(archive)?));
+            visit_tar(BoundedStream::new(stream, stream_limit), visit)
+        }
+        Some("deb") => visit_deb(tools, archive, stream_limit, visit),
         Some("whl" | "zip") => visit_zip(BufReader::new(fs::File::open(archive)?), visit),
         _ => Err(io::Error::other("neither .tgz, .deb, .whl nor .zip")),
     }
@@ -56,6 +63,7 @@ fn visit_zip(
 fn visit_deb(
     tools: &Tools,
     archive: &Path,
+    stream_limit: u64,
     visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut child = tools
@@ -68,7 +76,7 @@ fn visit_deb(
         .map_err(|error| io::Error::new(error.kind(), format!("cannot start dpkg-deb: {error}")))?;
     // Dropped before the wait, so that the child never blocks on a pipe nobody reads.
     let visited = match child.stdout.take() {
-        Some(stdout) => visit_tar(BufReader::new(stdout), visit),
+        Some(stdout) => visit_tar(BoundedStream::new(BufReader::new(stdout), stream_limit), visit),
         None => Err(io::Error::other("dpkg-deb has no output")),
     };
     let status = child.wait()?;
@@ -78,4 +86,44 @@ fn visit_deb(
     } else {
         Err(io::Error::other(format!("dpkg-deb --fsys-tarfile failed ({status})")))
     }
+}
+
+/// A stream that fails where it has more bytes than its limit.
+#[derive(Debug)]
+struct BoundedStream<R> {
+    inner: R,
+    limit: u64,
+    left: u64,
+}
+
+impl<R> BoundedStream<R> {
+    fn new(inner: R, limit: u64) -> Self {
+        Self { inner, limit, left: limit }
+    }
+}
+
+impl<R: Read> Read for BoundedStream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)? as u64;
+        self.left = self.left.checked_sub(count).ok_or_else(|| {
+            io::Error::other(format!(
+                "it unpacks to more than {} bytes, the limit for this package",
+                self.limit
+            ))
+        })?;
+        Ok(count as usize)
+    }
+}
+
+/// Copies `content` to a file, of which at most `limit` bytes are ever written.
+///
+/// # Errors
+/// When there are more than `limit` bytes, or one side fails.
+pub(super) fn copy_at_most(content: &mut dyn Read, to: &mut fs::File, limit: u64) -> io::Result<()> {
+    let copied = io::copy(&mut content.take(limit), to)?;
+    // `take` has stopped where the content may go on.
+    if copied == limit && content.read(&mut [0])? > 0 {
+        return Err(io::Error::other(format!("it has more than {limit} bytes, the limit for this file")));
+    }
+    Ok(())
 }

