@@ -6,7 +6,7 @@ use std::time::Instant;
 use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::cuda::Cuda;
-use crate::device::{BatchSchedule, Device, Gradient, Packed, Result};
+use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result};
 use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
 use crate::mixing::MixingMatrix;
 use crate::models::Model;
@@ -114,7 +114,10 @@ pub fn round<D: Device>(
     }
     swarm.device().wait()?;
     let milliseconds = before.elapsed().as_secs_f64() * 1e3 / rounds as f64;
-    let taken = free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after));
+    let taken = match swarm.device().memory_use() {
+        Some(MemoryUse::OnDevice(bytes)) => Some(bytes),
+        _ => free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after)),
+    };
     Ok(Measurement {
         job: if chooses { "round" } else { "repeated-round" },
         agents,
@@ -125,7 +128,7 @@ pub fn round<D: Device>(
     })
 }
 
-/// One forward and backward pass of all agents, for each of their `groups` of models: so many samples a model.
+/// One forward and backward pass of all agents, for each of their `groups` of models: so many samples per model.
 ///
 /// # Errors
 /// When the device fails.
@@ -154,7 +157,8 @@ pub fn gradient<D: Device>(
         samples,
         rows: device.indices(agents * samples)?,
         weights: device.reals(agents * samples)?,
-        moment: device.indices(3)?,
+        dropout_key: device.indices(3)?,
+        round: device.indices(1)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(agents * samples) as u32).collect::<Vec<_>>())?;
     let weights = vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples];
@@ -201,7 +205,7 @@ pub fn levels<D: Device>(
     ])
 }
 
-/// Bytes a second of a device copy, of a pull and of a push with and without a regulariser.
+/// Bytes per second of a device copy, of a pull and of a push with and without a regulariser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidths {
     pub copy: f64,
@@ -210,7 +214,7 @@ pub struct Bandwidths {
     pub push_with_regulariser: f64,
 }
 
-/// Mixing `words` words an agent, counting each word read and each word written once.
+/// Mixes `words` words per agent, counting each word read and each word written once.
 ///
 /// # Errors
 /// When the GPU fails.

@@ -1,7 +1,7 @@
-//! What the batched engine asks of a device, and the two devices it has.
+//! What the batched engine requires of a device, and the two devices there are.
 //!
 //! A device owns buffers, runs a program for all agents at once, and mixes packed state. Calls may only enqueue work; reading
-//! waits for it. [`Device::replay`] lets a device record a round once and repeat it without asking again.
+//! waits for it. [`Device::replay`] lets a device record a round once and replay it.
 
 pub mod cpu;
 pub mod cuda;
@@ -29,12 +29,13 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Memory that a run has taken.
+/// Memory that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUse {
     /// The most bytes of physical memory that this process had at once.
     PeakResident(u64),
-    /// Bytes of a GPU's own memory, from when the device was made.
+    /// The most bytes of a GPU's own memory that this process had allocated for buffers at once; what other processes use
+    /// does not count.
     OnDevice(u64),
 }
 
@@ -79,8 +80,10 @@ pub struct BatchSchedule<D: Device> {
     pub rows: D::Indices,
     /// `[agents, samples]` weights before the learned ones.
     pub weights: D::Reals,
-    /// Seed (two words) and round, for dropout.
-    pub moment: D::Indices,
+    /// Low and high word of the seed, then the round: what the masks of dropout are drawn from.
+    pub dropout_key: D::Indices,
+    /// The round, one word: what the ledger's [`BroadcastHistory`] is indexed by.
+    pub round: D::Indices,
 }
 
 /// What a tracker follows.
@@ -94,10 +97,10 @@ pub struct Gradient<'a, D: Device> {
     pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
-/// What agents said in the last rounds, so that a frame may come late.
+/// What agents broadcast in the last rounds, for frames that arrive late.
 #[derive(Debug)]
 pub struct BroadcastHistory<D: Device> {
-    /// Rounds it goes back to, this one included.
+    /// Rounds it goes back, this one included.
     pub depth: usize,
     /// `[depth, groups, agents, stride]`: decisions as they were at the start of a round, at its number modulo the depth.
     pub v: D::Reals,
@@ -105,10 +108,10 @@ pub struct BroadcastHistory<D: Device> {
     pub t: D::Reals,
 }
 
-/// What agents hear in a round, for a swarm with a ledger.
+/// What agents receive in a round, for a swarm with a ledger.
 #[derive(Debug)]
 pub struct Reception<D: Device> {
-    /// `[agents, agents]`: 0 where receiver i hears nothing new of sender j, else 1 plus the age in rounds of what it hears.
+    /// `[agents, agents]`: 0 where receiver i gets nothing new from sender j, else 1 plus the age in rounds of what it gets.
     pub ages: D::Indices,
     /// `[agents]`: 0 while an agent is down, else 1.
     pub awake: D::Indices,
@@ -117,10 +120,10 @@ pub struct Reception<D: Device> {
 }
 
 impl<D: Device> Reception<D> {
-    /// Nothing heard yet and everybody up, with the given `[agents, agents]` shares.
+    /// Nothing received yet and every agent up, with the given `[agents, agents]` shares.
     ///
     /// # Errors
-    /// Where the device has no room.
+    /// When the device has too little memory.
     pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
         let mut reception = Self {
             ages: device.indices(agents * agents)?,
@@ -145,22 +148,22 @@ pub trait Device: Debug + Sized {
     /// Mixing weights in the device's memory.
     type Mixing: Debug;
 
-    /// What a person would call the device.
+    /// The device's name, for people.
     fn name(&self) -> String;
 
-    /// Bytes of memory not in use, when the device can tell.
+    /// Bytes of memory not in use, where that is known.
     fn free_bytes(&self) -> Option<u64>;
 
-    /// What this process has taken of the device's memory, when the device can tell.
+    /// Memory that this process uses, where that is known.
     fn memory_use(&self) -> Option<MemoryUse>;
 
-    /// Bytes of the pieces in which memory is taken: a run takes a multiple of them.
+    /// Granularity of allocation in bytes: a run takes a multiple of it.
     fn piece_bytes(&self) -> u64;
 
-    /// Bytes one agent's share of `program` takes in this device's precision.
+    /// Bytes that `program` takes for `agents` agents in this device's precision.
     fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64;
 
-    /// Bytes one word of decisions takes, a copy in narrow precision included.
+    /// Bytes per word of decisions, with a copy in narrow precision where there is one.
     fn decision_bytes(&self) -> u64;
 
     /// Words of zero.
@@ -180,7 +183,7 @@ pub trait Device: Debug + Sized {
     /// Makes `program` ready for `agents` agents.
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;
 
-    /// Room for the weights of a round among `agents`.
+    /// Memory for the weights of a round among `agents`.
     fn mixing(&self, agents: usize) -> Result<Self::Mixing>;
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
@@ -206,7 +209,7 @@ pub trait Device: Debug + Sized {
         schedule: &BatchSchedule<Self>,
     ) -> Result<()>;
 
-    /// `v ← A v − η t`, with one step a group.
+    /// `v ← A v − η t`, with one step per group.
     fn pull(
         &self,
         v: &mut Self::Reals,
@@ -225,7 +228,7 @@ pub trait Device: Debug + Sized {
         push: &Self::Mixing,
     ) -> Result<()>;
 
-    /// Writes down what agents that are awake say in the round of `moment`.
+    /// Records what every agent that is awake broadcasts in `round`.
     fn record_broadcast(
         &self,
         history: &mut BroadcastHistory<Self>,
@@ -233,11 +236,11 @@ pub trait Device: Debug + Sized {
         t: &Self::Reals,
         packed: Packed,
         reception: &Reception<Self>,
-        moment: &Self::Indices,
+        round: &Self::Indices,
     ) -> Result<()>;
 
-    /// [`Device::pull`] with what agents hear in place of weights: the mean of an agent's own decisions and those it hears.
-    /// Those of an agent that is down stay as they are.
+    /// [`Device::pull`] with what agents receive in place of weights: the mean of an agent's own decisions and those received.
+    /// Decisions of an agent that is down do not change.
     #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn pull_received(
         &self,
@@ -246,12 +249,12 @@ pub trait Device: Debug + Sized {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &Self::Indices,
+        round: &Self::Indices,
         steps: [f64; 2],
     ) -> Result<()>;
 
     /// [`Device::track`] with a broadcast ledger in place of push weights. `mass`, `[groups, agents, agents − 1, stride]`, is
-    /// what waits for each receiver from each other agent. Trackers and gradients of an agent that is down stay as they are.
+    /// what waits for each receiver from each other agent. Trackers and gradients of an agent that is down do not change.
     #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn track_by_ledger(
         &self,
@@ -261,7 +264,7 @@ pub trait Device: Debug + Sized {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &Self::Indices,
+        round: &Self::Indices,
     ) -> Result<()>;
 
     /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds

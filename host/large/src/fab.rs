@@ -8,7 +8,17 @@
 //! t ← B t + d⁺ − d                       one launch
 //! ```
 //!
-//! With a ledger, `A` and `B` make way for what each agent hears of whom, and how late: see `device/cpu/ledger.rs`.
+//! With a ledger, `A` and `B` are replaced by what each agent receives from whom, and how late: see `device/cpu/ledger.rs`.
+//!
+//! # Why the round is written a second time
+//!
+//! `fabswarm_shared` steps one agent with slices of fixed size on one thread. Here the vectors of all agents are packed into one
+//! buffer that may lie on a GPU, one launch does an equation for all agents at once, and the ledger keeps σ_j − ρ_ij itself
+//! instead of its two ends. Functions on one agent's slices cannot be called on that layout, so the three equations are written
+//! again: once per device, in `device/cpu/{mixing,ledger}.rs` and `device/cuda/{mixing,ledger}.cu`. They are held to the shared
+//! functions by [`crate::conformance`]: [`follows_shared`](crate::conformance::follows_shared) compares with the functions of
+//! `fabswarm_shared::fab`, [`follows_agents`](crate::conformance::follows_agents) with whole agents over a faulty air, and
+//! [`mixing`](crate::conformance::mixing) every device with the CPU in f64. A change to an equation there is a change here.
 //!
 //! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
@@ -53,9 +63,9 @@ pub struct FabConfig {
     pub normalise: bool,
     /// η_x, η_y, η_z.
     pub steps: [f64; 3],
-    /// Samples of the upper level an agent takes a round; none at a single level.
+    /// Samples of the upper level per agent and round; 0 at a single level.
     pub validation_batch: usize,
-    /// Samples of the lower level an agent takes a round.
+    /// Samples of the lower level per agent and round.
     pub training_batch: usize,
     pub seed: u64,
     /// Push by broadcast ledger, which survives lost frames, instead of push weights.
@@ -86,9 +96,9 @@ impl FabConfig {
 /// Which samples every agent takes in a round, by number in the [`DeviceDataset`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundBatch {
-    /// One list an agent, at most `validation_batch` long.
+    /// One list per agent, at most `validation_batch` long.
     pub validation: Vec<Vec<u32>>,
-    /// One list an agent, at most `training_batch` long, no sample twice.
+    /// One list per agent, at most `training_batch` long, no sample twice.
     pub training: Vec<Vec<u32>>,
 }
 
@@ -185,7 +195,8 @@ impl<D: Device> Fab<D> {
                 samples,
                 rows: device.indices(agents * samples)?,
                 weights: device.reals(agents * samples)?,
-                moment: device.indices(3)?,
+                dropout_key: device.indices(3)?,
+                round: device.indices(1)?,
             },
             passes: Passes { y: device.pass(&program, agents)?, z },
             links: DeviceLinks::new(&device, agents, ledger)?,
@@ -238,9 +249,9 @@ impl<D: Device> Fab<D> {
         let parity = self.parity();
         let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
         device.replay(parity, |device| {
-            lower.pull(device, links, &schedule.moment)?;
+            lower.pull(device, links, &schedule.round)?;
             if let Upper::Strength(x) = upper {
-                x.pull(device, links, &schedule.moment)?;
+                x.pull(device, links, &schedule.round)?;
                 device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
             }
             follow(device, config, data, schedule, passes, links, lower, decay, upper, parity)
@@ -252,7 +263,7 @@ impl<D: Device> Fab<D> {
         (self.round % 2) as usize
     }
 
-    /// Opens a new epoch because `agent` has lost its memory: it starts again from `start`, its `samples` weigh what they did at
+    /// Opens a new epoch because `agent` has lost its memory: it restarts from `start`, its `samples` weigh what they did at
     /// first, every other agent's tracker is its gradient, and nothing waits on a link.
     ///
     /// # Errors
@@ -286,7 +297,7 @@ impl<D: Device> Fab<D> {
         }
     }
 
-    /// Hands this round's samples to the device: numbers, and weights that make each part a mean.
+    /// Writes this round's samples to the device: their numbers, and weights that make each part a mean.
     fn write_draw(&mut self, draw: &RoundBatch) -> Result<()> {
         let FabConfig { agents, validation_batch, training_batch, seed, .. } = self.config;
         let mut rows = Vec::with_capacity(agents * self.schedule.samples);
@@ -306,7 +317,9 @@ impl<D: Device> Fab<D> {
         }
         self.device.write_indices(&mut self.schedule.rows, &rows)?;
         self.device.write(&mut self.schedule.weights, 0, &weights)?;
-        self.device.write_indices(&mut self.schedule.moment, &[seed as u32, (seed >> 32) as u32, self.round])
+        let key = [seed as u32, (seed >> 32) as u32, self.round];
+        self.device.write_indices(&mut self.schedule.dropout_key, &key)?;
+        self.device.write_indices(&mut self.schedule.round, &[self.round])
     }
 }
 
@@ -345,11 +358,11 @@ fn follow<D: Device>(
         }
         None => device.run(&mut [&mut passes.y], &lower.v, fresh, lower.packed, schedule)?,
     }
-    lower.track(device, links, &schedule.moment, parity, Some(decay))?;
+    lower.track(device, links, &schedule.round, parity, Some(decay))?;
     match (upper, &passes.z) {
         (Upper::Strength(x), _) => {
             device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
-            x.track(device, links, &schedule.moment, parity, None)
+            x.track(device, links, &schedule.round, parity, None)
         }
         (Upper::Logits(logits), Some(z)) => {
             device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0])

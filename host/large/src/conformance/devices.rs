@@ -85,13 +85,14 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         samples: 2 * SAMPLES,
         rows: device.indices(AGENTS * 2 * SAMPLES)?,
         weights: device.reals(AGENTS * 2 * SAMPLES)?,
-        moment: device.indices(3)?,
+        dropout_key: device.indices(3)?,
+        round: device.indices(1)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
     let weights: Vec<D::Scalar> =
         (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
     device.write(&mut schedule.weights, 0, &weights)?;
-    device.write_indices(&mut schedule.moment, &[5, 1, 9])?;
+    device.write_indices(&mut schedule.dropout_key, &[5, 1, 9])?;
     let mut logits = device.reals(2 * AGENTS * SAMPLES)?;
     let values: Vec<D::Scalar> =
         synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
@@ -195,9 +196,9 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
     let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;
-    let mut moment = device.indices(3)?;
+    let mut round_on_device = device.indices(1)?;
     for round in 0..5 {
-        device.write_indices(&mut moment, &[0, 0, round])?;
+        device.write_indices(&mut round_on_device, &[round])?;
         let awake: Vec<u32> = (0..agents).map(|agent| u32::from(round != 3 || agent != 1)).collect();
         let mut ages = vec![0; agents * agents];
         for (receiver, senders) in heard.iter().enumerate().filter(|&(receiver, _)| awake[receiver] == 1) {
@@ -214,10 +215,18 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
         }
         device.write_indices(&mut reception.awake, &awake)?;
         device.write_indices(&mut reception.ages, &ages)?;
-        device.record_broadcast(&mut history, &v, &t, packed, &reception, &moment)?;
-        device.pull_received(&mut v, &t, packed, &history, &reception, &moment, [0.1, 0.2])?;
+        device.record_broadcast(&mut history, &v, &t, packed, &reception, &round_on_device)?;
+        device.pull_received(&mut v, &t, packed, &history, &reception, &round_on_device, [0.1, 0.2])?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
-        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception, &moment)?;
+        device.track_by_ledger(
+            &mut t,
+            &mut mass,
+            gradient,
+            packed,
+            &history,
+            &reception,
+            &round_on_device,
+        )?;
     }
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())

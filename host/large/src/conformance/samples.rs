@@ -1,4 +1,4 @@
-//! A few samples an agent, as the shared problems and as a device read them.
+//! A few samples per agent, as the shared problems and as a device read them.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The CPU: one agent a task, a single-threaded matrix product inside it, so results do not depend on the number of threads.
+//! The CPU: one agent per task, a single-threaded matrix product inside it, so results do not depend on the number of threads.
 
 mod agent;
 mod images;
@@ -243,7 +243,12 @@ impl<S: Real> Device for Cpu<S> {
                     weights: &weights[slice],
                     losses,
                     hits,
-                    stream: [schedule.moment[0], schedule.moment[1], schedule.moment[2], model as u32],
+                    stream: [
+                        schedule.dropout_key[0],
+                        schedule.dropout_key[1],
+                        schedule.dropout_key[2],
+                        model as u32,
+                    ],
                 };
                 agents.push((ready, agent));
             }
@@ -289,9 +294,9 @@ impl<S: Real> Device for Cpu<S> {
         t: &Vec<S>,
         packed: Packed,
         reception: &Reception<Self>,
-        moment: &Vec<u32>,
+        round: &Vec<u32>,
     ) -> Result<()> {
-        ledger::record_broadcast(history, v, t, packed, reception, moment[2]);
+        ledger::record_broadcast(history, v, t, packed, reception, round[0]);
         Ok(())
     }
 
@@ -302,10 +307,10 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &Vec<u32>,
+        round: &Vec<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
-        ledger::pull(v, t, packed, history, reception, moment[2], steps.map(S::from_f64));
+        ledger::pull(v, t, packed, history, reception, round[0], steps.map(S::from_f64));
         Ok(())
     }
 
@@ -317,9 +322,9 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &Vec<u32>,
+        round: &Vec<u32>,
     ) -> Result<()> {
-        ledger::track(t, mass, gradient, packed, history, reception, moment[2]);
+        ledger::track(t, mass, gradient, packed, history, reception, round[0]);
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use cudarc::cublas::CudaBlas;
 use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, sys};
 
 use self::kernels::{Arg, Kernels, blocks};
+use self::memory::AllocationCounter;
 pub use self::memory::{DeviceBuffer, Reals};
 pub use self::mixing::CudaMixing;
 use self::mixing::terms;
@@ -58,8 +59,8 @@ pub struct Cuda {
     kernels: Kernels,
     precision: Precision,
     replays: HashMap<usize, Replay>,
-    /// Bytes that were free when the device was made.
-    free_before: Option<u64>,
+    /// What this process has allocated for buffers.
+    allocations: Arc<AllocationCounter>,
     /// Kept alive for cuBLAS.
     _workspaces: [CudaSlice<u8>; 2],
 }
@@ -78,10 +79,6 @@ enum Replay {
     /// It ran once, so everything lazy about it is loaded.
     Ran,
     Recorded(CudaGraph),
-}
-
-fn free_bytes(context: &CudaContext) -> Option<u64> {
-    context.mem_get_info().ok().map(|(free, _)| free as u64)
 }
 
 /// Names what failed.
@@ -133,7 +130,6 @@ impl Cuda {
             during("giving cuBLAS its workspace", status.result())?;
         }
         let kernels = Kernels::programs(&context, precision == Precision::Bf16)?;
-        let free_before = free_bytes(&context);
         Ok(Cuda {
             context,
             streams,
@@ -141,7 +137,7 @@ impl Cuda {
             kernels,
             precision,
             replays: HashMap::new(),
-            free_before,
+            allocations: Arc::default(),
             _workspaces: workspaces,
         })
     }
@@ -167,12 +163,25 @@ impl Cuda {
     }
 
     /// Launches a kernel on the main stream, for all models at once.
-    fn launch(&self, name: &'static str, grid: [usize; 2], block: [usize; 2], args: &[Arg]) -> Result<()> {
-        self.kernels.launch(self.main(), name, grid, block, 0, args)
+    ///
+    /// # Safety
+    /// As for [`Kernels::launch`].
+    unsafe fn launch(
+        &self,
+        name: &'static str,
+        grid: [usize; 2],
+        block: [usize; 2],
+        args: &[Arg],
+    ) -> Result<()> {
+        // SAFETY: the caller promises what `Kernels::launch` asks for.
+        unsafe { self.kernels.launch(self.main(), name, grid, block, 0, args) }
     }
 
     /// Launches a kernel of the ledger: a thread for every word of packed state.
-    fn launch_by_agent(
+    ///
+    /// # Safety
+    /// As for [`Kernels::launch`], where depth, agents and stride come after `args` and before `tail`.
+    unsafe fn launch_by_agent(
         &self,
         name: &'static str,
         mut args: Vec<Arg>,
@@ -183,7 +192,8 @@ impl Cuda {
         args.extend([Arg::Int(depth), Arg::Int(packed.agents), Arg::Long(packed.stride)]);
         args.extend_from_slice(tail);
         let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
-        self.launch(name, grid, [256, 1], &args)
+        // SAFETY: the caller promises what `Kernels::launch` asks for.
+        unsafe { self.launch(name, grid, [256, 1], &args) }
     }
 
     /// Milliseconds of GPU time that `work` takes.
@@ -226,12 +236,11 @@ impl Device for Cuda {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        free_bytes(&self.context)
+        self.context.mem_get_info().ok().map(|(free, _)| free as u64)
     }
 
     fn memory_use(&self) -> Option<MemoryUse> {
-        let (before, now) = self.free_before.zip(self.free_bytes())?;
-        Some(MemoryUse::OnDevice(before.saturating_sub(now)))
+        Some(MemoryUse::OnDevice(self.allocations.peak_bytes()))
     }
 
     fn piece_bytes(&self) -> u64 {
@@ -328,7 +337,8 @@ impl Device for Cuda {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let head = [Arg::At(v.exact.pointer), Arg::At(t.exact.pointer), Arg::At(narrow)];
         let tail = [Arg::Float(steps[0]), Arg::Float(steps[1])];
-        pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed)
+        // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
+        unsafe { pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed) }
     }
 
     fn track(
@@ -340,7 +350,8 @@ impl Device for Cuda {
     ) -> Result<()> {
         let mut head = vec![Arg::At(t.exact.pointer)];
         head.extend(terms(&gradient));
-        push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed)
+        // SAFETY: trackers, gradients and weights are all of `packed`, and the kernel takes them in this order.
+        unsafe { push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed) }
     }
 
     fn record_broadcast(
@@ -350,12 +361,13 @@ impl Device for Cuda {
         t: &Reals,
         packed: Packed,
         reception: &Reception<Self>,
-        moment: &DeviceBuffer<u32>,
+        round: &DeviceBuffer<u32>,
     ) -> Result<()> {
         let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
         let mut args = vectors.map(Arg::At).to_vec();
-        args.extend([reception.awake.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("record_broadcast", args, packed, history.depth, &[])
+        args.extend([reception.awake.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("record_broadcast", args, packed, history.depth, &[]) }
     }
 
     fn pull_received(
@@ -365,14 +377,15 @@ impl Device for Cuda {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &DeviceBuffer<u32>,
+        round: &DeviceBuffer<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let mut args =
             [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
-        args.extend([reception.ages.pointer, reception.awake.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("pull_received", args, packed, history.depth, &steps.map(Arg::Float))
+        args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("pull_received", args, packed, history.depth, &steps.map(Arg::Float)) }
     }
 
     fn track_by_ledger(
@@ -383,13 +396,14 @@ impl Device for Cuda {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        moment: &DeviceBuffer<u32>,
+        round: &DeviceBuffer<u32>,
     ) -> Result<()> {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
-        args.extend([reception.shares.exact.pointer, moment.pointer].map(Arg::At));
-        self.launch_by_agent("track_by_ledger", args, packed, history.depth, &[])
+        args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("track_by_ledger", args, packed, history.depth, &[]) }
     }
 
     fn step_logits(
@@ -412,7 +426,8 @@ impl Device for Cuda {
             Arg::Float(step),
         ];
         let learned = schedule.samples - learned_from;
-        self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args)
+        // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each.
+        unsafe { self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args) }
     }
 
     fn norm_gap(
@@ -431,7 +446,8 @@ impl Device for Cuda {
             Arg::Int(x_stride),
             Arg::Float(scale),
         ];
-        self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args)
+        // SAFETY: `v` is of `packed` with two groups, and the gradient has `x_stride` words per agent.
+        unsafe { self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args) }
     }
 
     fn decay_from(
@@ -450,7 +466,8 @@ impl Device for Cuda {
             Arg::At(decay.exact.pointer),
             Arg::Float(scale),
         ];
-        self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args)
+        // SAFETY: x has `x_stride` words per agent, and decay one per vector of `packed`.
+        unsafe { self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args) }
     }
 
     fn losses(&self, pass: &CudaPass) -> Result<Vec<f32>> {

@@ -30,7 +30,8 @@ impl<D: Device> Fab<D> {
             samples: batch,
             rows: device.indices(batch)?,
             weights: device.reals(batch)?,
-            moment: device.indices(3)?,
+            dropout_key: device.indices(3)?,
+            round: device.indices(1)?,
         };
         let (mut hits, mut loss) = (0.0, 0.0);
         for rows in rows.chunks(batch) {

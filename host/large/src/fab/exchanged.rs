@@ -1,4 +1,4 @@
-//! Vectors that travel from agent to agent: decisions, with the trackers and gradients that go with them.
+//! Vectors that agents exchange: decisions, with their trackers and gradients.
 
 use fabswarm_shared::scalar::Scalar as _;
 
@@ -21,7 +21,7 @@ impl<D: Device> DeviceLinks<D> {
         Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?))
     }
 
-    /// Takes the exchange of a round.
+    /// Writes the exchange of a round to the device.
     ///
     /// # Panics
     /// When it is not of the kind the swarm was made for.
@@ -43,12 +43,12 @@ impl<D: Device> DeviceLinks<D> {
     }
 }
 
-/// How agents hear each other in a round.
+/// Who receives what from whom in a round.
 #[derive(Debug)]
 pub enum Exchange<'a> {
     /// Pull and push weights.
     Weights { pull: &'a MixingMatrix, push: &'a MixingMatrix },
-    /// For a ledger: `[agents, agents]` ages of what receiver i hears of sender j, plus 1, or 0 where it hears nothing new;
+    /// For a ledger: `[agents, agents]`, the age of what receiver i gets from sender j plus 1, or 0 where it gets nothing new;
     /// and for each agent 0 while it is down, else 1.
     Ledger { ages: &'a [u32], awake: &'a [u32] },
 }
@@ -57,7 +57,7 @@ pub enum Exchange<'a> {
 #[derive(Debug)]
 pub(super) struct ExchangedVectors<D: Device> {
     pub(super) packed: Packed,
-    /// One step a group.
+    /// One step per group.
     steps: [f64; 2],
     pub(super) v: D::Reals,
     pub(super) t: D::Reals,
@@ -140,13 +140,13 @@ impl<D: Device> ExchangedVectors<D> {
         }
     }
 
-    /// Tells what agents have at the start of a round, and pulls.
-    pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>, moment: &D::Indices) -> Result<()> {
+    /// Records what agents broadcast at the start of a round, and pulls.
+    pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>, round: &D::Indices) -> Result<()> {
         let ExchangedVectors { packed, steps, v, t, ledger, .. } = self;
         match (links, ledger) {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, .. })) => {
-                device.record_broadcast(history, v, t, *packed, reception, moment)?;
-                device.pull_received(v, t, *packed, history, reception, moment, *steps)
+                device.record_broadcast(history, v, t, *packed, reception, round)?;
+                device.pull_received(v, t, *packed, history, reception, round, *steps)
             }
             (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, t, *packed, pull, *steps),
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
@@ -158,7 +158,7 @@ impl<D: Device> ExchangedVectors<D> {
         &mut self,
         device: &D,
         links: &DeviceLinks<D>,
-        moment: &D::Indices,
+        round: &D::Indices,
         parity: usize,
         strengths: Option<&D::Reals>,
     ) -> Result<()> {
@@ -168,7 +168,7 @@ impl<D: Device> ExchangedVectors<D> {
         let gradient = Gradient { fresh, last, regulariser: strengths.map(|strengths| (&*v, strengths)) };
         match (links, ledger) {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, mass })) => {
-                device.track_by_ledger(t, mass, gradient, *packed, history, reception, moment)
+                device.track_by_ledger(t, mass, gradient, *packed, history, reception, round)
             }
             (DeviceLinks::Weights { push, .. }, None) => device.track(t, gradient, *packed, push),
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
@@ -233,7 +233,7 @@ impl<D: Device> ExchangedVectors<D> {
     }
 }
 
-/// The larger of two numbers, or none where one of them is none: `max` would leave it out.
+/// The larger of two numbers, NaN where one of them is NaN: `max` would ignore it.
 pub(super) fn larger(a: f64, b: f64) -> f64 {
     if a > b || a.is_nan() { a } else { b }
 }

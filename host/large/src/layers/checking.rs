@@ -51,7 +51,8 @@ impl Fixture {
                 samples: program.samples,
                 rows: (0..samples as u32).collect(),
                 weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
-                moment: vec![7, 0, 3],
+                dropout_key: vec![7, 0, 3],
+                round: vec![3],
             },
             data: DeviceDataset {
                 width,

@@ -1,4 +1,4 @@
-//! A training run in one page of JSON, in the words of a trial's.
+//! A training run as one page of JSON, with the keys of a trial's.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::device::MemoryUse;
 use fabswarm_sim::record::{AirReport, StoppedBecause};
 use fabswarm_sim::scenario::Resolved;
 
-/// What a run came to; `summary.json`. What is no number any more is null.
+/// The results of a run, `summary.json`. NaN and infinity are null.
 #[derive(Debug, Serialize)]
 pub(super) struct TrainingSummary<'a> {
     /// Version of fabswarm.
@@ -47,7 +47,7 @@ pub(super) struct TrainingSummary<'a> {
     planned_memory_bytes: u64,
     /// The most physical memory the whole process had at once, on a CPU.
     peak_resident_bytes: Option<u64>,
-    /// Memory taken on a GPU: what is gone of its free memory, so also what others have taken or given back meanwhile.
+    /// The most bytes this process had allocated on a GPU at once, whatever others use.
     gpu_memory_bytes: Option<u64>,
     /// What became of every frame, by cause, where frames go over the air.
     air: Option<&'a AirReport>,

@@ -1,4 +1,4 @@
-//! One agent's turn: its memories, and which function does which operation.
+//! One agent's pass: its memory, and which function does which operation.
 
 use std::ops::Range;
 
@@ -34,7 +34,9 @@ pub(super) struct Workspace<'a, S> {
 impl<S: Real> Workspace<'_, S> {
     /// Where the words from `view` to the end of its buffer lie.
     fn range(&self, view: View) -> Range<usize> {
-        let MemorySpace::Buffer(id) = view.place else { panic!("{view:?} is written to, and no buffer") };
+        let MemorySpace::Buffer(id) = view.place else {
+            panic!("{view:?} is written to, but is not a buffer")
+        };
         let buffer = self.buffers[id.0];
         let space =
             if buffer.precision == BufferPrecision::Exact { self.arena.activation_words() } else { 0 };

@@ -52,7 +52,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 Pooling::Mean => taps.for_each(|tap| dx[tap] = d[at] / S::from_f64((size * size) as f64)),
             });
         }
-        _ => panic!("{op:?} is no operation on images"),
+        _ => panic!("{op:?} is not an operation on images"),
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! w_ij ← w_ij + s_ij t_j                          what j sets aside for i waits
-//! heard, said a rounds ago:  recent = Σ_{q<a} s_ij t_j(k − q)
-//!                            t_i ← t_i + w_ij − recent,  w_ij ← recent
+//! received, sent a rounds ago:  recent = Σ_{q<a} s_ij t_j(k − q)
+//!                               t_i ← t_i + w_ij − recent,  w_ij ← recent
 //! ```
 //!
 //! `w_ij` is the σ_j − ρ_ij of two agents that cannot see each other's memory; here both sides are ours, so the difference is
-//! kept itself, which does not drift. A frame that comes late tells of what was set aside before it was sent, and no more.
+//! kept itself, which does not drift. A late frame carries only what was set aside before it was sent.
 
 use rayon::prelude::*;
 
@@ -18,13 +18,13 @@ use crate::real::Real;
 /// Words of one agent that stay in cache while its neighbours' are added.
 const TILE: usize = 4096;
 
-/// Where what `agent` of `group` said `age` rounds before `round` lies.
+/// Index of what `agent` of `group` broadcast `age` rounds before `round`.
 fn place(depth: usize, packed: Packed, round: u32, age: usize, group: usize, agent: usize) -> usize {
     let slot = (round as usize + depth - age) % depth;
     ((slot * packed.groups + group) * packed.agents + agent) * packed.stride
 }
 
-/// Writes down this round's decisions and trackers.
+/// Records this round's decisions and trackers.
 pub(super) fn record_broadcast<S: Real>(
     history: &mut BroadcastHistory<Cpu<S>>,
     v: &[S],
@@ -44,7 +44,7 @@ pub(super) fn record_broadcast<S: Real>(
     });
 }
 
-/// `v_i ← mean of v_i and what i hears − η t_i`.
+/// `v_i ← mean of v_i and what i receives − η t_i`.
 pub(super) fn pull<S: Real>(
     v: &mut [S],
     t: &[S],
@@ -126,7 +126,7 @@ pub(super) fn track<S: Real>(
     });
 }
 
-/// Whom `receiver` hears, with the age of what it hears.
+/// Senders that `receiver` gets something from, with its age.
 fn senders<S: Real>(
     reception: &Reception<Cpu<S>>,
     packed: Packed,

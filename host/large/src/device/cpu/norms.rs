@@ -67,7 +67,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             }
         }
-        _ => panic!("{op:?} is no norm"),
+        _ => panic!("{op:?} is not a norm"),
     }
 }
 

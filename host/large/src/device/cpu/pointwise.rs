@@ -62,7 +62,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 *word = if stream.uniform_f64() < rate { S::ZERO } else { *word * scale };
             }
         }
-        _ => panic!("{op:?} is no pointwise operation"),
+        _ => panic!("{op:?} is not a pointwise operation"),
     }
 }
 

@@ -75,6 +75,6 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 dx[columns..].fill(S::ZERO);
             }
         }
-        _ => panic!("{op:?} is no operation on text"),
+        _ => panic!("{op:?} is not an operation on text"),
     }
 }

@@ -21,7 +21,7 @@ __device__ __forceinline__ u32 take(BatchSource source, u32* labels, float* weig
   return sample;
 }
 
-// One block a sample of the batch; grid (samples, models).
+// One block per sample of the batch; grid (samples, models).
 extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const float* data, T* out, int width) {
   u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
   T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
@@ -46,7 +46,7 @@ extern "C" __global__ void step_logits(float* logits, const u32* rows, const flo
   logits[sample] -= step * base[place] * weight * (1.f - weight) * (losses_y[place] - losses_z[(ll)blockIdx.y * learned + at]);
 }
 
-// One block an agent.
+// One block per agent.
 extern "C" __global__ void norm_gap(const float* v, int agents, ll stride, float* gradient, int x_stride, float scale) {
   const float *y = v + blockIdx.x * stride, *z = v + (agents + blockIdx.x) * stride;
   float a = 0, b = 0;

@@ -123,7 +123,18 @@ impl Kernels {
     }
 
     /// Enqueues kernel `name`.
-    pub(super) fn launch(
+    ///
+    /// # Errors
+    /// When there is no such kernel, or the driver refuses the launch.
+    ///
+    /// # Safety
+    /// - `args` are the parameters of the kernel in its source, in number, order and width.
+    /// - Every [`Arg::At`] is zero, where the kernel allows it, or an address in a live allocation of this context, with as many
+    ///   words behind it as the kernel reads or writes for the sizes in `args`, `grid` and `block`.
+    /// - The allocations stay alive, and nobody else writes to what the kernel uses, until `stream` has run it; where the launch
+    ///   is recorded into a graph, until the graph is dropped.
+    /// - Indices in device memory (samples, tokens, labels, senders) lie within what they index.
+    pub(super) unsafe fn launch(
         &self,
         stream: &Arc<CudaStream>,
         name: &'static str,
@@ -168,8 +179,7 @@ impl Kernels {
             block_dim: (block[0] as u32, block[1] as u32, 1),
             shared_mem_bytes: shared_bytes as u32,
         };
-        // SAFETY: arguments match the kernel's parameters in number, order and size, and every address has as many words as
-        // the sizes beside it say; the conformance tests run each kernel against the CPU.
+        // SAFETY: the caller promises that the arguments are those of the kernel and that their addresses are valid.
         during(name, unsafe { launch.launch(config) }).map(drop)
     }
 }

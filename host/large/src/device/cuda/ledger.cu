@@ -7,16 +7,16 @@ __device__ __forceinline__ ll history_at(u32 round, u32 age, int depth, int agen
   return (slot * gridDim.y + blockIdx.y / agents * agents + agent) * stride + column;
 }
 
-extern "C" __global__ void record_broadcast(const float* v, const float* t, float* history_v, float* history_t, const u32* awake, const u32* moment, int depth, int agents, ll stride) {
+extern "C" __global__ void record_broadcast(const float* v, const float* t, float* history_v, float* history_t, const u32* awake, const u32* round, int depth, int agents, ll stride) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
   int agent = blockIdx.y % agents;
-  ll at = blockIdx.y * stride + column, now = history_at(moment[2], 0, depth, agents, agent, stride, column);
+  ll at = blockIdx.y * stride + column, now = history_at(round[0], 0, depth, agents, agent, stride, column);
   history_v[now] = v[at];
   history_t[now] = awake[agent] ? t[at] : 0.f;
 }
 
-extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* moment, int depth, int agents, ll stride, float step_y, float step_z) {
+extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* round, int depth, int agents, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   int receiver = blockIdx.y % agents;
   if (column >= stride || !awake[receiver]) return;
@@ -26,14 +26,14 @@ extern "C" __global__ void pull_received(float* v, const float* t, half_word* na
     u32 age = ages[receiver * agents + j];
     if (!age) continue;
     received += 1.f;
-    sum += history_v[history_at(moment[2], age - 1, depth, agents, j, stride, column)];
+    sum += history_v[history_at(round[0], age - 1, depth, agents, j, stride, column)];
   }
   float value = sum / received - ((int)blockIdx.y < agents ? step_y : step_z) * t[at];
   v[at] = value;
   if (narrow) narrow[at] = to_bf16(value);
 }
 
-extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* history_t, const u32* ages, const u32* awake, const float* shares, const u32* moment, int depth, int agents, ll stride) {
+extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* history_t, const u32* ages, const u32* awake, const float* shares, const u32* round, int depth, int agents, ll stride) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
   int receiver = blockIdx.y % agents;
@@ -50,12 +50,12 @@ extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, 
   for (int j = 0; j < agents; j++) {
     if (j == receiver) continue;
     float share = shares[receiver * agents + j];
-    float waiting = mass[link] + share * history_t[history_at(moment[2], 0, depth, agents, j, stride, column)];
+    float waiting = mass[link] + share * history_t[history_at(round[0], 0, depth, agents, j, stride, column)];
     u32 age = ages[receiver * agents + j];
     if (age) {
       float recent = 0.f;
       for (u32 past = 0; past < age - 1; past++)
-        recent += share * history_t[history_at(moment[2], past, depth, agents, j, stride, column)];
+        recent += share * history_t[history_at(round[0], past, depth, agents, j, stride, column)];
       value += waiting - recent;
       waiting = recent;
     }

@@ -96,7 +96,10 @@ pub(super) fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
 
 impl CudaMixing {
     /// Launches the dense or the sparse form of a kernel.
-    pub(super) fn launch(
+    ///
+    /// # Safety
+    /// As for [`Kernels::launch`], where the weights of this matrix and the stride come after `head` and before `tail`.
+    pub(super) unsafe fn launch(
         &self,
         device: &Cuda,
         [dense, sparse]: [&'static str; 2],
@@ -114,7 +117,8 @@ impl CudaMixing {
                 _ => 1,
             };
             let grid = [blocks(packed.stride, 256 * lane), packed.groups];
-            return self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args);
+            // SAFETY: the caller promises what `Kernels::launch` asks for; the weights are dense for so many agents.
+            return unsafe { self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args) };
         }
         let SparseTile { columns, threads, bytes } = self.tile;
         let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
@@ -122,7 +126,8 @@ impl CudaMixing {
         args.push(Arg::Long(packed.stride));
         args.extend_from_slice(tail);
         let grid = [blocks(packed.stride, columns), packed.groups];
-        self.kernels.launch(device.main(), sparse, grid, [threads, 1], bytes, &args)
+        // SAFETY: as above; senders are below the number of agents the kernel was compiled for.
+        unsafe { self.kernels.launch(device.main(), sparse, grid, [threads, 1], bytes, &args) }
     }
 }
 

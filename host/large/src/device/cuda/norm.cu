@@ -1,6 +1,6 @@
 // Layer norm and group norm.
 
-// One warp a row, the row in registers; columns <= 32 * WIDE * CHUNKS and a multiple of WIDE.
+// One warp per row, the row in registers; columns <= 32 * WIDE * CHUNKS and a multiple of WIDE.
 #define CHUNKS 8
 #define EACH_CHUNK                                        \
   _Pragma("unroll") for (int c = 0; c < CHUNKS; c++) if (int at = (c * 32 + lane) * WIDE; at < columns)
@@ -66,7 +66,7 @@ extern "C" __global__ void layer_norm_backward(const T* d, ll d_model, const T* 
   }
 }
 
-// The general case, one block a set of area x width words; see the shape of Op::Norm.
+// The general case, one block per set of area x width words; see the shape of Op::Norm.
 #define EACH_OF_SET for (int k = threadIdx.x; k < area * width; k += blockDim.x) if (ll at = start + (ll)(k / width) * columns + k % width; true)
 
 extern "C" __global__ void group_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int area, int columns, int groups, float epsilon) {

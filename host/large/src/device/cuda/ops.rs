@@ -1,4 +1,8 @@
 //! Which kernel does which operation.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "each function here is a launch under the conditions of `Kernels::launch`"
+)]
 
 use super::Cuda;
 use super::gemm::Grid;
@@ -22,7 +26,7 @@ pub(super) struct PassLaunch<'a> {
     pub parameters: u64,
     pub products: u64,
     pub gradient: Option<u64>,
-    pub moment: u64,
+    pub dropout_key: u64,
 }
 
 /// A spot as the address and stride every kernel takes.
@@ -56,7 +60,11 @@ impl PassLaunch<'_> {
         Arg::At(offset.map_or(0, |offset| start + (offset * 4) as u64))
     }
 
-    pub(super) fn launch(
+    /// Launches a kernel for all agents on the group's stream.
+    ///
+    /// # Safety
+    /// As for [`super::kernels::Kernels::launch`].
+    pub(super) unsafe fn launch(
         &self,
         name: &'static str,
         blocks: usize,
@@ -78,7 +86,10 @@ impl PassLaunch<'_> {
     }
 
     /// Enqueues operations in order.
-    pub(super) fn all(&self, ops: &[Op], grids: &[Option<Grid>]) -> Result<()> {
+    ///
+    /// # Safety
+    /// The operations are those of the pass's program, whose parameters, gradient and batch are alive until they have run.
+    pub(super) unsafe fn all(&self, ops: &[Op], grids: &[Option<Grid>]) -> Result<()> {
         let mut at = 0;
         while at < ops.len() {
             match (&ops[at], ops.get(at + 1)) {
@@ -99,7 +110,9 @@ impl PassLaunch<'_> {
         Ok(())
     }
 
-    fn one(&self, op: &Op) -> Result<()> {
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn one(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         match *op {
             Op::Gemm(_) => Ok(()),
@@ -262,7 +275,7 @@ impl PassLaunch<'_> {
                     Arg::Long(words),
                     Arg::Double(rate),
                     Arg::Float(1.0 / (1.0 - rate)),
-                    Arg::At(self.moment),
+                    Arg::At(self.dropout_key),
                     Arg::Int(first_model),
                     Arg::Int(layer as usize),
                 ];
@@ -290,7 +303,9 @@ impl PassLaunch<'_> {
         }
     }
 
-    fn norm(
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn norm(
         &self,
         [rows, sets]: [&'static str; 2],
         mut args: Vec<Arg>,
@@ -316,7 +331,9 @@ impl PassLaunch<'_> {
         }
     }
 
-    fn softmax(
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn softmax(
         &self,
         name: &'static str,
         mut args: Vec<Arg>,
@@ -333,7 +350,9 @@ impl PassLaunch<'_> {
         self.launch(name, blocks(rows * lanes, 256), [256, 1], &args)
     }
 
-    fn image(&self, name: &'static str, words: usize, spots: &[Arg], g: Geometry) -> Result<()> {
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn image(&self, name: &'static str, words: usize, spots: &[Arg], g: Geometry) -> Result<()> {
         let sizes =
             [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
         self.launch(
@@ -344,7 +363,9 @@ impl PassLaunch<'_> {
         )
     }
 
-    fn pool(
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn pool(
         &self,
         name: &'static str,
         spots: &[Arg],

@@ -147,7 +147,8 @@ impl CudaPass {
             _ => panic!("a dataset has features, or tokens and lengths"),
         };
         args.push(Arg::Int(data.width));
-        device.launch(name, [self.program.samples, self.agents], [128, 1], &args)
+        // SAFETY: the batch was allocated for this program, and rows of the schedule are samples of the dataset.
+        unsafe { device.launch(name, [self.program.samples, self.agents], [128, 1], &args) }
     }
 
     /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
@@ -172,11 +173,15 @@ impl CudaPass {
                 .as_ref()
                 .map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
             gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
-            moment: schedule.moment.pointer,
+            dropout_key: schedule.dropout_key.pointer,
         };
-        running.all(&self.program.forward, &self.grids)?;
-        if gradient.is_some() {
-            running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
+        // SAFETY: the arena, the layout and `packed` fix the size of every buffer the program names; labels and tokens were
+        // checked against classes and vocabulary when the data was loaded.
+        unsafe {
+            running.all(&self.program.forward, &self.grids)?;
+            if gradient.is_some() {
+                running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
+            }
         }
         Ok(())
     }

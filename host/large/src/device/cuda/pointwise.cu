@@ -133,7 +133,7 @@ __device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* sav
 BOTH(bias_gradient, (T* d, ll d_model, const T* saved, ll saved_model, int function, float* g, ll g_model, int rows, int columns, int splits),
      (d, d_model, saved, saved_model, function, g, g_model, rows, columns, splits))
 
-// Adds splits up: blocks of the first half of the grid into `first`, of a second half into `second`, whose sums lie behind.
+// Adds up splits: blocks of the first half of the grid into `first`, of a second half into `second`, whose sums lie behind.
 extern "C" __global__ void sum_splits(const float* partial, float* first, float* second, ll g_model, int columns, int splits, int models) {
   int blocks = (columns + blockDim.x - 1) / blockDim.x, is_second = blockIdx.x >= blocks;
   int at = (blockIdx.x - is_second * blocks) * blockDim.x + threadIdx.x;
@@ -159,19 +159,19 @@ __device__ __forceinline__ u64 scramble(u64 z) {
   return z ^ (z >> 31);
 }
 
-extern "C" __global__ void dropout(const T* x, ll x_model, T* out, ll out_model, ll words, double rate, float scale, const u32* moment, u32 first_model, u32 layer) {
+extern "C" __global__ void dropout(const T* x, ll x_model, T* out, ll out_model, ll words, double rate, float scale, const u32* key_words, u32 first_model, u32 layer) {
   const u64 gamma = 0x9e3779b97f4a7c15ull;
   ll at = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= words) return;
-  u64 seed = ((u64)moment[1] << 32 | moment[0]) + layer;
-  u64 place = (u64)(first_model + blockIdx.y) << 32 | moment[2];
+  u64 seed = ((u64)key_words[1] << 32 | key_words[0]) + layer;
+  u64 place = (u64)(first_model + blockIdx.y) << 32 | key_words[2];
   u64 key = scramble(scramble(seed + gamma * 8) ^ scramble(place + gamma));
   double uniform = (double)(scramble(key + gamma * (u64)(at + 1)) >> 11) * (1.0 / 9007199254740992.0);
   float value = widen(x[blockIdx.y * x_model + at]);
   out[blockIdx.y * out_model + at] = narrow(uniform < rate ? 0.f : value * scale);
 }
 
-// One warp a sample: loss and hit, and the logits become w (softmax - one at the label).
+// One warp per sample: loss and hit, and the logits become w (softmax - one at the label).
 extern "C" __global__ void cross_entropy(T* logits, ll logits_model, const float* bias, ll bias_model, const u32* labels, const float* weights, float* losses, float* hits, int samples, int classes) {
   int sample = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
   if (sample >= samples) return;

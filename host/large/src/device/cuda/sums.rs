@@ -1,4 +1,8 @@
 //! Sums by column: gradients of biases, gains and shifts.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "each function here is a launch under the conditions of `Kernels::launch`"
+)]
 
 use super::kernels::{Arg, blocks};
 use super::ops::{PassLaunch, number};
@@ -39,7 +43,10 @@ pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
 
 impl PassLaunch<'_> {
     /// Sums of `d` by column, times a function's derivative first where there is one.
-    pub(super) fn bias_gradient(
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    pub(super) unsafe fn bias_gradient(
         &self,
         d: View,
         function: Option<(View, Function)>,
@@ -65,7 +72,11 @@ impl PassLaunch<'_> {
         self.sum_splits([bias, bias], 1, columns, splits)
     }
 
-    pub(super) fn norm_gradient(
+    /// Sums of `d · normal` and of `d` by column: gradients of gain and shift.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    pub(super) unsafe fn norm_gradient(
         &self,
         d: View,
         normal: View,
@@ -91,7 +102,16 @@ impl PassLaunch<'_> {
     }
 
     /// Adds the sums of all splits up, when there is more than one, for the first `sums` of two parameters.
-    fn sum_splits(&self, offsets: [usize; 2], sums: usize, columns: usize, splits: usize) -> Result<()> {
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn sum_splits(
+        &self,
+        offsets: [usize; 2],
+        sums: usize,
+        columns: usize,
+        splits: usize,
+    ) -> Result<()> {
         if splits == 1 {
             return Ok(());
         }

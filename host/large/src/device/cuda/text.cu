@@ -31,7 +31,7 @@ __device__ __forceinline__ int bucket(int query, int key, int buckets, int furth
   return side + min(exact + (int)(ratio * (half - exact)), half - 1);
 }
 
-// `lanes` lanes of a warp a row, N neighbouring scores a lane at a time: a short row takes part of a warp, so that no lane of
+// `lanes` lanes of a warp per row, N neighbouring scores per lane at a time: a short row takes part of a warp, so that no lane of
 // it idles, a long one up to 1024 scores.
 #define SPANS (1024 / 32)
 #define EACH_SPAN _Pragma("unroll") for (int c = 0; c < SPANS / N; c++) if (int key = (c * lanes + lane) * N; key < sequence)
