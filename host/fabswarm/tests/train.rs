@@ -156,11 +156,11 @@ fn what_cannot_be_resumed_is_left_as_it_is() {
     let refused = |arguments: &[&str], part: &str| assert_refused(folder.path(), arguments, &[part]);
     refused(&["--resume", "nope"], "cannot resume from nope: there is no such folder");
     fs::create_dir(folder.path().join("bare")).unwrap();
-    refused(&["--resume", "bare"], "cannot resume from bare: it is no run folder");
+    refused(&["--resume", "bare"], "cannot resume from bare: it is not a run folder");
     fs::write(folder.path().join("bare/scenario.toml"), "version = 1\n").unwrap();
     refused(
         &["--resume", "bare"],
-        "no checkpoint was kept there\nhelp: begin anew with `fabswarm train bare/",
+        "no checkpoint was kept there\nhelp: start again with `fabswarm train bare/",
     );
 
     let small = ["--data", "sample", "--model", "softmax", "--epochs", "2", "--agents", "2", "--out", "run"];

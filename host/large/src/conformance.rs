@@ -1,8 +1,7 @@
 //! Whether a device computes what it should: the same suite for every device and precision.
 //!
-//! [`shared`] holds a batched swarm to the functions one small agent is made of, [`faulty_air`] to whole small agents that speak
-//! over the same air; [`devices`] holds each program and each way of
-//! mixing to the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
+//! `shared` compares a batched swarm with the functions one small agent is made of, `faulty_air` with whole small agents over
+//! the same air; `devices` compares each program and each way of mixing with the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
 
 mod devices;
 mod faulty_air;

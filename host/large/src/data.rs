@@ -29,7 +29,7 @@ pub use client::Tools;
 pub use dataset::{Dataset, Images, Inputs, LabelledSamples, Normalisation, Tokens};
 pub use error::Error;
 
-/// The name under which [`load`] gives the bundled sample of Fashion-MNIST.
+/// The name of the bundled sample of Fashion-MNIST, for [`load`].
 pub const SAMPLE: &str = "sample";
 
 /// Loads a data set: one of the catalogue, [`SAMPLE`], or a folder of idx files.
@@ -88,7 +88,7 @@ mod tests {
             message.contains("`imagenet`") && message.contains("fashion-mnist, imdb, cifar10"),
             "{message}"
         );
-        assert!(load(&cache, "minilm").is_err(), "a model is no data set");
+        assert!(load(&cache, "minilm").is_err(), "a model is not a data set");
         let message = model_folder(&cache, "mnist").unwrap_err().to_string();
         assert!(message.contains("minilm, mpnet-base") && !message.contains("imdb"), "{message}");
         let message = model_folder(&cache, "minilm").unwrap_err().to_string();

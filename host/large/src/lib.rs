@@ -5,12 +5,51 @@
 //! task, CUDA one launch for all. Around it, [`fab`] mixes, tracks and steps exactly as `fabswarm_shared` does for small
 //! agents; the conformance tests hold the two together.
 //!
+//! Two agents that clean their training samples for a few rounds, on the CPU:
+//!
+//! ```
+//! use fabswarm_large::device::cpu::Cpu;
+//! use fabswarm_large::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
+//! use fabswarm_large::mixing::MixingMatrix;
+//! use fabswarm_large::models::Model;
+//! use fabswarm_large::synthetic;
+//!
+//! # fn main() -> Result<(), fabswarm_large::device::Error> {
+//! let device = Cpu::<f32>::new();
+//! let model = Model::Mlp { inputs: 8, hidden: 4, classes: 2 };
+//! let config = FabConfig {
+//!     agents: 2,
+//!     task: UpperLevel::Cleaning { regularisation: 0.002 },
+//!     penalty: 1.0,
+//!     normalise: false,
+//!     steps: [1.0, 0.03, 0.03],
+//!     validation_batch: 1,
+//!     training_batch: 2,
+//!     seed: 1,
+//!     ledger: None,
+//! };
+//! let data = synthetic::dataset(&device, &model, 6)?;
+//! let start = model.program(1).layout.start(1);
+//! let mut swarm = Fab::new(device, &model, config, data, &start)?;
+//!
+//! // Samples by number in the data, and who hears whom.
+//! let batch = RoundBatch { validation: vec![vec![0], vec![3]], training: vec![vec![1, 2], vec![4, 5]] };
+//! let (pull, push) = MixingMatrix::uniform(&[vec![1], vec![0]]);
+//! swarm.begin(&batch)?;
+//! for _ in 0..3 {
+//!     swarm.round(&Exchange::Weights { pull: &pull, push: &push }, &batch)?;
+//! }
+//! assert!(swarm.tracking_defect()? < 1e-5);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | paper | here |
 //! |---|---|
 //! | y, z of all agents | one buffer `[2, n, stride]`, y first |
 //! | t, d of all agents | buffers of the same shape |
 //! | x, one weight per training sample | `[samples]`, never exchanged (hyper-cleaning) |
-//! | x, a regularisation strength | `[n, stride]` of one word, mixed as y and z are (hyper-parameter tuning) |
+//! | x, a regularisation strength | `[n, stride]`, one word used, mixed as y and z are (hyper-parameter tuning) |
 
 pub mod bench;
 pub mod conformance;

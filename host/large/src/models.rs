@@ -1,4 +1,4 @@
-//! The models a swarm can train, each as a [`ModelProgram`](crate::program::Program) for a number of samples.
+//! The models a swarm can train, each as a [`ModelProgram`] for a number of samples.
 
 pub mod bert;
 pub mod image;

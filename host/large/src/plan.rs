@@ -16,7 +16,7 @@ pub struct MemoryPlan {
     pub state: u64,
     /// Batches and intermediate buffers of all passes.
     pub activations: u64,
-    /// Mass that waits on links, and what was said in the rounds a frame may come late, with a ledger.
+    /// With a ledger: mass that waits on links, and the broadcasts of as many rounds as a frame may be late.
     pub ledger: u64,
     /// Samples of all agents.
     pub data: u64,

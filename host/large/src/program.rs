@@ -1,6 +1,6 @@
 //! A model's forward and backward pass as a list of operations on one agent.
 //!
-//! Operations speak of one agent only; a device decides how many agents share a launch. Because a program is plain data,
+//! Operations are written for one agent; a device decides how many agents share a launch. Because a program is plain data,
 //! its memory is known before anything is allocated ([`arena`]), and one program runs on every device and in every precision.
 
 pub mod arena;
@@ -185,9 +185,9 @@ impl ProgramBuilder {
     /// Words of the buffer `view` begins in.
     ///
     /// # Panics
-    /// When `view` is no buffer.
+    /// When `view` is not in a buffer.
     pub fn words(&self, view: View) -> usize {
-        let MemorySpace::Buffer(Id(id)) = view.place else { panic!("{view:?} is no buffer") };
+        let MemorySpace::Buffer(Id(id)) = view.place else { panic!("{view:?} is not in a buffer") };
         self.program.buffers[id].words
     }
 

@@ -1,9 +1,9 @@
 //! Training a swarm of large agents from scenario to a scored model.
 //!
-//! [`TrainingSetup`] holds what a run needs before any device is asked, [`TrainingPlan`] what it will take of one. Everything that can be
+//! [`TrainingSetup`] holds what a run needs before any device is used, [`TrainingPlan`] what it will take of one. Everything that can be
 //! refused is refused until [`TrainingPlan::start`] returns, and nothing is written before. The [`Trainer`] then goes through the
-//! rounds, scores the swarm now and then, keeps checkpoints and stops when a loss is no number any more; the
-//! [`report::TrainingReport`] writes down what comes of it.
+//! rounds, evaluates the swarm now and then, keeps checkpoints and stops when a loss is NaN or infinite; the
+//! [`report::TrainingReport`] records the results.
 
 pub mod batches;
 pub mod checkpoint;
@@ -53,7 +53,7 @@ pub enum Error {
     Resume { path: PathBuf, what: String, remedy: String },
 }
 
-/// How a swarm stands after some rounds.
+/// How good a swarm is after some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
     pub round: u32,
@@ -62,7 +62,7 @@ pub struct Evaluation {
     pub test: ModelScore,
     /// Root mean square distance of agents to their mean, relative to its norm.
     pub consensus_error: f64,
-    /// How well samples with wrong labels are told from others, where each has a weight.
+    /// How well weights separate samples with wrong labels from others, where samples have weights.
     pub cleaning: Option<CleaningScore>,
     /// Mean of the learned regularisation strengths.
     pub strength: Option<f64>,
@@ -73,18 +73,18 @@ pub struct Evaluation {
     pub seconds: f64,
 }
 
-/// Who watches a run.
+/// Follows a run.
 pub trait TrainingObserver {
     /// After every round.
     fn round(&mut self, round: u32, rounds: u32);
     /// After every evaluation.
     ///
     /// # Errors
-    /// When it cannot be written down.
+    /// When it cannot be recorded.
     fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error>;
 }
 
-/// What is left of a run that ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
     pub stopped_because: StoppedBecause,
@@ -93,14 +93,14 @@ pub struct TrainingOutcome {
     pub mean: Vec<f32>,
     /// Weight and truth of every training sample, where it has one.
     pub weights: Vec<(f32, bool)>,
-    /// `Σt + Σ(what waits) − Σd`, relative to gradients: how much tracking mass was lost or made.
+    /// `Σt + Σ(what waits) − Σd`, relative to gradients: tracking mass that was lost or created.
     pub tracking_defect: f64,
     /// What the air did to frames, where they went over it.
     pub air: Option<AirReport>,
     pub memory: MemoryReport,
 }
 
-/// Bytes of memory, as planned and as taken.
+/// Bytes of memory, as planned and as used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
     pub planned: u64,

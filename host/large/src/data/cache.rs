@@ -1,4 +1,4 @@
-//! The folder where fetched files live, and the check that they are what they were.
+//! The folder of fetched files, and the check that they are unchanged.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::Error;
 use super::catalogue::{Entry, File};
 
-/// The cache folder: one folder an entry.
+/// The cache folder: one folder per entry.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
@@ -83,7 +83,7 @@ impl Cache {
         Ok(folder)
     }
 
-    /// Tells whether a file is there with the right bytes.
+    /// Returns whether a file is there with the right bytes.
     pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Error> {
         match locate(&self.folder(entry), file) {
             Some(path) => Ok(ContentMismatch::of(&path, file)?.is_none()),

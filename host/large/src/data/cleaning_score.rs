@@ -1,4 +1,4 @@
-//! How well sample weights tell corrupted labels from clean ones.
+//! How well sample weights separate corrupted labels from clean ones.
 
 /// How well corrupted labels were found, by low weights.
 #[derive(Debug, Clone, Copy, PartialEq)]

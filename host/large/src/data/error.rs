@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read or written.
-    #[error("{}: {source}\nhelp: see that the path is right and may be read and written", path.display())]
+    #[error("{}: {source}\nhelp: check that the path is right and can be read and written", path.display())]
     Io {
         /// What was being read or written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// No home for the cache.
@@ -73,7 +73,7 @@ pub enum Error {
         remedy: &'static str,
         /// Where the files go.
         folder: PathBuf,
-        /// Their names, sizes and hashes, one a line.
+        /// Their names, sizes and hashes, one per line.
         files: String,
     },
     /// The client ran and failed.
@@ -132,7 +132,7 @@ impl Error {
 
     /// Refuses a file for what is in it.
     pub(super) fn format(path: &Path, what: impl Into<String>) -> Self {
-        Self::unfit(path, what, "see that it is the file you meant, and whole")
+        Self::unfit(path, what, "check that it is the file you meant, and complete")
     }
 
     /// Refuses a file that is whole for what it does not go with.

@@ -1,4 +1,4 @@
-//! Dirichlet non-IID partition: for each class, shares p ~ Dir(ρ, …, ρ) over the agents say how its samples are dealt.
+//! Dirichlet non-IID partition: for each class, shares p ~ Dir(ρ, …, ρ) over the agents decide how its samples are split.
 //!
 //! Small ρ gives agents that have seen few classes, large ρ gives equal agents. All arithmetic goes through `libm`, so a seed
 //! means the same partition on every machine.
@@ -27,7 +27,7 @@ pub fn dirichlet(
 ) -> Result<Vec<Vec<u32>>, Error> {
     if !(rho.is_finite() && rho > 0.0) {
         return Err(Error::Deal {
-            what: format!("rho = {rho} is no Dirichlet concentration"),
+            what: format!("rho = {rho} is not a Dirichlet concentration"),
             remedy: "give a number above 0",
         });
     }
@@ -86,7 +86,7 @@ pub(super) fn shuffle(list: &mut [u32], stream: &mut Stream) {
 
 /// Draws from the symmetric Dirichlet distribution, as gamma variates over their sum.
 fn draw_shares(count: usize, rho: f64, stream: &mut Stream) -> Vec<f64> {
-    // In logarithms: for small rho every variate may underflow, and 0/0 is no share.
+    // In logarithms: for small rho every variate may underflow, and 0/0 is NaN.
     let logarithms: Vec<f64> = (0..count).map(|_| draw_ln_gamma(rho, stream)).collect();
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = logarithms.iter().map(|logarithm| libm::exp(logarithm - largest)).collect();

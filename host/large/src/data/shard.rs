@@ -39,7 +39,7 @@ const SPLIT: usize = 10;
 /// Deals the training samples of a data set to the agents.
 ///
 /// # Errors
-/// When the rate is no probability, or the samples cannot be partitioned (see [`dirichlet`]).
+/// When the rate is not a probability, or the samples cannot be partitioned (see [`dirichlet`]).
 pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<DataShard>, Error> {
     if !(0.0..=1.0).contains(&how.corruption_rate) {
         return Err(Error::Deal {
@@ -69,8 +69,8 @@ pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<Data
     Ok(shards.collect())
 }
 
-/// What a random stream of this module is for. They share one purpose of the swarm's generator and are told apart by its
-/// round, which means nothing while data is dealt out.
+/// What a random stream of this module is for. They share one purpose of the swarm's generator and differ in its round,
+/// which has no other meaning while data is dealt out.
 #[derive(Clone, Copy)]
 pub(super) enum DataStream {
     ClassOrder,

@@ -203,7 +203,7 @@ impl Tokenizer {
         spaced.nfd().filter(|letter| !is_accent(letter)).flat_map(char::to_lowercase).collect()
     }
 
-    /// Cuts a word into the longest pieces there are; a word with a part that is no piece is unknown as a whole.
+    /// Cuts a word into the longest pieces there are; a word with a part that is not in the vocabulary is unknown as a whole.
     fn cut_word(&self, word: &str, ids: &mut Vec<u32>) {
         if word.is_empty() {
             return;

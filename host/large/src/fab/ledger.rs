@@ -12,7 +12,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Rounds of which must be known what was said, the present one included.
+    /// Rounds whose broadcasts must be kept, the present one included.
     pub fn depth(&self) -> usize {
         self.late_rounds as usize + 1
     }
@@ -30,7 +30,7 @@ impl Ledger {
         shares
     }
 
-    /// Bytes that vectors of `words` words of all of `agents` agents take beside their state, `word_bytes` bytes a word.
+    /// Bytes that vectors of `words` words of all of `agents` agents take beside their state, `word_bytes` bytes per word.
     pub fn bytes(&self, agents: usize, words: u64, word_bytes: u64) -> u64 {
         let (links, history) = (agents.saturating_sub(1) as u64, 2 * self.depth() as u64);
         (links + history) * words * word_bytes

@@ -14,7 +14,7 @@ impl<D: Device> Fab<D> {
         &self.device
     }
 
-    /// Words of the decisions that an agent tells others, where a model has so many parameters.
+    /// Words of decisions per frame, for a model of so many parameters.
     pub fn exchanged_words(&self, parameters: usize) -> usize {
         let x = usize::from(matches!(self.upper, Upper::Strength(_)));
         x + self.lower.packed.groups * parameters
@@ -46,7 +46,7 @@ impl<D: Device> Fab<D> {
             }
         }
         let spread = squares / agents as f64 - offset.iter().map(|word| word * word).sum::<f64>();
-        // Not `max`, which would take a swarm that is no number any more for one that agrees.
+        // Not `max`, which ignores NaN: a diverged swarm would look like one that agrees.
         let spread = if spread < 0.0 { 0.0 } else { spread };
         let mean: Vec<f64> =
             first.iter().zip(offset).map(|(first, offset)| first.to_f64() + offset).collect();

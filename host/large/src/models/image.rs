@@ -10,7 +10,7 @@ use crate::program::{Function, Geometry, ModelProgram, Pooling, ProgramBuilder};
 const GROUPS: usize = 8;
 
 /// # Panics
-/// When `model` is no image model.
+/// When `model` is not an image model.
 pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
     let builder = ProgramBuilder::new(model.input(), samples, model.classes());
     let (body, features) = match *model {

@@ -16,7 +16,7 @@ use crate::parameters::Layout;
 pub enum Error {
     #[error("cannot read {path}: {cause}\nhelp: an encoder's folder holds config.json, model.safetensors and tokenizer.json", path = path.display())]
     Read { path: PathBuf, cause: std::io::Error },
-    #[error("{path} is no configuration of an encoder: {cause}\nhelp: take the config.json that was published with the weights", path = path.display())]
+    #[error("{path} does not describe an encoder: {cause}\nhelp: take the config.json that was published with the weights", path = path.display())]
     Config { path: PathBuf, cause: serde_json::Error },
     #[error("{path}: `{key}` is {value}\nhelp: {remedy}", path = path.display())]
     Value { path: PathBuf, key: &'static str, value: String, remedy: String },
@@ -265,7 +265,7 @@ mod tests {
         assert!(refused(CONFIG, 9).contains("set training.sequence to at most 8"));
         let narrow = CONFIG.replace("\"hidden_size\": 4", "\"hidden_size\": 0");
         assert!(refused(&narrow, 5).contains("`hidden_size` is 0"));
-        assert!(refused("{}", 5).contains("config.json is no configuration"));
+        assert!(refused("{}", 5).contains("config.json does not describe an encoder"));
         let folder = folder(CONFIG);
         let encoder = encoder(folder.path(), 5, 2).unwrap();
         write_weights(folder.path(), &BertEncoder { inner: 8, ..encoder.clone() });

@@ -15,7 +15,7 @@ pub struct Lists {
     pub training: Vec<Vec<u32>>,
 }
 
-/// Deals batches out of lists.
+/// Draws batches from lists.
 #[derive(Debug)]
 pub struct Batches {
     training: Vec<Deck>,
@@ -23,7 +23,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Deals at most `batch` samples a round from each list, in orders drawn from `seed`.
+    /// Draws at most `batch` samples per round from each list, in orders drawn from `seed`.
     pub fn new(lists: Lists, batch: usize, seed: u64) -> Self {
         let deck = |agent: usize, samples: Vec<u32>, offset: u32| Deck {
             samples,

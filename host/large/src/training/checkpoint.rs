@@ -26,7 +26,7 @@ const FILE: &str = "checkpoint.safetensors";
 
 /// Words that are on their way between device and file at once: a copy of the whole state would not be in the plan.
 const PIECE: usize = 1 << 20;
-/// Bytes of the number in front of the header that tells its length.
+/// Bytes of the header's length, which comes before it.
 const LENGTH_BYTES: usize = 8;
 
 /// Checks that `folder` is one that a training run left, with a checkpoint.
@@ -39,19 +39,19 @@ pub fn check_is_there(folder: &Path) -> Result<(), Error> {
     };
     let scenario = folder.join(SCENARIO_FILE);
     if !scenario.is_file() {
-        let what = if folder.is_dir() { "it is no run folder" } else { "there is no such folder" };
+        let what = if folder.is_dir() { "it is not a run folder" } else { "there is no such folder" };
         let remedy = "name the run folder of a `fabswarm train`, such as runs/0001-train".to_owned();
         return refuse(what, remedy);
     }
     if !folder.join(FILE).is_file() {
-        let remedy = format!("begin anew with `fabswarm train {}`", scenario.display());
+        let remedy = format!("start again with `fabswarm train {}`", scenario.display());
         return refuse("no checkpoint was kept there", remedy);
     }
     Ok(())
 }
 
-/// Replaces the checkpoint of `folder`, and tells whether the decisions in it are numbers; where they are not, or it cannot be
-/// written, the old one stays.
+/// Replaces the checkpoint of `folder`, and returns whether all decisions are finite; where they are not, or the file cannot
+/// be written, the old one stays.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -108,7 +108,7 @@ impl Checkpoint {
             what,
             remedy: remedy.to_owned(),
         };
-        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "see that the file may be read");
+        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "check that the file can be read");
         let mut file = File::open(&path).map_err(unreadable)?;
         let file_bytes = file.metadata().map_err(unreadable)?.len();
         let damaged = |what: &dyn Display| damaged(folder, what);
@@ -175,7 +175,7 @@ fn damaged(folder: &Path, what: &dyn Display) -> Error {
     Error::Resume {
         path: folder.join(FILE),
         what: format!("it is damaged ({what})"),
-        remedy: format!("begin anew with `fabswarm train {}`", folder.join(SCENARIO_FILE).display()),
+        remedy: format!("start again with `fabswarm train {}`", folder.join(SCENARIO_FILE).display()),
     }
 }
 
@@ -192,13 +192,13 @@ pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result
     Ok(folder.write("model.safetensors", &file)?)
 }
 
-/// What must be equal for a run to go on, a line a key.
+/// The settings that must be equal for a run to go on, one line per key.
 fn fixed_settings(resolved: &Resolved) -> String {
     let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
     fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
 }
 
-/// Offsets and lengths of the pieces of so many words.
+/// Offsets and lengths of the pieces of `words` words.
 fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
 }
@@ -207,7 +207,7 @@ fn bytes(words: &[f32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// What stands in front of the words of `parts` in a safetensors file.
+/// The header of a safetensors file with the words of `parts`.
 fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> {
     let mut end = 0;
     let tensors = parts.iter().map(|(name, words)| {

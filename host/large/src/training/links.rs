@@ -1,8 +1,8 @@
-//! Who hears whom in a round of training, as the network and the faults of the scenario have it.
+//! Who receives what from whom in a round of training, by the network and the faults of the scenario.
 //!
-//! The words of a large agent's frame never leave the device. What goes over the air for them is the frame's header, sealed as
-//! the whole frame would be: whatever befalls a frame befalls its header, and what arrives says which words are heard, and of
-//! which round. Nothing of this is in a checkpoint: it follows from the scenario, so a resumed run lives through it again.
+//! The payload of a large agent's frame never leaves the device. Only the frame's header goes over the air, sealed as the whole
+//! frame would be: every fault of a frame hits its header, and a header that arrives says which sender's payload is received, and
+//! of which round. Nothing of this is in a checkpoint: it follows from the scenario, so a resumed run goes through it again.
 
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::graph::Schedule as _;
@@ -32,13 +32,13 @@ pub(crate) enum RoundLinks {
     Ledger(RoundReception),
 }
 
-/// What agents with a ledger hear in a round.
+/// What agents with a ledger receive in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RoundReception {
-    /// As [`Exchange::Ledger`] has them.
+    /// As in [`Exchange::Ledger`].
     ages: Vec<u32>,
     awake: Vec<u32>,
-    /// Agents that start again in this round, without their memory.
+    /// Agents that restart in this round, without their memory.
     forgetting: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ impl RoundLinks {
         }
     }
 
-    /// Agents that start again in this round, without their memory.
+    /// Agents that restart in this round, without their memory.
     pub(crate) fn forgetting(&self) -> &[usize] {
         match self {
             RoundLinks::Weights { .. } => &[],
@@ -79,7 +79,7 @@ impl TrainingNetwork {
         if scenario.algorithm.kind == AlgorithmKind::Fab {
             if !scenario.faults.are_none() {
                 return Err(Error::Unfit {
-                    what: "what is lost on the air takes tracking mass with it for ever, unless there is a ledger",
+                    what: "a frame that is lost on the air takes tracking mass with it for good, unless there is a ledger",
                     remedy: "set algorithm.kind to \"ledger\", or the keys of [faults] back to their defaults",
                 });
             }
@@ -87,7 +87,7 @@ impl TrainingNetwork {
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
             return Err(Error::Unfit {
-                what: "a ledger is kept among 2 to 1024 agents",
+                what: "a ledger works among 2 to 1024 agents",
                 remedy: "change swarm.agents, or set algorithm.kind to \"fab\"",
             });
         }
@@ -184,7 +184,7 @@ impl Headers {
     }
 
     /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
-    /// agents go over to it at once, where small agents tell each other within a few rounds.
+    /// agents change to it at once; small agents take a few rounds.
     fn restart(&mut self, slot: u32) -> Vec<usize> {
         let mut forgetting = Vec::new();
         for crash in self.air.restarts(slot) {
@@ -219,7 +219,7 @@ mod tests {
         let mut links = TrainingNetwork::new(scenario).unwrap().0;
         let heard = (1..=rounds).map(|round| match links.round(round) {
             RoundLinks::Ledger(heard) => heard,
-            RoundLinks::Weights { .. } => panic!("a ledger hears"),
+            RoundLinks::Weights { .. } => panic!("a swarm with a ledger has no weights"),
         });
         (heard.collect(), links)
     }

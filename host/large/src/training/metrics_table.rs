@@ -1,4 +1,4 @@
-//! A table that grows with the run, a row a round: what a killed run left of it is taken up where the run is resumed.
+//! A table that grows with the run, one row per evaluation; a resumed run keeps the rows before it.
 
 use super::Error;
 use fabswarm_sim::record::{self, GrowingFile, RunFolder};

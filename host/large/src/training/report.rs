@@ -70,7 +70,7 @@ impl TrainingReport {
         })
     }
 
-    /// Adds how the swarm stands.
+    /// Adds an evaluation.
     ///
     /// # Errors
     /// When it cannot be written.

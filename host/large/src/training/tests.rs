@@ -188,7 +188,7 @@ fn every_topology_carries_both_forms_of_push() {
 fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |resolved: &Resolved| train(resolved, folder.path(), true).unwrap_err().to_string();
-    assert!(refused(&scenario(&[])).contains("it is no run folder\nhelp: "));
+    assert!(refused(&scenario(&[])).contains("it is not a run folder\nhelp: "));
     train(&scenario(&[]), folder.path(), false).unwrap();
     let other = refused(&scenario(&[("seed", 2.into())]));
     assert!(other.contains("another scenario, with seed = 1"), "{other}");
@@ -202,7 +202,7 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(refused(&scenario(&[])).contains("it is damaged"));
     std::fs::remove_file(path).unwrap();
-    assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: begin anew with "));
+    assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: start again with "));
 }
 
 #[test]

@@ -23,7 +23,7 @@ const TEST_BATCH: usize = 500;
 /// A sample whose weight is below this counts as found.
 const FOUND_BELOW: f32 = 0.5;
 
-/// A run that fits its device, with nothing taken of it yet.
+/// A run that fits its device, before any memory is allocated.
 #[derive(Debug)]
 pub struct TrainingPlan<'a, D> {
     device: D,
@@ -65,7 +65,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     /// Takes the memory and goes to the start, or back to a checkpoint.
     ///
     /// # Errors
-    /// When the device fails, or the checkpoint is no good.
+    /// When the device fails, or the checkpoint cannot be used.
     pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
         let TrainingPlan { device, prepared, resolved, mut links, config, length, plan } = self;
         let training = &resolved.scenario.training;
@@ -204,7 +204,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         Ok(self.swarm.round(&heard.exchange(), &draw)?)
     }
 
-    /// Keeps the present state where its decisions are numbers, and tells whether they are.
+    /// Keeps the present state where all decisions are finite, and returns whether they are.
     fn checkpoint(&mut self, folder: &RunFolder) -> Result<bool, Error> {
         if self.checkpointed == Some(self.round()) {
             return Ok(true);
