@@ -1,10 +1,12 @@
-//! FAB, the paper's Algorithm 1, one agent and round at a time.
+//! FAB, Algorithm 1 of Yaoshuai Ma, Xiao Wang, Wei Yao and Jin Zhang, *FAB: A First-Order AB-based Gradient Algorithm for
+//! Distributed Bilevel Optimization over Time-Varying Directed Graphs* (2026), one agent and round at a time. Equation
+//! numbers in this crate are those of that paper.
 //!
 //! | paper | here |
 //! |---|---|
-//! | eq. (state_v_update): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`] and scale, then [`descend`] |
-//! | eq. (localgrad): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
-//! | eq. (track_v_update): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
+//! | eq. (6): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`] and scale, then [`descend`] |
+//! | eq. (7): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
+//! | eq. (8): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
 //!
 //! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of
 //! [`crate::graph::Weights`] depend on the receiver alone (A) or on the sender alone (B), so nothing is weighted link by link: a

@@ -9,8 +9,7 @@
 //!
 //! $$L_i(x, y, z) = f_i(x, y) + \lambda\,(g_i(x, y) - g_i(x, z))$$
 //!
-//! descending in x and y and ascending in z; [`Problem::penalty_gradient`] is the paper's eq.
-//! (localgrad).
+//! descending in x and y and ascending in z; [`Problem::penalty_gradient`] is the paper's eq. (7).
 //!
 //! | paper | here |
 //! |---|---|
@@ -94,7 +93,7 @@ pub struct Moment {
     pub round: u32,
 }
 
-/// How strongly the lower level binds: the λ of the local penalty $L_i = f_i(x, y) + \lambda (g_i(x, y) - g_i(x, z))$, eq. (localpenalty).
+/// How strongly the lower level binds: the λ of the local penalty $L_i = f_i(x, y) + \lambda (g_i(x, y) - g_i(x, z))$, eq. (5).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Penalty<S> {
     /// The penalty parameter λ.
@@ -167,7 +166,7 @@ pub trait Problem<S: Scalar> {
     /// Brings x back into the set it must stay in.
     fn project(&self, _x: &mut [S]) {}
 
-    /// The packed local gradient `d_i`, eq. (localgrad), times [`Penalty::scale`]:
+    /// The packed local gradient `d_i`, eq. (7), times [`Penalty::scale`]:
     ///
     /// $$d_x = \nabla_x f(x,y) + \lambda(\nabla_x g(x,y) - \nabla_x g(x,z)),\quad
     ///   d_y = \nabla_y f(x,y) + \lambda\nabla_y g(x,y),\quad d_z = \lambda\nabla_y g(x,z)$$

@@ -78,11 +78,15 @@ where
         ControlFlow::Continue(())
     }
 
-    /// Goes on from a saved state, which `read` gives in the same order until it has no more words. Call it before
-    /// anything else.
+    /// Continues from a saved state, which `read` returns in the order of [`Agent::save`] until it has no more words. Call it
+    /// before anything else.
+    ///
+    /// Never restore a state older than the last one the agent sent frames from: its running sum would go back, and every
+    /// receiver would collect the difference a second time. Where the newest state is lost, do not restore at all; with
+    /// [`Config::boot`](super::Config::boot) above 1 the agent then joins as one without memory.
     ///
     /// # Errors
-    /// Where the words are no state of this agent; [start it anew](Agent::reset) then.
+    /// [`Error::Memory`] if the words are not a state of this agent. Its state is then undefined: [`Agent::reset`] it.
     pub fn restore(&mut self, mut read: impl FnMut(&mut [u32]) -> bool) -> Result<(), Error> {
         let mut fill = |words: &mut [u32]| if read(words) { Ok(()) } else { Err(Error::Memory) };
         let words = self.exchanged();

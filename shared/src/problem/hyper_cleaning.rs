@@ -3,7 +3,7 @@
 //! $$f_i(\psi, w) = \ell(w; D_{val}),\qquad
 //!   g_i(\psi, w) = \tfrac{1}{|D_{tr}|}\sum_j \sigma(\psi_j)\,\ell_j(w) + \tfrac{\tau}{2}\lVert w\rVert^2$$
 //!
-//! (the paper's eq. dcrmodel). ψ_j belongs to one sample of one agent and never leaves it.
+//! (the paper's eq. (19)). ψ_j belongs to one sample of one agent and never leaves it.
 
 use super::softmax::{Classes, Samples};
 use super::{Mismatch, Moment, Problem, Shape, penalty_scratch};

@@ -2,7 +2,7 @@
 //!
 //! $$f_i(\tau, w) = \ell(w; D_{val}),\qquad g_i(\tau, w) = \ell(w; D_{tr}) + \tau\lVert w\rVert^2$$
 //!
-//! (the paper's eq. HPOrmodel). Without a bound τ runs below zero, the lower level loses its minimum
+//! (the paper's eq. (15)). Without a bound τ runs below zero, the lower level loses its minimum
 //! and FAB diverges; [`Problem::project`] keeps τ ≥ 0.
 
 use super::softmax::{Classes, Samples};

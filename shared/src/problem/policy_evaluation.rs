@@ -6,7 +6,7 @@
 //! $$f_i(x,y) = \tfrac{c_f}{2}\lVert\Phi x - y\rVert^2 + \tfrac{\tau}{2}\lVert x\rVert^2,\qquad
 //!   g_i(x,y) = \tfrac{c_g}{2}\lVert y - r_i - N x\rVert^2$$
 //!
-//! (the paper's eqs. upper_level_split and lower_level_split, with their factors as parameters).
+//! (the paper's eqs. (17) and (18), with their factors as parameters).
 
 use super::{Mismatch, Moment, Penalty, Problem, Shape};
 use crate::linear::{change, mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
