@@ -2,8 +2,8 @@
 //!
 //! Slices rather than static matrices, so that an agent with sizes in its type and a simulator with
 //! sizes from a file run the very same code. Matrices are column-major. Every kernel fixes the order
-//! in which it adds and never fuses a multiplication with an addition. They are written twice, with the same bits: [`wide`] for
-//! vector registers, [`narrow`] for a microcontroller, which has none and counts instructions and flash. Tests hold the two together.
+//! in which it adds and never fuses a multiplication with an addition. They are written twice, with the same bits: `wide` for
+//! vector registers, `narrow` for a microcontroller, which has none and counts instructions and flash. Tests hold the two together.
 
 #[cfg(any(test, target_os = "none"))]
 #[cfg_attr(not(target_os = "none"), allow(unreachable_pub, reason = "here only the tests see it"))]
