@@ -68,6 +68,8 @@ const WIDTH: u32 = 960;
 const HEIGHT: u32 = 620;
 /// Where the axes begin.
 const LEFT: u32 = 76;
+/// Space to the right of the axes.
+const RIGHT: u32 = 40;
 const LEGEND_HEIGHT: u32 = 28;
 /// The logarithm of one per cent.
 const ONE_PERCENT: f64 = -2.0;
@@ -109,20 +111,18 @@ struct Figure<'a> {
     curve: &'a Curve,
 }
 
-/// Errors and tracking defect stand in panels of their own: they are decades apart.
-#[derive(Clone, Copy, PartialEq)]
-enum Panel {
-    Errors,
-    Tracking,
+/// Errors and tracking defect have panels of their own: they are decades apart.
+#[derive(Clone, Copy)]
+struct Panel {
+    /// Whether it shows the errors, with a line at one per cent.
+    has_errors: bool,
+    /// Whether the round axis below it has numbers and a title.
+    is_lowest: bool,
 }
 
 impl Panel {
-    /// Only the lower panel has numbers and a title below it.
     const fn space_below(self) -> u32 {
-        match self {
-            Self::Errors => 8,
-            Self::Tracking => 42,
-        }
+        if self.is_lowest { 42 } else { 8 }
     }
 }
 
@@ -168,25 +168,30 @@ impl Figure<'_> {
         area.draw_text(&self.caption.title, &title, (left, unit(16) as i32))?;
         area.draw_text(&self.caption.subtitle, &subtitle, (left, unit(42) as i32))?;
         let (_, panels) = area.split_vertically(unit(66));
-        let (upper, lower) = panels.split_vertically(unit(370));
         let error = Line { name: self.caption.error, colour: BLUE, value: |row| row.error };
         let consensus = Line {
             name: "consensus error: distance between agents",
             colour: VERMILION,
             value: |row| row.consensus_error,
         };
-        let is_exact = self.curve.points().all(|row| row.tracking_defect == 0.0);
-        let defect = Line {
-            name: if is_exact {
-                "tracking defect: exactly 0 after every round"
-            } else {
-                "tracking defect: trackers against gradients"
-            },
-            colour: GREEN,
-            value: |row| row.tracking_defect,
-        };
-        self.panel(&upper, scale, Panel::Errors, &[error, consensus])?;
-        self.panel(&lower, scale, Panel::Tracking, &[defect])?;
+        // Zero has no place on a logarithmic axis: a defect that is always 0 is stated, and the errors get its space.
+        if self.curve.points().all(|row| row.tracking_defect == 0.0) {
+            let right = (unit(WIDTH - RIGHT) as i32, unit(24) as i32);
+            let note = ("sans-serif", unit(13)).into_font().color(&GREEN);
+            let note = note.pos(Pos::new(HPos::Right, VPos::Center));
+            area.draw_text("tracking defect: exactly 0 in every round", &note, right)?;
+            let panel = Panel { has_errors: true, is_lowest: true };
+            self.panel(&panels, scale, panel, &[error, consensus])?;
+        } else {
+            let defect = Line {
+                name: "tracking defect: trackers against gradients",
+                colour: GREEN,
+                value: |row| row.tracking_defect,
+            };
+            let (upper, lower) = panels.split_vertically(unit(370));
+            self.panel(&upper, scale, Panel { has_errors: true, is_lowest: false }, &[error, consensus])?;
+            self.panel(&lower, scale, Panel { has_errors: false, is_lowest: true }, &[defect])?;
+        }
         area.present()?;
         Ok(())
     }
@@ -209,7 +214,7 @@ impl Figure<'_> {
         let (lowest, highest) = decades.ends();
         let mut chart = ChartBuilder::on(area)
             .margin_left(unit(14))
-            .margin_right(unit(40))
+            .margin_right(unit(RIGHT))
             .margin_top(unit(LEGEND_HEIGHT))
             .set_label_area_size(LabelAreaPosition::Left, unit(LEFT - 14))
             .set_label_area_size(LabelAreaPosition::Bottom, unit(panel.space_below()))
@@ -223,9 +228,10 @@ impl Figure<'_> {
             .y_desc("relative size")
             .x_labels(8)
             .y_label_formatter(&|log| decades::power_of_ten(*log));
-        match panel {
-            Panel::Errors => mesh.x_label_formatter(&|_| String::new()).draw()?,
-            Panel::Tracking => mesh.x_label_formatter(&whole_round).x_desc("round").draw()?,
+        if panel.is_lowest {
+            mesh.x_label_formatter(&whole_round).x_desc("round").draw()?;
+        } else {
+            mesh.x_label_formatter(&|_| String::new()).draw()?;
         }
 
         for line in lines {
@@ -235,7 +241,7 @@ impl Figure<'_> {
                 points.filter(|(_, log)| log.is_finite()).map(|(round, log)| (round, log.max(lowest)));
             chart.draw_series(LineSeries::new(points, line.colour.stroke_width(2 * scale)))?;
         }
-        if panel == Panel::Errors && (lowest..=highest).contains(&ONE_PERCENT) {
+        if panel.has_errors && (lowest..=highest).contains(&ONE_PERCENT) {
             let ends = [(0.0, ONE_PERCENT), (last_round, ONE_PERCENT)];
             chart.draw_series(DashedLineSeries::new(ends, unit(6), unit(4), INK.stroke_width(scale)))?;
             let small = ("sans-serif", unit(12)).into_font();
