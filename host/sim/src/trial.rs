@@ -53,6 +53,8 @@ pub fn run(
     let mut failure = None;
     let first = swarm.metrics();
     let mut last = first;
+    // A step that fails still advances the swarm's own counter.
+    let mut rounds = first.round;
     let mut warned = Instant::now();
     recorder.record(first)?;
     stop.look_at(first.round, first.error);
@@ -72,6 +74,7 @@ pub fn run(
             break because(failure.insert(error));
         }
         let round = swarm.round();
+        rounds = round;
         if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
             last = swarm.metrics();
             recorder.record(last)?;
@@ -92,7 +95,6 @@ pub fn run(
     observer.finish();
     observer.warn(&swarm.take_warnings());
 
-    let rounds = swarm.round();
     // A run that ends between two rows still ends with the state it ended in.
     if last.round != rounds && failure.is_none() {
         last = swarm.metrics();

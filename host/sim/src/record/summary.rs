@@ -61,7 +61,7 @@ pub struct RunSummary {
     pub seed: u64,
     /// Why it ended.
     pub stopped_because: StoppedBecause,
-    /// Rounds done.
+    /// Rounds completed; a round that failed does not count.
     pub rounds: u64,
     /// The first recorded round with an error below 1 %.
     pub rounds_to_one_percent: Option<u64>,
