@@ -253,6 +253,31 @@ pub struct TrainingSection {
     pub checkpoint_every: u32,
 }
 
+impl Scenario {
+    /// How many rounds late a frame may arrive and still count: an air that delays frames by more than
+    /// `frames.late_rounds` raises the limit, since agents would otherwise discard what it delivers.
+    #[must_use]
+    pub fn late_rounds(&self) -> u32 {
+        self.frames.late_rounds.max(self.faults.delay_rounds)
+    }
+
+    /// The outages that begin in round `rounds` or later, so never in a run of that length. Each is written as
+    /// `key agent@round`, in the order of the file.
+    #[must_use]
+    pub fn outages_from(&self, rounds: u64) -> Vec<String> {
+        let silent =
+            self.faults.silent.0.iter().map(|silence| ("faults.silent", silence.agent, silence.from));
+        let frozen = self.faults.frozen.0.iter().map(|freeze| ("faults.frozen", freeze.agent, freeze.from));
+        let crashes = self.faults.crashes.0.iter().map(|crash| ("faults.crashes", crash.agent, crash.round));
+        silent
+            .chain(frozen)
+            .chain(crashes)
+            .filter(|&(_, _, round)| u64::from(round) >= rounds)
+            .map(|(key, agent, round)| format!("{key} {agent}@{round}"))
+            .collect()
+    }
+}
+
 impl Default for Scenario {
     /// The default scenario, `default.toml`.
     fn default() -> Self {
@@ -273,5 +298,26 @@ mod tests {
         assert_eq!(scenario.network.edge_probability, 0.3);
         assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
+    }
+
+    #[test]
+    fn late_frames_count_for_as_long_as_the_air_delays_them() {
+        let mut scenario = Scenario::default();
+        assert_eq!(scenario.late_rounds(), 0);
+        (scenario.frames.late_rounds, scenario.faults.delay_rounds) = (2, 5);
+        assert_eq!(scenario.late_rounds(), 5);
+        scenario.frames.late_rounds = 7;
+        assert_eq!(scenario.late_rounds(), 7);
+    }
+
+    #[test]
+    fn outages_that_a_run_never_reaches_are_listed() {
+        let mut scenario = Scenario::default();
+        scenario.faults.silent = Silences(vec![Silence { agent: 3, from: 99, rounds: 5 }]);
+        scenario.faults.frozen = Silences(vec![Silence { agent: 4, from: 100, rounds: 5 }]);
+        let crash = |round| Crash { agent: 5, round, down_rounds: 1, keeps_memory: true };
+        scenario.faults.crashes = Crashes(vec![crash(10), crash(500)]);
+        assert_eq!(scenario.outages_from(100), ["faults.frozen 4@100", "faults.crashes 5@500"]);
+        assert!(scenario.outages_from(501).is_empty());
     }
 }

@@ -89,7 +89,22 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     };
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
+    if outcome.summary.stopped_because == StoppedBecause::Converged {
+        note_unreached_outages(scenario, outcome.summary.rounds);
+    }
     Ok(verdict(scenario, &outcome))
+}
+
+/// Prints which outages a run that converged early did not reach. Those after `swarm.rounds` were printed before the run.
+fn note_unreached_outages(scenario: &Scenario, rounds: u64) {
+    let mut unreached = scenario.outages_from(rounds);
+    let known = scenario.outages_from(scenario.swarm.rounds);
+    unreached.retain(|outage| !known.contains(outage));
+    if !unreached.is_empty() {
+        let unreached = unreached.join(", ");
+        eprintln!("note: the run converged after {rounds} rounds, before these outages began: {unreached}");
+        eprintln!("help: raise stop.extra_rounds, or set stop.error_below to 0 to run all rounds");
+    }
 }
 
 /// Says what went other than asked, and the exit code for it.

@@ -99,7 +99,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 audience: 0,
                 width: Width::Full,
                 give_up_after: 0,
-                late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+                late_rounds: scenario.late_rounds(),
                 boot: 1,
                 build: 0,
             };

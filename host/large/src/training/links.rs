@@ -93,7 +93,7 @@ impl TrainingNetwork {
         }
         let ledger = Ledger {
             keep: scenario.algorithm.self_weight,
-            late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+            late_rounds: scenario.late_rounds(),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };
         let headers = Headers {

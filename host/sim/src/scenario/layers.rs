@@ -139,6 +139,17 @@ pub fn resolve_for(command: ScenarioCommand, file: Option<&Path>, flags: &[Flag]
     if !idle.is_empty() {
         notes.push(format!("without effect in this run: {}", idle.join(", ")));
     }
+    // A training run has as many rounds as its epochs take, which depends on the data.
+    if command == ScenarioCommand::Run {
+        let unreached = scenario.outages_from(scenario.swarm.rounds);
+        if !unreached.is_empty() {
+            let rounds = scenario.swarm.rounds;
+            notes.push(format!(
+                "these outages begin after the last of {rounds} rounds: {}",
+                unreached.join(", ")
+            ));
+        }
+    }
     Ok(Resolved { scenario, notes, command, document })
 }
 

@@ -247,8 +247,7 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
                 WidthKind::Byte => payload::Width::Byte,
             },
             give_up_after: scenario.algorithm.give_up_after,
-            // An air that delays frames by so many rounds is of no use to agents that wait for fewer.
-            late_rounds: scenario.frames.late_rounds.max(scenario.faults.delay_rounds),
+            late_rounds: scenario.late_rounds(),
             boot: 1,
             build: 0,
         },
