@@ -1,6 +1,5 @@
 //! What `fabswarm train` shows: a line an evaluation, a bar below them, and a summary in the end.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -11,6 +10,9 @@ use fabswarm_large::training::report::TrainingReport;
 use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome};
 use fabswarm_sim::record::{self, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
+
+/// Width of a terminal that nobody has resized.
+const COLUMNS: usize = 80;
 
 /// Shows a run and writes its report.
 pub(super) struct Screen {
@@ -63,28 +65,51 @@ pub(super) fn resumption(round: u32, rounds: u32, scenario: &Scenario) -> String
     format!("all {rounds} rounds of {epochs} epochs are done already; --epochs with more goes on")
 }
 
-/// An evaluation in one line.
+/// One evaluation, on as many lines as it takes.
 fn line(now: &Evaluation) -> String {
-    let mut line = format!(
-        "epoch {:>6.1}  round {:>6}  test accuracy {:.4}  loss {:.4}  consensus {:.1e}",
-        now.epoch, now.round, now.test.accuracy, now.test.loss, now.consensus_error
-    );
+    let mut items = vec![
+        format!("epoch {:>6.1}", now.epoch),
+        format!("round {:>6}", now.round),
+        format!("test accuracy {:.4}", now.test.accuracy),
+        format!("loss {:.4}", now.test.loss),
+        format!("consensus {:.1e}", now.consensus_error),
+    ];
     if let Some(cleaning) = now.cleaning {
-        let _ = write!(
-            line,
-            "  AUC {}  weights {} wrong, {} right",
-            number(cleaning.auc),
-            number(cleaning.mean_weight_corrupted),
-            number(cleaning.mean_weight_clean)
-        );
+        let [wrong, right] = [cleaning.mean_weight_corrupted, cleaning.mean_weight_clean].map(number);
+        items.push(format!("AUC {}", number(cleaning.auc)));
+        items.push(format!("weights {wrong} wrong, {right} right"));
     }
     if let Some(strength) = now.strength {
-        let _ = write!(line, "  τ {strength:.5}");
+        items.push(format!("τ {strength:.5}"));
     }
     if now.frames.lost + now.frames.refused > 0 {
-        let _ = write!(line, "  {} copies lost, {} refused", now.frames.lost, now.frames.refused);
+        items.push(format!("{} copies lost, {} refused", now.frames.lost, now.frames.refused));
     }
-    line + &format!("  {} sent  {:.1} s", record::bytes(now.sent_bytes), now.seconds)
+    items.push(format!("{} sent", record::bytes(now.sent_bytes)));
+    items.push(format!("{:.1} s", now.seconds));
+    wrapped(items.iter().map(String::as_str), "  ", 0, 14)
+}
+
+/// Joins `items` with `separator` and breaks lines between them, so that none is wider than [`COLUMNS`]. The first line
+/// continues one of `begun` columns; later ones are indented by `indent`.
+fn wrapped<'a>(items: impl Iterator<Item = &'a str>, separator: &str, begun: usize, indent: usize) -> String {
+    let mut text = String::new();
+    let mut columns = begun;
+    for item in items {
+        let width = item.chars().count();
+        if text.is_empty() {
+            columns += width;
+        } else if columns + separator.len() + width <= COLUMNS {
+            text.push_str(separator);
+            columns += separator.len() + width;
+        } else {
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            columns = indent + width;
+        }
+        text.push_str(item);
+    }
+    text
 }
 
 fn number(value: Option<f64>) -> String {
@@ -157,6 +182,28 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
     }
     line("run folder", folder.display().to_string());
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let shown = lines.into_iter().map(|(name, value)| format!("  {name:<width$}  {value}\n"));
+    let shown = lines.into_iter().map(|(name, value)| {
+        let value = wrapped(value.split(' '), " ", width + 4, width + 4);
+        format!("  {name:<width$}  {value}\n")
+    });
     "\n".to_owned() + &shown.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_items_and_keep_within_the_terminal() {
+        let items = ["epoch    1.0", "test accuracy 0.6600", "loss 1.0000"].repeat(4);
+        let text = wrapped(items.iter().copied(), "  ", 0, 14);
+        assert!(
+            text.lines().count() > 1 && text.lines().all(|line| line.chars().count() <= COLUMNS),
+            "{text}"
+        );
+        assert!(text.lines().skip(1).all(|line| line.starts_with(&" ".repeat(14))));
+        let items = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(items(&text), items(&["epoch 1.0 test accuracy 0.6600 loss 1.0000"; 4].join(" ")));
+        assert_eq!(wrapped(["all", "on", "one"].into_iter(), " ", 10, 10), "all on one");
+    }
 }
