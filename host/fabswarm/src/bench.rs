@@ -72,7 +72,7 @@ const STEP_FACTOR: f64 = 1e-3;
 /// Rounds per second of plain FAB in this process, over at least `seconds`.
 ///
 /// # Errors
-/// When the case makes no swarm.
+/// When no swarm can be built for the case.
 pub fn measure(case: &BenchCase, precision: PrecisionKind, seconds: f64) -> Result<f64, BuildError> {
     let mut swarm = trial::build(&case.scenario(precision))?;
     Ok(rounds_per_second(swarm.as_mut(), seconds))
@@ -92,7 +92,7 @@ pub enum LedgerEngine {
 /// Rounds per second of ten agents with the ledger, over at least `seconds`.
 ///
 /// # Errors
-/// When they make no swarm.
+/// When the swarm cannot be built.
 pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError> {
     let mut scenario = Scenario::default();
     scenario.frames.sealed = way == LedgerEngine::SealedFrames;

@@ -2,20 +2,20 @@
 //!
 //! | exit code | meaning |
 //! |---|---|
-//! | 0 | it did what was asked |
-//! | 1 | it ran, and did not get where the scenario wanted it to |
-//! | 2 | the input or the place to write to is no good; nothing was run |
+//! | 0 | success |
+//! | 1 | it ran without reaching the scenario's goal |
+//! | 2 | bad input or output folder; nothing was run |
 //! | 3 | the swarm diverged |
-//! | 4 | a board was lost, or is not what its shadow is |
-//! | 5 | it ran, and what came of it could not be written |
+//! | 4 | a board was lost, or differs from its shadow |
+//! | 5 | it ran, but its output could not be written |
 //! | 130 | interrupted |
 
-/// What the standard macro does, through [`output`].
+/// Like the standard macro, through [`output`].
 macro_rules! print {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!($($text)+)) };
 }
 
-/// What the standard macro does, through [`output`].
+/// Like the standard macro, through [`output`].
 macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use clap::Command;
 
-/// Parses the command line, does what it says and tells how it went.
+/// Parses the command line, runs the command and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let matches = command().get_matches_from(with_default_command(arguments.collect()));
     let result = match matches.subcommand() {
@@ -64,7 +64,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The exit code of a command that could not write what it came to.
+/// The exit code of a command that could not write its output.
 const UNWRITTEN: u8 = 5;
 
 fn command() -> Command {

@@ -131,6 +131,16 @@ fn keys_in_vain_are_named() {
 }
 
 #[test]
+fn outages_that_a_run_never_reaches_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = ["run", "--rounds", "100", "--crashes", "3@99+5, 4@100+5", "--print-scenario"];
+    let note = "note: these outages begin after the last of 100 rounds: faults.crashes 4@100\n";
+    assert_eq!(text(&output(folder.path(), &late).stderr), note);
+    let converged = output(folder.path(), &["run", "--silent", "3@19000+10", "--out", "early"]);
+    assert_ends(&converged, 0, "before these outages began: faults.silent 3@19000\nhelp: ");
+}
+
+#[test]
 fn a_trace_lies_beside_its_scenario() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();
@@ -151,7 +161,7 @@ fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
         ["--agents 1000000 --topology complete", "--agents 20000 --topology erdos-renyi --rounds 100"]
     {
         let refused = shell(folder.path(), &format!("ulimit -v 3000000; \"$FABSWARM\" run {arguments}"));
-        assert_ends(&refused, 2, " agents fit so");
+        assert_ends(&refused, 2, " agents fit");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
     }
 }

@@ -168,7 +168,7 @@ fn bad_scenarios_are_refused_with_a_remedy() {
         "bad.toml:1: the scenario has version 9, and this fabswarm reads version 1\nhelp: ",
     );
     refused("version = 1\n[swarm\n", "bad.toml:2: ");
-    refused("", "bad.toml:1: the scenario names no version");
+    refused("", "bad.toml:1: the scenario has no version");
     assert_refused(folder.path(), &["missing.toml"], "cannot read the scenario missing.toml: ");
 }
 
@@ -214,7 +214,7 @@ fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
 fn a_network_that_falls_apart_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--topology", "erdos-renyi", "--edge-probability", "0.01", "--connectivity-window", "2"];
-    assert_refused(folder.path(), &arguments, "the network is not connected: nothing that agent");
+    assert_refused(folder.path(), &arguments, "the network is not connected: information from agent");
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn recorded_problems_are_replayed_and_bad_ones_named() {
         (change("A", serde_json::json!([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])), "sums to 1.5"),
         (late.to_string(), "`k` is 4294967296"),
         (wide.to_string(), "`graphs[0]` is 0 characters long"),
-        (apart.to_string(), "nothing that agent 0 says ever reaches agent 1"),
+        (apart.to_string(), "no information from agent 0 reaches agent 1"),
     ] {
         std::fs::write(folder.path().join("bad.json"), bad).unwrap();
         let output = replay("bad.json");

@@ -111,7 +111,7 @@ fn a_swarm_that_diverges_is_recorded_and_told() {
     let wild = ["--method", "noisy", "--eta-y", "1e30", "--epochs", "9", "--out", "wild"];
     let output = small(folder.path(), &wild);
     assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stderr).contains("the loss is no number any more"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("the loss is NaN"), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("help: lower eta_x, eta_y and eta_z"));
     let summary = summary(&folder.path().join("wild"));
     assert_eq!(summary["stopped_because"], "diverged");
@@ -133,7 +133,7 @@ fn ctrl_c_keeps_what_was_recorded_and_tells_how_to_go_on() {
     assert_eq!(output.status.code(), Some(130));
     let summary = summary(&run);
     assert_eq!(summary["stopped_because"], "interrupted");
-    let hint = format!("help: `fabswarm train --resume long` goes on from round {}", summary["rounds"]);
+    let hint = format!("help: `fabswarm train --resume long` continues from round {}", summary["rounds"]);
     assert!(text(&output.stderr).contains(&hint), "{}\ndoes not contain\n{hint}", text(&output.stderr));
 
     let epochs = format!("{}", summary["epochs"].as_f64().unwrap().ceil() + 2.0);
@@ -158,7 +158,7 @@ fn a_disk_that_fills_up_is_no_bad_input() {
     assert_eq!(filled.status.code(), Some(5), "{}", text(&filled.stderr));
     let message = text(&filled.stderr);
     assert!(message.contains("error: cannot write full/checkpoint.safetensors: "), "{message}");
-    assert!(message.contains("there is no checkpoint to go on from"), "{message}");
+    assert!(message.contains("there is no checkpoint to continue from"), "{message}");
     assert!(!names(&folder.path().join("full")).iter().any(|name| name.starts_with("checkpoint")));
     assert!(folder.path().join("full/metrics.csv.part").exists());
 }
@@ -175,7 +175,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before_it() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{message}");
     assert!(message.contains("error: cannot write run/checkpoint.safetensors: "), "{message}");
-    assert!(message.contains("help: `fabswarm train --resume run` goes on from round "), "{message}");
+    assert!(message.contains("help: `fabswarm train --resume run` continues from round "), "{message}");
 
     fs::remove_dir(in_the_way).unwrap();
     let rounds = message.split("from round ").nth(1).unwrap().trim().parse::<u32>().unwrap();
@@ -194,7 +194,7 @@ fn a_folder_that_vanishes_is_told() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("see that the disk is not full and the folder still there"));
-    assert!(text(&output.stderr).contains("there is no checkpoint to go on from"));
+    assert!(text(&output.stderr).contains("there is no checkpoint to continue from"));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! The air: who hears whom, when, and what goes wrong on the way.
+//! The air: it delivers frames between agents and applies the faults of the scenario.
 //!
 //! ```text
 //!             ┌──────── for each link that exists in this slot ────────┐
 //!   transmit ─┼─▶ signal margin ─▶ loss ─▶ duplication ─▶ damage ─▶ delay ─▶ reordering ─▶ deliver
 //!    (unless  │   (motion only)                              │ waits for later slots ▲
 //!   the agent │                                              └───────────────────────┘
-//!    is away) └─▶ intruder: replays and forgeries, heard by everybody
+//!    is away) └─▶ intruder: replays and forgeries, received by all agents
 //! ```
 //!
 //! Time goes in slots: a round where agents keep step, a tick of the simulation where each has its own clock. Every random
@@ -36,7 +36,7 @@ use transmissions::{FrameRange, Transmissions};
 
 use crate::scenario::{Crash, Scenario};
 
-/// Agents whose every link can be kept account of.
+/// Most agents for which every link can be counted.
 const MOST_AGENTS: usize = 4096;
 
 /// Carries frames from agent to agent.
@@ -112,7 +112,7 @@ impl Air {
         }
     }
 
-    /// Hands all that arrives in `slot` to `hear(receiver, sender, bytes)` and counts what it makes of it. Receivers come in
+    /// Passes everything that arrives in `slot` to `hear(receiver, sender, bytes)` and counts its verdicts. Receivers come in
     /// ascending order, and so do senders for each of them unless the air reorders what they send.
     pub fn deliver(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
         self.source.look_at(slot);
@@ -134,7 +134,7 @@ impl Air {
         self.transmissions.clear();
     }
 
-    /// The way of a frame where nothing goes wrong but the signal: no copy is made of it.
+    /// Delivers where only the signal decides: frames are not copied.
     fn deliver_clear(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
         let Self { agents, source, transmissions, counters, .. } = self;
         for receiver in 0..*agents {
@@ -153,7 +153,7 @@ impl Air {
         }
     }
 
-    /// What an intruder broadcasts in `slot`. It goes by what it overheard in earlier slots.
+    /// What an intruder broadcasts in `slot`, based on the frames it recorded in earlier slots.
     fn strangers(&mut self, slot: u32) -> Vec<Arrival> {
         let Self { intruder: Some(intruder), transmissions, .. } = self else {
             return Vec::new();
@@ -257,7 +257,7 @@ impl Air {
         counters.reordered += faults.reorder(arrivals, &mut stream);
     }
 
-    /// Whether the scenario has `agent`'s radio off in `slot`: it goes on, but neither sends nor hears.
+    /// Whether the radio of `agent` is off in `slot`: it computes, but neither sends nor receives.
     #[must_use]
     pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
         self.outages.is_silent(agent, slot)
@@ -269,7 +269,7 @@ impl Air {
         self.outages.is_down(agent, slot)
     }
 
-    /// Whether `agent` stands still in `slot`.
+    /// Whether `agent` is suspended in `slot`.
     #[must_use]
     pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
         self.outages.is_frozen(agent, slot)
@@ -302,13 +302,13 @@ impl Air {
         self.outages.restarts(slot)
     }
 
-    /// Who hears whom, before anything goes wrong.
+    /// The graph, before faults.
     #[must_use]
     pub const fn source(&self) -> &LinkSource {
         &self.source
     }
 
-    /// What became of every frame so far.
+    /// Frames and copies so far, by outcome.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

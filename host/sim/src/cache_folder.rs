@@ -1,4 +1,4 @@
-//! Where fabswarm keeps what it fetches and can fetch again.
+//! The folder for downloads, which can be deleted at any time.
 
 use std::path::PathBuf;
 

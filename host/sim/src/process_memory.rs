@@ -1,4 +1,4 @@
-//! What this process may still take of the machine's memory, and what it has taken, where the system tells.
+//! Free and used memory of this process, where the system reports it.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -89,7 +89,7 @@ pub enum Error {
     },
 }
 
-/// Writes a run folder while the run goes on.
+/// Writes a run folder during the run.
 #[derive(Debug)]
 pub struct Recorder {
     folder: RunFolder,

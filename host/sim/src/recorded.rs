@@ -1,7 +1,7 @@
 //! Recorded problems: an explicit problem, explicit graphs, and the states that FAB passes through.
 //!
-//! A file holds everything that decides a trajectory, so two implementations can be held to each other
-//! number by number. [`replay`] runs such a file and answers in the same format, at the same rounds.
+//! A file holds everything that decides a trajectory, so two implementations can be compared
+//! number by number. [`replay`] runs such a file and returns its states at the same rounds.
 
 mod error;
 mod file;
@@ -22,7 +22,7 @@ use fabswarm_shared::scalar::Scalar;
 /// Every window of this many rounds must be jointly strongly connected.
 const CONNECTIVITY_WINDOW: u32 = 30;
 
-/// Runs FAB on a recorded problem and answers its states at the rounds of the file's snapshots.
+/// Runs FAB on a recorded problem and returns its states at the rounds of the file's snapshots.
 ///
 /// # Errors
 /// Where the graphs are not connected, or the swarm diverges.

@@ -143,7 +143,7 @@ pub struct AlgorithmSection {
     pub weights: WeightsKind,
 }
 
-/// What agents say.
+/// Frames that agents exchange.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FramesSection {
@@ -183,7 +183,7 @@ pub struct MotionSection {
     pub steepness_db: f64,
 }
 
-/// What goes wrong on the air.
+/// Faults of the air.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultsSection {
@@ -202,7 +202,7 @@ pub struct FaultsSection {
 }
 
 impl FaultsSection {
-    /// Whether nothing ever goes wrong.
+    /// Whether there are no faults.
     #[must_use]
     pub fn are_none(&self) -> bool {
         let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
@@ -216,7 +216,7 @@ impl FaultsSection {
     }
 }
 
-/// When the run has done what it was asked to.
+/// When the run has converged.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSection {
@@ -224,7 +224,7 @@ pub struct StopSection {
     pub extra_rounds: u64,
 }
 
-/// What the run leaves behind.
+/// Output of the run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSection {
@@ -232,7 +232,7 @@ pub struct OutputSection {
     pub metrics_every: u64,
 }
 
-/// What large agents train, on what, and for how long.
+/// Training of large agents.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSection {

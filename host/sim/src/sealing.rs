@@ -13,8 +13,8 @@ struct Seals {
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
 
-/// The key of the simulated swarm with this seed: the same for everybody who knows the seed, so that runs repeat. Boards that
-/// leave the desk need a key that was drawn from the operating system.
+/// The key of the simulated swarm with this seed. Anyone who knows the seed knows the key, so that runs repeat; boards that
+/// are deployed need a key from the operating system's random numbers.
 #[must_use]
 pub fn seeded_key(seed: u64) -> [u8; KEY_BYTES] {
     let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
@@ -44,7 +44,7 @@ impl FrameSeal {
     /// Starts again, under numbers that were never used.
     pub fn restart(&mut self) {
         if let Some(seals) = &mut self.seals {
-            // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
+            // This storage cannot fail; once all boot numbers are used, the old sealer stays.
             if let Ok(sealer) = Sealer::start(self.id, &mut seals.boots) {
                 seals.sealer = sealer;
             }
@@ -52,7 +52,7 @@ impl FrameSeal {
         }
     }
 
-    /// The frame as it goes on air.
+    /// The frame as it is broadcast.
     pub fn seal<'a>(&'a mut self, frame: &'a [u8]) -> &'a [u8] {
         let Some(seals) = &mut self.seals else {
             return frame;

@@ -26,12 +26,12 @@ pub trait Swarm {
     /// Takes every agent through one round.
     ///
     /// # Errors
-    /// When an agent's state can no longer be computed with, or a board is lost.
+    /// When the swarm diverges, or a board is lost.
     fn step(&mut self) -> Result<(), SwarmError>;
     /// Waits until boards have come as far as the rounds that were stepped through.
     ///
     /// # Errors
-    /// When a board is lost, or is not what its shadow is.
+    /// When a board is lost, or differs from its shadow.
     fn finish(&mut self) -> Result<(), SwarmError> {
         Ok(())
     }
@@ -43,7 +43,7 @@ pub trait Swarm {
     fn counts(&self) -> FrameCounts;
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
-    /// The air it speaks through, if it speaks.
+    /// The air, if agents exchange frames.
     fn air(&self) -> Option<&Air> {
         None
     }
@@ -51,7 +51,7 @@ pub trait Swarm {
     fn digests(&self) -> DigestCounts {
         DigestCounts::default()
     }
-    /// The most stack that a board used so far, in bytes, where boards can tell.
+    /// The most stack that a board used so far, in bytes, where boards report it.
     fn deepest_stack_bytes(&self) -> Option<u32> {
         None
     }
@@ -68,22 +68,22 @@ pub trait Swarm {
     }
 }
 
-/// What ends a run before its time.
+/// Why a swarm cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SwarmError {
-    /// A state can no longer be computed with.
+    /// A state is NaN, infinite or out of the ledger's range.
     #[error(transparent)]
     Diverged(#[from] Diverged),
-    /// A board is lost, or is not what its shadow is.
+    /// A board is lost, or differs from its shadow.
     #[error(transparent)]
     Boards(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What a diverging swarm is best told: one step alone can make it worse, all three together never did.
+/// Advice for a swarm that diverges. Lowering a single step size can make it worse; lowering all three never did.
 pub const LOWER_THE_STEPS: &str =
     "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
 
-/// A state that can no longer be computed with.
+/// A state that is NaN, infinite or out of the ledger's range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the swarm diverged in round {round}: {}\nhelp: {}", self.what(), LOWER_THE_STEPS)]
 pub struct Diverged {

@@ -17,7 +17,7 @@ use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 
-/// A named number that tells how well a swarm did at its task.
+/// A named measure of how well a swarm did at its task.
 pub type Score = (String, f64);
 
 /// The problem of a whole swarm.

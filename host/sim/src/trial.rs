@@ -18,7 +18,7 @@ use crate::swarm::{Swarm, SwarmError};
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
 
-/// An error that has grown this many times over is no slow run: no number of rounds brings it down.
+/// A run whose error has grown by this factor has diverged; more rounds would not help.
 const GROWN: f64 = 1e3;
 
 /// How often boards are asked for what they logged.
@@ -27,11 +27,11 @@ const WARN_EVERY: Duration = Duration::from_secs(1);
 /// How a run ended.
 #[derive(Debug)]
 pub struct TrialOutcome {
-    /// What it came to.
+    /// The summary.
     pub summary: RunSummary,
-    /// What broke, if anything did.
+    /// Why it ended early, if it did.
     pub failure: Option<SwarmError>,
-    /// Whether it did what the scenario asked.
+    /// Whether it reached the goal of the scenario.
     pub is_success: bool,
     /// The error it began with.
     pub first_error: f64,
@@ -86,7 +86,7 @@ pub fn run(
             warned = Instant::now();
         }
     };
-    // A board that had gone another way by then says more than where its shadow ended.
+    // A difference between a board and its shadow is more informative than the divergence of the shadow.
     if !matches!(failure, Some(SwarmError::Boards(_)))
         && let Err(error) = swarm.finish()
     {
@@ -95,13 +95,13 @@ pub fn run(
     observer.finish();
     observer.warn(&swarm.take_warnings());
 
-    // A run that ends between two rows still ends with the state it ended in.
+    // A run that ends between two rows gets a last row.
     if last.round != rounds && failure.is_none() {
         last = swarm.metrics();
         recorder.record(last)?;
         stop.look_at(rounds, last.error);
     }
-    // Floats have room for forty decades before they break.
+    // A diverging error can stay finite for many rounds.
     let has_grown = last.error > GROWN * first.error;
     let stopped_because = match stopped_because {
         StoppedBecause::MaxRounds if has_grown => StoppedBecause::Diverged,
@@ -151,7 +151,7 @@ const fn because(failure: &SwarmError) -> StoppedBecause {
     }
 }
 
-/// What the scenario waits for: an error that stays below its limit for a number of rounds.
+/// When a run has converged: its error has stayed below the limit for a number of rounds.
 struct StopRule {
     error_below: f64,
     extra_rounds: u64,

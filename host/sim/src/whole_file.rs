@@ -1,18 +1,18 @@
-//! Files that are there whole or not at all.
+//! Files that are written completely or not at all.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file so that a full disk, or an end of the process, leaves what was there before. The draft stands beside it under
-/// a name of its own, and goes where the writing fails.
+/// Writes a file atomically: if the disk is full or the process ends, the previous file stays. The draft is written beside it under
+/// a temporary name, and is removed if writing fails.
 ///
 /// # Errors
 /// When the folder or the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // For whom any new file is: the process's mask takes from it.
+    // The mode of any new file, before the umask of the process.
     let everybody = Permissions::from_mode(0o666);
     let mut draft = tempfile::Builder::new().permissions(everybody).tempfile_in(folder)?;
     draft.write_all(bytes)?;

@@ -27,7 +27,7 @@ pub enum Error {
     Count {
         /// The program that counts.
         program: PathBuf,
-        /// What it said.
+        /// Its output.
         messages: String,
     },
     /// The image cannot be read.
@@ -72,12 +72,12 @@ pub fn instructions() -> Result<Vec<RoundPart>, Error> {
         .arg(&program)
         .output()
         .map_err(|error| failure(error.to_string()))?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let parts: Option<Vec<RoundPart>> = said.lines().map(part).collect();
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    let parts: Option<Vec<RoundPart>> = printed.lines().map(part).collect();
     match parts {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
-        _ => Err(failure(said.into_owned())),
+        _ => Err(failure(printed.into_owned())),
     }
 }
 
@@ -98,7 +98,7 @@ pub struct ImageBytes {
     pub ram: u64,
 }
 
-/// Which symbols belong to a part, by what stands in their names; the first that fits counts.
+/// Substrings of symbol names that assign a symbol to a part; the first match counts.
 const PARTS: &[(&str, &[&str])] = &[
     ("sealing", &["chacha20", "poly1305", "4seal", "6cipher", "universal_hash"]),
     ("FAB and problems", &["7problem", "6linear", "6ledger", "take_gradient"]),

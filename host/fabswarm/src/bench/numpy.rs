@@ -41,7 +41,7 @@ pub enum PeerError {
     Command {
         /// The command.
         command: String,
-        /// What it said last.
+        /// The last line of its output.
         reason: String,
     },
 }
@@ -101,8 +101,8 @@ fn output_of(command: &mut Command) -> Result<String, PeerError> {
         |command: &Command, reason: String| PeerError::Command { command: format!("{command:?}"), reason };
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(command, error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(command, said.trim().lines().last().unwrap_or("it said nothing").to_owned()));
+        let messages = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(command, messages.trim().lines().last().unwrap_or("no output").to_owned()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -55,7 +55,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if let Err(error) = &numpy {
         eprintln!("NumPy is left out: {error}");
     }
-    println!("plain FAB, policy evaluation, 45 words an agent; rounds per second, median of {repeats}\n");
+    println!("plain FAB, policy evaluation, 45 words per agent; rounds per second, median of {repeats}\n");
     println!(
         "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
         "agents", "links", "f32", "f64", "NumPy f64", "f32/Np", "f64/Np"
@@ -81,12 +81,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     ledger(repeats, seconds)?;
     match process_memory::peak_resident_bytes() {
         Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
-        None => println!("peak memory of this process: not told by this system"),
+        None => println!("peak memory of this process: unknown on this system"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A time that a measurement can take.
+/// Parses the duration of a measurement.
 fn duration(text: &str) -> Result<f64, String> {
     const LONGEST: f64 = 3600.0;
     match text.parse() {
@@ -95,7 +95,7 @@ fn duration(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What agents, frames, air and seals cost over the bare numbers.
+/// Measures what agents, frames, the air and sealing cost compared with plain arrays.
 fn ledger(repeats: u32, seconds: f64) -> Result<()> {
     let ways = [
         (LedgerEngine::Arrays, "on arrays, without frames"),

@@ -6,34 +6,34 @@ use toml_edit::Value;
 
 use fabswarm_sim::scenario::{self, Flag, Resolved, ScenarioCommand, ScenarioKey, ValueKind};
 
-/// Keys that belong to a file and not to a command line.
+/// Keys without a flag.
 const FILE_ONLY: [&str; 1] = ["version"];
 
-/// Asks for the scenario instead of a run.
+/// The flag that prints the scenario instead of running it.
 pub(super) fn print_scenario() -> Arg {
     Arg::new("print-scenario")
         .long("print-scenario")
         .action(ArgAction::SetTrue)
-        .help("Print the scenario, with the file and the flags put in, and do not run it")
+        .help("Print the scenario with file and flags applied, and do not run it")
 }
 
 /// The flags of the keys that `command` acts on.
 pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
-    // Those of the command itself: `fabswarm train` changes some of the file's.
+    // The defaults of the command: `fabswarm train` overrides some of the file's.
     let resolved = scenario::resolve_for(command, None, &[])
         .expect("the defaults of every command are a valid scenario: a test holds it");
     let defaults: BTreeMap<_, _> = resolved.values().collect();
     keys(command).map(move |key| argument(key, defaults.get(key.path.as_str()).unwrap_or(&key.default)))
 }
 
-/// Tells what a scenario's file and flags say in vain.
-pub(super) fn tell_notes(resolved: &Resolved) {
+/// Prints the notes of a resolved scenario.
+pub(super) fn print_notes(resolved: &Resolved) {
     for note in &resolved.notes {
         eprintln!("note: {note}");
     }
 }
 
-/// What the command line sets.
+/// The flags given on the command line.
 pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Vec<Flag> {
     keys(command).filter_map(|key| value(key, matches).map(|value| Flag { key, value })).collect()
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C, or being told to terminate: the first ends the run and keeps what it has, the second ends everything.
+//! Ctrl-C and SIGTERM: the first ends the run and keeps its results, the second exits at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
             std::process::exit(130);
         }
         eprintln!(
-            "\ninterrupted: ending this round and writing the run folder; once more to drop everything"
+            "\ninterrupted: finishing this round and writing the run folder; press again to exit at once"
         );
     })
     .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}"))?;

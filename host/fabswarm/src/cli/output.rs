@@ -1,4 +1,4 @@
-//! Standard output. A reader that has gone (`fabswarm run | head`) does not end a run; a disk that is full is told at the end.
+//! Standard output. A closed pipe (`fabswarm run | head`) does not end a run; a full disk is reported at the end.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 static FAILURE: OnceLock<io::Error> = OnceLock::new();
 
-/// Writes `text`, as `print!` does, and remembers the first failure instead of ending in a panic.
+/// Writes `text` like `print!`, but remembers the first failure instead of panicking.
 pub(super) fn write(text: fmt::Arguments<'_>) {
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_fmt(text).and_then(|()| stdout.flush())

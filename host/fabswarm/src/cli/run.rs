@@ -62,7 +62,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return recorded::run(file, out, &flags, matches);
     }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
-    flags::tell_notes(&resolved);
+    flags::print_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
@@ -82,7 +82,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     })();
     let (outcome, folder, curve) = match recorded {
         Ok(recorded) => recorded,
-        // It has run: this is no bad input.
+        // The run itself is over, so this is not bad input.
         Err(error) => {
             eprintln!("error: {error}");
             return Ok(ExitCode::from(UNWRITTEN));
@@ -107,7 +107,7 @@ fn note_unreached_outages(scenario: &Scenario, rounds: u64) {
     }
 }
 
-/// Says what went other than asked, and the exit code for it.
+/// Prints why a run did not succeed, and returns its exit code.
 fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;

@@ -65,13 +65,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
     let flags = flags::given(scenario::ScenarioCommand::Train, matches);
     let mut resolved = scenario::resolve_for(scenario::ScenarioCommand::Train, file.as_deref(), &flags)?;
-    flags::tell_notes(&resolved);
+    flags::print_notes(&resolved);
     if matches.get_flag("print-scenario") {
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
     setup::make_paths_absolute(&mut resolved);
-    // Nobody should wait for the data to be told what was clear before.
+    // Fails before the data are loaded, which can take long.
     let out = &resolved.scenario.output.out;
     if resumed.is_none() && !out.is_empty() {
         RunFolder::check_is_free(Path::new(out))?;
@@ -137,13 +137,13 @@ fn train<D: Device<Scalar = f32>>(
         }
         Err(error) => {
             eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), trainer.checkpointed()));
-            // It has run: this is no bad input.
+            // The run itself is over, so this is not bad input.
             ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
         }
     })
 }
 
-/// Says what went other than asked, and the exit code for it.
+/// Prints why a run did not succeed, and returns its exit code.
 fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
     let round = outcome.evaluation.round;
     match outcome.stopped_because {
@@ -157,9 +157,7 @@ fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) 
                 Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
                 None => "no checkpoint was due before".to_owned(),
             };
-            eprintln!(
-                "error: the swarm diverged: after round {round} the loss is no number any more; {kept}"
-            );
+            eprintln!("error: the swarm diverged: the loss is NaN after round {round}; {kept}");
             eprintln!("help: {LOWER_THE_STEPS}");
             ExitCode::from(3)
         }
@@ -167,11 +165,11 @@ fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) 
     }
 }
 
-/// How a run that did not get to its end goes on.
+/// How to continue a run that did not finish.
 fn way_on(folder: &Path, checkpointed: Option<u32>) -> String {
     // It may have gone with its folder.
     match checkpointed.filter(|_| checkpoint::check_is_there(folder).is_ok()) {
-        Some(round) => format!("`fabswarm train --resume {}` goes on from round {round}", folder.display()),
-        None => "there is no checkpoint to go on from; begin anew".to_owned(),
+        Some(round) => format!("`fabswarm train --resume {}` continues from round {round}", folder.display()),
+        None => "there is no checkpoint to continue from; start a new run".to_owned(),
     }
 }

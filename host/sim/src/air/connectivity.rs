@@ -1,4 +1,4 @@
-//! Whether what is said anywhere gets everywhere in time, and who may ever hear whom.
+//! Joint connectivity of the graphs, and the audience of each agent.
 
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 

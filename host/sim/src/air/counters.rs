@@ -3,14 +3,14 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a receiver made of a frame.
+/// What a receiver did with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameVerdict {
     /// It counts.
     Taken,
-    /// It is a genuine frame that tells nothing new.
+    /// It is genuine but contains nothing new.
     Useless,
-    /// It was refused, and why.
+    /// It was rejected, with the cause.
     Refused(&'static str),
 }
 
@@ -103,7 +103,7 @@ pub struct Counters {
     pub damaged: u64,
     /// Copies that were heard and counted.
     pub taken: u64,
-    /// Copies that were heard and told nothing new.
+    /// Copies that were received but contained nothing new.
     pub useless: u64,
     /// Copies that were heard and refused, by cause.
     pub refused: BTreeMap<&'static str, u64>,

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use super::{MOST_AGENTS, masks};
 
-/// Why a scenario makes no air.
+/// Why the air of a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Some agents never hear of others.
     #[error(
-        "the network is not connected: nothing that agent {} says in rounds {} to {} reaches agent {}\n\
+        "the network is not connected: information from agent {} in rounds {} to {} does not reach agent {}\n\
          help: {remedy}, or raise network.connectivity_window (now {})",
         found.from, found.rounds.start, found.rounds.end - 1, found.to, found.rounds.end - found.rounds.start
     )]
@@ -34,8 +34,8 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// It is no JSON, or a key is missing or of the wrong type.
-    #[error("{path} is no file of recorded graphs: {source}\nhelp: it needs the keys `n` and `graphs`", path = path.display())]
+    /// It is not JSON, or a key is missing or has the wrong type.
+    #[error("{path} is not a file of recorded graphs: {source}\nhelp: it needs the keys `n` and `graphs`", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,

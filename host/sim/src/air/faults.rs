@@ -1,4 +1,4 @@
-//! What goes wrong with a copy of a frame between its sender's radio and its receiver.
+//! Faults of a copy of a frame between its sender's radio and its receiver.
 //!
 //! ```text
 //!   loss (iid) ─▶ loss (bursts) ─▶ duplication ─┬─▶ damage ─▶ delay ─▶ …
@@ -66,7 +66,7 @@ impl LinkFaults {
         })
     }
 
-    /// Whether nothing ever goes wrong.
+    /// Whether there are no faults.
     pub(super) fn is_none(&self) -> bool {
         let shares = [self.iid_loss, self.duplication, self.damage, self.reordering];
         shares == [0.0; 4] && self.bursts.is_none() && self.delay_max == 0
@@ -92,7 +92,7 @@ impl LinkFaults {
         CopyTransit { delay, is_damaged }
     }
 
-    /// Lets neighbours among `arrivals` change places and tells how many did.
+    /// Swaps some neighbours among `arrivals` and returns how many.
     pub(super) fn reorder<T>(&self, arrivals: &mut [T], stream: &mut Stream) -> u64 {
         let mut changes = 0;
         for place in 1..arrivals.len() {

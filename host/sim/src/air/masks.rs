@@ -29,7 +29,7 @@ pub enum Error {
     },
 }
 
-/// Reads graphs of `agents` row masks each, row 0 first; bit j of row i says that i hears j. All rows have `digits`
+/// Reads graphs of `agents` row masks each, row 0 first; bit j of row i is set if i hears j. All rows have `digits`
 /// hexadecimal digits, or as many as it takes.
 ///
 /// # Errors

@@ -75,7 +75,7 @@ impl Motion {
         }
     }
 
-    /// Whether everybody keeps its place beside the others.
+    /// Whether agents keep their relative positions.
     pub(super) const fn is_formation(&self) -> bool {
         matches!(self.flight, Flight::Together { .. })
     }
@@ -134,7 +134,7 @@ impl Motion {
         ShadowingPhase { knot: time as u32, weights: [libm::cos(angle), libm::sin(angle)] }
     }
 
-    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, and tells whether the sender's frames come
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the sender's frames come
     /// through. Frames of one round fare alike: they are sent back to back, and the channel changes more slowly.
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
         let here = self.position(receiver, round);

@@ -43,7 +43,7 @@ impl Recording {
         Ok(Self { agents, rows })
     }
 
-    /// A recording of one round in which nobody hears anybody yet.
+    /// A recording of one round without links.
     pub(super) fn silence(agents: usize) -> Self {
         Self { agents, rows: vec![0; agents * Trace::words_per_row(agents)] }
     }
@@ -83,6 +83,6 @@ mod tests {
         assert!(read(r#"{"n": 2, "graphs": ["32"]}"#, 3).unwrap_err().contains("swarm.agents = 2"));
         assert!(read(r#"{"n": 2, "graphs": []}"#, 2).unwrap_err().contains("`graphs`"));
         assert!(read(r#"{"n": 2, "graphs": ["3x"]}"#, 2).unwrap_err().contains("graphs[0]"));
-        assert!(read("{}", 2).unwrap_err().contains("is no file of recorded graphs"));
+        assert!(read("{}", 2).unwrap_err().contains("is not a file of recorded graphs"));
     }
 }

@@ -53,7 +53,7 @@ impl LinkSource {
         }
     }
 
-    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, and tells whether the radio gets what is
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the radio receives what is
     /// sent over it.
     #[inline]
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {

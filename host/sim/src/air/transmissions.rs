@@ -29,7 +29,7 @@ impl Transmissions {
         self.frames.push((sender as u32, span));
     }
 
-    /// Keeps bytes that nobody of the swarm broadcasts.
+    /// Keeps bytes that no agent of the swarm broadcasts.
     pub(super) fn keep(&mut self, bytes: &[u8]) -> FrameRange {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);

@@ -15,7 +15,7 @@ use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
 use crate::swarm::Metrics;
 use decades::Decades;
 
-/// What stands above the plot.
+/// Title and labels of the plot.
 #[derive(Clone, Debug)]
 pub struct Caption {
     /// What was run.
@@ -78,7 +78,7 @@ const PNG_SCALE: u32 = 2;
 /// Each pixel of the PNG is the mean of this many squared: plotters does not smooth thick lines.
 const OVERSAMPLING: u32 = 2;
 
-// Okabe and Ito's colours: told apart by colour-blind readers too.
+// Okabe and Ito's colours, which colour-blind readers can distinguish.
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const VERMILION: RGBColor = RGBColor(213, 94, 0);
 const GREEN: RGBColor = RGBColor(0, 158, 115);

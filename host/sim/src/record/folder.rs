@@ -29,7 +29,7 @@ impl RunFolder {
     /// Checks that `path` could be taken: that nothing is there, or an empty folder.
     ///
     /// # Errors
-    /// When it holds something, or is no folder.
+    /// When it is not empty, or not a folder.
     pub fn check_is_free(path: &Path) -> Result<(), Error> {
         match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
             Ok(true) => Err(Error::NotEmpty { path: path.to_owned() }),
@@ -42,7 +42,7 @@ impl RunFolder {
     /// Takes the folder of an earlier run again, to go on with it.
     ///
     /// # Errors
-    /// When that run still goes on.
+    /// When that run is still in progress.
     pub fn again(path: &Path) -> Result<Self, Error> {
         Self::locked(path)
     }
@@ -102,7 +102,7 @@ impl RunFolder {
             file.write_all(piece?.as_ref()).map_err(|source| E::from(path.unwritable(source)))
         });
         if written.is_err() {
-            // Half a file helps nobody, least of all on a full disk.
+            // A partial file is of no use, least of all on a full disk.
             let _ = fs::remove_file(&path.part);
         }
         written?;

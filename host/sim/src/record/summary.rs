@@ -88,9 +88,9 @@ pub struct RunSummary {
     pub digest_checks: u64,
     /// Digests that differed.
     pub digest_mismatches: u64,
-    /// The most stack that a board used, in bytes, where boards can tell.
+    /// The most stack that a board used, in bytes, where boards report it.
     pub deepest_stack_bytes: Option<u32>,
-    /// What became of every frame, by cause, where agents speak through the air.
+    /// Frames and copies by outcome, where agents exchange frames.
     pub air: Option<AirReport>,
     /// Numbers that only the problem knows.
     pub task: BTreeMap<String, f64>,

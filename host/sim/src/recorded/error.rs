@@ -17,7 +17,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The answer cannot be written.
+    /// The snapshots cannot be written.
     #[error("cannot write the snapshots to {}: {source}\nhelp: name a file you may write with --snapshots", path.display())]
     Write {
         /// The file.
@@ -25,7 +25,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// It is no JSON, or a key is missing or of the wrong type.
+    /// It is not JSON, or a key is missing or has the wrong type.
     #[error("{} is not a recorded problem: {source}\nhelp: docs/recorded.md lists the keys it needs", path.display())]
     Parse {
         /// The file.
@@ -33,7 +33,7 @@ pub enum Error {
         /// Where and why.
         source: serde_json::Error,
     },
-    /// The answer would replace the question.
+    /// The snapshots would overwrite the recorded file.
     #[error("--snapshots names the recorded file {} itself\nhelp: name another file: this one is the reference", path.display())]
     SameFile {
         /// The file.
@@ -48,7 +48,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// An array has not the size that `n`, `S` and `d` ask for.
-    #[error("`{key}` has {found} but needs {expected} (n, S and d of the same file say so)")]
+    #[error("`{key}` has {found} but needs {expected} (from n, S and d of the same file)")]
     Size {
         /// The key.
         key: String,
@@ -68,7 +68,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A mixing matrix is not stochastic.
-    #[error("`{key}` is no mixing matrix: {}", describe(reason))]
+    #[error("`{key}` is not a mixing matrix: {}", describe(reason))]
     Mixing {
         /// `A` or `B`.
         key: &'static str,
@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// Some window of rounds leaves agents without a path.
     #[error(
-        "the graph is disconnected: in rounds {} to {} nothing that agent {} says ever reaches agent {}; FAB needs every \
+        "the graph is disconnected: in rounds {} to {} no information from agent {} reaches agent {}; FAB needs every \
          window of rounds to be jointly strongly connected",
         .0.rounds.start, .0.rounds.end - 1, .0.from, .0.to
     )]
@@ -113,7 +113,7 @@ fn describe(reason: &NotStochastic) -> String {
     match reason {
         NotStochastic::Size => "it is not n × n".into(),
         NotStochastic::Entry { row, column } => {
-            format!("entry [{row}][{column}] is negative or not a number")
+            format!("entry [{row}][{column}] is negative or NaN")
         }
         NotStochastic::Sum { index, sum } => {
             format!("line {index} sums to {sum} instead of 1 (rows of A and columns of B must sum to 1)")

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::snapshot::{MatrixRows, Snapshot};
 
-/// The keys that decide a trajectory, as they stand in the file. Others are kept and handed on.
+/// The keys that determine a trajectory, named as in the file. Others are kept and copied to the output.
 #[derive(Debug, Deserialize)]
 #[expect(non_snake_case, reason = "the names of the file format")]
 struct ProblemFile {
@@ -49,7 +49,7 @@ struct ProblemFile {
 #[derive(Clone, Debug)]
 pub struct Recorded {
     path: PathBuf,
-    /// Everything of the file, for handing on what we do not need.
+    /// The whole file, for copying keys that we do not read.
     whole: Map<String, Value>,
     chain: Chain,
     pub(super) shape: Shape,
@@ -221,11 +221,7 @@ fn check_snapshots(keys: &ProblemFile) -> Result<(), Error> {
     let ProblemFile { n, S: states, d: features, snapshots, .. } = keys;
     if snapshots.is_empty() {
         let (key, value) = ("snapshots".into(), "empty".into());
-        return Err(Error::Value {
-            key,
-            value,
-            expected: "a list of rounds to answer for, as in [{\"k\": 100}]",
-        });
+        return Err(Error::Value { key, value, expected: "a list of rounds, as in [{\"k\": 100}]" });
     }
     if let Some(pair) = snapshots.windows(2).find(|pair| pair[0].k >= pair[1].k) {
         let (key, value) = ("snapshots".into(), format!("k = {} before k = {}", pair[0].k, pair[1].k));

@@ -6,7 +6,7 @@ use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 
-/// One row an agent.
+/// One row per agent.
 pub(super) type MatrixRows = Vec<Vec<f64>>;
 
 /// The states of all agents after `k` rounds. Only `k` is needed to ask for one.

@@ -1,8 +1,8 @@
-//! The words a scenario chooses between.
+//! Keys of a scenario that choose between a few values.
 
 use serde::Deserialize;
 
-/// Defines an enum whose variants are words of the scenario file.
+/// Defines an enum whose variants are values in a scenario file.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -12,10 +12,10 @@ macro_rules! choice {
         }
 
         impl $name {
-            /// Every word, in the order of the documentation.
+            /// Every value, in the order of the documentation.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word that stands for it in a scenario file.
+            /// Its value in a scenario file.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word),+
@@ -116,9 +116,9 @@ choice! {
         Ring = "ring",
         /// Directed ring, the other way round.
         ReversedRing = "reversed-ring",
-        /// Random links, drawn anew every round.
+        /// Random links, redrawn every round.
         ErdosRenyi = "erdos-renyi",
-        /// Everybody hears everybody.
+        /// All agents hear each other.
         Complete = "complete",
         /// Graphs of a file.
         Recorded = "recorded",
@@ -163,7 +163,7 @@ impl TrainingMethod {
     }
 }
 
-/// The words that the key at `path` takes, if it takes words.
+/// The values of the key at `path`, if it is a choice.
 pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
     match path {
         "swarm.precision" => Some(PrecisionKind::WORDS),

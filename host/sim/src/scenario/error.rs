@@ -40,7 +40,7 @@ pub enum Error {
     Syntax {
         /// Where.
         origin: Origin,
-        /// What the TOML parser says.
+        /// The message of the TOML parser.
         message: String,
     },
     /// A key or section that no scenario has.
@@ -69,8 +69,8 @@ pub enum Error {
         /// The type it has.
         got: &'static str,
     },
-    /// A word that is none of the key's choices.
-    #[error("{origin}: {path} = {value} is none of its choices\nhelp: {remedy}")]
+    /// A value that is not one of the key's choices.
+    #[error("{origin}: {path} = {value} is not a valid choice\nhelp: {remedy}")]
     NoSuchChoice {
         /// Where.
         origin: Origin,
@@ -78,7 +78,7 @@ pub enum Error {
         path: String,
         /// The value as written.
         value: String,
-        /// The valid words, and the nearest of them.
+        /// The valid values, and the nearest of them.
         remedy: String,
     },
     /// A number outside its range.

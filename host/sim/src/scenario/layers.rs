@@ -11,10 +11,10 @@ use super::settings::{Setting, check, read, shown};
 use super::template::{self, ScenarioKey, keys};
 use super::{Scenario, effects};
 
-/// What a ring changes, whichever way round it goes.
+/// Defaults of a ring, in either direction.
 const RING: &str = include_str!("layers/topologies/ring.toml");
 
-/// What a choice changes of the defaults: its key, its word, and the file that says so. Later ones lie over earlier ones.
+/// Defaults that depend on a choice: key, value, and the file with the defaults. Later entries override earlier ones.
 const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("layers/algorithms/fab.toml")),
     ("network.topology", TopologyKind::Ring.word(), RING),
@@ -41,7 +41,7 @@ pub struct Flag {
 pub struct Resolved {
     /// The scenario.
     pub scenario: Scenario,
-    /// What the user should know about what the file and the flags say, a line each.
+    /// Notes for the user about the file and the flags, one line each.
     pub notes: Vec<String>,
     command: ScenarioCommand,
     document: DocumentMut,
@@ -76,7 +76,7 @@ impl Resolved {
         }
     }
 
-    /// Every key the command acts on, with its value as it stands in the file.
+    /// Every key the command acts on, with its value as written in the file.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.command.keys().filter_map(|key| {
             let item = at(&self.document, &key.path)?;
@@ -88,7 +88,7 @@ impl Resolved {
 /// The scenario of a trial: [`resolve_for`] with [`ScenarioCommand::Run`].
 ///
 /// # Errors
-/// When the file cannot be read, or a file or flag says what no scenario can hold.
+/// When the file cannot be read, or a file or flag sets an invalid key or value.
 pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     resolve_for(ScenarioCommand::Run, file, flags)
 }
@@ -96,7 +96,7 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
 /// Builds a scenario from the defaults, those of the command or of its algorithm, topology and problem, the user's file and the flags.
 ///
 /// # Errors
-/// When the file cannot be read, or a file or flag says what no scenario can hold.
+/// When the file cannot be read, or a file or flag sets an invalid key or value.
 pub fn resolve_for(command: ScenarioCommand, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
     let mut settings = Vec::new();
     if let Some(path) = file {
@@ -200,7 +200,7 @@ fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     Ok(defaults)
 }
 
-/// What stands at `path`.
+/// The item at `path`.
 fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
     match path.split_once('.') {
         Some((section, name)) => document.get(section)?.get(name),

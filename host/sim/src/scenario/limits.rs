@@ -62,7 +62,7 @@ impl fmt::Display for Limit {
 /// Sizes that a problem's memory grows with; beyond it a typing error is likelier than a wish.
 const SIZE: Limit = Limit::Whole(1, 100_000);
 
-/// The limit of the number at `path`; keys that are no numbers have none.
+/// The limit of the number at `path`; other keys have none.
 pub(super) fn limit_of(path: &str) -> Option<Limit> {
     Some(match path {
         "seed" => Limit::Whole(0, i64::MAX),

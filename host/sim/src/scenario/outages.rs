@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// An agent whose radio is off, or that stands still.
+/// An agent whose radio is off, or that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     pub agent: usize,
@@ -51,7 +51,7 @@ impl Silences {
             let (agent, from, rounds) = span(entry)?;
             // A crash may well be over at once: the memory is lost all the same.
             if rounds == 0 {
-                return Err(format!("`{entry}` is over before it begins"));
+                return Err(format!("`{entry}` lasts 0 rounds"));
             }
             Ok(Silence { agent, from, rounds })
         };
@@ -89,11 +89,11 @@ pub(super) fn form_of(path: &str) -> Option<TextForm> {
     match path {
         "faults.silent" | "faults.frozen" => Some(TextForm {
             check: |text| Silences::parse(text).map(drop),
-            description: "AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
+            description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
         }),
         "faults.crashes" => Some(TextForm {
             check: |text| Crashes::parse(text).map(drop),
-            description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, with commas between, as in \
+            description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, separated by commas, as in \
                           \"3@300+50 forgets, 4@0+10\"",
         }),
         _ => None,
@@ -107,12 +107,11 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
 /// Reads `AGENT@ROUND+ROUNDS`.
 fn span(entry: &str) -> Result<(usize, u32, u32), String> {
     let number = |text: &str, what: &str| {
-        text.trim().parse().map_err(|_| format!("`{}` in `{entry}` is no {what}", text.trim()))
+        text.trim().parse().map_err(|_| format!("`{}` in `{entry}` is not {what}", text.trim()))
     };
-    let (agent, rest) = entry.split_once('@').ok_or_else(|| format!("`{entry}` names no round"))?;
-    let (from, rounds) =
-        rest.split_once('+').ok_or_else(|| format!("`{entry}` names no number of rounds"))?;
-    Ok((number(agent, "agent")? as usize, number(from, "round")?, number(rounds, "number of rounds")?))
+    let (agent, rest) = entry.split_once('@').ok_or_else(|| format!("`{entry}` has no round"))?;
+    let (from, rounds) = rest.split_once('+').ok_or_else(|| format!("`{entry}` has no number of rounds"))?;
+    Ok((number(agent, "an agent")? as usize, number(from, "a round")?, number(rounds, "a number of rounds")?))
 }
 
 #[cfg(test)]
@@ -135,10 +134,10 @@ mod tests {
 
     #[test]
     fn errors_name_the_entry() {
-        assert_eq!(Silences::parse("3").unwrap_err(), "`3` names no round");
-        assert_eq!(Silences::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is no agent");
-        assert_eq!(Silences::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is no round");
-        assert_eq!(Silences::parse("3@1+0").unwrap_err(), "`3@1+0` is over before it begins");
+        assert_eq!(Silences::parse("3").unwrap_err(), "`3` has no round");
+        assert_eq!(Silences::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is not an agent");
+        assert_eq!(Silences::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is not a round");
+        assert_eq!(Silences::parse("3@1+0").unwrap_err(), "`3@1+0` lasts 0 rounds");
         assert_eq!(Crashes::parse("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
     }
 

@@ -35,13 +35,13 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
                 origin: at(item.span()),
                 found: format!("the scenario has version {}", shown(item)),
                 expected: VERSION,
-                remedy: "bring it to the keys of `fabswarm run --print-scenario`, and set `version = 1`",
+                remedy: "update its keys to those of `fabswarm run --print-scenario` and set `version = 1`",
             });
         }
         None => {
             return Err(Error::Version {
                 origin: at(None),
-                found: "the scenario names no version".to_owned(),
+                found: "the scenario has no version".to_owned(),
                 expected: VERSION,
                 remedy: "add the line `version = 1` at its top",
             });
@@ -156,7 +156,7 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, candidate)| candidate)
 }
 
-/// A value as it stands in the file, or what else stands there.
+/// A value as written in the file, or the type of what is there.
 pub(super) fn shown(item: &Item) -> String {
     item.as_value()
         .map_or_else(|| format!("({})", item.type_name()), |value| value.to_string().trim().to_owned())
@@ -217,19 +217,19 @@ mod tests {
             ),
             (
                 "version = 1\n[network]\ntopology = \"rign\"",
-                "my.toml:3: network.topology = \"rign\" is none of its choices\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
+                "my.toml:3: network.topology = \"rign\" is not a valid choice\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
             ),
             (
                 "version = 1\n[faults]\nsilent = \"3@200\"",
-                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` names no number of rounds\nhelp: give AGENT@ROUND+ROUNDS with commas between, as in \"3@200+500, 4@0+10\"",
+                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` has no number of rounds\nhelp: give AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
             ),
             (
                 "version = 2",
-                "my.toml:1: the scenario has version 2, and this fabswarm reads version 1\nhelp: bring it to the keys of `fabswarm run --print-scenario`, and set `version = 1`",
+                "my.toml:1: the scenario has version 2, and this fabswarm reads version 1\nhelp: update its keys to those of `fabswarm run --print-scenario` and set `version = 1`",
             ),
             (
                 "seed = 2",
-                "my.toml:1: the scenario names no version, and this fabswarm reads version 1\nhelp: add the line `version = 1` at its top",
+                "my.toml:1: the scenario has no version, and this fabswarm reads version 1\nhelp: add the line `version = 1` at its top",
             ),
         ];
         for (text, expected) in cases {

@@ -58,7 +58,7 @@ pub struct ScenarioKey {
     pub kind: ValueKind,
     /// Words it chooses between, if it does.
     pub choices: Option<&'static [&'static str]>,
-    /// Its default as it stands in the file.
+    /// Its default as written in the file.
     pub default: String,
 }
 
@@ -79,7 +79,7 @@ impl ScenarioKey {
         }
     }
 
-    /// The key's section, if it stands in one.
+    /// The key's section, if it is in one.
     pub fn section(&self) -> Option<&str> {
         self.path.split_once('.').map(|(section, _)| section)
     }
@@ -140,7 +140,7 @@ fn flag_of(section: Option<&str>, name: &str) -> String {
     flag.replace('_', "-")
 }
 
-/// The comment lines right above a key, without a file header that stands before them.
+/// The comment lines directly above a key, without a preceding file header.
 fn last_paragraph(comment: &str) -> String {
     let paragraph = comment.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let lines: Vec<&str> = paragraph.lines().map(|line| line.trim_start_matches('#').trim()).collect();

@@ -1,7 +1,7 @@
-//! Agents that speak: one sans-IO agent each, its frames sealed and carried by the air.
+//! Agents that exchange frames: sans-IO agents whose frames are sealed and carried by the air.
 //!
-//! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has a clock of its own, a
-//! little fast or slow, and ends a round whenever it strikes; a slot is one beat of a perfect clock.
+//! In lock-step every slot of the air is a round of all agents. In free-running mode each agent has its own clock, a
+//! little fast or slow, and ends a round at each of its ticks; a slot is one tick of a perfect clock.
 
 mod agent_problem;
 mod peers;
@@ -26,23 +26,23 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a swarm of speaking agents is set up.
+/// Configuration of a swarm of agents.
 #[derive(Clone, Debug)]
 pub struct AgentSetup {
-    /// What every agent is told; see [`AgentSetup::config_of`].
+    /// Configuration common to all agents; see [`AgentSetup::config_of`].
     pub config: Config,
-    /// How many may ever hear each agent, where that differs from agent to agent.
+    /// The size of each agent's audience, where these differ.
     pub audiences: Option<Vec<u16>>,
     /// The swarm's key, where frames are sealed.
     pub key: Option<[u8; KEY_BYTES]>,
-    /// How far clocks go wrong in free-running mode: rates are uniform in 1 ± this.
+    /// Clock error in free-running mode: rates are uniform in 1 ± this.
     pub clock_spread: f64,
-    /// What clocks are drawn from.
+    /// Seed of the clocks.
     pub seed: u64,
 }
 
 impl AgentSetup {
-    /// What one agent is told at one of its starts.
+    /// The configuration of one agent at one of its starts.
     #[must_use]
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
         let audience = self.audiences.as_ref().and_then(|audiences| audiences.get(agent).copied());
@@ -67,14 +67,14 @@ impl AgentSetup {
 
 type HeapAgent<A, const WORDS: usize> = Agent<AgentProblem, A, HeapPeers<A, WORDS>, WORDS>;
 
-/// One agent and what is around it.
+/// One agent with its seal, its clock and its saved state.
 #[derive(Debug)]
 struct SimAgent<A: Arithmetic, const WORDS: usize> {
     agent: Box<HeapAgent<A, WORDS>>,
     seal: FrameSeal,
     boot: u32,
-    /// Whether it has spoken in its present round.
-    has_spoken: bool,
+    /// Whether it has sent its frame of the current round.
+    has_sent: bool,
     /// What it saved at the end of its last round, if it will crash and remember.
     saved: Option<Vec<u32>>,
     rate: f64,
@@ -82,12 +82,12 @@ struct SimAgent<A: Arithmetic, const WORDS: usize> {
 }
 
 impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
-    /// How often its own clock strikes in this slot.
-    fn strikes(&mut self) -> u32 {
+    /// How often its clock ticks in this slot.
+    fn ticks(&mut self) -> u32 {
         self.phase += self.rate;
-        let strikes = self.phase.floor();
-        self.phase -= strikes;
-        strikes as u32
+        let ticks = self.phase.floor();
+        self.phase -= ticks;
+        ticks as u32
     }
 }
 
@@ -119,7 +119,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 agent: Box::new(start(&task, &setup, id, 1)?),
                 seal: FrameSeal::new(id as u16, setup.key),
                 boot: 1,
-                has_spoken: false,
+                has_sent: false,
                 saved: None,
                 rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
                 phase: stream.uniform_f64(),
@@ -171,7 +171,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         &self.air
     }
 
-    /// What befalls agents in this slot: thaws, crashes and restarts, and then frosts.
+    /// Applies the outages of this slot: resumes, crashes and restarts, then suspensions.
     fn apply_outages(&mut self) -> Result<(), SwarmError> {
         if let Some(remote) = &mut self.remote {
             let ended = |agent: &usize| {
@@ -191,7 +191,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 self.agents[agent].saved = None;
             }
         }
-        // Whoever crashes again in the same slot does not get to start, or starts once.
+        // An agent that crashes again in the same slot does not start, or starts only once.
         let is_back = |agent: &usize| !self.air.is_down(*agent, self.slot);
         let mut restarting: Vec<_> =
             self.air.restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
@@ -202,9 +202,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             }
             let own = &mut self.agents[agent];
             own.boot += 1;
-            own.has_spoken = false;
+            own.has_sent = false;
             own.seal.restart();
-            // The same scenario made this agent once; it does so again.
+            // The agent was built from the same scenario before, so it can be built again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
                 if let Some(saved) = &own.saved
                     && started.restore(read_from(saved)).is_err()
@@ -225,10 +225,10 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         self.air.is_running(agent, self.slot)
     }
 
-    /// Lets an agent say what it has to say in its round. What it comes to have to say later waits for the next.
+    /// Sends the frames of an agent, once per round. Frames that it produces later wait for the next round.
     fn send(&mut self, sender: usize) {
         let own = &mut self.agents[sender];
-        if std::mem::replace(&mut own.has_spoken, true) {
+        if std::mem::replace(&mut own.has_sent, true) {
             return;
         }
         while let Ok(Some(length)) = own.agent.poll_frame(&mut self.buffer) {
@@ -261,8 +261,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             Mode::LockStep => own.agent.end_on_beat(),
             Mode::FreeRunning => own.agent.end_round(),
         };
-        own.has_spoken = false;
-        // As a board does: what comes after the end of its last round is lost with a crash.
+        own.has_sent = false;
+        // As on a board: what happens after the end of the last round is lost in a crash.
         if self.air.will_remember(agent, self.slot) {
             own.saved = Some(saved(&own.agent));
         }
@@ -330,9 +330,9 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
                 }
             }
             Mode::FreeRunning => {
-                let strikes: Vec<u32> = self.agents.iter_mut().map(SimAgent::strikes).collect();
+                let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
                 for &agent in &running {
-                    for _ in 0..strikes[agent] {
+                    for _ in 0..ticks[agent] {
                         outcome = outcome.and(self.end_round(agent));
                         self.send(agent);
                     }

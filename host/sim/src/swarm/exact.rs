@@ -1,6 +1,6 @@
-//! The broadcast ledger on arrays: what agents do over an air without faults, bit for bit, without frames.
+//! The broadcast ledger on arrays: the same bits as agents over an air without faults, but without frames.
 //!
-//! It carries swarms that are too large for one agent each, and it is what agents over the air are compared with.
+//! It runs swarms that are too large to simulate agent by agent, and it is the reference for agents over the air.
 
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
@@ -26,11 +26,11 @@ pub struct LedgerConstants {
     pub penalty: Penalty<f32>,
     /// κ.
     pub self_weight: f32,
-    /// How many may ever hear an agent.
+    /// Size of an agent's audience.
     pub audience: u32,
 }
 
-/// What one agent took of each sender it ever heard, in ascending order of senders.
+/// ρ: what one agent has taken from each sender it ever heard, in ascending order of senders.
 type TakenSums = Vec<(u32, Box<[i32]>)>;
 
 /// All agents of a swarm, their states packed one agent after the other.
@@ -77,7 +77,7 @@ struct ExactRound<'a> {
     sigma: &'a [i32],
 }
 
-/// One block's work, as something that is compiled for the registers of this machine.
+/// The work on one block, compiled for the vector registers of this machine.
 struct ExactRoundKernel<'r, 'a, 'p> {
     round: &'r ExactRound<'a>,
     part: ExactBlock<'p>,
@@ -279,7 +279,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         self.meter.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
     }
 
-    /// One frame an agent and round, heard on every link of the schedule.
+    /// One frame per agent and round.
     fn counts(&self) -> FrameCounts {
         FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }

@@ -16,7 +16,7 @@ const LANES: usize = 16;
 pub struct LinkTable {
     blocks: Vec<LinkBlock>,
     agents: usize,
-    /// One more than there are agents: a lane that hears nobody names the one behind the last.
+    /// One entry more than agents: an unused lane names the one after the last.
     listeners: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct LinkBlock {
     heard: Vec<u32>,
 }
 
-/// One number an agent, in the bytes of one vector register and cache line.
+/// One number per agent, in one vector register and cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Lanes([u32; LANES]);
@@ -96,7 +96,7 @@ impl LinkTable {
     }
 }
 
-/// The work of laying out a block, as something that is compiled for the registers of this machine.
+/// The work of laying out a block, compiled for the vector registers of this machine.
 struct LayoutKernel<'a, G> {
     block: &'a mut LinkBlock,
     schedule: &'a G,

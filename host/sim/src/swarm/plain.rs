@@ -43,7 +43,7 @@ pub enum MixingRule<S> {
     },
 }
 
-/// All agents of a swarm, their states one row an agent.
+/// All agents of a swarm, with one row of state per agent.
 #[derive(Debug)]
 pub struct PlainFab<S, G> {
     task: Task<S>,
@@ -56,7 +56,7 @@ pub struct PlainFab<S, G> {
     v: StateRows<S>,
     t: StateRows<S>,
     d: StateRows<S>,
-    /// What each agent says in a round: its decision and the share of its tracker.
+    /// What each agent broadcasts in a round: its decision and the share of its tracker.
     broadcasts: StateRows<S>,
     /// Of the round that comes.
     links: LinkTable,
@@ -131,7 +131,7 @@ const fn stride(shape: &Shape) -> usize {
     shape.words().next_multiple_of(PIECE)
 }
 
-/// Words of each half of what an agent says, filled up likewise.
+/// Words of each half of a broadcast, padded likewise.
 const fn exchanged_stride(shape: &Shape) -> usize {
     (shape.words() - shape.exchanged().start).next_multiple_of(PIECE)
 }
@@ -261,7 +261,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
-    /// Without an air each agent says one word a round, heard on every link of the schedule.
+    /// Without an air each agent counts as sending one frame per round.
     fn counts(&self) -> FrameCounts {
         FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
     }

@@ -25,7 +25,7 @@ struct Broadcasts<S> {
     shares: Vec<S>,
 }
 
-/// Plain FAB, one frame an agent and round, over an air that may do anything to it.
+/// Plain FAB with one frame per agent and round, over an air with faults.
 #[derive(Debug)]
 pub struct UnguardedFab<S> {
     task: Task<S>,
@@ -77,7 +77,7 @@ impl<S: Scalar> UnguardedFab<S> {
         }
     }
 
-    /// Puts those who start again without their memory where everybody started.
+    /// Resets agents that restart without their memory to the initial state.
     fn forget(&mut self) {
         let words = self.shape.words();
         let restarts = self.air.restarts(self.round).filter(|crash| !crash.keeps_memory);
@@ -93,8 +93,8 @@ impl<S: Scalar> UnguardedFab<S> {
         }
     }
 
-    /// What agents say in this round: they share their trackers out among those who should hear them.
-    fn speak(&mut self) {
+    /// Broadcasts of this round: agents divide their trackers among the agents that should hear them.
+    fn broadcast(&mut self) {
         let agents = self.air.source().agents();
         let mut listeners = vec![0; agents];
         for agent in 0..agents {
@@ -119,7 +119,7 @@ impl<S: Scalar> UnguardedFab<S> {
         }
     }
 
-    /// Who is heard by whom, as (sender, how many rounds ago it spoke).
+    /// For each receiver, the frames it heard as (sender, age in rounds).
     fn listen(&mut self) -> Vec<Vec<(usize, usize)>> {
         let mut heard = vec![Vec::new(); self.air.source().agents()];
         let (round, remembered) = (self.round, self.broadcasts.len());
@@ -139,7 +139,7 @@ impl<S: Scalar> UnguardedFab<S> {
 impl<S: Scalar> Swarm for UnguardedFab<S> {
     fn step(&mut self) -> Result<(), SwarmError> {
         self.forget();
-        self.speak();
+        self.broadcast();
         let heard = self.listen();
         let words = self.shape.words();
         let exchanged = self.shape.exchanged();

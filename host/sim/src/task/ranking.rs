@@ -1,4 +1,4 @@
-//! How well a weight tells two groups apart.
+//! How well a weight separates two groups.
 
 /// The mean; NaN for no values at all.
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -1,4 +1,4 @@
-//! A field, drones that read it, and sensors that lie.
+//! A field, drones that measure it, and faulty sensors.
 
 use super::ranking::{area_under_curve, mean};
 use super::{Score, converted, mean_part};

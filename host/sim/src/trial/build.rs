@@ -20,7 +20,7 @@ use crate::swarm::{
 };
 use crate::task::Task;
 
-/// Why a scenario makes no swarm.
+/// Why the swarm of a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -35,15 +35,15 @@ pub enum BuildError {
         /// What to change.
         remedy: &'static str,
     },
-    /// An agent cannot be made.
+    /// An agent cannot be built.
     #[error(
-        "an agent cannot be made: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
+        "an agent cannot be built: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
     )]
     Agent(agent::Error),
     /// The swarm does not fit into memory.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),
-    /// Agents are to run outside this process, and only their caller can place them there.
+    /// Agents are to run on boards, which this crate does not know.
     #[error(
         "swarm.boards = \"{boards}\" needs boards, and this build of fabswarm has none\nhelp: build it with its feature \
          `boards`, or set swarm.boards to \"in-process\""
@@ -90,7 +90,7 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
         (AlgorithmKind::Fab, PrecisionKind::F32) => plain_fab::<f32>(scenario, source),
         (AlgorithmKind::Fab, PrecisionKind::F64) => plain_fab::<f64>(scenario, source),
         (AlgorithmKind::Ledger, PrecisionKind::F32) if is_large => ledger_on_arrays(scenario, source),
-        (AlgorithmKind::Ledger, PrecisionKind::F32) => speaking_agents(scenario, &mut source),
+        (AlgorithmKind::Ledger, PrecisionKind::F32) => simulated_agents(scenario, &mut source),
     }
 }
 
@@ -127,7 +127,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
     Ok(Box::new(UnguardedFab::new(task, Air::new(scenario)?, constants, scenario.faults.delay_rounds)))
 }
 
-/// A swarm too large for one agent each: the same numbers on arrays, where nothing goes wrong on the air.
+/// A swarm too large to simulate agent by agent: the same numbers on arrays, without faults.
 fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     let has_plain_frames =
         scenario.frames.width == WidthKind::Full && scenario.algorithm.arithmetic == ArithmeticKind::Exact;
@@ -135,8 +135,8 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
     if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
-            what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up need one agent \
-                   each, and that goes up to 1024 agents",
+            what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up are simulated \
+                   agent by agent, for at most 1024 agents",
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
@@ -144,8 +144,8 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
 }
 
-/// One agent each, over the air.
-fn speaking_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
+/// Agents that exchange frames over the air.
+fn simulated_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
     let task = Task::draw(scenario);
     let needed = (0..scenario.swarm.agents)
@@ -175,14 +175,14 @@ fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: Ag
 /// The value of `swarm.boards` with all agents in this process.
 pub const IN_PROCESS: &str = "in-process";
 
-/// What a swarm of exact agents is made of, for a caller that places some of them on boards.
+/// The parts of a swarm of exact agents, for a caller that places some of them on boards.
 #[derive(Debug)]
 pub struct ExactAgents {
     /// The problem of every agent.
     pub task: Task<f32>,
-    /// What every agent is told.
+    /// The configuration of the agents.
     pub setup: AgentSetup,
-    /// What their frames travel through.
+    /// The air that carries their frames.
     pub air: Air,
     /// Rounds after which a board stops by itself.
     pub rounds: u32,
@@ -226,7 +226,7 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
     Ok(source)
 }
 
-/// What every agent of `scenario` is told.
+/// The configuration of the agents of `scenario`.
 #[must_use]
 pub fn setup(scenario: &Scenario) -> AgentSetup {
     AgentSetup {
@@ -272,13 +272,13 @@ fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
     Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
 }
 
-/// How many may ever hear each agent, where some links never come up: what is meant for those would wait for ever.
+/// The size of each audience, where some links never come up: mass for those would wait for ever.
 fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<u16>> {
     let network = &scenario.network;
     let has_fixed_links = match network.topology {
         TopologyKind::Recorded => true,
         TopologyKind::Paper => network.edge_probability == 0.0,
-        // Other flights bring everybody near everybody sooner or later.
+        // In other flights any two agents meet sooner or later.
         TopologyKind::Motion => scenario.motion.pattern == FlightPattern::Formation,
         _ => false,
     };
@@ -286,7 +286,7 @@ fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<u16>> {
     has_fixed_links.then(|| source.audiences(rounds).iter().map(|audience| audience.len() as u16).collect())
 }
 
-/// How many may ever hear an agent, where the topology knows: one on a ring. 0: all others.
+/// The size of an audience, where the topology determines it: one on a ring. 0 means all others.
 const fn audience(scenario: &Scenario) -> u16 {
     match scenario.network.topology {
         TopologyKind::Ring | TopologyKind::ReversedRing => 1,

@@ -1,4 +1,4 @@
-//! Whether a swarm fits into memory, told before anything of it is made.
+//! Checks that a swarm fits into memory before anything is allocated.
 
 use crate::process_memory;
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, TopologyKind};
@@ -13,7 +13,7 @@ const LINK_BYTES: f64 = 4.0;
 /// Bytes of a word that the ledger keeps for each agent that another has ever heard.
 const HEARD_BYTES: f64 = 4.0;
 
-/// More than there is room for.
+/// A swarm that does not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
     "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
@@ -30,7 +30,7 @@ fn remedy(fitting: usize) -> String {
     match fitting {
         0 => "lower the sizes of the problem: not one agent fits".to_owned(),
         fitting => {
-            format!("at most {fitting} agents fit so; a ring or smaller sizes of the problem take less")
+            format!("at most {fitting} agents fit; a ring or smaller sizes of the problem take less")
         }
     }
 }
@@ -119,7 +119,7 @@ mod tests {
         assert!(check_against(&scenario, 1e9).is_err());
         scenario.network.topology = TopologyKind::Ring;
         scenario.swarm.agents = 1_000_000;
-        assert!(refused.to_string().contains(" agents fit so"), "{refused}");
+        assert!(refused.to_string().contains(" agents fit"), "{refused}");
         assert_eq!(check_against(&scenario, 1e11), Ok(()));
     }
 

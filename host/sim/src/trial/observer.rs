@@ -1,6 +1,6 @@
-//! What watches a run from outside.
+//! Observers of a run.
 
-/// Watches a run while it goes on. A run never waits for its observer: each call should return at once.
+/// Observes a run. Calls are made from the run's own loop and should return at once.
 pub trait TrialObserver {
     /// A round ended, with the error that was recorded last.
     fn round(&mut self, round: u64, error: f64);
@@ -10,7 +10,7 @@ pub trait TrialObserver {
     fn finish(&mut self);
 }
 
-/// Watches nothing.
+/// Ignores everything.
 #[derive(Clone, Copy, Debug)]
 pub struct NoObserver;
 

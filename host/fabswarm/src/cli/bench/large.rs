@@ -131,7 +131,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the conformance suite and tells what failed.
+/// Runs the conformance suite and prints its results.
 fn check(is_gpu: bool) -> Result<ExitCode> {
     let mut checks: Vec<Check> = Vec::new();
     if is_gpu {

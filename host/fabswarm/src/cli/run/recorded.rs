@@ -16,7 +16,7 @@ const PRECISION: &str = "swarm.precision";
 pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches) -> Result<ExitCode> {
     if let Some(flag) = flags.iter().find(|flag| flag.key.path != PRECISION) {
         bail!(
-            "--{} does not go with --recorded\nhelp: the recorded file says everything but --precision",
+            "--{} does not go with --recorded\nhelp: the recorded file sets everything except --precision",
             flag.key.flag
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
     println!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
     match largest_difference(&snapshots, recorded.snapshots()) {
         Some(difference) => {
-            println!("largest difference to the recorded states: {difference:.1e} (relative)")
+            println!("largest difference from the recorded states: {difference:.1e} (relative)")
         }
         None => println!("not compared: the recorded file names rounds without all of their states"),
     }

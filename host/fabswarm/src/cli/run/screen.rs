@@ -52,7 +52,7 @@ pub(super) fn summary(
     line("consensus error", format!("{:.3e}", summary.consensus_error));
     line("tracking defect", format!("{:.3e}", summary.tracking_defect));
     line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
-    // A frame is sent once and heard by many: what goes wrong goes wrong with copies.
+    // A frame is sent once and received as many copies, which are lost or rejected one by one.
     line(
         "frames",
         format!(
@@ -152,7 +152,7 @@ fn plot(curve: &Curve, error: &str) -> String {
     if lowest > highest {
         return String::new();
     }
-    // An error of 1 and a rounding error is no reason for another power of ten.
+    // An error of 1 plus a rounding error should not add another power of ten.
     let (lowest, highest) = (lowest.floor(), (highest - 0.01).ceil().max(lowest.floor() + 1.0));
     let last_round = curve.points().last().map_or(1, |last| last.round.max(1));
     let points = logs.map(|(round, log)| (round / last_round as f64, (log - lowest) / (highest - lowest)));

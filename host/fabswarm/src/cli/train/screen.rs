@@ -1,4 +1,4 @@
-//! What `fabswarm train` shows: a line an evaluation, a bar below them, and a summary in the end.
+//! Output of `fabswarm train`: a line per evaluation, a progress bar below, and a summary at the end.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -11,7 +11,7 @@ use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome};
 use fabswarm_sim::record::{self, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
 
-/// Width of a terminal that nobody has resized.
+/// Default width of a terminal.
 const COLUMNS: usize = 80;
 
 /// Shows a run and writes its report.
@@ -22,7 +22,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// A screen for a run that goes on from round `begun`.
+    /// A screen for a run that continues from round `begun`.
     pub(super) fn new(report: TrainingReport, begun: u32) -> Self {
         Self { report, bar: ProgressBar::hidden(), begun }
     }
@@ -43,7 +43,7 @@ impl TrainingObserver for Screen {
             )
             .expect("a fixed template is valid");
             self.bar.set_style(style.progress_chars("━╸─"));
-            // Rounds that another process did say nothing about the speed of this one.
+            // Rounds of an earlier process do not count towards the speed of this one.
             self.bar.reset_eta();
         }
         self.bar.set_position(u64::from(round));
@@ -56,13 +56,13 @@ impl TrainingObserver for Screen {
     }
 }
 
-/// Where a resumed run goes on.
+/// Where a resumed run continues.
 pub(super) fn resumption(round: u32, rounds: u32, scenario: &Scenario) -> String {
     if round < rounds {
-        return format!("going on from round {round} of {rounds}");
+        return format!("continuing from round {round} of {rounds}");
     }
     let epochs = scenario.training.epochs;
-    format!("all {rounds} rounds of {epochs} epochs are done already; --epochs with more goes on")
+    format!("all {rounds} rounds of {epochs} epochs are already done; give a larger --epochs to continue")
 }
 
 /// One evaluation, on as many lines as it takes.
@@ -116,7 +116,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |value| format!("{value:.3}"))
 }
 
-/// The summary of a run, on a few lines.
+/// The summary of a run.
 pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &Path) -> String {
     let (training, now) = (&scenario.training, &outcome.evaluation);
     let mut lines: Vec<(&str, String)> = Vec::new();

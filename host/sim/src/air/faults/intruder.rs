@@ -1,4 +1,4 @@
-//! Somebody else on the air, who hears everything and is heard by everybody.
+//! An intruder on the air, which receives every frame and is received by all agents.
 
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Frame;
@@ -60,7 +60,7 @@ impl Intruder {
         self.oldest = (self.oldest + 1) % MEMORY;
     }
 
-    /// What it broadcasts again in `slot`: the agent that said it first, and the bytes.
+    /// What it replays in `slot`: the original sender, and the bytes.
     pub(in super::super) fn replays(&self, slot: u32) -> Option<(usize, &[u8])> {
         let mut stream = Stream::new(self.seed, NAME, slot, Purpose::Air);
         let is_on = stream.uniform_f64() < self.replay;
@@ -68,7 +68,7 @@ impl Intruder {
         is_on.then_some((old.sender, &old.bytes))
     }
 
-    /// What it makes up in `slot`: the agent it speaks for, and a frame as long as the last it overheard, sealed with its own
+    /// What it forges in `slot`: the alleged sender, and a frame as long as the last it recorded, sealed with its own
     /// key.
     pub(in super::super) fn forges(&self, slot: u32) -> Option<(usize, Vec<u8>)> {
         let mut stream = Stream::new(self.seed, NAME - 1, slot, Purpose::Air);

@@ -23,7 +23,7 @@ const MOST_DEVIATIONS: f64 = 4.0;
 pub(super) struct RadioModel {
     /// Signal of each agent at 1 m above the sensitivity, in dB.
     budget: Vec<f64>,
-    /// Square of the distance beyond which nobody ever hears each agent, in m².
+    /// Square of the distance beyond which an agent is never heard, in m².
     reach_squared: Vec<f64>,
     /// Loss in dB for each factor of ten in the *square* of the distance.
     loss_per_decade: f64,

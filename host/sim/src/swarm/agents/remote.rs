@@ -15,16 +15,16 @@ pub struct DigestCounts {
 
 /// Boards that run some agents of a swarm.
 ///
-/// The agents of the same numbers in this process are their shadows. Shadows go first; boards follow, must say the same frames and
-/// come to the same bits. Nothing reaches a board that its sender, where that is a board, has not said.
+/// The in-process agents with the same numbers are their shadows. Shadows go first; boards follow and must send the same frames
+/// and reach the same states. A frame reaches a board only after its sender, if that is a board, has sent it too.
 pub trait Remote: std::fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
-    /// Cuts the power of a board when it has come as far as its shadow; what it stored goes with it unless it is to be kept.
+    /// Cuts the power of a board once it has caught up with its shadow; its storage is erased unless `keeps_memory`.
     ///
     /// # Errors
-    /// When a board is lost, or is not what its shadow is.
+    /// When a board is lost, or differs from its shadow.
     fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError>;
 
     /// Starts a killed board again in `round`, with what it has stored.
@@ -33,37 +33,37 @@ pub trait Remote: std::fmt::Debug {
     /// When it does not start.
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError>;
 
-    /// Stops a board that has come as far as its shadow, to go on later as if nothing had been.
+    /// Suspends a board once it has caught up with its shadow.
     ///
     /// # Errors
-    /// When a board is lost, or is not what its shadow is.
+    /// When a board is lost, or differs from its shadow.
     fn freeze(&mut self, agent: usize) -> Result<(), SwarmError>;
 
-    /// Lets a frozen board go on.
+    /// Resumes a suspended board.
     fn thaw(&mut self, agent: usize);
 
-    /// The shadow of a board says a frame.
+    /// The shadow of a board sends a frame.
     fn say(&mut self, agent: usize, frame: &[u8]);
 
-    /// The shadow of a board hears a frame.
+    /// The shadow of a board receives a frame.
     fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]);
 
     /// The shadow of a board ends its round, with this digest and this whole state.
     fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>);
 
-    /// Lets boards follow their shadows, until none is too far behind.
+    /// Lets boards follow their shadows until none is too far behind.
     ///
     /// # Errors
-    /// When a board is lost, or is not what its shadow is.
+    /// When a board is lost, or differs from its shadow.
     fn follow(&mut self) -> Result<(), SwarmError>;
 
-    /// Waits until all boards have come as far as their shadows.
+    /// Waits until all boards have caught up with their shadows.
     ///
     /// # Errors
-    /// When a board is lost, or is not what its shadow is.
+    /// When a board is lost, or differs from its shadow.
     fn catch_up(&mut self) -> Result<(), SwarmError>;
 
-    /// The most stack that a board used so far, in bytes, where boards can tell.
+    /// The most stack that a board used so far, in bytes, where boards report it.
     fn deepest_stack_bytes(&self) -> Option<u32>;
 
     /// How often they were compared.

@@ -1,4 +1,4 @@
-//! What agents say at the beginning of a round of plain FAB.
+//! What agents broadcast at the start of a round of plain FAB.
 
 use super::{FabConstants, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
@@ -17,7 +17,7 @@ pub(super) struct PlainBroadcast<'a, S> {
     pub(super) listeners: &'a [u32],
 }
 
-/// One block's work, as something that is compiled for the registers of this machine.
+/// The work on one block, compiled for the vector registers of this machine.
 struct PlainBroadcastKernel<'r, 'a, 'p, S> {
     broadcast: &'r PlainBroadcast<'a, S>,
     block: &'p LinkBlock,

@@ -14,10 +14,10 @@ use std::ops::Range;
 /// loops left. Operations and their order, and so the bits, are the same.
 const USUAL: Shape = Shape { x: 5, y: 20, x_is_local: false };
 
-/// Pieces that [`gather`] carries at once: what an agent of [`USUAL`] shape says is one block of them.
+/// Pieces that [`gather`] adds at once: a broadcast of [`USUAL`] shape is one block of them.
 const PIECES: usize = 6;
 
-/// What the loop needs while it works on an agent.
+/// Buffers for the work on one agent.
 #[derive(Clone, Debug)]
 pub(super) struct Workspace<S> {
     scratch: Vec<S>,
@@ -57,7 +57,7 @@ pub(super) struct PlainRound<'a, S> {
     pub(super) listeners: &'a [u32],
 }
 
-/// One block's work, as something that is compiled for the registers of this machine.
+/// The work on one block, compiled for the vector registers of this machine.
 struct PlainRoundKernel<'r, 'a, 'p, S> {
     round: &'r PlainRound<'a, S>,
     part: PlainBlock<'p, S>,
@@ -77,7 +77,7 @@ impl<S: Scalar> NullaryFnOnce for PlainRoundKernel<'_, '_, '_, S> {
 }
 
 impl<'a, S: Scalar> PlainRound<'a, S> {
-    /// Runs the agents of one block; answers the first that is no longer finite, and its packed word.
+    /// Runs the agents of one block; returns the first that is not finite and its packed word as the error.
     pub(super) fn run(&self, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
         // Compiled for the vector registers of this machine; the bits are the same on every other.
         Arch::new().dispatch(PlainRoundKernel { round: self, part })
@@ -136,7 +136,7 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         first_exception(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
     }
 
-    /// Adds up all that an agent heard, with its own decision and what it keeps of its tracker; answers by what the sum of
+    /// Adds up all that an agent heard, its own decision and what it keeps of its tracker; returns the factor by which the sum of
     /// decisions is still to be multiplied.
     #[inline(always)]
     fn add_up(
