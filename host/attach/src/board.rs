@@ -1,113 +1,126 @@
-//! One board: what it has said, how far it has come, and whether it is still what its shadow is.
+//! One board: its progress, and the comparison with its shadow.
 
 use super::{
-    Error, Program,
-    machine::{Machine, Place},
-    parting::{Difference, Parting, other_words},
-    script::{End, Script},
+    Error,
+    board_machine::{BoardMachine, BoardSpec},
+    divergence::{Divergence, ShadowDifference, frame_difference},
+    firmware::Firmware,
+    round_queue::{RoundEnd, RoundQueue},
 };
 use fabswarm_shared::packet::{self, Boot, Packet, Telemetry};
 use fabswarm_sim::swarm::DigestCounts;
 use mio::{Poll, Token};
 use std::time::{Duration, Instant};
 
-/// Bytes read from a socket at once: more than a board says in a round.
+/// Bytes read from a socket at once: more than a board sends in a round.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What packets pass through on their way in, one for all boards.
+/// Buffers for receiving packets, shared by all boards.
 #[derive(Debug)]
-pub(super) struct Hands {
+pub(super) struct ReceiveBuffers {
     chunk: Vec<u8>,
     packet: Vec<u8>,
 }
 
-impl Default for Hands {
+impl Default for ReceiveBuffers {
     fn default() -> Self {
         Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
     }
 }
 
-/// How far a board's start has come.
+/// The phase of a board's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// It is killed.
+enum BoardPhase {
+    /// Killed.
     Down,
-    /// The host waits for a word of it.
+    /// Started; its boot packet has not arrived.
     Booting,
-    /// It was told to begin, and has yet to say all it has to say in its first round.
+    /// Was sent a start packet; has not sent all frames of its first round.
     Starting,
-    /// It goes through its turns.
+    /// Goes through rounds.
     Up,
 }
 
-/// What a board says in its round, beside what its shadow says.
+/// How the frames that a board sent in its round compare with its shadow's.
 #[derive(Debug, Default)]
-enum Spoken {
-    /// One of them has not spoken yet.
+enum FrameCheck {
+    /// One of them has not sent all its frames.
     #[default]
-    Unknown,
+    Pending,
     Same,
-    /// How it differs.
-    Other(String),
+    /// Describes the difference.
+    Differ(String),
+}
+
+/// A request for a board's state.
+#[derive(Debug)]
+struct PendingState {
+    /// The first word asked for.
+    from: u32,
+    /// The words from there on, once they have arrived.
+    words: Option<Vec<u32>>,
 }
 
 /// A board of the swarm.
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) agent: u16,
-    pub(super) machine: Machine,
-    phase: Phase,
-    pub(super) script: Script,
-    /// What it says in its present round, and what has come of the next.
-    said: Vec<Vec<u8>>,
-    saying: Vec<Vec<u8>>,
-    words: Spoken,
+    pub(super) machine: BoardMachine,
+    phase: BoardPhase,
+    pub(super) queue: RoundQueue,
+    /// Frames that it sent in its present round.
+    sent: Vec<Vec<u8>>,
+    /// Frames of the next round that have arrived so far.
+    sending: Vec<Vec<u8>>,
+    frame_check: FrameCheck,
     telemetry: Option<Telemetry>,
     pub(super) digests: DigestCounts,
-    pub(super) parting: Option<Parting>,
-    /// What its shadow came to with the board's last round.
-    shadow: Vec<u32>,
-    /// When it was last heard, or given something to answer.
+    pub(super) divergence: Option<Divergence>,
+    /// The state of its shadow after the last round that the board ended.
+    shadow_state: Vec<u32>,
+    /// When it last sent something, or was sent something to answer.
     waited_since: Instant,
-    /// The first word of its state that it was asked for, and what it told.
-    asked: Option<u32>,
-    told: Option<Vec<u32>>,
+    state_request: Option<PendingState>,
 }
 
 impl Board {
-    /// Starts a board, with these bytes as its page, in round 0.
-    pub(super) fn start(place: Place, program: &Program, page: &[u8], poll: &Poll) -> Result<Self, Error> {
+    /// Starts a board in round 0, with `page` as its page.
+    pub(super) fn start(
+        spec: BoardSpec,
+        firmware: &Firmware,
+        page: &[u8],
+        poll: &Poll,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            agent: place.agent,
-            machine: Machine::start(place, program, page, poll)?,
-            phase: Phase::Booting,
-            script: Script::new(0, program.kind.framing().receiver_bytes()),
-            said: Vec::new(),
-            saying: Vec::new(),
-            words: Spoken::default(),
+            agent: spec.agent,
+            machine: BoardMachine::start(spec, firmware, page, poll)?,
+            phase: BoardPhase::Booting,
+            queue: RoundQueue::new(0, firmware.kind.framing().receiver_bytes()),
+            sent: Vec::new(),
+            sending: Vec::new(),
+            frame_check: FrameCheck::default(),
             telemetry: None,
             digests: DigestCounts::default(),
-            parting: None,
-            shadow: Vec::new(),
+            divergence: None,
+            shadow_state: Vec::new(),
             waited_since: Instant::now(),
-            asked: None,
-            told: None,
+            state_request: None,
         })
     }
 
-    /// Starts a killed board again, to join in `air_round`.
-    pub(super) fn restart(&mut self, program: &Program, air_round: u32) -> Result<(), Error> {
-        self.machine.restart(program)?;
-        self.phase = Phase::Booting;
-        // Its own clock may have counted further than the air, and others may wait for its words by that count.
-        let round = air_round.max(self.script.shadow_round());
-        self.script = Script::new(round, program.kind.framing().receiver_bytes());
+    /// Restarts a killed board, which joins in `air_round`.
+    pub(super) fn restart(&mut self, firmware: &Firmware, air_round: u32) -> Result<(), Error> {
+        self.machine.restart(firmware)?;
+        self.phase = BoardPhase::Booting;
+        // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
+        let round = air_round.max(self.queue.shadow_round());
+        self.queue = RoundQueue::new(round, firmware.kind.framing().receiver_bytes());
         self.waited_since = Instant::now();
         Ok(())
     }
 
     pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
-        self.phase = Phase::Down;
+        self.phase = BoardPhase::Down;
         self.machine.kill(keeps_memory)
     }
 
@@ -123,37 +136,38 @@ impl Board {
     }
 
     fn is_down(&self) -> bool {
-        self.phase == Phase::Down
+        self.phase == BoardPhase::Down
     }
 
-    /// Whether nothing is to be expected of it.
+    /// Whether it is killed or frozen.
     pub(super) fn is_away(&self) -> bool {
         self.is_down() || self.machine.is_frozen()
     }
 
-    /// Asks for its agent's state from a word on.
-    pub(super) fn ask_for_state(&mut self, from: u32) {
-        (self.asked, self.told) = (Some(from), None);
+    /// Requests its agent's state from word `from` on.
+    pub(super) fn request_state(&mut self, from: u32) {
+        self.state_request = Some(PendingState { from, words: None });
         self.waited_since = Instant::now();
         self.machine.push(&Packet::StateRequest { from });
     }
 
-    pub(super) fn has_told(&self) -> bool {
-        self.asked.is_none() || self.told.is_some()
+    /// Whether it owes no answer to a request for its state.
+    pub(super) fn has_sent_state(&self) -> bool {
+        self.state_request.as_ref().is_none_or(|request| request.words.is_some())
     }
 
-    pub(super) fn take_told(&mut self) -> Option<Vec<u32>> {
-        self.asked = None;
-        self.told.take()
+    /// The words of its state that were requested last.
+    pub(super) fn take_state(&mut self) -> Option<Vec<u32>> {
+        self.state_request.take()?.words
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.phase == Phase::Up
+        self.phase == BoardPhase::Up
     }
 
-    /// Whether it owes the host a word.
+    /// Whether it owes the host a packet.
     pub(super) fn is_awaited(&self) -> bool {
-        !self.is_away() && (!self.is_up() || self.script.is_under_way() || !self.has_told())
+        !self.is_away() && (!self.is_up() || self.queue.is_busy() || !self.has_sent_state())
     }
 
     /// How long the host has waited for it.
@@ -161,142 +175,153 @@ impl Board {
         self.waited_since.elapsed()
     }
 
-    /// Whether it has said all it had to say in a round of the air, and the same as its shadow. What a killed board had to say, it
-    /// said before.
-    pub(super) fn has_spoken(&self, air_round: u32) -> bool {
-        let round = self.script.round();
-        let is_confirmed = round == air_round && matches!(self.words, Spoken::Same);
+    /// Whether it has sent all frames of a round of the air, equal to its shadow's. A killed board sent them before.
+    pub(super) fn has_sent(&self, air_round: u32) -> bool {
+        let round = self.queue.round();
+        let is_confirmed = round == air_round && matches!(self.frame_check, FrameCheck::Same);
         self.is_down() || (self.is_up() && (round > air_round || is_confirmed))
     }
 
-    /// Compares what it says in its round with what its shadow says, once both have spoken.
-    pub(super) fn confirm(&mut self) {
-        if let (Spoken::Unknown, true, Some(expected)) = (&self.words, self.is_up(), self.script.words()) {
-            self.words = other_words(&self.said, expected).map_or(Spoken::Same, Spoken::Other);
+    /// Compares the frames of its round with its shadow's, once both have sent them.
+    pub(super) fn check_frames(&mut self) {
+        if let (FrameCheck::Pending, true, Some(expected)) =
+            (&self.frame_check, self.is_up(), self.queue.expected_frames())
+        {
+            self.frame_check =
+                frame_difference(&self.sent, expected).map_or(FrameCheck::Same, FrameCheck::Differ);
         }
     }
 
-    /// What it says in its round, where that is not what its shadow says, and the round.
-    pub(super) fn other_words(&self) -> Option<(u32, &str)> {
-        let Spoken::Other(words) = &self.words else { return None };
-        Some((self.telemetry.map_or(0, |told| told.round + 1), words))
+    /// The agent's round and the difference, if the frames of its round are not its shadow's.
+    pub(super) fn frame_difference(&self) -> Option<(u32, &str)> {
+        let FrameCheck::Differ(difference) = &self.frame_check else { return None };
+        Some((self.telemetry.map_or(0, |last| last.round + 1), difference))
     }
 
-    /// Lets it go through its next turns.
-    pub(super) fn grant(&mut self, turns: usize) {
-        self.script.grant(turns);
+    /// Lets it go through its next `rounds` rounds.
+    pub(super) fn grant(&mut self, rounds: usize) {
+        self.queue.grant(rounds);
         self.waited_since = Instant::now();
-        self.go_on();
+        self.send_granted();
     }
 
-    fn go_on(&mut self) {
-        let Self { script, machine, .. } = self;
-        script.send(|packet| machine.push(packet));
+    fn send_granted(&mut self) {
+        let Self { queue, machine, .. } = self;
+        queue.send(|packet| machine.push(packet));
     }
 
-    /// The most stack it used since its start, if it can tell.
+    /// The most stack it has used since its start, if it measures that.
     pub(super) fn deepest_stack_bytes(&self) -> Option<u32> {
         self.telemetry?.deepest_stack_bytes
     }
 
-    /// What its shadow came to with the round that the board ended last.
-    pub(super) fn shadow(&self) -> &[u32] {
-        &self.shadow
+    /// The state of its shadow after the last round that the board ended.
+    pub(super) fn shadow_state(&self) -> &[u32] {
+        &self.shadow_state
     }
 
-    /// Repeats what the board may have missed.
-    pub(super) fn ask_again(&mut self) {
-        let again = match self.phase {
-            _ if !self.has_told() => self.asked.map(|from| Packet::StateRequest { from }),
-            Phase::Starting => Some(Packet::Start { air_round: self.script.round() }),
-            Phase::Up => self.script.unanswered(),
-            Phase::Down | Phase::Booting => None,
+    /// Repeats the last packet that the board has not answered, in case it was lost.
+    pub(super) fn send_again(&mut self) {
+        let unanswered = match (&self.state_request, self.phase) {
+            (Some(PendingState { from, words: None }), _) => Some(Packet::StateRequest { from: *from }),
+            (_, BoardPhase::Starting) => Some(Packet::Start { air_round: self.queue.round() }),
+            (_, BoardPhase::Up) => self.queue.unanswered(),
+            (_, BoardPhase::Down | BoardPhase::Booting) => None,
         };
-        if let Some(packet) = again {
+        if let Some(packet) = unanswered {
             self.machine.push(&packet);
         }
     }
 
-    /// Takes what came to one of the board's sockets.
-    pub(super) fn serve(&mut self, token: Token, poll: &Poll, hands: &mut Hands) -> Result<(), Error> {
+    /// Processes what arrived at one of the board's sockets.
+    pub(super) fn serve(
+        &mut self,
+        token: Token,
+        poll: &Poll,
+        buffers: &mut ReceiveBuffers,
+    ) -> Result<(), Error> {
         self.waited_since = Instant::now();
-        self.machine.answer(token, poll)?;
-        self.machine.fill(&mut hands.chunk);
+        self.machine.accept(token, poll)?;
+        self.machine.fill(&mut buffers.chunk);
         let agent = self.agent;
-        while self.machine.pop(&mut hands.packet).map_err(|_| Error::Nonsense { agent })? {
-            self.take(&hands.packet)?;
+        while self.machine.pop(&mut buffers.packet).map_err(|_| Error::InvalidPacket { agent })? {
+            self.process(&buffers.packet)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, packet: &[u8]) -> Result<(), Error> {
-        let round = self.script.round();
+    fn process(&mut self, packet: &[u8]) -> Result<(), Error> {
+        let round = self.queue.round();
         match (Packet::decode(packet), self.phase) {
-            (Ok(Packet::Boot(boot)), Phase::Booting | Phase::Starting) => {
-                self.check(&boot)?;
-                self.saying.clear();
+            (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
+                self.check_boot(&boot)?;
+                self.sending.clear();
                 self.machine.push(&Packet::Start { air_round: round });
-                self.phase = Phase::Starting;
+                self.phase = BoardPhase::Starting;
             }
-            (Ok(Packet::Boot(_)), Phase::Up) => {
+            (Ok(Packet::Boot(_)), BoardPhase::Up) => {
                 return Err(Error::Restarted { agent: self.agent, air_round: round });
             }
-            (Ok(Packet::Frame(frame)), Phase::Starting | Phase::Up) => self.saying.push(frame.to_vec()),
-            (Ok(Packet::Telemetry(telemetry, _)), Phase::Starting) if telemetry.air_round == round => {
-                self.said = std::mem::take(&mut self.saying);
-                self.words = Spoken::Unknown;
-                self.phase = Phase::Up;
+            (Ok(Packet::Frame(frame)), BoardPhase::Starting | BoardPhase::Up) => {
+                self.sending.push(frame.to_vec());
             }
-            (Ok(Packet::Telemetry(telemetry, _)), Phase::Up) if telemetry.air_round == round + 1 => {
-                self.finish_turn(telemetry);
+            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Starting) if telemetry.air_round == round => {
+                self.sent = std::mem::take(&mut self.sending);
+                self.frame_check = FrameCheck::Pending;
+                self.phase = BoardPhase::Up;
+            }
+            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Up) if telemetry.air_round == round + 1 => {
+                self.finish_round(telemetry);
             }
             (Ok(Packet::Mark { number }), _) => {
-                self.script.pass(number);
-                self.go_on();
+                self.queue.pass_mark(number);
+                self.send_granted();
             }
-            (Ok(Packet::State { from, words }), _) if Some(from) == self.asked => {
-                self.told = Some(words.bits().collect());
+            (Ok(Packet::State { from, words }), _) => {
+                if let Some(request) = self.state_request.as_mut().filter(|request| request.from == from) {
+                    request.words = Some(words.bits().collect());
+                }
             }
-            (Err(_), _) => return Err(Error::Nonsense { agent: self.agent }),
-            // A repetition, because the host asked again for what was already under way.
+            (Err(_), _) => return Err(Error::InvalidPacket { agent: self.agent }),
+            // Repeated, because the host repeated a packet that was not lost.
             (Ok(_), _) => {}
         }
         Ok(())
     }
 
-    /// Compares a round of the board with the same of its shadow.
-    fn finish_turn(&mut self, telemetry: Telemetry) {
-        let Some(End { slot, digest, state }) = self.script.finish() else { return };
-        let words = std::mem::take(&mut self.words);
-        self.said = std::mem::take(&mut self.saying);
+    /// Compares a round of the board with the same round of its shadow.
+    fn finish_round(&mut self, telemetry: Telemetry) {
+        let Some(RoundEnd { slot, digest, state }) = self.queue.finish_round() else { return };
+        let frame_check = std::mem::take(&mut self.frame_check);
+        self.sent = std::mem::take(&mut self.sending);
         self.telemetry = Some(telemetry);
-        self.shadow = state;
+        self.shadow_state = state;
         self.digests.checks += 1;
-        let difference = if telemetry.digest != digest {
+        let kind = if telemetry.digest != digest {
             self.digests.mismatches += 1;
-            Difference::State { board: telemetry.digest, shadow: digest }
-        } else if let Spoken::Other(words) = words {
-            Difference::Words(words)
+            ShadowDifference::State { board: telemetry.digest, shadow: digest }
+        } else if let FrameCheck::Differ(difference) = frame_check {
+            ShadowDifference::Frames(difference)
         } else {
-            return self.confirm();
+            return self.check_frames();
         };
-        self.script.stop();
-        self.parting = Some(Parting { slot, round: telemetry.round, difference });
+        self.queue.stop();
+        self.divergence = Some(Divergence { slot, round: telemetry.round, kind });
     }
 
-    /// Whether it is the board that was started, with the page that was written.
-    fn check(&self, boot: &Boot) -> Result<(), Error> {
+    /// Checks that this is the board that was started, with the page that was written.
+    fn check_boot(&self, boot: &Boot) -> Result<(), Error> {
         let agent = self.agent;
         if boot.schema != packet::SCHEMA {
             return Err(Error::Schema { agent, board: boot.schema, host: packet::SCHEMA });
         }
         if boot.board != self.machine.kind().board() {
             let (found, expected) = (boot.board.to_owned(), self.machine.kind().board());
-            return Err(Error::OtherFirmware { agent, found, expected });
+            return Err(Error::WrongFirmware { agent, found, expected });
         }
         let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
         if identity.page_crc != self.machine.page_crc() {
-            return Err(Error::OtherPage { agent });
+            return Err(Error::WrongPage { agent });
         }
         Ok(())
     }

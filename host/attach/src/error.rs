@@ -1,42 +1,44 @@
-//! Why boards could not be attached, or had to be given up.
+//! Why boards could not be started, or why the run on them failed.
 
 use fabswarm_shared::provisioning;
 use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::PathBuf, time::Duration};
 
-/// What went wrong with the boards of a swarm, and what to do about it.
+/// What went wrong with the boards of a swarm. Every message ends with a `help:` line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// QEMU is not installed.
     #[error(
-        "qemu-system-arm is not on the PATH, and `--boards qemu` needs it: install it with \
-         `apt-get install qemu-system-arm` (version 7.2 or newer), or run `cargo xtask install qemu`"
+        "qemu-system-arm is not on the PATH, and emulated boards need it\n\
+         help: run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`"
     )]
     NoQemu,
     /// `setpriv` is not installed.
-    #[error("setpriv is not on the PATH: install it with `apt-get install util-linux`")]
+    #[error(
+        "setpriv is not on the PATH, and boards are started with it\nhelp: run `apt-get install util-linux`"
+    )]
     NoSetpriv,
-    /// A board's firmware did not build.
-    #[error("the firmware of boards/{board} did not build:\n{messages}")]
+    /// A board's firmware does not build.
+    #[error("the firmware of boards/{board} does not build: {messages}")]
     Build {
         /// The board's name.
         board: &'static str,
-        /// What the compiler said.
+        /// What the compiler printed, and a `help:` line.
         messages: String,
     },
-    /// An image is not what it should be.
-    #[error("{} is no firmware of {board}: {why}", path.display())]
+    /// An image is not firmware of its board.
+    #[error("{} is not firmware of {board}: {reason}\nhelp: delete it; the next run builds it again", path.display())]
     Image {
         /// The board's name.
         board: &'static str,
         /// The image.
         path: PathBuf,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A program could not be started.
-    #[error("cannot start {}: {source}", program.display())]
+    #[error("cannot start {}: {source}\nhelp: check that the file exists and may be executed", program.display())]
     Start {
         /// The program.
         program: PathBuf,
@@ -44,29 +46,34 @@ pub enum Error {
         source: io::Error,
     },
     /// A file or socket could not be used.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {source}\nhelp: check its permissions and the space left on its disk", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// The operating system refused to wait for the boards' sockets.
-    #[error("cannot wait for the boards: {0}")]
+    /// The boards' sockets could not be polled.
+    #[error("cannot poll the boards' sockets: {0}\nhelp: raise the limit on open files with `ulimit -n`")]
     Wait(#[source] io::Error),
-    /// A board's process is gone.
-    #[error("the board of agent {agent} ended ({how}){}{messages}", if messages.is_empty() { "" } else { ": " })]
+    /// A board's process ended.
+    #[error(
+        "the board of agent {agent} ended ({status}){}{messages}\n\
+         help: see agent-{agent}.log in the run's folder boards/",
+        if messages.is_empty() { "" } else { ": " }
+    )]
     Ended {
         /// The agent.
         agent: u16,
         /// Its exit status.
-        how: String,
-        /// The last it said.
+        status: String,
+        /// Its last error, or what it printed.
         messages: String,
     },
     /// A board does not answer.
     #[error(
-        "the board of agent {agent} said nothing for {} s {when}: a wrong image, or a machine too busy for its boards",
+        "the board of agent {agent} was to {purpose} and has been silent for {} s\n\
+         help: check that its image is fabswarm's, or run fewer boards if the machine is overloaded",
         after.as_secs()
     )]
     Silent {
@@ -75,19 +82,23 @@ pub enum Error {
         /// How long the host waited.
         after: Duration,
         /// What it waited for.
-        when: String,
+        purpose: &'static str,
     },
     /// A board refused its page.
-    #[error("the board of agent {agent} refused its provisioning page: {source}")]
+    #[error(
+        "the board of agent {agent} refused its provisioning page: {source}\n\
+         help: build host and firmware from the same sources"
+    )]
     Page {
         /// The agent.
         agent: u16,
         /// Why.
         source: provisioning::Error,
     },
-    /// A board runs other firmware than the host was built with.
+    /// A board's firmware has another packet format than the host.
     #[error(
-        "the board of agent {agent} speaks schema {board:#010x}, the host {host:#010x}: build its firmware anew"
+        "the board of agent {agent} has packet schema {board:#010x}, the host {host:#010x}\n\
+         help: build host and firmware from the same sources"
     )]
     Schema {
         /// The agent.
@@ -97,90 +108,105 @@ pub enum Error {
         /// The host's schema.
         host: u32,
     },
-    /// The firmware is that of another board.
+    /// The firmware is for another kind of board.
     #[error(
-        "the board of agent {agent} runs firmware of `{found}` instead of `{expected}`: build the right one"
+        "the board of agent {agent} runs firmware of `{found}` instead of `{expected}`\n\
+         help: build the firmware in boards/{expected}"
     )]
-    OtherFirmware {
+    WrongFirmware {
         /// The agent.
         agent: u16,
-        /// The board that the firmware says it is for.
+        /// The board that the firmware is for.
         found: String,
         /// The board that was started.
         expected: &'static str,
     },
-    /// Something else listens where a board should find its host.
-    #[error("the socket {} is taken: end the program that has it, or remove the file", path.display())]
+    /// Another process listens on the socket of a board.
+    #[error(
+        "the socket {} is already in use\nhelp: end the process that uses it, or delete the file",
+        path.display()
+    )]
     SocketTaken {
         /// The socket.
         path: PathBuf,
     },
-    /// A board holds another page than the host wrote.
-    #[error("the board of agent {agent} has another provisioning page than this run wrote: write it anew")]
-    OtherPage {
+    /// A board has another page than the host wrote.
+    #[error(
+        "the board of agent {agent} has another provisioning page than this run wrote\n\
+         help: check that no other program writes to TMPDIR, and run again"
+    )]
+    WrongPage {
         /// The agent.
         agent: u16,
     },
-    /// A board restarted by itself.
-    #[error("the board of agent {agent} restarted by itself in round {air_round}: its log tells why")]
+    /// A board restarted, though the scenario did not ask for it.
+    #[error(
+        "the board of agent {agent} restarted by itself in round {air_round}\n\
+         help: see agent-{agent}.log in the run's folder boards/"
+    )]
     Restarted {
         /// The agent.
         agent: u16,
         /// The air's round.
         air_round: u32,
     },
-    /// Every board waits for another one.
+    /// No board can go on, though none owes the host a packet.
     #[error(
-        "the board of agent {agent} has nothing to do and has not caught up with its shadow: this is a mistake of fabswarm"
+        "the board of agent {agent} is behind its shadow and cannot go on\n\
+         help: this is a bug in fabswarm; please report it with the run's scenario.toml"
     )]
     Stalled {
         /// The agent.
         agent: u16,
     },
-    /// A socket carries something else than packets of a board.
-    #[error("the board of agent {agent} sent bytes that are no packet")]
-    Nonsense {
+    /// A board's socket carries something other than its packets.
+    #[error(
+        "the board of agent {agent} sent an invalid packet\n\
+         help: build host and firmware from the same sources"
+    )]
+    InvalidPacket {
         /// The agent.
         agent: u16,
     },
     /// The task is larger than firmware is built for.
     #[error(
-        "the task takes {words} words, and boards are built for {}: lower the sizes of the problem (its features, classes or \
-         states), or set swarm.boards to \"in-process\"",
+        "the task takes {words} words, and boards are built for {}\n\
+         help: lower the sizes of the problem (its features, classes or states), or set swarm.boards to \"in-process\"",
         provisioning::BOARD_WORDS
     )]
     TooLarge {
-        /// Words of its decision, or of what it computes with.
+        /// Words of its decision, or of its scratch memory.
         words: usize,
     },
     /// The swarm is larger than firmware is built for.
     #[error(
-        "the swarm has {agents} agents, and boards are built for {}: lower swarm.agents, or set swarm.boards to \"in-process\"",
+        "the swarm has {agents} agents, and boards are built for {}\n\
+         help: lower swarm.agents, or set swarm.boards to \"in-process\"",
         provisioning::BOARD_MEMBERS_LARGE
     )]
     TooMany {
         /// Its agents.
         agents: usize,
     },
-    /// There is no place for what boards have while they run.
+    /// The temporary folder for sockets, flash and logs cannot be used.
     #[error(
         "cannot keep the sockets and flash of boards in {}: {source}\n\
          help: set TMPDIR to a folder that can be written to, with a path of less than 80 bytes",
         path.display()
     )]
-    Desk {
-        /// The place.
+    TempDir {
+        /// The folder.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// A board's state is not its shadow's.
+    /// A board's state differs from its shadow's.
     #[error(
         "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of \
          {shadow:#010x}; {difference}\n\
-         help: the same frames gave other bits; suspect the board's memory, its arithmetic, or other firmware"
+         help: suspect the board's memory, its arithmetic, or firmware from other sources"
     )]
-    Mismatch {
+    StateMismatch {
         /// The agent.
         agent: u16,
         /// The first round that differs.
@@ -189,25 +215,26 @@ pub enum Error {
         board: u32,
         /// The shadow's digest.
         shadow: u32,
-        /// Where their states begin to differ, and where they are to be found.
+        /// The first word that differs, and the files with both states.
         difference: String,
     },
-    /// A board said other frames than its shadow.
+    /// A board sent other frames than its shadow.
     #[error(
-        "the board of agent {agent} did not say what its shadow said in round {round}: {words}\n\
-         help: suspect the board's key, what it stored, or other firmware"
+        "the board of agent {agent} sent other frames than its shadow in round {round}: {difference}\n\
+         help: suspect the board's key, its stored state, or firmware from other sources"
     )]
-    OtherWords {
+    FrameMismatch {
         /// The agent.
         agent: u16,
         /// The first round that differs.
         round: u32,
-        /// What it said.
-        words: String,
+        /// The first difference.
+        difference: String,
     },
-    /// The page of an agent is larger than the board's page region.
+    /// The page of an agent is larger than the page region of a board.
     #[error(
-        "the data of agent {agent} take more than the {room} bytes of a board's page: give it fewer samples"
+        "the page of agent {agent} takes more than the {room} bytes a board has for it\n\
+         help: give the agent fewer samples"
     )]
     PageTooLarge {
         /// The agent.
@@ -218,7 +245,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Ends the run.
+    /// Wraps the error for a [`Swarm`](fabswarm_sim::swarm::Swarm).
     pub(super) fn into_swarm_error(self) -> SwarmError {
         SwarmError::Boards(Box::new(self))
     }

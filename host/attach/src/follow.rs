@@ -1,169 +1,171 @@
-//! Boards behind their shadows: who may go on, and what becomes of those who do not.
+//! Lets boards follow their shadows: which may go on, and what to report about those that do not.
 
 use super::{
     Boards, Error,
     board::Board,
-    dump::Dump,
-    machine::TOKENS_EACH,
-    parting::{Difference, Parting},
-    script::Speech,
+    board_machine::TOKENS_PER_BOARD,
+    divergence::{Divergence, ShadowDifference},
+    round_queue::FrameSource,
+    state_dump::StateDump,
 };
 use std::{io, num::NonZero, thread, time::Duration};
 
-/// How often processes are asked whether they still run while nothing comes from them.
+/// How often the host checks, while no packet arrives, whether the processes still run.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-/// Rounds that shadows go ahead of their boards.
-const AHEAD: usize = 16;
-/// Boards that compute at once, for each core of the host: enough to keep it busy, and few enough to let each go far.
+/// Rounds that shadows may be ahead of their boards.
+const MAX_ROUNDS_BEHIND: usize = 16;
+
+/// Boards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
 const BUSY_BOARDS_PER_CORE: usize = 4;
 
-/// How many boards may compute at once here.
-pub(super) fn busy_boards() -> usize {
+/// How many boards may compute at once on this machine.
+pub(super) fn busy_limit() -> usize {
     BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl Boards {
-    /// Lets boards follow their shadows, which have gone through a slot of the air, until none is too far behind.
+    /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
     ///
     /// # Errors
-    /// Where a board ended, fell silent, talks nonsense, or is not what its shadow is.
+    /// If a board ended, is silent for too long, sends invalid packets, or diverges from its shadow.
     pub(super) fn follow(&mut self) -> Result<(), Error> {
         self.slot += 1;
-        self.wait("to end a round", |board| board.script.rounds_behind() < AHEAD)
+        self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
     }
 
-    /// Waits until every board has come as far as its shadow and said what it has to say there.
+    /// Runs boards until each is in the round of its shadow and has sent all frames of it.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Boards::follow`].
     pub(super) fn catch_up(&mut self) -> Result<(), Error> {
-        self.wait("to begin a round", |board| {
-            board.is_up() && board.script.rounds_behind() == 0 && board.other_words().is_none()
+        self.wait("begin a round", |board| {
+            board.is_up() && board.queue.rounds_behind() == 0 && board.frame_difference().is_none()
         })
     }
 
-    /// Sets boards to work until `is_done` holds for every one that is there.
-    fn wait(&mut self, what_for: &str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
+    /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
+    fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
         loop {
-            self.boards.iter_mut().for_each(Board::confirm);
-            let parting = self.first_parting();
-            // Boards that are behind may yet part from their shadows in an earlier slot.
-            self.set_to_work(parting.as_ref().map_or(u32::MAX, |(_, parting)| parting.slot));
+            self.boards.iter_mut().for_each(Board::check_frames);
+            let divergence = self.first_divergence();
+            // Boards that are further behind may yet diverge in an earlier slot.
+            self.grant_rounds(divergence.as_ref().map_or(u32::MAX, |(_, divergence)| divergence.slot));
             let is_idle = !self.boards.iter().any(Board::is_awaited);
-            match (parting, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
+            match (divergence, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
                 (None, None) => return Ok(()),
-                (Some((agent, parting)), _) if is_idle => return Err(self.explain(agent, parting)),
+                (Some((agent, divergence)), _) if is_idle => return Err(self.report(agent, divergence)),
                 (None, Some(board)) if is_idle => return Err(self.stall(board.agent)),
-                (Some((agent, parting)), _) => {
-                    // What is known already says more than that another board was lost over it.
-                    if self.serve(what_for).is_err() {
-                        return Err(self.explain(agent, parting));
+                (Some((agent, divergence)), _) => {
+                    // The known divergence says more than the loss of another board after it.
+                    if self.serve(purpose).is_err() {
+                        return Err(self.report(agent, divergence));
                     }
                 }
-                (None, Some(_)) => self.serve(what_for)?,
+                (None, Some(_)) => self.serve(purpose)?,
             }
         }
     }
 
-    /// Why the board of `agent` does not go on, though nobody owes the host a word.
+    /// Why the board of `agent` does not go on, though no board owes the host a packet.
     fn stall(&self, agent: u16) -> Error {
-        let other =
-            |board: &Board| board.other_words().map(|(round, words)| (board.agent, round, words.to_owned()));
-        match self.boards.iter().find_map(other) {
-            Some((agent, round, words)) => Error::OtherWords { agent, round, words },
+        let differing = |board: &Board| {
+            board.frame_difference().map(|(round, difference)| (board.agent, round, difference.to_owned()))
+        };
+        match self.boards.iter().find_map(differing) {
+            Some((agent, round, difference)) => Error::FrameMismatch { agent, round, difference },
             None => Error::Stalled { agent },
         }
     }
 
-    /// Sends what waits to be sent and takes what comes next.
-    fn serve(&mut self, what_for: &str) -> Result<(), Error> {
+    /// Sends what is queued and processes what arrives next.
+    fn serve(&mut self, purpose: &'static str) -> Result<(), Error> {
         for board in &mut self.boards {
             board.machine.flush(&self.poll);
         }
         match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
-            // Ctrl-C lets the boards catch up; the run then ends in order.
+            // A signal, such as Ctrl-C: whoever handles it ends the run in order.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             outcome => outcome.map_err(Error::Wait)?,
         }
         for event in &self.events {
-            let index = event.token().0 / TOKENS_EACH;
+            let index = event.token().0 / TOKENS_PER_BOARD;
             if let Some(board) = self.boards.get_mut(index) {
-                board.serve(event.token(), &self.poll, &mut self.hands)?;
+                board.serve(event.token(), &self.poll, &mut self.buffers)?;
             }
         }
-        if self.events.is_empty() { self.find_the_lost(what_for) } else { Ok(()) }
+        if self.events.is_empty() { self.check_awaited(purpose) } else { Ok(()) }
     }
 
-    /// Names a board that will not answer any more.
-    fn find_the_lost(&mut self, what_for: &str) -> Result<(), Error> {
+    /// Reports an awaited board that has ended or is silent for too long; repeats what the others have not answered.
+    fn check_awaited(&mut self, purpose: &'static str) -> Result<(), Error> {
         for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
-            if let Some(how) = board.machine.ended() {
-                board.machine.read_log(&self.programs, &mut self.warnings);
-                return Err(Error::Ended { agent: board.agent, how, messages: board.machine.last_words() });
+            if let Some(status) = board.machine.exit_status() {
+                board.machine.read_log(&self.firmware, &mut self.warnings);
+                let messages = board.machine.last_message();
+                return Err(Error::Ended { agent: board.agent, status, messages });
             }
-            if board.waited() > self.patience {
-                let when = format!("when it was {what_for}");
-                return Err(Error::Silent { agent: board.agent, after: self.patience, when });
+            if board.waited() > self.silence_limit {
+                return Err(Error::Silent { agent: board.agent, after: self.silence_limit, purpose });
             }
-            board.ask_again();
+            board.send_again();
         }
         Ok(())
     }
 
-    /// Sets boards to work, those first that can go furthest, and none beyond slot `last`. Who said something else than its shadow
-    /// goes to the end of the round, to see whether it comes to something else too.
-    fn set_to_work(&mut self, last: u32) {
-        let mut busy = self.boards.iter().filter(|board| board.script.is_under_way()).count();
-        while busy < self.busy {
-            let has_spoken = |speech: Speech| self.boards[speech.board].has_spoken(speech.air_round);
+    /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
+    /// differ from its shadow's gets one round, to see whether its state differs too.
+    fn grant_rounds(&mut self, last: u32) {
+        let mut busy = self.boards.iter().filter(|board| board.queue.is_busy()).count();
+        while busy < self.busy_limit {
+            let has_sent = |source: FrameSource| self.boards[source.board].has_sent(source.air_round);
             let idle = self.boards.iter().enumerate().filter(|(_, board)| {
-                board.is_up() && !board.is_away() && !board.script.is_under_way() && board.parting.is_none()
+                board.is_up() && !board.is_away() && !board.queue.is_busy() && board.divergence.is_none()
             });
-            let able = idle.map(|(place, board)| {
-                let most = if board.other_words().is_some() { 1 } else { AHEAD };
-                (board.script.ready(last, has_spoken).min(most), scatter(place), place)
+            let able = idle.map(|(index, board)| {
+                let most = if board.frame_difference().is_some() { 1 } else { MAX_ROUNDS_BEHIND };
+                (board.queue.ready(last, has_sent).min(most), scatter(index), index)
             });
-            let Some((turns, _, place)) = able.max().filter(|&(turns, ..)| turns > 0) else { return };
-            self.boards[place].grant(turns);
-            self.boards[place].machine.flush(&self.poll);
+            let Some((rounds, _, index)) = able.max().filter(|&(rounds, ..)| rounds > 0) else { return };
+            self.boards[index].grant(rounds);
+            self.boards[index].machine.flush(&self.poll);
             busy += 1;
         }
     }
 
-    /// Who was the first not to be what its shadow is.
-    fn first_parting(&self) -> Option<(u16, Parting)> {
-        let partings = self.boards.iter().filter_map(|board| Some((board.agent, board.parting.clone()?)));
-        partings.min_by_key(|(_, parting)| parting.slot)
+    /// The agent whose board diverged from its shadow first.
+    fn first_divergence(&self) -> Option<(u16, Divergence)> {
+        let divergences =
+            self.boards.iter().filter_map(|board| Some((board.agent, board.divergence.clone()?)));
+        divergences.min_by_key(|(_, divergence)| divergence.slot)
     }
 
-    /// Says how the board of `agent` parted from its shadow. Where it is held in another state, both states are kept for the run
-    /// folder.
-    fn explain(&mut self, agent: u16, Parting { round, difference, .. }: Parting) -> Error {
-        match difference {
-            Difference::Words(words) => Error::OtherWords { agent, round, words },
-            Difference::State { board, shadow } => {
-                let told = self.state_of(agent);
-                let expected = self.find(agent).map(|board| board.shadow().to_vec()).unwrap_or_default();
-                let dump = Dump { agent, round, board: told, shadow: expected };
+    /// The error for a divergence. If the states differ, keeps both for the run folder.
+    fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Error {
+        match kind {
+            ShadowDifference::Frames(difference) => Error::FrameMismatch { agent, round, difference },
+            ShadowDifference::State { board, shadow } => {
+                let state = self.state_of(agent);
+                let expected = self.find(agent).map(|board| board.shadow_state().to_vec());
+                let dump = StateDump { agent, round, board: state, shadow: expected.unwrap_or_default() };
                 let difference = dump.to_string();
                 self.dumps.push(dump);
-                Error::Mismatch { agent, round, board, shadow, difference }
+                Error::StateMismatch { agent, round, board, shadow, difference }
             }
         }
     }
 
-    /// What the board of `agent` says its state is.
+    /// Requests the state of the board of `agent`.
     fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
         let mut state = Vec::new();
         loop {
             if let Some(board) = self.find_mut(agent) {
-                board.ask_for_state(state.len() as u32);
+                board.request_state(state.len() as u32);
             }
-            while !self.boards.iter().all(Board::has_told) {
-                self.serve("to tell its state")?;
+            while !self.boards.iter().all(Board::has_sent_state) {
+                self.serve("send its state")?;
             }
-            match self.find_mut(agent).and_then(Board::take_told) {
+            match self.find_mut(agent).and_then(Board::take_state) {
                 Some(words) if !words.is_empty() => state.extend(words),
                 _ => return Ok(state),
             }
@@ -171,8 +173,8 @@ impl Boards {
     }
 }
 
-/// An order in which neighbours are far apart: of boards that can go equally far, those that start together should not wait for
-/// each other's words.
-const fn scatter(place: usize) -> u32 {
-    (place as u32).wrapping_mul(0x9E37_79B1)
+/// An order in which neighbours are far apart: of boards that are equally far, those that start together should not wait for each
+/// other's frames.
+const fn scatter(index: usize) -> u32 {
+    (index as u32).wrapping_mul(0x9E37_79B1)
 }

@@ -1,190 +1,124 @@
-//! Agents outside this process: each on a board of its own, emulated or native.
+//! Boards in the loop: agents that run outside this process, each on an emulated or native board.
 //!
-//! The host starts the boards, is their air, and hears their telemetry. A board's round goes like this:
+//! The host starts the boards, carries their frames and receives their telemetry. Every agent on a board has a shadow: the same
+//! agent in this process, which the board must match bit for bit. A round of a board:
 //!
 //! ```text
-//!   board                                   host
-//!     │ boot (repeated until answered) ──────▶ │  is it the right board, with the right page?
-//!     │ ◀────────────────────────── start(k) │
-//!     │ frames of round k, telemetry ────────▶ │  the same frames as its shadow's?
-//!     │ ◀───── frames it heard, round over(k) │
-//!     │ frames of k+1, telemetry of round k ─▶ │  the same digest as its shadow's?
+//!   board                                     host
+//!     │ boot (repeated until answered) ───────▶ │  the expected board, with the expected page?
+//!     │ ◀──────────────────────────── start(k) │
+//!     │ frames of round k, telemetry ─────────▶ │  the same frames as its shadow's?
+//!     │ ◀──── frames it receives, round over(k) │
+//!     │ frames of k+1, telemetry of round k ──▶ │  the same digest as its shadow's?
 //! ```
 //!
-//! Shadows go first and boards follow. A board goes through a round as soon as everybody it hears in it has spoken, not when the
-//! whole swarm has: where few hear each other it goes through several at once, while its code is in the host's caches. In every
-//! round it hears what it would hear in step with the others.
+//! Shadows go first and boards follow. A board may go through a round as soon as the boards it receives frames from have sent
+//! them. It need not wait for the whole swarm: in sparse graphs it goes through several rounds at once, while its code is in the
+//! host's caches. Either way it receives the same frames in the same rounds.
+//!
+//! [`build`] makes a swarm from a scenario, with every agent where the key `swarm.boards` places it (see [`Placement`]):
+//!
+//! ```no_run
+//! use fabswarm_sim::{scenario::Scenario, swarm::Swarm};
+//!
+//! let mut scenario = Scenario::default();
+//! scenario.swarm.boards = "native:2,in-process".to_owned();
+//! let mut swarm = fabswarm_attach::build(&scenario)?;
+//! for _ in 0..100 {
+//!     swarm.step()?;
+//! }
+//! swarm.finish()?;
+//! assert_eq!(swarm.digests().mismatches, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Linux only. Firmware is built on demand from the source tree that this crate was built in.
 
 mod board;
+mod board_kind;
+mod board_log;
+mod board_machine;
 mod build;
-mod cable;
-mod desk;
-mod dump;
+mod child_process;
+mod divergence;
 mod error;
-mod flash;
+mod firmware;
+mod firmware_crate;
+mod flash_file;
 mod follow;
-mod image;
-mod log;
-mod machine;
 mod native;
-mod parting;
+mod packet_stream;
 mod placement;
-mod process;
 mod qemu;
 mod remote;
-mod script;
+mod round_queue;
+mod state_dump;
+mod temp_dir;
 
-pub use build::{BuildError, build};
+pub use board_kind::{BoardKind, counting_program, image};
+pub use build::{BoardSwarmError, build};
 pub use error::Error;
-pub use placement::{Placement, PlacementError, Seat};
+pub use placement::{AgentLocation, Placement, PlacementError};
 
-use board::{Board, Hands};
-use cable::Framing;
-use desk::Desk;
-use dump::Dump;
+use board::{Board, ReceiveBuffers};
+use board_machine::BoardSpec;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
 use fabswarm_sim::swarm::AgentSetup;
 use fabswarm_sim::task::Task;
-use log::Words;
-use machine::Place;
+use firmware::Firmware;
 use mio::{Events, Poll};
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use state_dump::StateDump;
+use std::{fs, io, path::Path, time::Duration};
+use temp_dir::LockedTempDir;
 
-/// How long a board may say nothing before it is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Where an agent outside this process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A Cortex-M4F that QEMU emulates, with Ethernet as its radio.
-    Qemu,
-    /// The same with a serial line.
-    QemuUart,
-    /// A Linux process.
-    Native,
-}
+/// How long a board that owes an answer may be silent before the run fails.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
-impl Kind {
-    /// The name in the board's `board.toml`.
-    #[must_use]
-    pub const fn board(self) -> &'static str {
-        self.image().board
-    }
-
-    /// The word in a placement.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Qemu => "qemu",
-            Self::QemuUart => "qemu-uart",
-            Self::Native => "native",
-        }
-    }
-
-    /// How packets stand on its cable.
-    const fn framing(self) -> Framing {
-        match self {
-            Self::Qemu | Self::Native => Framing::Ethernet,
-            Self::QemuUart => Framing::Serial,
-        }
-    }
-
-    const fn image(self) -> image::Image {
-        match self {
-            Self::Qemu => qemu::IMAGE,
-            Self::QemuUart => qemu::UART_IMAGE,
-            Self::Native => native::IMAGE,
-        }
-    }
-}
-
-/// The firmware that boards of a kind run in a small swarm, built unless it is fresh.
-///
-/// # Errors
-/// When it does not build.
-pub fn image(kind: Kind) -> Result<PathBuf, Error> {
-    kind.image().build(1)
-}
-
-/// The emulator, and the program that counts instructions in it.
-///
-/// # Errors
-/// When there is no emulator, or the program does not build.
-pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
-    let image = qemu::COUNTING_IMAGE.build(1)?;
-    Ok((qemu::program()?, image.with_file_name("instructions")))
-}
-
-/// What all boards of a kind share.
-#[derive(Debug)]
-struct Program {
-    kind: Kind,
-    image: PathBuf,
-    /// The emulator, where the image does not run by itself.
-    emulator: Option<PathBuf>,
-    words: Option<Words>,
-}
-
-impl Program {
-    fn find(kind: Kind, members: usize) -> Result<Self, Error> {
-        let emulator = match kind {
-            Kind::Qemu | Kind::QemuUart => Some(qemu::program()?),
-            Kind::Native => None,
-        };
-        let image = kind.image().build(members)?;
-        let words = match kind {
-            Kind::Qemu | Kind::QemuUart => Some(Words::of(kind.board(), &image)?),
-            Kind::Native => None,
-        };
-        Ok(Self { kind, image, emulator, words })
-    }
-}
-
-/// A page for a board that runs one of the programs.
-#[derive(Debug)]
-struct Written {
-    program: usize,
+/// The encoded page of a board.
+struct BoardPage {
+    /// Index of the board's firmware.
+    firmware: usize,
     agent: u16,
-    page: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// The boards of a swarm.
 #[derive(Debug)]
 pub struct Boards {
+    /// In the order of their agents.
     boards: Vec<Board>,
-    programs: Vec<Program>,
+    /// One per kind of board in use.
+    firmware: Vec<Firmware>,
     poll: Poll,
     events: Events,
-    hands: Hands,
+    buffers: ReceiveBuffers,
     warnings: Vec<String>,
-    dumps: Vec<Dump>,
-    /// The air's slot that shadows are in.
+    dumps: Vec<StateDump>,
+    /// The air's slot that the shadows are in.
     slot: u32,
     /// How many boards may compute at once.
-    busy: usize,
-    /// How long a board may say nothing.
-    patience: Duration,
-    /// Sockets, flash and logs; removed with the boards.
-    desk: Desk,
+    busy_limit: usize,
+    silence_limit: Duration,
+    /// Holds sockets, flash and logs; removed when the boards are dropped, hence the last field.
+    temp_dir: LockedTempDir,
 }
 
 impl Boards {
-    /// Writes a page for each agent of `task` that sits on a board, and starts those boards. Only who will be restarted with its
-    /// memory saves its state every round: that takes a fifth of a round.
+    /// Starts a board for each agent that `locations` places on one. Only agents for which `will_remember` holds save their state
+    /// every round, which takes a fifth of a round: those that will be restarted with their memory.
     ///
     /// # Errors
-    /// Where the task or the swarm is too large for boards, or a board does not start.
-    pub fn of(
+    /// [`Error::TooMany`] or [`Error::TooLarge`] if the swarm or the task is too large for boards; any other if a board does not
+    /// start.
+    pub fn start(
         task: &Task<f32>,
         setup: &AgentSetup,
-        seats: &[Seat],
+        locations: &[AgentLocation],
         rounds: u32,
         will_remember: impl Fn(usize) -> bool,
     ) -> Result<Self, Error> {
-        let (agents, words) = (seats.len(), task.shape().words());
+        let (agents, words) = (locations.len(), task.shape().words());
         if agents > BOARD_MEMBERS_LARGE {
             return Err(Error::TooMany { agents });
         }
@@ -194,7 +128,7 @@ impl Boards {
         }
         let mut start = vec![0.0; words];
         task.start(&mut start);
-        let page = |agent: usize, kind: Kind| Page {
+        let page = |agent: usize, kind: BoardKind| Page {
             board: kind.board(),
             key: setup.key,
             agent: setup.config_of(agent, setup.config.boot),
@@ -204,111 +138,96 @@ impl Boards {
             start: &start,
             problem: task.problem(agent),
         };
-        let pages = seats.iter().enumerate().filter_map(|(agent, seat)| match seat {
-            Seat::InProcess => None,
-            Seat::Board(kind) => Some((*kind, page(agent, *kind))),
-        });
-        Self::start(&pages.collect::<Vec<_>>())
-    }
-
-    /// Starts a board for each page and begins round 0 on all of them.
-    ///
-    /// # Errors
-    /// Whatever keeps one of them from starting.
-    fn start(pages: &[(Kind, Page<'_>)]) -> Result<Self, Error> {
-        let mut programs: Vec<Program> = Vec::new();
-        let mut written = Vec::with_capacity(pages.len());
-        for (kind, page) in pages {
-            let program = match programs.iter().position(|program| program.kind == *kind) {
+        let mut firmware: Vec<Firmware> = Vec::new();
+        let mut pages = Vec::with_capacity(agents);
+        for (agent, location) in locations.iter().enumerate() {
+            let AgentLocation::Board(kind) = *location else { continue };
+            let page = page(agent, kind);
+            let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
-                    programs.push(Program::find(*kind, page.agent.founders.into())?);
-                    programs.len() - 1
+                    firmware.push(Firmware::prepare(kind, agents)?);
+                    firmware.len() - 1
                 }
             };
-            written.push(Written { program, agent: page.agent.id, page: flash::page_bytes(page)? });
+            let bytes = flash_file::page_bytes(&page)?;
+            pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes });
         }
-        Self::launch(programs, &written, PATIENCE)
+        Self::launch(firmware, &pages, SILENCE_LIMIT)
     }
 
-    /// Starts a board for each page that was written, and begins round 0 on all of them.
-    fn launch(programs: Vec<Program>, pages: &[Written], patience: Duration) -> Result<Self, Error> {
-        let desk = Desk::new()?;
+    /// Starts a board for each page and waits until all of them are in round 0.
+    fn launch(firmware: Vec<Firmware>, pages: &[BoardPage], silence_limit: Duration) -> Result<Self, Error> {
+        let temp_dir = LockedTempDir::new()?;
         let poll = Poll::new().map_err(Error::Wait)?;
         let mut boards = Vec::with_capacity(pages.len());
-        for (index, &Written { program, agent, ref page }) in pages.iter().enumerate() {
-            let place = Place { agent, index, program, folder: desk.path() };
-            boards.push(Board::start(place, &programs[program], page, &poll)?);
+        for (index, page) in pages.iter().enumerate() {
+            let spec =
+                BoardSpec { agent: page.agent, index, firmware: page.firmware, folder: temp_dir.path() };
+            boards.push(Board::start(spec, &firmware[page.firmware], &page.bytes, &poll)?);
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
         let mut boards = Self {
             boards,
-            programs,
+            firmware,
             poll,
             events,
-            hands: Hands::default(),
+            buffers: ReceiveBuffers::default(),
             warnings: Vec::new(),
             dumps: Vec::new(),
             slot: 0,
-            busy: follow::busy_boards(),
-            patience,
-            desk,
+            busy_limit: follow::busy_limit(),
+            silence_limit,
+            temp_dir,
         };
         boards.catch_up()?;
         Ok(boards)
     }
 
-    /// Which agents run here.
+    /// The agents that run on boards.
     fn agents(&self) -> impl Iterator<Item = u16> + '_ {
         self.boards.iter().map(|board| board.agent)
     }
 
-    /// Starts a killed board again, to join in `air_round` with the state it has stored.
-    ///
-    /// # Errors
-    /// Whatever keeps it from starting.
+    /// Restarts a killed board, which joins in `air_round` with the state it has stored.
     fn restart(&mut self, agent: u16, air_round: u32) -> Result<(), Error> {
-        if let Some(place) = self.place(agent) {
-            let board = &mut self.boards[place];
-            // The new process begins its log anew.
-            board.machine.read_log(&self.programs, &mut self.warnings);
-            board.restart(&self.programs[board.machine.program()], air_round)?;
+        if let Some(index) = self.index_of(agent) {
+            let board = &mut self.boards[index];
+            // The new process truncates the log.
+            board.machine.read_log(&self.firmware, &mut self.warnings);
+            board.restart(&self.firmware[board.machine.firmware()], air_round)?;
         }
         Ok(())
     }
 
-    /// What boards logged at warning level since the last call, each with its agent.
+    /// Returns what boards logged at level warn or error since the last call, each with its agent.
     fn take_warnings(&mut self) -> Vec<String> {
         for board in &mut self.boards {
-            board.machine.read_log(&self.programs, &mut self.warnings);
+            board.machine.read_log(&self.firmware, &mut self.warnings);
         }
         std::mem::take(&mut self.warnings)
     }
 
-    /// Copies the boards' logs into `folder`.
-    ///
-    /// # Errors
-    /// When they cannot be written.
+    /// Copies the boards' logs, and the states of any that diverged, into `folder`.
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         for agent in self.agents() {
-            let name = machine::log_name(agent);
-            fs::copy(self.desk.path().join(&name), folder.join(&name))?;
+            let name = board_machine::log_name(agent);
+            fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
         }
         self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
 
-    /// Boards stand in the order of their agents.
-    fn place(&self, agent: u16) -> Option<usize> {
+    fn index_of(&self, agent: u16) -> Option<usize> {
         self.boards.binary_search_by_key(&agent, |board| board.agent).ok()
     }
 
     fn find(&self, agent: u16) -> Option<&Board> {
-        self.place(agent).map(|place| &self.boards[place])
+        self.index_of(agent).map(|index| &self.boards[index])
     }
 
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
-        self.place(agent).map(|place| &mut self.boards[place])
+        self.index_of(agent).map(|index| &mut self.boards[index])
     }
 }
 

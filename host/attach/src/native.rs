@@ -1,11 +1,11 @@
 //! Native boards: the firmware as Linux processes.
 
-use super::image::Image;
+use super::firmware_crate::FirmwareCrate;
 use std::path::Path;
 
-pub(super) const IMAGE: Image = Image { board: "native", target: None, feature: None };
+pub(super) const FIRMWARE: FirmwareCrate = FirmwareCrate { board: "native", target: None, feature: None };
 
-/// What the firmware must be told.
+/// The arguments of the firmware's process.
 pub(super) fn arguments(socket: &Path, flash: &Path) -> Vec<String> {
     [socket, flash].map(|path| path.display().to_string()).to_vec()
 }

@@ -1,43 +1,52 @@
-//! Where each agent of a swarm runs.
+//! Where each agent of a swarm runs: the value of `swarm.boards`.
 
-use super::Kind;
+use super::BoardKind;
 use std::str::FromStr;
 
 /// Where an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum AgentLocation {
     /// In the host's own process.
     InProcess,
     /// On a board.
-    Board(Kind),
+    Board(BoardKind),
 }
 
-/// Seats as a scenario names them: `qemu`, `native:4,in-process:6`.
+/// The locations of a swarm's agents as a scenario writes them: `qemu`, `native:4,in-process:6`.
+///
+/// ```
+/// use fabswarm_attach::{AgentLocation, BoardKind, Placement};
+///
+/// let placement: Placement = "native:1,in-process".parse()?;
+/// let [board, inside] = [AgentLocation::Board(BoardKind::Native), AgentLocation::InProcess];
+/// assert_eq!(placement.locations(3)?, [board, inside, inside]);
+/// # Ok::<(), fabswarm_attach::PlacementError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// In the order of agents; `None` takes all that are left.
-    groups: Vec<(Seat, Option<usize>)>,
+    /// In the order of agents; a group without a count takes all remaining agents.
+    groups: Vec<(AgentLocation, Option<usize>)>,
 }
 
-/// Why a placement cannot be read, or does not fit a swarm.
+/// Why a placement cannot be parsed, or does not fit a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// A word that names no place.
+    /// A group that names no known location, or has a malformed count.
     #[error(
-        "swarm.boards: `{0}` is no place for agents\nhelp: use in-process, native, qemu or qemu-uart, each with an optional \
+        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu or qemu-uart, each with an optional \
          `:COUNT`"
     )]
     Unknown(String),
     /// Counts that do not add up.
     #[error(
-        "swarm.boards = \"{boards}\" seats {seated} agents, and the swarm has {agents}\nhelp: make the counts add up"
+        "swarm.boards = \"{boards}\" places {placed} agents, but the swarm has {agents}\nhelp: make the counts add up"
     )]
     Count {
         /// The placement.
         boards: String,
-        /// How many it seats.
-        seated: usize,
-        /// How many there are.
+        /// How many agents it places.
+        placed: usize,
+        /// How many agents the swarm has.
         agents: usize,
     },
 }
@@ -52,56 +61,59 @@ impl FromStr for Placement {
                 Some((place, count)) => (place, Some(count.trim().parse().map_err(|_| unknown())?)),
                 None => (group, None),
             };
-            let seat = match place.trim() {
-                "in-process" => Seat::InProcess,
+            let location = match place.trim() {
+                "in-process" => AgentLocation::InProcess,
                 word => {
-                    match [Kind::Qemu, Kind::QemuUart, Kind::Native].iter().find(|kind| kind.word() == word) {
-                        Some(&kind) => Seat::Board(kind),
+                    match [BoardKind::Qemu, BoardKind::QemuUart, BoardKind::Native]
+                        .iter()
+                        .find(|kind| kind.name() == word)
+                    {
+                        Some(&kind) => AgentLocation::Board(kind),
                         None => return Err(unknown()),
                     }
                 }
             };
-            Ok((seat, count))
+            Ok((location, count))
         };
         Ok(Self { groups: text.split(',').map(group).collect::<Result<_, _>>()? })
     }
 }
 
 impl Placement {
-    /// Whether no agent leaves the host's process.
+    /// Whether all agents run in the host's process.
     #[must_use]
     pub fn is_in_process(&self) -> bool {
-        self.groups.iter().all(|(seat, _)| *seat == Seat::InProcess)
+        self.groups.iter().all(|(location, _)| *location == AgentLocation::InProcess)
     }
 
-    /// A seat for each of `agents`.
+    /// The location of each of `agents` agents.
     ///
     /// # Errors
-    /// Where the counts do not add up.
-    pub fn seats(&self, agents: usize) -> Result<Vec<Seat>, PlacementError> {
+    /// [`PlacementError::Count`] if the counts do not add up to `agents`.
+    pub fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, PlacementError> {
         let counts = self.groups.iter().filter_map(|(_, count)| *count);
         let counted = counts.fold(0, usize::saturating_add);
         if counted > agents {
-            return Err(PlacementError::Count { boards: self.to_string(), seated: counted, agents });
+            return Err(PlacementError::Count { boards: self.to_string(), placed: counted, agents });
         }
-        let mut seats = Vec::with_capacity(agents);
-        for (seat, count) in &self.groups {
-            let count = count.unwrap_or_else(|| agents.saturating_sub(counted.max(seats.len())));
-            seats.extend(std::iter::repeat_n(*seat, count));
+        let mut locations = Vec::with_capacity(agents);
+        for (location, count) in &self.groups {
+            let count = count.unwrap_or_else(|| agents.saturating_sub(counted.max(locations.len())));
+            locations.extend(std::iter::repeat_n(*location, count));
         }
-        if seats.len() == agents {
-            return Ok(seats);
+        if locations.len() == agents {
+            return Ok(locations);
         }
-        Err(PlacementError::Count { boards: self.to_string(), seated: seats.len(), agents })
+        Err(PlacementError::Count { boards: self.to_string(), placed: locations.len(), agents })
     }
 }
 
 impl std::fmt::Display for Placement {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, (seat, count)) in self.groups.iter().enumerate() {
-            let place = match seat {
-                Seat::InProcess => "in-process",
-                Seat::Board(kind) => kind.word(),
+        for (index, (location, count)) in self.groups.iter().enumerate() {
+            let place = match location {
+                AgentLocation::InProcess => "in-process",
+                AgentLocation::Board(kind) => kind.name(),
             };
             write!(out, "{}{place}", if index > 0 { "," } else { "" })?;
             if let Some(count) = count {
@@ -116,31 +128,31 @@ impl std::fmt::Display for Placement {
 mod tests {
     use super::*;
 
-    fn seats(text: &str, agents: usize) -> Result<Vec<Seat>, PlacementError> {
-        text.parse::<Placement>()?.seats(agents)
+    fn locations(text: &str, agents: usize) -> Result<Vec<AgentLocation>, PlacementError> {
+        text.parse::<Placement>()?.locations(agents)
     }
 
     #[test]
-    fn seats_follow_the_counts() {
-        use Seat::{Board, InProcess};
-        assert_eq!(seats("qemu", 2), Ok(vec![Board(Kind::Qemu); 2]));
-        let mixed = vec![Board(Kind::Qemu), InProcess, InProcess, Board(Kind::Native)];
-        assert_eq!(seats("qemu:1,in-process,native:1", 4), Ok(mixed.clone()));
-        assert_eq!(seats("qemu:1, in-process:2, native", 4), Ok(mixed));
+    fn locations_follow_the_counts() {
+        use AgentLocation::{Board, InProcess};
+        assert_eq!(locations("qemu", 2), Ok(vec![Board(BoardKind::Qemu); 2]));
+        let mixed = vec![Board(BoardKind::Qemu), InProcess, InProcess, Board(BoardKind::Native)];
+        assert_eq!(locations("qemu:1,in-process,native:1", 4), Ok(mixed.clone()));
+        assert_eq!(locations("qemu:1, in-process:2, native", 4), Ok(mixed));
         assert!("in-process:3".parse::<Placement>().unwrap().is_in_process());
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
-        let error = seats("qemu:3", 10).unwrap_err();
+    fn counts_that_do_not_fit_are_reported() {
+        let error = locations("qemu:3", 10).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "swarm.boards = \"qemu:3\" seats 3 agents, and the swarm has 10\nhelp: make the counts add up"
+            "swarm.boards = \"qemu:3\" places 3 agents, but the swarm has 10\nhelp: make the counts add up"
         );
-        assert!(matches!(seats("qemu:3,native:9", 10), Err(PlacementError::Count { seated: 12, .. })));
-        let endless = seats("native:18446744073709551615,qemu:2", 10);
-        assert!(matches!(endless, Err(PlacementError::Count { seated: usize::MAX, .. })));
-        assert!(matches!(seats("quemu", 10), Err(PlacementError::Unknown(word)) if word == "quemu"));
-        assert!(matches!(seats("qemu:x", 10), Err(PlacementError::Unknown(_))));
+        assert!(matches!(locations("qemu:3,native:9", 10), Err(PlacementError::Count { placed: 12, .. })));
+        let endless = locations("native:18446744073709551615,qemu:2", 10);
+        assert!(matches!(endless, Err(PlacementError::Count { placed: usize::MAX, .. })));
+        assert!(matches!(locations("quemu", 10), Err(PlacementError::Unknown(word)) if word == "quemu"));
+        assert!(matches!(locations("qemu:x", 10), Err(PlacementError::Unknown(_))));
     }
 }

@@ -1,61 +1,62 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::{Error, cable::Framing, image::Image};
+use super::{Error, firmware_crate::FirmwareCrate, packet_stream::PacketFraming};
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-pub(super) const IMAGE: Image =
-    Image { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
+pub(super) const FIRMWARE: FirmwareCrate =
+    FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
 
 /// The same board, its packets on a serial line.
-pub(super) const UART_IMAGE: Image = Image { feature: Some("uart"), ..IMAGE };
+pub(super) const UART_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("uart"), ..FIRMWARE };
 
-/// With the program that counts instructions beside the firmware.
-pub(super) const COUNTING_IMAGE: Image = Image { feature: Some("instructions"), ..IMAGE };
+/// The same firmware together with the program that counts instructions.
+pub(super) const COUNTING_FIRMWARE: FirmwareCrate =
+    FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
 
-const PROGRAM: &str = "qemu-system-arm";
+const EMULATOR: &str = "qemu-system-arm";
 
-/// Where QEMU is.
-pub(super) fn program() -> Result<PathBuf, Error> {
+/// The path of QEMU.
+pub(super) fn emulator() -> Result<PathBuf, Error> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
-        .map(|folder| folder.join(PROGRAM))
+        .map(|folder| folder.join(EMULATOR))
         .find(|file| file.is_file())
         .ok_or(Error::NoQemu)
 }
 
-/// A path as the value of one of QEMU's options, where a comma would end it.
+/// Escapes a path for use in a QEMU option, where a comma ends the value.
 fn in_option(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// What QEMU must be told to run `image` with this socket at its Ethernet or its serial port, this flash, and its log in
-/// this file.
+/// QEMU's arguments for running `image` with `socket` as its Ethernet or serial port, `flash` as its flash and `log` as the file for
+/// its log.
 pub(super) fn arguments(
     image: &Path,
-    (framing, socket): (Framing, &Path),
+    (framing, socket): (PacketFraming, &Path),
     flash: &Path,
     log: &Path,
 ) -> Vec<String> {
     let socket = in_option(socket);
     let link = match framing {
-        Framing::Ethernet => [
+        PacketFraming::Ethernet => [
             ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={socket}")],
             ["-net", "nic,netdev=air,model=lan9118"].map(str::to_owned),
             ["-serial", "null"].map(str::to_owned),
         ],
-        Framing::Serial => [
+        PacketFraming::Serial => [
             ["-chardev".into(), format!("socket,id=air,path={socket}")],
             ["-net", "none"].map(str::to_owned),
             ["-serial", "chardev:air"].map(str::to_owned),
         ],
     };
     let machine = [
-        // The machine's PSRAM is a file, so that what the board stores outlives it.
+        // The machine's PSRAM is a file, so that what the board stores survives a restart.
         ["-M", "mps2-an386,memory-backend=flash"].map(str::to_owned),
-        // One core needs one thread, and little room for its translated code: in a hundred emulators that is a tenth of the time.
+        // One emulated core needs one thread and a small translation buffer: 10 % faster with a hundred emulators.
         ["-accel", "tcg,thread=single,tb-size=4"].map(str::to_owned),
         [
             "-object".into(),
@@ -64,7 +65,7 @@ pub(super) fn arguments(
     ];
     let rest = [
         ["-serial".into(), format!("file:{}", log.display())],
-        // Only so that firmware that cannot go on ends its machine.
+        // Lets firmware exit the emulator after a panic.
         ["-semihosting-config", "enable=on,target=native"].map(str::to_owned),
         ["-display", "none"].map(str::to_owned),
         ["-monitor", "none"].map(str::to_owned),

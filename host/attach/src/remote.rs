@@ -1,9 +1,9 @@
-//! Boards as the remote part of a swarm, each with a shadow.
+//! Boards as the remote agents of a swarm.
 
 use super::{
     Boards, Error,
     board::Board,
-    script::{End, Speech},
+    round_queue::{FrameSource, RoundEnd},
 };
 use fabswarm_sim::swarm::{DigestCounts, Remote, SwarmError};
 use std::io;
@@ -15,7 +15,7 @@ impl Remote for Boards {
     }
 
     fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError> {
-        self.caught_up(agent, |board| board.kill(keeps_memory))
+        self.after_catch_up(agent, |board| board.kill(keeps_memory))
     }
 
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
@@ -23,7 +23,7 @@ impl Remote for Boards {
     }
 
     fn freeze(&mut self, agent: usize) -> Result<(), SwarmError> {
-        self.caught_up(agent, |board| {
+        self.after_catch_up(agent, |board| {
             board.freeze();
             Ok(())
         })
@@ -35,24 +35,24 @@ impl Remote for Boards {
         }
     }
 
-    fn say(&mut self, agent: usize, frame: &[u8]) {
+    fn shadow_sent(&mut self, agent: usize, frame: &[u8]) {
         if let Some(board) = self.find_mut(agent as u16) {
-            board.script.say(frame);
+            board.queue.record_sent(frame);
         }
     }
 
-    fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]) {
-        let Some(place) = self.place(agent as u16) else { return };
+    fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]) {
+        let Some(index) = self.index_of(agent as u16) else { return };
         let source = self
-            .place(sender as u16)
-            .map(|board| Speech { board, air_round: self.boards[board].script.last_speech() });
-        self.boards[place].script.hear(source, frame);
+            .index_of(sender as u16)
+            .map(|board| FrameSource { board, air_round: self.boards[board].queue.last_sent_round() });
+        self.boards[index].queue.record_received(source, frame);
     }
 
-    fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
+    fn shadow_ended_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
         let slot = self.slot;
         if let Some(board) = self.find_mut(agent as u16) {
-            board.script.end(End { slot, digest, state });
+            board.queue.record_end(RoundEnd { slot, digest, state });
         }
     }
 
@@ -87,8 +87,8 @@ impl Remote for Boards {
 }
 
 impl Boards {
-    /// Does something to a board that runs, once all boards are where their shadows are.
-    fn caught_up(
+    /// Applies `act` to a board, once all boards have caught up with their shadows if that board is running.
+    fn after_catch_up(
         &mut self,
         agent: usize,
         act: impl FnOnce(&mut Board) -> Result<(), Error>,

@@ -1,10 +1,12 @@
-//! What goes wrong with a board is named in one clear error.
+//! Every failure of a board is reported as one clear error.
 
+use super::board_log::LogTable;
 use super::*;
 use fabswarm_shared::packet::{self, Boot, Packet};
 use fabswarm_sim::swarm::{Remote, Swarm};
 use fabswarm_sim::{scenario, trial};
 use object::{Object, ObjectSection, ObjectSymbol};
+use std::path::PathBuf;
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -17,7 +19,7 @@ fn page(kind: &'static str) -> Vec<u8> {
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
     let mut start = vec![0.0; task.shape().words()];
     task.start(&mut start);
-    flash::page_bytes(&Page {
+    flash_file::page_bytes(&Page {
         board: kind,
         key: setup.key,
         agent: setup.config,
@@ -30,26 +32,26 @@ fn page(kind: &'static str) -> Vec<u8> {
     .unwrap()
 }
 
-fn native(image: PathBuf) -> Program {
-    Program { kind: Kind::Native, image, emulator: None, words: None }
+fn native(image: PathBuf) -> Firmware {
+    Firmware { kind: BoardKind::Native, image, emulator: None, log_table: None }
 }
 
 fn firmware() -> PathBuf {
-    native::IMAGE.build(10).unwrap()
+    native::FIRMWARE.build(10).unwrap()
 }
 
-/// Starts one board, which must fail, and answers how.
-fn failure(program: Program, page: Vec<u8>) -> String {
-    failure_within(PATIENCE, program, page)
+/// Starts one board, which must fail, and returns the error.
+fn failure(firmware: Firmware, page: Vec<u8>) -> String {
+    failure_within(SILENCE_LIMIT, firmware, page)
 }
 
-fn failure_within(patience: Duration, program: Program, page: Vec<u8>) -> String {
-    let written = [Written { program: 0, agent: 0, page }];
-    Boards::launch(vec![program], &written, patience).map(drop).unwrap_err().to_string()
+fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) -> String {
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page }];
+    Boards::launch(vec![firmware], &pages, silence_limit).map(drop).unwrap_err().to_string()
 }
 
 #[test]
-fn a_page_that_is_cut_short_damaged_missing_or_for_another_board_is_refused_by_the_board() {
+fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board() {
     let whole = page("native");
     let mut damaged = whole.clone();
     damaged[100] ^= 1;
@@ -61,40 +63,45 @@ fn a_page_that_is_cut_short_damaged_missing_or_for_another_board_is_refused_by_t
     ];
     for (page, expected) in cases {
         let message = failure(native(firmware()), page);
-        assert_eq!(message, format!("the board of agent 0 refused its provisioning page: {expected}"));
+        assert_eq!(
+            message,
+            format!(
+                "the board of agent 0 refused its provisioning page: {expected}\nhelp: build host and firmware from the same sources"
+            )
+        );
     }
 }
 
 #[test]
-fn an_emulated_board_says_so_too() {
-    let program = Program::find(Kind::Qemu, 10).unwrap();
-    let message = failure(program, page("native"));
-    assert!(message.ends_with("the provisioning page is for another kind of board"), "{message}");
+fn an_emulated_board_refuses_such_a_page_too() {
+    let firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
+    let message = failure(firmware, page("native"));
+    assert!(message.contains("the provisioning page is for another kind of board"), "{message}");
 }
 
 #[test]
-fn what_is_no_firmware_is_named() {
+fn images_that_are_not_firmware_are_reported() {
     let crashing = failure(native("/bin/false".into()), page("native"));
-    assert_eq!(crashing, "the board of agent 0 ended (exit status: 1)");
+    assert!(crashing.starts_with("the board of agent 0 ended (exit status: 1)\nhelp: "), "{crashing}");
     let missing = failure(native("/nowhere/native".into()), page("native"));
     assert!(missing.contains("/nowhere/native"), "{missing}");
     let silent = failure_within(Duration::from_secs(2), native("/usr/bin/yes".into()), page("native"));
-    assert!(silent.contains("said nothing for 2 s when it was to begin a round: a wrong image"), "{silent}");
-    let text = Words::of("mps2-an386", Path::new("Cargo.toml")).unwrap_err().to_string();
-    assert!(text.starts_with("Cargo.toml is no firmware of mps2-an386: "), "{text}");
-    let native = Words::of("mps2-an386", &firmware()).unwrap_err().to_string();
-    assert!(native.ends_with("it has no log messages"), "{native}");
+    assert!(silent.contains("agent 0 was to begin a round and has been silent for 2 s\nhelp: "), "{silent}");
+    let text = LogTable::of("mps2-an386", Path::new("Cargo.toml")).unwrap_err().to_string();
+    assert!(text.starts_with("Cargo.toml is not firmware of mps2-an386: "), "{text}");
+    let native = LogTable::of("mps2-an386", &firmware()).unwrap_err().to_string();
+    assert!(native.contains("it has no log messages"), "{native}");
 }
 
 #[test]
 fn an_emulated_board_without_a_program_ends_at_once() {
-    let words = Some(Words::of("mps2-an386", &qemu::IMAGE.build(10).unwrap()).unwrap());
-    let emulator = Some(qemu::program().unwrap());
-    // Firmware without its first words: the processor has no stack to start with.
+    let log_table = Some(LogTable::of("mps2-an386", &qemu::FIRMWARE.build(10).unwrap()).unwrap());
+    let emulator = Some(qemu::emulator().unwrap());
+    // An empty vector table: the processor has no stack to start with.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("mps2-an386");
     fs::write(&image, b"no program at all").unwrap();
-    let message = failure(Program { kind: Kind::Qemu, image, emulator, words }, page("mps2-an386"));
+    let message = failure(Firmware { kind: BoardKind::Qemu, image, emulator, log_table }, page("mps2-an386"));
     assert!(
         message.starts_with("the board of agent 0 ended (signal: 6") || message.contains("exit status: 1"),
         "{message}"
@@ -102,25 +109,25 @@ fn an_emulated_board_without_a_program_ends_at_once() {
 }
 
 /// The emulated board's firmware with a panic where the function `place` of its agent should be.
-fn panicking_at(place: &str, folder: &Path) -> Program {
-    let mut program = Program::find(Kind::Qemu, 10).unwrap();
-    let mut bytes = fs::read(&program.image).unwrap();
+fn panicking_at(place: &str, folder: &Path) -> Firmware {
+    let mut firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
+    let mut bytes = fs::read(&firmware.image).unwrap();
     let image = object::File::parse(&*bytes).unwrap();
     // Thumb code has odd addresses.
     let address = |name: &str| {
         let mut symbols = image.symbols();
         symbols.find(|symbol| symbol.name().unwrap().contains(name)).unwrap().address() & !1
     };
-    let (place, panic) = (address(&format!("7Speaker{}{place}", place.len())), address("rust_begin_unwind"));
+    let (place, panic) = (address(&format!("11SealedAgent{}{place}", place.len())), address("rust_begin_unwind"));
     let section = image
         .sections()
         .find(|section| (section.address()..section.address() + section.size()).contains(&place))
         .unwrap();
     let offset = (section.file_range().unwrap().0 + place - section.address()) as usize;
     bytes[offset..offset + 4].copy_from_slice(&call(place, panic));
-    program.image = folder.join("mps2-an386");
-    fs::write(&program.image, &bytes).unwrap();
-    program
+    firmware.image = folder.join("mps2-an386");
+    fs::write(&firmware.image, &bytes).unwrap();
+    firmware
 }
 
 /// `BL` from one address to another, both below 4 MiB (ARMv7-M manual, A7.7.18, encoding T1).
@@ -134,29 +141,29 @@ fn call(from: u64, to: u64) -> [u8; 4] {
 }
 
 #[test]
-fn firmware_that_panics_says_so_at_boot_and_later() {
+fn panics_of_firmware_are_reported_at_boot_and_later() {
     let expected = "the board of agent 0 ended (exit status: 1): panic, called from 0x";
     let folder = tempfile::tempdir().unwrap();
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
-    assert!(at_boot.starts_with(expected) && at_boot.ends_with("ask addr2line"), "{at_boot}");
+    assert!(at_boot.starts_with(expected) && at_boot.contains("ask addr2line"), "{at_boot}");
 
-    let written = [Written { program: 0, agent: 0, page: page("mps2-an386") }];
-    let program = panicking_at("end_round", folder.path());
-    let mut boards = Boards::launch(vec![program], &written, Duration::from_secs(20)).unwrap();
-    Remote::end_round(&mut boards, 0, 0, Vec::new());
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386") }];
+    let firmware = panicking_at("end_round", folder.path());
+    let mut boards = Boards::launch(vec![firmware], &pages, Duration::from_secs(20)).unwrap();
+    Remote::shadow_ended_round(&mut boards, 0, 0, Vec::new());
     let later = Boards::catch_up(&mut boards).unwrap_err().to_string();
-    assert!(later.starts_with(expected) && later.ends_with("ask addr2line"), "{later}");
+    assert!(later.starts_with(expected) && later.contains("ask addr2line"), "{later}");
 }
 
-/// Says to the host what a board says that boots.
-fn boots_as(boot: Boot<'static>) -> String {
-    let desk = Desk::new().unwrap();
+/// The error of a host that receives `boot` from a board.
+fn boot_failure(boot: Boot<'static>) -> String {
+    let temp_dir = LockedTempDir::new().unwrap();
     let poll = Poll::new().unwrap();
-    let place = Place { agent: 0, index: 0, program: 0, folder: desk.path() };
-    let program = native("/usr/bin/yes".into());
-    let board = Board::start(place, &program, &page("native"), &poll).unwrap();
-    let socket = desk.path().join("0.sock");
-    let teller = thread::spawn(move || {
+    let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: temp_dir.path() };
+    let firmware = native("/usr/bin/yes".into());
+    let board = Board::start(spec, &firmware, &page("native"), &poll).unwrap();
+    let socket = temp_dir.path().join("0.sock");
+    let sender = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
         let mut packet = [0; 64];
         let length = Packet::Boot(boot).encode(&mut packet).unwrap();
@@ -168,70 +175,78 @@ fn boots_as(boot: Boot<'static>) -> String {
     });
     let mut boards = Boards {
         boards: vec![board],
-        programs: vec![program],
+        firmware: vec![firmware],
         poll,
         events: Events::with_capacity(16),
-        hands: Hands::default(),
+        buffers: ReceiveBuffers::default(),
         warnings: Vec::new(),
         dumps: Vec::new(),
         slot: 0,
-        busy: 1,
-        patience: PATIENCE,
-        desk,
+        busy_limit: 1,
+        silence_limit: SILENCE_LIMIT,
+        temp_dir,
     };
     let message = Boards::catch_up(&mut boards).unwrap_err().to_string();
     drop(boards);
-    teller.join().unwrap();
+    sender.join().unwrap();
     message
 }
 
 #[test]
 fn firmware_of_another_board_or_schema_is_refused() {
     let page = Err(fabswarm_shared::provisioning::Error::Missing);
-    let message = boots_as(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, page });
+    let message = boot_failure(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, page });
     assert_eq!(
         message,
-        "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`: build the right one"
+        "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`\nhelp: build the firmware in boards/native"
     );
-    let message = boots_as(Boot { board: "native", schema: 7, page });
+    let message = boot_failure(Boot { board: "native", schema: 7, page });
     let expected = format!(
-        "the board of agent 0 speaks schema 0x00000007, the host {:#010x}: build its firmware anew",
+        "the board of agent 0 has packet schema 0x00000007, the host {:#010x}\nhelp: build host and firmware from the same sources",
         packet::SCHEMA
     );
     assert_eq!(message, expected);
 }
 
 #[test]
-fn a_socket_that_is_taken_is_named() {
+fn a_socket_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let poll = Poll::new().unwrap();
-    let place = Place { agent: 0, index: 0, program: 0, folder: folder.path() };
+    let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: folder.path() };
     let taken = folder.path().join("0.sock");
     let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
-    let error = Board::start(place, &native(firmware()), &page("native"), &poll).unwrap_err();
-    let expected =
-        format!("the socket {} is taken: end the program that has it, or remove the file", taken.display());
+    let error = Board::start(spec, &native(firmware()), &page("native"), &poll).unwrap_err();
+    let expected = format!(
+        "the socket {} is already in use\nhelp: end the process that uses it, or delete the file",
+        taken.display()
+    );
     assert_eq!(error.to_string(), expected);
 }
 
 /// Boards whose rewards are not those of their shadows.
 #[test]
-fn the_first_difference_from_a_shadow_is_told_with_both_states() {
+fn the_first_divergence_is_reported_with_both_states() {
     let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
     scenario.seed = 2;
     let other = Task::draw(&scenario);
-    let seats: Vec<Seat> = (0..10)
-        .map(|agent| if [3, 5].contains(&agent) { Seat::Board(Kind::Native) } else { Seat::InProcess })
+    let locations: Vec<AgentLocation> = (0..10)
+        .map(|agent| {
+            if [3, 5].contains(&agent) {
+                AgentLocation::Board(BoardKind::Native)
+            } else {
+                AgentLocation::InProcess
+            }
+        })
         .collect();
-    let boards = Boards::of(&other, &setup, &seats, 10, |_| false).unwrap();
+    let boards = Boards::start(&other, &setup, &locations, 10, |_| false).unwrap();
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let agents = fabswarm_sim::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(
         task, air, 10, setup,
     );
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));
-    let parted = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
-    let message = parted.unwrap_err().to_string();
+    let outcome = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
+    let message = outcome.unwrap_err().to_string();
     assert!(
         message.starts_with("the board of agent 3 differs from its shadow after round 0: digest 0x"),
         "{message}"

@@ -1,4 +1,4 @@
-//! Swarms on boards, seen from outside: the same bits as in the simulator, whatever happens to frames and processes.
+//! Swarms on boards compute the same bits as in the simulator, whatever happens to frames and processes.
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -21,7 +21,7 @@ fn summary(folder: &Path) -> serde_json::Value {
     serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
 }
 
-/// Runs to below 1 % and checks that every board was its shadow in every round it lived through.
+/// Runs to an error below 1 % and checks that every board matched its shadow in every round it was up.
 #[track_caller]
 fn converges(arguments: &[&str], boards: u64, rounds_down: u64) {
     let folder = tempfile::tempdir().unwrap();
@@ -36,17 +36,17 @@ fn converges(arguments: &[&str], boards: u64, rounds_down: u64) {
 }
 
 #[test]
-fn emulated_boards_give_the_simulators_bits() {
+fn emulated_boards_match_the_simulator() {
     converges(&["--boards", "qemu"], 10, 0);
 }
 
 #[test]
-fn emulated_boards_do_so_when_frames_are_lost() {
+fn emulated_boards_match_the_simulator_when_frames_are_lost() {
     converges(&["--boards", "qemu", "--iid-loss", "0.2"], 10, 0);
 }
 
 #[test]
-fn native_boards_give_the_simulators_bits() {
+fn native_boards_match_the_simulator() {
     converges(&["--boards", "native"], 10, 0);
     converges(&["--boards", "native", "--iid-loss", "0.2"], 10, 0);
 }
@@ -57,14 +57,14 @@ fn a_board_that_lost_power_rejoins_a_mixed_swarm() {
 }
 
 #[test]
-fn narrow_frames_and_frames_in_the_clear_are_the_same_on_boards() {
+fn boards_match_the_simulator_with_narrow_and_unsealed_frames() {
     converges(&["--boards", "qemu:2,native:2,in-process", "--width", "byte", "--iid-loss", "0.1"], 4, 0);
     converges(&["--boards", "qemu:2,native:2,in-process", "--sealed", "false"], 4, 0);
 }
 
-/// Whatever happens to boards, the swarm goes on as the simulator's does.
+/// Checks that a run with boards records the same metrics as one without.
 #[track_caller]
-fn goes_as_in_the_simulator(boards: &str, arguments: &[&str]) {
+fn matches_the_simulator(boards: &str, arguments: &[&str]) {
     let (on_boards, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (place, folder) in [(boards, &on_boards), ("in-process", &inside)] {
         let arguments = [&["--boards", place], arguments].concat();
@@ -76,38 +76,38 @@ fn goes_as_in_the_simulator(boards: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn free_running_boards_give_the_simulators_bits() {
+fn free_running_boards_match_the_simulator() {
     let faults = ["--iid-loss", "0.2", "--frozen", "0@100+30", "--crashes", "2@137+40, 3@160+0 forgets"];
     let arguments = [&["--mode", "free-running"], &faults[..]].concat();
-    goes_as_in_the_simulator("qemu:3,native:2,in-process", &arguments);
+    matches_the_simulator("qemu:3,native:2,in-process", &arguments);
 }
 
 #[test]
-fn free_running_boards_go_on_to_the_swarms_last_round() {
+fn free_running_boards_run_to_the_last_round_of_the_swarm() {
     let rounds = ["--mode", "free-running", "--agents", "3", "--rounds", "40", "--error-below", "0"];
-    goes_as_in_the_simulator("native:2,in-process", &rounds);
+    matches_the_simulator("native:2,in-process", &rounds);
 }
 
-/// A shadow once forgot what its board remembered, and a board began to start where another crash was due.
+/// Regression: a shadow lost the state that its board had stored, and a board restarted in the slot of its next crash.
 #[test]
 fn boards_crash_again_before_they_have_done_a_round() {
     let rounds = ["--agents", "4", "--rounds", "60", "--error-below", "0", "--crashes"];
     for crashes in ["3@20+10, 3@30+10", "3@20+10 forgets, 3@30+10", "3@0+10, 3@10+5", "2@20+10, 2@30+0"] {
-        goes_as_in_the_simulator("native", &[&rounds[..], &[crashes]].concat());
+        matches_the_simulator("native", &[&rounds[..], &[crashes]].concat());
     }
     let frozen = ["3@20+10, 3@40+10", "--frozen", "3@30+10", "--mode", "free-running"];
-    goes_as_in_the_simulator("native", &[&rounds[..], &frozen].concat());
+    matches_the_simulator("native", &[&rounds[..], &frozen].concat());
 }
 
-/// Agent 1 has counted more rounds than the air when it restarts, and agent 0 has yet to hear its last words.
+/// Agent 1 has counted more rounds than the air when it restarts, and agent 0 has yet to receive its last frames.
 #[test]
 fn a_fast_free_running_board_restarts() {
     let rounds = ["--mode", "free-running", "--agents", "3", "--topology", "complete"];
     let crash = ["--crashes", "1@300+0", "--rounds", "400", "--error-below", "0"];
-    goes_as_in_the_simulator("native:2,in-process", &[rounds, crash].concat());
+    matches_the_simulator("native:2,in-process", &[rounds, crash].concat());
 }
 
-/// Some of a swarm's agents, each with a round and so many rounds, as faults name them.
+/// A fault's list of outages: `agent@round+length`, each with one of `endings`.
 fn some_agents(
     agents: usize,
     rounds: u32,
@@ -123,7 +123,7 @@ fn some_agents(
     })
 }
 
-/// The flags of a short run in which much may go wrong.
+/// The flags of a short run with random faults.
 fn any_trouble() -> impl Strategy<Value = Vec<String>> {
     (2..8_usize, 40..120_u32).prop_flat_map(|(agents, rounds)| {
         let maybe = |flag: &'static str, values: BoxedStrategy<String>| {
@@ -158,43 +158,43 @@ fn any_trouble() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// Boards that waited for each other, or for words that were never said, once stood still: always the same few dozen swarms, so
-/// that the test does not depend on the day.
+/// Regression: boards deadlocked waiting for each other or for frames that were never sent. The generator's seed is fixed, so that the
+/// test is repeatable.
 #[test]
-fn whatever_goes_wrong_boards_go_as_in_the_simulator() {
+fn boards_match_the_simulator_with_random_faults() {
     let config = ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(config, rng)
         .run(&any_trouble(), |flags| {
             let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-            goes_as_in_the_simulator("native", &flags);
+            matches_the_simulator("native", &flags);
             Ok(())
         })
         .unwrap();
 }
 
-/// What a frozen board said before is still on its way.
+/// Frames that a board sent before it froze are delivered while it is frozen.
 #[test]
-fn late_words_of_frozen_boards_are_heard() {
+fn late_frames_of_frozen_boards_are_delivered() {
     let rounds =
         ["--agents", "7", "--topology", "ring", "--rounds", "44", "--seed", "22", "--error-below", "0"];
     let faults = ["--frozen", "3@36+7, 6@33+5, 5@35+8", "--iid-loss", "0.5", "--delay-rounds", "3"];
     let order = ["--duplication", "0.3", "--reordering", "0.3"];
-    goes_as_in_the_simulator("native", &[&rounds[..], &faults, &order].concat());
+    matches_the_simulator("native", &[&rounds[..], &faults, &order].concat());
 }
 
-/// Narrow frames carry on what they leave out, so every one of them counts, from the first.
+/// Narrow frames carry rounding errors forward, so that every frame matters from the first on.
 #[test]
-fn free_running_boards_give_the_simulators_bits_in_narrow_frames() {
+fn free_running_boards_match_the_simulator_in_narrow_frames() {
     let rounds = ["--mode", "free-running", "--width", "byte", "--rounds", "100", "--error-below", "0"];
-    goes_as_in_the_simulator("native:2,in-process", &rounds);
+    matches_the_simulator("native:2,in-process", &rounds);
 }
 
-/// An emulated receiver once dropped what it had no room for. All that this board hears is there at once.
+/// Regression: an emulated receiver dropped packets that it had no room for. This board receives all its frames at once.
 #[test]
 fn a_board_takes_more_than_its_receiver_holds() {
     let rounds = ["--agents", "16", "--topology", "complete", "--rounds", "64", "--error-below", "0"];
-    goes_as_in_the_simulator("qemu:1,in-process", &rounds);
+    matches_the_simulator("qemu:1,in-process", &rounds);
 }
 
 #[test]
@@ -213,16 +213,16 @@ fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
 }
 
 #[test]
-fn boards_that_all_lost_their_memory_begin_anew() {
+fn boards_that_all_lost_their_memory_start_afresh() {
     let crashes = "0@20+2 forgets, 1@20+3 forgets, 2@21+0 forgets";
     let rounds = ["--agents", "3", "--crashes", crashes, "--rounds", "200", "--error-below", "0"];
-    goes_as_in_the_simulator("native:2,in-process", &rounds);
+    matches_the_simulator("native:2,in-process", &rounds);
 }
 
 #[test]
-fn a_serial_line_carries_the_same() {
+fn boards_on_a_serial_line_match_the_simulator() {
     let rounds = ["--rounds", "40", "--error-below", "0"];
-    goes_as_in_the_simulator("qemu-uart:2,in-process", &rounds);
+    matches_the_simulator("qemu-uart:2,in-process", &rounds);
 }
 
 /// Processes whose command line names `folder`.
@@ -242,7 +242,7 @@ fn signal(signal: &str, process: &str) {
 fn wait_until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to be");
+        assert!(begun.elapsed() < Duration::from_secs(60), "timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -264,11 +264,11 @@ fn no_board_outlives_a_host_that_is_killed() {
     host.wait().unwrap();
     wait_until(|| processes_of(name).is_empty());
     println!("the last board was gone {} ms after its host was killed", killed.elapsed().as_millis());
-    // The kernel kills them with the host: nobody has to find out first.
+    // The kernel kills the boards with the host; no timeout is involved.
     assert!(killed.elapsed() < Duration::from_secs(5));
 }
 
-/// A run that has recorded its first rounds, with the sockets of its boards in a folder of their own. It listens for Ctrl-C by then.
+/// Starts a run with the boards' sockets in `sockets`, and returns once it has recorded its first rounds: it handles Ctrl-C by then.
 fn under_way(arguments: &[&str], folder: &Path, sockets: &Path) -> Child {
     let host = fabswarm(arguments, folder)
         .env("TMPDIR", sockets)
@@ -281,16 +281,16 @@ fn under_way(arguments: &[&str], folder: &Path, sockets: &Path) -> Child {
     host
 }
 
-/// A signal once ended the host's wait for its boards, and with it the run, as if a board were lost.
+/// Regression: a signal during the host's wait for its boards was reported as the loss of a board.
 #[test]
-fn ctrl_c_while_the_host_waits_for_boards_keeps_what_was_recorded() {
+fn ctrl_c_while_the_host_waits_for_boards_keeps_the_recorded_rounds() {
     let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let name = sockets.path().to_str().unwrap();
     let arguments = ["--boards", "native:2,in-process", "--rounds", "1000000", "--error-below", "0"];
     let host = under_way(&arguments, folder.path(), sockets.path());
     let board = &processes_of(name)[0];
     signal("-STOP", board);
-    // By then the host waits for the board that does not answer.
+    // Until the host waits for that board.
     std::thread::sleep(Duration::from_millis(300));
     signal("-INT", &host.id().to_string());
     std::thread::sleep(Duration::from_millis(300));
@@ -301,9 +301,9 @@ fn ctrl_c_while_the_host_waits_for_boards_keeps_what_was_recorded() {
 }
 
 #[test]
-fn a_board_that_ends_is_told_from_a_swarm_that_diverges() {
+fn the_end_of_a_board_has_its_own_exit_code() {
     let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // A comma ends the value of one of QEMU's options.
+    // A comma ends the value of a QEMU option.
     let odd = sockets.path().join("a,b");
     fs::create_dir(&odd).unwrap();
     let arguments = ["--boards", "qemu:1,in-process", "--rounds", "1000000", "--error-below", "0"];
@@ -322,14 +322,14 @@ fn refuses(command: &mut Command, expected: &str) {
 }
 
 #[test]
-fn what_cannot_run_is_named_with_a_remedy() {
+fn errors_before_a_run_have_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let mut without_qemu = fabswarm(&["--boards", "qemu"], folder.path());
     refuses(without_qemu.env("PATH", folder.path()), "apt-get install qemu-system-arm");
     let too_few = &mut fabswarm(&["--boards", "qemu:3"], folder.path());
-    refuses(too_few, "seats 3 agents, and the swarm has 10");
+    refuses(too_few, "places 3 agents, but the swarm has 10");
     let typo = &mut fabswarm(&["--boards", "quemu"], folder.path());
-    refuses(typo, "`quemu` is no place for agents");
+    refuses(typo, "`quemu` is not a place for agents");
     let plain = &mut fabswarm(&["--boards", "native", "--algorithm", "fab"], folder.path());
     refuses(plain, "boards run the exact ledger");
     let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "40"], folder.path());

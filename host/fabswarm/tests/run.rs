@@ -206,7 +206,7 @@ fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
         "more features than states leave more than one solution\nhelp: ",
     );
     let boards = |places: &str, expected: &str| refused(&["--boards", places], expected);
-    boards("in-process:3", "boards = \"in-process:3\" seats 3 agents, and the swarm has 10");
+    boards("in-process:3", "boards = \"in-process:3\" places 3 agents, but the swarm has 10");
     boards("native:18446744073709551615", "seats 18446744073709551615 agents");
 }
 

@@ -1,4 +1,4 @@
-//! What a board's round takes: instructions, memory, and time for swarms of emulated boards.
+//! Measures emulated boards: instructions of a round, flash and RAM, and rounds per second of swarms.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
-use fabswarm_attach::{self as attach, BuildError, Kind};
+use fabswarm_attach::{self as attach, BoardKind, BoardSwarmError};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
 /// Why boards cannot be measured.
@@ -16,27 +16,30 @@ pub enum Error {
     /// The firmware did not build, or its emulator is missing.
     #[error(transparent)]
     Attach(#[from] attach::Error),
-    /// The swarm was not made.
+    /// The swarm could not be built.
     #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A board was lost.
+    Build(#[from] BoardSwarmError),
+    /// The run on boards failed.
     #[error(transparent)]
     Swarm(#[from] fabswarm_sim::swarm::SwarmError),
-    /// The count did not come out.
-    #[error("{} did not count its instructions: {messages}", program.display())]
+    /// The instructions were not counted.
+    #[error(
+        "{} did not count its instructions: {messages}\nhelp: check that qemu-system-arm is version 7.2 or newer",
+        program.display()
+    )]
     Count {
         /// The program that counts.
         program: PathBuf,
-        /// Its output.
+        /// What it printed.
         messages: String,
     },
     /// The image cannot be read.
-    #[error("cannot read {}: {why}", path.display())]
+    #[error("cannot read {}: {reason}\nhelp: delete it; the next run builds it again", path.display())]
     Image {
         /// The image.
         path: PathBuf,
         /// Why.
-        why: String,
+        reason: String,
     },
 }
 
@@ -47,14 +50,14 @@ pub struct RoundPart {
     pub name: String,
     /// Instructions it takes.
     pub ours: u64,
-    /// Instructions of the same in C, where there is a peer.
+    /// Instructions of the same part in C, if there is a version of it.
     pub in_c: Option<u64>,
 }
 
 /// Counts the instructions of a round's parts on the emulated board.
 ///
 /// # Errors
-/// When the program that counts does not build or run.
+/// If the counting program does not build or run.
 pub fn instructions() -> Result<Vec<RoundPart>, Error> {
     let (emulator, program) = attach::counting_program()?;
     let failure = |messages: String| Error::Count { program: program.clone(), messages };
@@ -74,14 +77,14 @@ pub fn instructions() -> Result<Vec<RoundPart>, Error> {
         .map_err(|error| failure(error.to_string()))?;
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
-    let parts: Option<Vec<RoundPart>> = printed.lines().map(part).collect();
+    let parts: Option<Vec<RoundPart>> = printed.lines().map(round_part).collect();
     match parts {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
         _ => Err(failure(printed.into_owned())),
     }
 }
 
-fn part(line: &str) -> Option<RoundPart> {
+fn round_part(line: &str) -> Option<RoundPart> {
     let mut words = line.split_whitespace();
     let name = words.next()?.to_owned();
     let ours = words.next()?.parse().ok()?;
@@ -98,7 +101,7 @@ pub struct ImageBytes {
     pub ram: u64,
 }
 
-/// Substrings of symbol names that assign a symbol to a part; the first match counts.
+/// Parts of the firmware with substrings of their symbols' names; the first match counts.
 const PARTS: &[(&str, &[&str])] = &[
     ("sealing", &["chacha20", "poly1305", "4seal", "6cipher", "universal_hash"]),
     ("FAB and problems", &["7problem", "6linear", "6ledger", "take_gradient"]),
@@ -110,22 +113,22 @@ const PARTS: &[(&str, &[&str])] = &[
     ("the board", &["mps2_an386", "MEMORY", "POOL", "INTERRUPTS", "defmt"]),
 ];
 
-/// What an image takes.
+/// The flash and RAM of an image.
 #[derive(Clone, Debug)]
 pub struct ImageSizes {
     /// By part, largest first.
     pub parts: Vec<(&'static str, ImageBytes)>,
-    /// In all.
+    /// The total.
     pub all: ImageBytes,
 }
 
-/// Flash and RAM of the emulated board's image.
+/// Measures flash and RAM of the emulated board's image.
 ///
 /// # Errors
-/// When the image does not build or cannot be read.
+/// If the image does not build or cannot be read.
 pub fn sizes() -> Result<ImageSizes, Error> {
-    let path = attach::image(Kind::Qemu)?;
-    let unreadable = |why: String| Error::Image { path: path.clone(), why };
+    let path = attach::image(BoardKind::Qemu)?;
+    let unreadable = |reason: String| Error::Image { path: path.clone(), reason };
     let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
     let image = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
     let mut all = ImageBytes::default();
@@ -161,10 +164,10 @@ pub fn sizes() -> Result<ImageSizes, Error> {
 /// `[ram] origin` of the emulated board.
 const RAM_START: u64 = 0x2000_0000;
 
-/// Rounds per second of a lock-step swarm of emulated boards, and the deepest stack.
+/// Measures the rounds per second of a lock-step swarm of emulated boards, and their deepest stack.
 ///
 /// # Errors
-/// When it does not start, or a board is lost.
+/// If it does not start, or a board is lost.
 pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>), Error> {
     let mut scenario = Scenario::default();
     scenario.swarm.agents = agents;
@@ -188,8 +191,11 @@ mod tests {
     #[test]
     fn lines_of_the_count_are_read() {
         let pull = RoundPart { name: "pull".to_owned(), ours: 1193, in_c: Some(1380) };
-        assert_eq!(part("pull 1193 1380"), Some(pull));
-        assert_eq!(part("seal 15166"), Some(RoundPart { name: "seal".to_owned(), ours: 15166, in_c: None }));
-        assert_eq!(part("push failed"), None);
+        assert_eq!(round_part("pull 1193 1380"), Some(pull));
+        assert_eq!(
+            round_part("seal 15166"),
+            Some(RoundPart { name: "seal".to_owned(), ours: 15166, in_c: None })
+        );
+        assert_eq!(round_part("push failed"), None);
     }
 }

@@ -235,7 +235,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             let frame = own.seal.seal(&self.buffer[..length]);
             self.air.transmit(self.slot, sender, frame);
             if let Some(remote) = &mut self.remote {
-                remote.say(sender, frame);
+                remote.shadow_sent(sender, frame);
             }
         }
     }
@@ -244,7 +244,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let (agents, remote) = (&mut self.agents, &mut self.remote);
         self.air.deliver(self.slot, |receiver, sender, bytes| {
             if let Some(remote) = remote {
-                remote.hear(receiver, sender, bytes);
+                remote.shadow_received(receiver, sender, bytes);
             }
             let own = &mut agents[receiver];
             match own.seal.open(bytes) {
@@ -270,7 +270,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             return Err(Diverged::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault));
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
-            remote.end_round(agent, own.agent.digest(), saved(&own.agent));
+            remote.shadow_ended_round(agent, own.agent.digest(), saved(&own.agent));
         }
         Ok(())
     }

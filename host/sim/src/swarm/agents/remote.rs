@@ -15,66 +15,66 @@ pub struct DigestCounts {
 
 /// Boards that run some agents of a swarm.
 ///
-/// The in-process agents with the same numbers are their shadows. Shadows go first; boards follow and must send the same frames
-/// and reach the same states. A frame reaches a board only after its sender, if that is a board, has sent it too.
+/// The agents with the same numbers in this process are their shadows. Shadows go first; boards follow, and must send the same frames
+/// and reach the same state, bit for bit. A board receives a frame of another board only after that board has sent it.
 pub trait Remote: std::fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
-    /// Cuts the power of a board once it has caught up with its shadow; its storage is erased unless `keeps_memory`.
+    /// Kills a board once it has caught up with its shadow, and erases its stored state unless `keeps_memory`.
     ///
     /// # Errors
-    /// When a board is lost, or differs from its shadow.
+    /// If a board is lost or diverges from its shadow.
     fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError>;
 
-    /// Starts a killed board again in `round`, with what it has stored.
+    /// Restarts a killed board in `round`, with the state it has stored.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError>;
 
     /// Suspends a board once it has caught up with its shadow.
     ///
     /// # Errors
-    /// When a board is lost, or differs from its shadow.
+    /// If a board is lost or diverges from its shadow.
     fn freeze(&mut self, agent: usize) -> Result<(), SwarmError>;
 
-    /// Resumes a suspended board.
+    /// Resumes a frozen board.
     fn thaw(&mut self, agent: usize);
 
-    /// The shadow of a board sends a frame.
-    fn say(&mut self, agent: usize, frame: &[u8]);
+    /// Records a frame that the shadow of a board sent.
+    fn shadow_sent(&mut self, agent: usize, frame: &[u8]);
 
-    /// The shadow of a board receives a frame.
-    fn hear(&mut self, agent: usize, sender: usize, frame: &[u8]);
+    /// Records a frame that the shadow of a board received.
+    fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]);
 
-    /// The shadow of a board ends its round, with this digest and this whole state.
-    fn end_round(&mut self, agent: usize, digest: u32, state: Vec<u32>);
+    /// Records the end of a round of a board's shadow, with its digest and its whole state.
+    fn shadow_ended_round(&mut self, agent: usize, digest: u32, state: Vec<u32>);
 
     /// Lets boards follow their shadows until none is too far behind.
     ///
     /// # Errors
-    /// When a board is lost, or differs from its shadow.
+    /// If a board is lost or diverges from its shadow.
     fn follow(&mut self) -> Result<(), SwarmError>;
 
     /// Waits until all boards have caught up with their shadows.
     ///
     /// # Errors
-    /// When a board is lost, or differs from its shadow.
+    /// If a board is lost or diverges from its shadow.
     fn catch_up(&mut self) -> Result<(), SwarmError>;
 
-    /// The most stack that a board used so far, in bytes, where boards report it.
+    /// The most stack that a board has used so far, in bytes, if any board measures it.
     fn deepest_stack_bytes(&self) -> Option<u32>;
 
-    /// How often they were compared.
+    /// Comparisons of boards with their shadows so far.
     fn digests(&self) -> DigestCounts;
 
-    /// What boards logged as warnings or errors since the last call.
+    /// Returns what boards logged as warnings or errors since the last call.
     fn take_warnings(&mut self) -> Vec<String>;
 
     /// Copies the logs of boards into a folder.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be read or written.
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()>;
 }

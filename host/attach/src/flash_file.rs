@@ -1,4 +1,4 @@
-//! A file that is a board's flash: its page in front, its storage behind.
+//! The file behind a board's flash: its page first, then its storage.
 
 use super::Error;
 use fabswarm_shared::provisioning::{BufferTooSmall, PAGE_ROOM, Page, page_crc};
@@ -8,16 +8,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The emulated machine maps all of its PSRAM to the file and takes no other size.
+/// The emulated machine maps its whole PSRAM to the file and accepts no other size.
 const FLASH_BYTES: u64 = 16 << 20;
 
-/// What firmware stores, behind the page.
+/// The storage of the firmware, which follows the page.
 const STORAGE_BYTES: usize = 64 * 1024;
 
-/// The two sectors in which firmware counts its boots, in front of everything else it stores.
+/// The two sectors of the boot counter, at the start of the storage.
 const BOOTS_BYTES: usize = 2 * 4096;
 
-/// The bytes of a page.
+/// Encodes a page.
 pub(super) fn page_bytes(page: &Page<'_>) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; PAGE_ROOM];
     let length = page
@@ -27,20 +27,20 @@ pub(super) fn page_bytes(page: &Page<'_>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// One board's flash.
+/// The flash of one board. It holds the swarm's key.
 #[derive(Debug)]
-pub(super) struct Flash {
+pub(super) struct FlashFile {
     path: PathBuf,
     page_crc: u32,
 }
 
-impl Flash {
-    /// Makes a new flash file with these bytes where the page should be.
+impl FlashFile {
+    /// Creates a flash file with `page` in place of the page and erased storage.
     pub(super) fn create(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
         let write = || {
             let file = File::create(&path)?;
             file.set_len(FLASH_BYTES)?;
-            // As flash comes from the factory.
+            // Erased flash reads as ones.
             file.write_all_at(&[0xFF; STORAGE_BYTES], PAGE_ROOM as u64)?;
             file.write_all_at(page, 0)
         };
@@ -52,13 +52,13 @@ impl Flash {
         &self.path
     }
 
-    /// Tells this page from any other.
+    /// The checksum of the page.
     pub(super) fn page_crc(&self) -> u32 {
         self.page_crc
     }
 
-    /// Loses the agent's state. The page stays, and so does the count of boots: seals must never be used twice.
-    pub(super) fn forget_state(&self) -> Result<(), Error> {
+    /// Erases the agent's state. The page and the boot counter stay: a nonce must never be used twice.
+    pub(super) fn erase_state(&self) -> Result<(), Error> {
         let erase = || {
             let file = File::options().write(true).open(&self.path)?;
             file.write_all_at(&[0xFF; STORAGE_BYTES - BOOTS_BYTES], (PAGE_ROOM + BOOTS_BYTES) as u64)

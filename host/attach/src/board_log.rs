@@ -1,4 +1,4 @@
-//! What an emulated board logged, in words.
+//! The defmt log of an emulated board.
 
 use super::Error;
 use defmt_decoder::{DecodeError, Table};
@@ -9,16 +9,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The words behind the numbers that a defmt log consists of; they stand in the image.
+/// The defmt strings of an image: a log holds only their numbers.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct LogTable {
     table: Table,
 }
 
-impl Words {
+impl LogTable {
     pub(super) fn of(board: &'static str, image: &Path) -> Result<Self, Error> {
         let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
-        let refuse = |why: String| Error::Image { board, path: image.to_owned(), why };
+        let refuse = |reason: String| Error::Image { board, path: image.to_owned(), reason };
         match Table::parse(&bytes) {
             Ok(Some(table)) => Ok(Self { table }),
             Ok(None) => Err(refuse("it has no log messages".to_owned())),
@@ -29,7 +29,7 @@ impl Words {
 
 /// One board's log, decoded as it grows.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct BoardLog {
     encoded: PathBuf,
     read: u64,
     pending: Vec<u8>,
@@ -37,8 +37,8 @@ pub(super) struct Log {
     last_error: Option<String>,
 }
 
-impl Log {
-    /// Decodes what grows in `encoded` into a new file `decoded`.
+impl BoardLog {
+    /// Decodes what the board appends to `encoded` into the file `decoded`.
     pub(super) fn new(encoded: PathBuf, decoded: &Path) -> Result<Self, Error> {
         let file = File::options()
             .create(true)
@@ -48,20 +48,20 @@ impl Log {
         Ok(Self { encoded, read: 0, pending: Vec::new(), decoded: file, last_error: None })
     }
 
-    /// Expects a new log from the start: the board begins one with every boot.
+    /// Starts over at the beginning of the encoded log: every boot begins a new one.
     pub(super) fn start_over(&mut self) {
         self.read = 0;
         self.pending.clear();
     }
 
-    /// Decodes what is new and hands each message of warning level or above to `warn`.
-    pub(super) fn decode(&mut self, words: &Words, mut warn: impl FnMut(&str)) {
+    /// Decodes what was added since the last call; passes messages of level warn and error to `warn`.
+    pub(super) fn decode(&mut self, table: &LogTable, mut warn: impl FnMut(&str)) {
         let Ok(mut file) = File::open(&self.encoded) else { return };
         if file.seek(SeekFrom::Start(self.read)).is_err() {
             return;
         }
         self.read += file.read_to_end(&mut self.pending).unwrap_or_default() as u64;
-        let mut decoder = words.table.new_stream_decoder();
+        let mut decoder = table.table.new_stream_decoder();
         decoder.received(&self.pending);
         loop {
             let message = match decoder.decode() {
@@ -76,17 +76,17 @@ impl Log {
                     message
                 }
                 Err(DecodeError::UnexpectedEof) => break,
-                Err(DecodeError::Malformed) => "(bytes that are no message)".to_owned(),
+                Err(DecodeError::Malformed) => "(malformed log frame)".to_owned(),
             };
-            // A log that cannot be written must not stop the swarm.
+            // A log that cannot be written is no reason to stop the swarm.
             let _ = writeln!(self.decoded, "{message}");
         }
-        // Whatever follows the last end of a message waits for the rest of it.
+        // Bytes after the last frame delimiter belong to a message that is still incomplete.
         let whole = self.pending.iter().rposition(|&byte| byte == 0).map_or(0, |end| end + 1);
         self.pending.drain(..whole);
     }
 
-    /// The last message of error level: why a board that is gone went.
+    /// The last message of level error, such as a panic.
     pub(super) fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }

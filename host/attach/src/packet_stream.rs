@@ -1,7 +1,7 @@
 //! The unix socket between the host and one board.
 //!
-//! Both ends speak as QEMU's stream netdev does: a big-endian length, then an Ethernet frame. Where the board has a serial
-//! line instead, the socket carries the bytes of the line.
+//! Both ends use the format of QEMU's stream netdev: a big-endian length, then an Ethernet frame. A board with a serial line
+//! exchanges the bytes of that line instead.
 
 use fabswarm_shared::packet::ETHERNET_HEADER;
 use fabswarm_shared::wire::stream::{self, Deframer};
@@ -9,21 +9,21 @@ use mio::{Interest, Registry, Token, net::UnixStream};
 use std::io::{self, Read, Write};
 
 const LENGTH_BYTES: usize = 4;
-/// Longer than any packet; a longer length means that the other end is no board.
+/// Longer than any packet; a greater length means that the other end is not a board.
 const LONGEST: usize = 64 * 1024;
 
-/// How packets stand on a cable.
+/// How packets are delimited in the socket's byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// A length and an Ethernet frame.
+pub(super) enum PacketFraming {
+    /// A length, then an Ethernet frame.
     Ethernet,
-    /// A serial line's own framing.
+    /// The framing of the serial line, see [`stream`].
     Serial,
 }
 
-impl Framing {
-    /// Bytes that a board's receiver holds until they are read; it drops what comes beyond. QEMU's LAN9118 has 10,560 for packets
-    /// and their padding, the emulated board's driver 2,048 for its serial line.
+impl PacketFraming {
+    /// Bytes that a board's receiver buffers; it drops anything beyond. QEMU's LAN9118 has room for 10,560 bytes of packets and
+    /// padding, the emulated board's serial driver for 2,048.
     pub(super) const fn receiver_bytes(self) -> usize {
         match self {
             Self::Ethernet => 8 * 1024,
@@ -32,23 +32,23 @@ impl Framing {
     }
 }
 
-/// One end of a board's cable.
+/// The host's end of a board's socket, with what is buffered in both directions.
 #[derive(Debug)]
-pub(super) struct Cable {
+pub(super) struct PacketStream {
     socket: UnixStream,
-    /// Finds packets on a serial line.
+    /// Finds packets in the bytes of a serial line; `None` for Ethernet.
     deframer: Option<Box<Deframer<LONGEST>>>,
     incoming: Vec<u8>,
-    /// Bytes of `incoming` that were taken as packets.
+    /// Bytes of `incoming` that were returned as packets.
     taken: usize,
     outgoing: Vec<u8>,
     written: usize,
     is_watching_room: bool,
 }
 
-impl Cable {
-    pub(super) fn new(socket: UnixStream, framing: Framing) -> Self {
-        let deframer = (framing == Framing::Serial).then(Box::default);
+impl PacketStream {
+    pub(super) fn new(socket: UnixStream, framing: PacketFraming) -> Self {
+        let deframer = (framing == PacketFraming::Serial).then(Box::default);
         Self {
             socket,
             deframer,
@@ -60,15 +60,15 @@ impl Cable {
         }
     }
 
-    /// Puts a packet of at most `room` bytes in line, which `write` writes and tells the length of. Nothing leaves before
-    /// [`Cable::flush`].
+    /// Queues a packet of at most `room` bytes; `write` encodes it and returns its length. Nothing is sent before
+    /// [`PacketStream::flush`].
     pub(super) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         if self.deframer.is_some() {
             let mut packet = vec![0; room];
             let Some(written) = write(&mut packet) else { return };
             let start = self.outgoing.len();
             self.outgoing.resize(start + stream::encoded_max(written), 0);
-            // The room is what such a packet takes at most.
+            // Cannot fail: the buffer has room for the longest encoding.
             let taken = stream::encode(&packet[..written], &mut self.outgoing[start..]).unwrap_or_default();
             self.outgoing.truncate(start + taken);
             return;
@@ -86,8 +86,8 @@ impl Cable {
         self.outgoing.truncate(packet + written);
     }
 
-    /// Asks to be told of room in the socket while something waits for it, and only then: else every packet that the board
-    /// takes would wake the host.
+    /// Watches for room in the socket only while something waits to be sent: otherwise every packet that the board reads would wake
+    /// the host.
     pub(super) fn watch_room(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let is_full = self.written < self.outgoing.len();
         if is_full != self.is_watching_room {
@@ -98,7 +98,7 @@ impl Cable {
         Ok(())
     }
 
-    /// Writes what the socket takes; the rest leaves with the next call.
+    /// Writes as much as the socket takes; the rest is sent with the next call.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match self.socket.write(&self.outgoing[self.written..]) {
@@ -113,7 +113,7 @@ impl Cable {
         Ok(())
     }
 
-    /// Reads what has come, by way of `chunk`.
+    /// Reads what has arrived, using `chunk` as a buffer.
     pub(super) fn fill(&mut self, chunk: &mut [u8]) -> io::Result<()> {
         self.incoming.drain(..std::mem::take(&mut self.taken));
         loop {
@@ -121,7 +121,7 @@ impl Cable {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     self.incoming.extend_from_slice(&chunk[..count]);
-                    // A socket that gave less than there was room for is empty, and tells when it is not.
+                    // A short read leaves the socket empty: the poll reports when there is more.
                     if count < chunk.len() {
                         return Ok(());
                     }
@@ -133,13 +133,13 @@ impl Cable {
         }
     }
 
-    /// Puts the next whole packet into `packet`, if there is one.
+    /// Moves the next complete packet into `packet`; returns whether there was one.
     pub(super) fn pop(&mut self, packet: &mut Vec<u8>) -> io::Result<bool> {
         if let Some(deframer) = &mut self.deframer {
             let mut unread = &self.incoming[self.taken..];
             let found = loop {
                 match deframer.next_frame(&mut unread) {
-                    // Noise, as when a board is killed in the middle of a packet.
+                    // Noise, such as a packet cut short when its board was killed.
                     Some(Err(_)) => {}
                     Some(Ok(frame)) => break Some(frame),
                     None => break None,
@@ -170,17 +170,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_cross_whole_whatever_the_chunks() {
-        cross(Framing::Ethernet);
-        cross(Framing::Serial);
+    fn packets_arrive_whole_whatever_the_chunks() {
+        cross(PacketFraming::Ethernet);
+        cross(PacketFraming::Serial);
     }
 
-    fn cross(framing: Framing) {
+    fn cross(framing: PacketFraming) {
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();
-        let mut near = Cable::new(UnixStream::from_std(near), framing);
-        let mut far = Cable::new(UnixStream::from_std(far), framing);
+        let mut near = PacketStream::new(UnixStream::from_std(near), framing);
+        let mut far = PacketStream::new(UnixStream::from_std(far), framing);
         let packets: Vec<Vec<u8>> = (1..200).map(|length| vec![length as u8; length * 13]).collect();
         for packet in &packets {
             near.push(packet.len(), |out| {

@@ -1,20 +1,20 @@
-//! A board and its shadow at the first round that differs: both states, word by word, for the run folder.
+//! The states of a board and its shadow at their first difference, written to the run folder.
 
 use super::Error;
 use std::{fmt, fmt::Write, fs, io, path::Path};
 
-/// Two states that should be one.
+/// The states of a board and its shadow, which should be equal.
 #[derive(Debug)]
-pub(super) struct Dump {
+pub(super) struct StateDump {
     pub(super) agent: u16,
     pub(super) round: u32,
-    /// What the board told, or why it did not.
+    /// The board's state, or why it could not be read.
     pub(super) board: Result<Vec<u32>, Error>,
     pub(super) shadow: Vec<u32>,
 }
 
-impl Dump {
-    /// Writes both states into `folder`, one word a line: its number, its bits, and the number they are in single precision.
+impl StateDump {
+    /// Writes both states into `folder`, one word per line: its index, its bits, and the bits as an `f32`.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let [board, shadow] = self.files();
         match &self.board {
@@ -28,19 +28,24 @@ impl Dump {
         ["board", "shadow"].map(|which| format!("agent-{}-round-{}-{which}.txt", self.agent, self.round))
     }
 
-    /// The first word that differs, if both have as many.
+    /// The first word that differs, as far as both states go.
     fn first_difference(&self) -> Option<usize> {
         let board = self.board.as_ref().ok()?;
         board.iter().zip(&self.shadow).position(|(board, shadow)| board != shadow)
     }
 }
 
-impl fmt::Display for Dump {
+impl fmt::Display for StateDump {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.board, self.first_difference()) {
-            (Err(error), _) => write!(out, "the board did not tell its state ({error})")?,
+            (Err(error), _) => write!(out, "the board did not send its state ({error})")?,
             (Ok(board), None) => {
-                write!(out, "the board told {} words, its shadow has {}", board.len(), self.shadow.len())?;
+                write!(
+                    out,
+                    "the board's state has {} words, its shadow's {}",
+                    board.len(),
+                    self.shadow.len()
+                )?;
             }
             (Ok(board), Some(word)) => {
                 let (board, shadow) = (board[word], self.shadow[word]);
@@ -68,7 +73,7 @@ mod tests {
     #[test]
     fn both_states_are_written_and_the_first_difference_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let dump = Dump { agent: 3, round: 7, board: Ok(vec![1, 0x3F80_0000]), shadow: vec![1, 0] };
+        let dump = StateDump { agent: 3, round: 7, board: Ok(vec![1, 0x3F80_0000]), shadow: vec![1, 0] };
         assert_eq!(
             dump.to_string(),
             "word 1 of their states is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \

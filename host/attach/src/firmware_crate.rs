@@ -1,4 +1,4 @@
-//! The firmware that a board's process runs.
+//! Builds the firmware that a board runs.
 
 use super::Error;
 use fabswarm_shared::provisioning::BOARD_MEMBERS;
@@ -10,17 +10,17 @@ use std::{
     time::Duration,
 };
 
-/// Firmware that is fresh is there before anybody wonders.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Checking that firmware is up to date takes less.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// A line that is printed unless it is dropped in time.
-struct Notice(#[allow(dead_code, reason = "dropped, it tells the thread")] Sender<()>);
+/// A line that is printed to stderr unless this is dropped in time.
+struct DelayedNotice(#[allow(dead_code, reason = "dropping it wakes the thread")] Sender<()>);
 
-impl Notice {
-    fn after(patience: Duration, line: String) -> Self {
+impl DelayedNotice {
+    fn after(delay: Duration, line: String) -> Self {
         let (sender, dropped) = channel();
         thread::spawn(move || {
-            if dropped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            if dropped.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
                 eprintln!("{line}");
             }
         });
@@ -28,39 +28,40 @@ impl Notice {
     }
 }
 
-/// A kind of board whose firmware can be built here.
+/// A crate under `boards/` and the features its firmware is built with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Image {
+pub(super) struct FirmwareCrate {
     /// The folder under `boards/`, the binary's name, and the name in `board.toml`.
     pub(super) board: &'static str,
-    /// The compiler's target; the host's own where there is none.
+    /// The compiler's target; `None` for the host's own.
     pub(super) target: Option<&'static str>,
-    /// What its firmware is built with, other than the size of the swarm.
+    /// A feature to build with, besides the one for the size of the swarm.
     pub(super) feature: Option<&'static str>,
 }
 
-impl Image {
-    /// Builds the firmware for a swarm of so many members, unless it is fresh, and returns where it is. The sources must be
-    /// where they were when this program was built.
+impl FirmwareCrate {
+    /// Builds the firmware for a swarm of `members` members, unless it is up to date, and returns the path of the image. The
+    /// sources must still be where they were when this crate was built.
     pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
         if !folder.is_dir() {
             let place = folder.display();
             return Err(failure(format!(
-                "its sources are not in {place}: run fabswarm beside its source tree"
+                "its sources are not in {place}\nhelp: run fabswarm where its source tree is"
             )));
         }
         let is_large = members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
-        // Firmware of every kind stays fresh side by side.
+        // One target folder per set of features: building one does not make another out of date.
         let target_folder = Path::new("target").join(features.join("-"));
-        let building = Notice::after(PATIENCE, format!("building the firmware of boards/{}", self.board));
+        let building =
+            DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
         let output = Command::new("cargo")
             .args(["build", "--release", "--quiet", "--features", &features.join(","), "--target-dir"])
             .arg(&target_folder)
             .current_dir(&folder)
-            // The board's own flags and target folder, whatever the host's build was told.
+            // The host's flags and target folder are not for the board.
             .env_remove("CARGO_TARGET_DIR")
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -73,7 +74,11 @@ impl Image {
         if !output.status.success() {
             let mut messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             if let Some(target) = self.target.filter(|_| messages.contains("can't find crate for `core`")) {
-                messages.push_str(&format!("\nadd its target with `rustup target add {target}`"));
+                messages.push_str(&format!("\nhelp: run `rustup target add {target}`"));
+            }
+            if !messages.contains("\nhelp: ") {
+                messages
+                    .push_str("\nhelp: run `cargo build --release` in that folder to see the whole output");
             }
             return Err(failure(messages));
         }

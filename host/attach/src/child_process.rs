@@ -1,7 +1,7 @@
-//! Processes that never outlive the host.
+//! Child processes that never outlive the host.
 //!
-//! A board's process is killed when its [`Process`] is dropped, which covers every orderly end and a panic. When the
-//! host itself is killed, the kernel kills the board: `setpriv` asks it to, and then becomes the program.
+//! Dropping a [`ChildProcess`] kills the process, which covers every orderly end and a panic. If the host itself is killed, the
+//! kernel kills the child: `setpriv` sets its parent-death signal, then executes the program.
 
 use super::Error;
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,15 +13,15 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// A running program.
+/// A running child process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ChildProcess {
     child: Child,
     messages: PathBuf,
 }
 
-impl Process {
-    /// Starts `program` with what it prints going to the file `messages`.
+impl ChildProcess {
+    /// Starts `program` with its stderr appended to the file `messages`.
     pub(super) fn start(program: &Path, arguments: &[String], messages: &Path) -> Result<Self, Error> {
         let file = File::options()
             .create(true)
@@ -32,7 +32,7 @@ impl Process {
             .args(["--pdeathsig", "KILL", "--"])
             .arg(program)
             .args(arguments)
-            // A group of its own: Ctrl-C reaches the host alone, which ends the run in order.
+            // In its own process group: Ctrl-C reaches the host only, which ends the run in order.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -45,46 +45,46 @@ impl Process {
         Ok(Self { child, messages: messages.to_owned() })
     }
 
-    /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    /// The exit status, once the process has ended.
+    pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// The file that what it prints goes to.
+    /// The file that its stderr is appended to.
     pub(super) fn messages_file(&self) -> &Path {
         &self.messages
     }
 
-    /// What it printed, for an error that must tell why it ended.
+    /// What it printed to stderr, for the error that reports its end.
     pub(super) fn messages(&self) -> String {
         std::fs::read_to_string(&self.messages).unwrap_or_default().trim().to_owned()
     }
 
-    /// Stops it where it is.
+    /// Suspends it.
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
-    pub(super) fn go_on(&self) {
+    /// Resumes it after [`ChildProcess::pause`].
+    pub(super) fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-            // A process that has ended is found out when the host waits for its board.
+            // Fails only for a process that has ended, which is detected while waiting for its board.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Kills it, as a flat battery would.
+    /// Kills it without warning, like a loss of power.
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }

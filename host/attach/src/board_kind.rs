@@ -1,0 +1,64 @@
+//! The kinds of boards that the host can start.
+
+use super::{Error, firmware_crate::FirmwareCrate, native, packet_stream::PacketFraming, qemu};
+use std::path::PathBuf;
+
+/// A kind of board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BoardKind {
+    /// A Cortex-M4F emulated by QEMU, with Ethernet as its radio.
+    Qemu,
+    /// The same with a serial line as its radio.
+    QemuUart,
+    /// A Linux process.
+    Native,
+}
+
+impl BoardKind {
+    /// The name in the board's `board.toml`.
+    #[must_use]
+    pub const fn board(self) -> &'static str {
+        self.firmware_crate().board
+    }
+
+    /// The name in a [`Placement`](super::Placement).
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Qemu => "qemu",
+            Self::QemuUart => "qemu-uart",
+            Self::Native => "native",
+        }
+    }
+
+    pub(super) const fn framing(self) -> PacketFraming {
+        match self {
+            Self::Qemu | Self::Native => PacketFraming::Ethernet,
+            Self::QemuUart => PacketFraming::Serial,
+        }
+    }
+
+    pub(super) const fn firmware_crate(self) -> FirmwareCrate {
+        match self {
+            Self::Qemu => qemu::FIRMWARE,
+            Self::QemuUart => qemu::UART_FIRMWARE,
+            Self::Native => native::FIRMWARE,
+        }
+    }
+}
+
+/// Builds the firmware that boards of `kind` run in a small swarm, unless it is up to date, and returns the path of its image.
+///
+/// # Errors
+/// [`Error::Build`] if it does not build.
+pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
+    kind.firmware_crate().build(1)
+}
+
+/// Returns the paths of the emulator and of the program that counts instructions in it; builds the latter unless it is up to date.
+///
+/// # Errors
+/// [`Error::NoQemu`] if the emulator is not installed, [`Error::Build`] if the program does not build.
+pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
+    let image = qemu::COUNTING_FIRMWARE.build(1)?;
+    Ok((qemu::emulator()?, image.with_file_name("instructions")))
+}

@@ -1,0 +1,31 @@
+//! Firmware that is ready to run.
+
+use super::{BoardKind, Error, board_log::LogTable, qemu};
+use std::path::PathBuf;
+
+/// The firmware that all boards of one kind run.
+#[derive(Debug)]
+pub(super) struct Firmware {
+    pub(super) kind: BoardKind,
+    pub(super) image: PathBuf,
+    /// The emulator, unless the image is a program of the host.
+    pub(super) emulator: Option<PathBuf>,
+    /// Decodes the boards' logs, unless they are plain text.
+    pub(super) log_table: Option<LogTable>,
+}
+
+impl Firmware {
+    /// Builds the firmware for a swarm of `members` members, unless it is up to date, and finds the emulator for it.
+    pub(super) fn prepare(kind: BoardKind, members: usize) -> Result<Self, Error> {
+        let emulator = match kind {
+            BoardKind::Qemu | BoardKind::QemuUart => Some(qemu::emulator()?),
+            BoardKind::Native => None,
+        };
+        let image = kind.firmware_crate().build(members)?;
+        let log_table = match kind {
+            BoardKind::Qemu | BoardKind::QemuUart => Some(LogTable::of(kind.board(), &image)?),
+            BoardKind::Native => None,
+        };
+        Ok(Self { kind, image, emulator, log_table })
+    }
+}
