@@ -6,6 +6,7 @@ use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{self, ExactAgents};
+use std::sync::{Arc, atomic::AtomicBool};
 
 /// Why no swarm can be made from a scenario.
 #[derive(Debug, thiserror::Error)]
@@ -24,11 +25,15 @@ pub enum BoardSwarmError {
 
 /// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it.
 ///
+/// Once `interrupted` is set, a step that waits for boards that do not answer returns [`SwarmError::Interrupted`].
+///
+/// [`SwarmError::Interrupted`]: fabswarm_sim::swarm::SwarmError::Interrupted
+///
 /// # Errors
 /// - [`BoardSwarmError::Placement`] if `swarm.boards` cannot be parsed or does not fit the swarm;
 /// - [`BoardSwarmError::Trial`] for the errors of [`trial::build`] and [`trial::exact_agents`];
 /// - [`BoardSwarmError::Boards`] if the problem or the swarm is too large for boards, or a board does not start.
-pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, BoardSwarmError> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if placement.is_in_process() {
@@ -37,7 +42,8 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BoardSwarmError> {
         return Ok(trial::build(&scenario)?);
     }
     let ExactAgents { task, setup, air, rounds } = trial::exact_agents(scenario)?;
-    let boards = Boards::start(&task, &setup, &locations, rounds, |agent| air.will_remember(agent, 0))?;
+    let boards = Boards::start(&task, &setup, &locations, rounds, |agent| air.will_remember(agent, 0))?
+        .with_interrupt(Arc::clone(interrupted));
     let agents = AgentSwarm::<Exact, BOARD_WORDS>::new(task, air, scenario.swarm.agents, setup);
     Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(Box::new(boards))))
 }

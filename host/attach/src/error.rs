@@ -231,6 +231,15 @@ pub enum Error {
         /// The first difference.
         difference: String,
     },
+    /// The run was interrupted while boards did not answer.
+    #[error(
+        "interrupted while waiting for the boards of agents {agents}\n\
+         help: see their logs in the run's folder boards/"
+    )]
+    Interrupted {
+        /// The agents, as a list.
+        agents: String,
+    },
     /// The page of an agent is larger than the page region of a board.
     #[error(
         "the page of agent {agent} takes more than the {room} bytes a board has for it\n\
@@ -247,6 +256,9 @@ pub enum Error {
 impl Error {
     /// Wraps the error for a [`Swarm`](fabswarm_sim::swarm::Swarm).
     pub(super) fn into_swarm_error(self) -> SwarmError {
-        SwarmError::Boards(Box::new(self))
+        match self {
+            Self::Interrupted { .. } => SwarmError::Interrupted,
+            error => SwarmError::Boards(Box::new(error)),
+        }
     }
 }

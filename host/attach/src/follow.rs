@@ -8,10 +8,25 @@ use super::{
     round_queue::FrameSource,
     state_dump::StateDump,
 };
-use std::{io, num::NonZero, thread, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    num::NonZero,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// How often the host checks, while no packet arrives, whether the processes still run.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long no packet may arrive before the user is told which boards the host waits for.
+const ANNOUNCE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long an interrupted host waits for the next packet: boards that still answer catch up with their shadows.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
+
+/// Agents that are listed by number; of more, only the first.
+const LISTED_AGENTS: usize = 8;
 
 /// Rounds that shadows may be ahead of their boards.
 const MAX_ROUNDS_BEHIND: usize = 16;
@@ -28,7 +43,8 @@ impl Boards {
     /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
     ///
     /// # Errors
-    /// If a board ended, is silent for too long, sends invalid packets, or diverges from its shadow.
+    /// If a board ended, is silent for too long, sends invalid packets, or diverges from its shadow; [`Error::Interrupted`] if the run
+    /// is interrupted and no packet arrives.
     pub(super) fn follow(&mut self) -> Result<(), Error> {
         self.slot += 1;
         self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
@@ -46,6 +62,7 @@ impl Boards {
 
     /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
     fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
+        self.progressed = Instant::now();
         loop {
             self.boards.iter_mut().for_each(Board::check_frames);
             let divergence = self.first_divergence();
@@ -94,7 +111,42 @@ impl Boards {
                 board.serve(event.token(), &self.poll, &mut self.buffers)?;
             }
         }
-        if self.events.is_empty() { self.check_awaited(purpose) } else { Ok(()) }
+        if self.events.is_empty() {
+            self.check_awaited(purpose)?;
+            return self.check_interrupt();
+        }
+        (self.progressed, self.is_wait_announced) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Ends the wait if the run is interrupted. Otherwise tells the user, once, which boards the host waits for.
+    fn check_interrupt(&mut self) -> Result<(), Error> {
+        let waited = self.progressed.elapsed();
+        if waited > INTERRUPT_GRACE && self.interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted { agents: self.awaited_agents() });
+        }
+        if waited > ANNOUNCE_AFTER && !self.is_wait_announced {
+            self.is_wait_announced = true;
+            // Clears a progress bar in the same line.
+            let clear = if io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+            let (agents, seconds) = (self.awaited_agents(), waited.as_secs());
+            eprintln!("{clear}waiting for the boards of agents {agents} ({seconds} s)");
+        }
+        Ok(())
+    }
+
+    /// The agents whose boards owe the host a packet, as a list.
+    fn awaited_agents(&self) -> String {
+        let agents: Vec<String> = self
+            .boards
+            .iter()
+            .filter(|board| board.is_awaited())
+            .map(|board| board.agent.to_string())
+            .collect();
+        match agents.len().checked_sub(LISTED_AGENTS) {
+            None | Some(0) => agents.join(", "),
+            Some(more) => format!("{} and {more} more", agents[..LISTED_AGENTS].join(", ")),
+        }
     }
 
     /// Reports an awaited board that has ended or is silent for too long; repeats what the others have not answered.

@@ -20,10 +20,13 @@
 //!
 //! ```no_run
 //! use fabswarm_sim::{scenario::Scenario, swarm::Swarm};
+//! use std::sync::{Arc, atomic::AtomicBool};
 //!
 //! let mut scenario = Scenario::default();
 //! scenario.swarm.boards = "native:2,in-process".to_owned();
-//! let mut swarm = fabswarm_attach::build(&scenario)?;
+//! // Set it to end a wait for boards that do not answer.
+//! let interrupted = Arc::new(AtomicBool::new(false));
+//! let mut swarm = fabswarm_attach::build(&scenario, &interrupted)?;
 //! for _ in 0..100 {
 //!     swarm.step()?;
 //! }
@@ -69,7 +72,12 @@ use fabswarm_sim::task::Task;
 use firmware::Firmware;
 use mio::{Events, Poll};
 use state_dump::StateDump;
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
 use temp_dir::LockedTempDir;
 
 /// How long a board that owes an answer may be silent before the run fails.
@@ -100,6 +108,12 @@ pub struct Boards {
     /// How many boards may compute at once.
     busy_limit: usize,
     silence_limit: Duration,
+    /// When a packet last arrived, or the host began to wait for one.
+    progressed: Instant,
+    /// Whether the user was told which boards the host waits for.
+    is_wait_announced: bool,
+    /// Ends a wait for boards that do not answer.
+    interrupted: Arc<AtomicBool>,
     /// Holds sockets, flash and logs; removed when the boards are dropped, hence the last field.
     temp_dir: LockedTempDir,
 }
@@ -156,6 +170,13 @@ impl Boards {
         Self::launch(firmware, &pages, SILENCE_LIMIT)
     }
 
+    /// Ends waits for boards that do not answer once `interrupted` is set.
+    #[must_use]
+    pub fn with_interrupt(mut self, interrupted: Arc<AtomicBool>) -> Self {
+        self.interrupted = interrupted;
+        self
+    }
+
     /// Starts a board for each page and waits until all of them are in round 0.
     fn launch(firmware: Vec<Firmware>, pages: &[BoardPage], silence_limit: Duration) -> Result<Self, Error> {
         let temp_dir = LockedTempDir::new()?;
@@ -178,6 +199,9 @@ impl Boards {
             slot: 0,
             busy_limit: follow::busy_limit(),
             silence_limit,
+            progressed: Instant::now(),
+            is_wait_announced: false,
+            interrupted: Arc::default(),
             temp_dir,
         };
         boards.catch_up()?;

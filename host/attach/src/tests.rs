@@ -118,7 +118,8 @@ fn panicking_at(place: &str, folder: &Path) -> Firmware {
         let mut symbols = image.symbols();
         symbols.find(|symbol| symbol.name().unwrap().contains(name)).unwrap().address() & !1
     };
-    let (place, panic) = (address(&format!("11SealedAgent{}{place}", place.len())), address("rust_begin_unwind"));
+    let (place, panic) =
+        (address(&format!("11SealedAgent{}{place}", place.len())), address("rust_begin_unwind"));
     let section = image
         .sections()
         .find(|section| (section.address()..section.address() + section.size()).contains(&place))
@@ -184,6 +185,9 @@ fn boot_failure(boot: Boot<'static>) -> String {
         slot: 0,
         busy_limit: 1,
         silence_limit: SILENCE_LIMIT,
+        progressed: Instant::now(),
+        is_wait_announced: false,
+        interrupted: Arc::default(),
         temp_dir,
     };
     let message = Boards::catch_up(&mut boards).unwrap_err().to_string();

@@ -300,6 +300,30 @@ fn ctrl_c_while_the_host_waits_for_boards_keeps_the_recorded_rounds() {
     assert_eq!(summary(folder.path())["stopped_because"], "interrupted");
 }
 
+/// Regression: the host waited 30 s for a board that does not answer, whatever the user did.
+#[test]
+fn ctrl_c_ends_the_wait_for_a_board_that_hangs() {
+    let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let arguments = ["--boards", "native:2,in-process", "--rounds", "1000000", "--error-below", "0"];
+    let host = under_way(&arguments, folder.path(), sockets.path());
+    signal("-STOP", &processes_of(sockets.path().to_str().unwrap())[0]);
+    // Until the host has said what it waits for.
+    std::thread::sleep(Duration::from_secs(3));
+    let interrupted = Instant::now();
+    signal("-INT", &host.id().to_string());
+    let output = host.wait_with_output().unwrap();
+    assert!(interrupted.elapsed() < Duration::from_secs(10), "it took {:?}", interrupted.elapsed());
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert_eq!(stderr.matches("waiting for the boards of agents ").count(), 1, "{stderr}");
+    assert!(!stderr.contains("error: "), "{stderr}");
+    let summary = summary(folder.path());
+    assert_eq!(summary["stopped_because"], "interrupted");
+    let metrics = fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
+    let last_round = metrics.lines().last().unwrap().split(',').next().unwrap();
+    assert_eq!(last_round, summary["rounds"].to_string());
+}
+
 #[test]
 fn the_end_of_a_board_has_its_own_exit_code() {
     let (folder, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

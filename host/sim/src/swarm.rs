@@ -77,6 +77,9 @@ pub enum SwarmError {
     /// A board is lost, or differs from its shadow.
     #[error(transparent)]
     Boards(Box<dyn std::error::Error + Send + Sync>),
+    /// The user interrupted a wait for boards that do not answer.
+    #[error("interrupted while waiting for boards")]
+    Interrupted,
 }
 
 /// Advice for a swarm that diverges. Lowering a single step size can make it worse; lowering all three never did.

@@ -87,11 +87,15 @@ pub fn run(
         }
     };
     // A difference between a board and its shadow is more informative than the divergence of the shadow.
-    if !matches!(failure, Some(SwarmError::Boards(_)))
-        && let Err(error) = swarm.finish()
-    {
-        stopped_because = because(failure.insert(error));
+    if !matches!(failure, Some(SwarmError::Boards(_) | SwarmError::Interrupted)) {
+        match swarm.finish() {
+            Ok(()) => {}
+            Err(SwarmError::Interrupted) if failure.is_some() => {}
+            Err(error) => stopped_because = because(failure.insert(error)),
+        }
     }
+    // The shadows have ended their round: what they computed is recorded as after any other interrupt.
+    failure.take_if(|failure| matches!(failure, SwarmError::Interrupted));
     observer.finish();
     observer.warn(&swarm.take_warnings());
 
@@ -148,6 +152,7 @@ const fn because(failure: &SwarmError) -> StoppedBecause {
     match failure {
         SwarmError::Diverged(_) => StoppedBecause::Diverged,
         SwarmError::Boards(_) => StoppedBecause::BoardsFailed,
+        SwarmError::Interrupted => StoppedBecause::Interrupted,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
@@ -175,7 +176,7 @@ pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>
     if agents > 10 {
         scenario.network.topology = TopologyKind::Ring;
     }
-    let mut swarm = attach::build(&scenario)?;
+    let mut swarm = attach::build(&scenario, &Arc::default())?;
     let begun = Instant::now();
     for _ in 0..rounds {
         swarm.step()?;

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow};
 
-/// A flag that Ctrl-C and SIGTERM set.
-pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
+/// Sets `interrupted` on Ctrl-C and SIGTERM.
+///
+/// # Errors
+/// If the signals cannot be handled.
+pub(super) fn on_ctrl_c(interrupted: &Arc<AtomicBool>) -> Result<()> {
+    let flag = Arc::clone(interrupted);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
@@ -17,6 +19,5 @@ pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
             "\ninterrupted: finishing this round and writing the run folder; press again to exit at once"
         );
     })
-    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}"))?;
-    Ok(interrupted)
+    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}"))
 }

@@ -7,6 +7,8 @@ mod screen;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -16,12 +18,16 @@ use super::{UNWRITTEN, flags, interrupt};
 use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
+#[cfg(not(feature = "boards"))]
+use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::trial::{self, TrialOutcome};
 
 #[cfg(feature = "boards")]
 use fabswarm_attach::build;
 #[cfg(not(feature = "boards"))]
-use fabswarm_sim::trial::build;
+fn build(scenario: &Scenario, _: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, trial::BuildError> {
+    trial::build(scenario)
+}
 
 pub(super) fn command() -> Command {
     Command::new("run")
@@ -69,9 +75,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
 
     let scenario = &resolved.scenario;
-    let mut swarm = build(scenario)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let mut swarm = build(scenario, &interrupted)?;
     let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
-    let interrupted = interrupt::on_ctrl_c()?;
+    interrupt::on_ctrl_c(&interrupted)?;
     let mut progress = RunProgress::on_stderr(scenario.swarm.rounds);
     let caption = Caption::of(scenario);
     let recorded = (|| -> Result<_> {

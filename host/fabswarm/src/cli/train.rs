@@ -4,6 +4,8 @@ mod screen;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
@@ -113,7 +115,8 @@ fn train<D: Device<Scalar = f32>>(
     println!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
     let mut trainer = planned.start(checkpoint.as_mut())?;
-    let interrupted = interrupt::on_ctrl_c()?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::on_ctrl_c(&interrupted)?;
     let folder = match (folder, resolved.scenario.output.out.as_str()) {
         (Some(folder), _) => folder,
         (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
