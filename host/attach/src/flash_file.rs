@@ -1,10 +1,10 @@
 //! The file behind a board's flash: its page first, then its storage.
 
-use super::Error;
+use super::{Error, temp_dir::FILE_MODE};
 use fabswarm_shared::provisioning::{BufferTooSmall, PAGE_ROOM, Page, page_crc};
 use std::{
     fs::File,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -35,10 +35,11 @@ pub(super) struct FlashFile {
 }
 
 impl FlashFile {
-    /// Creates a flash file with `page` in place of the page and erased storage.
+    /// Creates a flash file with `page` in place of the page and erased storage. Only the user has access to it. It must not exist:
+    /// whoever made it could read the key.
     pub(super) fn create(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
         let write = || {
-            let file = File::create(&path)?;
+            let file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&path)?;
             file.set_len(FLASH_BYTES)?;
             // Erased flash reads as ones.
             file.write_all_at(&[0xFF; STORAGE_BYTES], PAGE_ROOM as u64)?;
@@ -64,5 +65,20 @@ impl FlashFile {
             file.write_all_at(&[0xFF; STORAGE_BYTES - BOOTS_BYTES], (PAGE_ROOM + BOOTS_BYTES) as u64)
         };
         erase().map_err(|source| Error::File { path: self.path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_the_user_can_read_a_flash_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.flash");
+        let flash = FlashFile::create(path.clone(), b"page").unwrap();
+        assert_eq!(std::fs::metadata(flash.path()).unwrap().permissions().mode() & 0o777, FILE_MODE);
+        assert!(matches!(FlashFile::create(path, b"page"), Err(Error::File { .. })), "it exists");
     }
 }
