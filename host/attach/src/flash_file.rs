@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+use zeroize::Zeroizing;
 
 /// The emulated machine maps its whole PSRAM to the file and accepts no other size.
 const FLASH_BYTES: u64 = 16 << 20;
@@ -17,9 +18,9 @@ const STORAGE_BYTES: usize = 64 * 1024;
 /// The two sectors of the boot counter, at the start of the storage.
 const BOOTS_BYTES: usize = 2 * 4096;
 
-/// Encodes a page.
-pub(super) fn page_bytes(page: &Page<'_>) -> Result<Vec<u8>, Error> {
-    let mut bytes = vec![0; PAGE_ROOM];
+/// Encodes a page. It holds the swarm's key and is wiped when dropped.
+pub(super) fn page_bytes(page: &Page<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let mut bytes = Zeroizing::new(vec![0; PAGE_ROOM]);
     let length = page
         .write(&mut bytes)
         .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;

@@ -79,6 +79,7 @@ use std::{
     time::{Duration, Instant},
 };
 use temp_dir::LockedTempDir;
+use zeroize::{Zeroize, Zeroizing};
 
 /// How long a board that owes an answer may be silent before the run fails.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
@@ -88,7 +89,8 @@ struct BoardPage {
     /// Index of the board's firmware.
     firmware: usize,
     agent: u16,
-    bytes: Vec<u8>,
+    /// They hold the swarm's key.
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 /// The boards of a swarm.
@@ -144,7 +146,7 @@ impl Boards {
         task.start(&mut start);
         let page = |agent: usize, kind: BoardKind| Page {
             board: kind.board(),
-            key: setup.key,
+            key: setup.key.as_ref().map(|key| *key.bytes()),
             agent: setup.config_of(agent, setup.config.boot),
             pace: Pace::Air,
             rounds,
@@ -156,7 +158,7 @@ impl Boards {
         let mut pages = Vec::with_capacity(agents);
         for (agent, location) in locations.iter().enumerate() {
             let AgentLocation::Board(kind) = *location else { continue };
-            let page = page(agent, kind);
+            let mut page = page(agent, kind);
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
@@ -164,7 +166,9 @@ impl Boards {
                     firmware.len() - 1
                 }
             };
-            let bytes = flash_file::page_bytes(&page)?;
+            let bytes = flash_file::page_bytes(&page);
+            page.key.zeroize();
+            let bytes = bytes?;
             pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes });
         }
         Self::launch(firmware, &pages, SILENCE_LIMIT)

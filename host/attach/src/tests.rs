@@ -16,12 +16,12 @@ use std::{
 /// The page of agent 0 of the default swarm, for a kind of board.
 fn page(kind: &'static str) -> Vec<u8> {
     let scenario = scenario::resolve(None, &[]).unwrap().scenario;
-    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
+    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
     let mut start = vec![0.0; task.shape().words()];
     task.start(&mut start);
     flash_file::page_bytes(&Page {
         board: kind,
-        key: setup.key,
+        key: setup.key.as_ref().map(|key| *key.bytes()),
         agent: setup.config,
         pace: Pace::Air,
         rounds: 10,
@@ -30,6 +30,7 @@ fn page(kind: &'static str) -> Vec<u8> {
         problem: task.problem(0),
     })
     .unwrap()
+    .to_vec()
 }
 
 fn native(image: PathBuf) -> Firmware {
@@ -46,7 +47,7 @@ fn failure(firmware: Firmware, page: Vec<u8>) -> String {
 }
 
 fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) -> String {
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page }];
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page.into() }];
     Boards::launch(vec![firmware], &pages, silence_limit).map(drop).unwrap_err().to_string()
 }
 
@@ -148,7 +149,7 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
     assert!(at_boot.starts_with(expected) && at_boot.contains("ask addr2line"), "{at_boot}");
 
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386") }];
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into() }];
     let firmware = panicking_at("end_round", folder.path());
     let mut boards = Boards::launch(vec![firmware], &pages, Duration::from_secs(20)).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, 0, Vec::new());
@@ -231,7 +232,7 @@ fn a_socket_in_use_is_reported() {
 #[test]
 fn the_first_divergence_is_reported_with_both_states() {
     let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
-    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario));
+    let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
     scenario.seed = 2;
     let other = Task::draw(&scenario);
     let locations: Vec<AgentLocation> = (0..10)

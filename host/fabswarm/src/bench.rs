@@ -98,7 +98,8 @@ pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError
     scenario.frames.sealed = way == LedgerEngine::SealedFrames;
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
-            let constants = trial::setup(&scenario).on_arrays(scenario.swarm.agents);
+            let constants =
+                trial::setup(&scenario).map_err(BuildError::Key)?.on_arrays(scenario.swarm.agents);
             Box::new(ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
         }
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,

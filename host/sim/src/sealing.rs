@@ -4,6 +4,7 @@ use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
+use zeroize::Zeroize;
 
 #[derive(Debug)]
 struct Seals {
@@ -13,12 +14,61 @@ struct Seals {
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
 
-/// The key of the simulated swarm with this seed. Anyone who knows the seed knows the key, so that runs repeat; boards that
-/// are deployed need a key from the operating system's random numbers.
-#[must_use]
-pub fn seeded_key(seed: u64) -> [u8; KEY_BYTES] {
-    let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
-    std::array::from_fn(|_| stream.next_u32() as u8)
+/// Why no key could be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot draw the swarm's key from the operating system: {0}\nhelp: set frames.sealed to false to run without a key"
+)]
+pub struct KeyError(getrandom::Error);
+
+/// The key of a swarm. It is wiped from memory when dropped, and `Debug` does not show it.
+///
+/// ```
+/// use fabswarm_sim::sealing::SwarmKey;
+///
+/// let key = SwarmKey::draw()?;
+/// assert_ne!(key.bytes(), SwarmKey::draw()?.bytes());
+/// assert_eq!(format!("{key:?}"), "SwarmKey(..)");
+/// # Ok::<(), fabswarm_sim::sealing::KeyError>(())
+/// ```
+#[derive(Clone)]
+pub struct SwarmKey([u8; KEY_BYTES]);
+
+impl SwarmKey {
+    /// Draws a key from the operating system.
+    ///
+    /// # Errors
+    /// If the operating system has no random numbers.
+    pub fn draw() -> Result<Self, KeyError> {
+        let mut key = Self([0; KEY_BYTES]);
+        getrandom::fill(&mut key.0).map_err(KeyError)?;
+        Ok(key)
+    }
+
+    /// A key that everybody who knows the seed can compute: only for tests that compare recorded frames.
+    #[must_use]
+    pub fn seeded_for_tests(seed: u64) -> Self {
+        let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
+        Self(std::array::from_fn(|_| stream.next_u32() as u8))
+    }
+
+    /// The bytes of the key.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+impl Drop for SwarmKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl std::fmt::Debug for SwarmKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SwarmKey(..)")
+    }
 }
 
 /// Seals and opens the frames of one agent; frames pass unchanged where the swarm has no key.
@@ -32,11 +82,11 @@ pub struct FrameSeal {
 impl FrameSeal {
     /// The seal of agent `id`, with the key of its swarm if it has one.
     #[must_use]
-    pub fn new(id: u16, key: Option<[u8; KEY_BYTES]>) -> Self {
+    pub fn new(id: u16, key: Option<&SwarmKey>) -> Self {
         let seals = key.and_then(|key| {
             let mut boots = VolatileBoots::new();
             let sealer = Sealer::start(id, &mut boots).ok()?;
-            Some(Seals { key: Key::new(&key), boots, sealer, opener: Box::default() })
+            Some(Seals { key: Key::new(key.bytes()), boots, sealer, opener: Box::default() })
         });
         Self { id, seals, buffer: Vec::new() }
     }

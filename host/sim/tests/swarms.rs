@@ -60,7 +60,7 @@ proptest! {
     ) {
         let mut scenario = scenario(PROBLEMS[problem], topology, agents, seed);
         scenario.frames.sealed = is_sealed;
-        let told = setup(&scenario);
+        let told = setup(&scenario).unwrap();
         let mut arrays =
             ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents)).unwrap();
         let mut speaking = AgentSwarm::<Exact, 512>::new(

@@ -14,7 +14,7 @@ use crate::fab::{Exchange, Ledger};
 use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
-use fabswarm_sim::sealing::{FrameSeal, refusal_cause, seeded_key};
+use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 
 /// The links of a run.
 #[derive(Debug)]
@@ -96,9 +96,13 @@ impl TrainingNetwork {
             late_rounds: scenario.late_rounds(),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };
+        let key = SwarmKey::draw().map_err(|_| Error::Unfit {
+            what: "the swarm's key cannot be drawn from the operating system",
+            remedy: "check that the system has random numbers, or set algorithm.kind to \"fab\"",
+        })?;
         let headers = Headers {
             air: Air::new(scenario)?,
-            seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(seeded_key(scenario.seed)))).collect(),
+            seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),
             newest: vec![None; agents * agents],
             late_rounds: ledger.late_rounds,
             epoch: 1,

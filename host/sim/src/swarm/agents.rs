@@ -10,7 +10,7 @@ mod remote;
 use super::measure::{Meter, Metrics, States};
 use super::{Diverged, LedgerConstants, Swarm, SwarmError};
 use crate::air::{Air, FrameCounts, FrameVerdict};
-use crate::sealing::{FrameSeal, refusal_cause};
+use crate::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use crate::task::{Score, Task};
 use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
@@ -18,7 +18,6 @@ use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire;
-use fabswarm_shared::wire::seal::KEY_BYTES;
 pub use peers::HeapPeers;
 pub use remote::{DigestCounts, Remote};
 use std::convert::Infallible;
@@ -34,7 +33,7 @@ pub struct AgentSetup {
     /// The size of each agent's audience, where these differ.
     pub audiences: Option<Vec<u16>>,
     /// The swarm's key, where frames are sealed.
-    pub key: Option<[u8; KEY_BYTES]>,
+    pub key: Option<SwarmKey>,
     /// Clock error in free-running mode: rates are uniform in 1 ± this.
     pub clock_spread: f64,
     /// Seed of the clocks.
@@ -117,7 +116,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
             agents.push(SimAgent {
                 agent: Box::new(start(&task, &setup, id, 1)?),
-                seal: FrameSeal::new(id as u16, setup.key),
+                seal: FrameSeal::new(id as u16, setup.key.as_ref()),
                 boot: 1,
                 has_sent: false,
                 saved: None,

@@ -14,7 +14,7 @@ use crate::scenario::{
     AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PrecisionKind, ProblemKind, Scenario,
     TopologyKind, WeightsKind, WidthKind,
 };
-use crate::sealing::seeded_key;
+use crate::sealing::{KeyError, SwarmKey};
 use crate::swarm::{
     AgentSetup, AgentSwarm, Diverged, ExactFab, FabConstants, MixingRule, PlainFab, Swarm, UnguardedFab,
 };
@@ -52,6 +52,9 @@ pub enum BuildError {
         /// The value of the key.
         boards: String,
     },
+    /// The swarm's key cannot be drawn.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The swarm has diverged before it began.
     #[error(transparent)]
     Diverged(#[from] Diverged),
@@ -70,6 +73,7 @@ impl From<agent::Error> for BuildError {
 /// - [`BuildError::Memory`] where it does not fit into memory;
 /// - [`BuildError::Unfit`] where two keys exclude each other, or the problem has more than one solution;
 /// - [`BuildError::Air`] where the graphs cannot be read, or do not connect the swarm;
+/// - [`BuildError::Key`] where frames are sealed and the operating system has no random numbers;
 /// - [`BuildError::Agent`] where an agent cannot be made from its share of the problem;
 /// - [`BuildError::Diverged`] where the first gradient is out of range already.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
@@ -140,13 +144,13 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
-    let constants = setup(scenario).on_arrays(scenario.swarm.agents);
+    let constants = setup(scenario)?.on_arrays(scenario.swarm.agents);
     Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
 }
 
 /// Agents that exchange frames over the air.
 fn simulated_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
-    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario) };
+    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario)? };
     let task = Task::draw(scenario);
     let needed = (0..scenario.swarm.agents)
         .map(|agent| task.problem(agent))
@@ -207,7 +211,7 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
     }
     Ok(ExactAgents {
         task: Task::draw(scenario),
-        setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario) },
+        setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario)? },
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.
         rounds: match swarm.mode {
@@ -226,10 +230,12 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
     Ok(source)
 }
 
-/// The configuration of the agents of `scenario`.
-#[must_use]
-pub fn setup(scenario: &Scenario) -> AgentSetup {
-    AgentSetup {
+/// The configuration of the agents of `scenario`. Sealed swarms get a new key with every call.
+///
+/// # Errors
+/// If the key cannot be drawn.
+pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
+    Ok(AgentSetup {
         config: agent::Config {
             id: 0,
             founders: scenario.swarm.agents as u16,
@@ -252,10 +258,10 @@ pub fn setup(scenario: &Scenario) -> AgentSetup {
             build: 0,
         },
         audiences: None,
-        key: scenario.frames.sealed.then(|| seeded_key(scenario.seed)),
+        key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
         clock_spread: scenario.swarm.clock_spread,
         seed: scenario.seed,
-    }
+    })
 }
 
 fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
