@@ -34,7 +34,7 @@ pub use round::Report;
 
 use crate::fab::Steps;
 use crate::graph::Schedule;
-use crate::ledger::{Arithmetic, Giving};
+use crate::ledger::{Arithmetic, ShareWeights};
 use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
 use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use crate::wire::payload::{Encoder, Width};
@@ -164,7 +164,7 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     announce_until: u32,
     /// The round in which it last heard of an epoch while it is joining.
     alone_since: u32,
-    giving: Giving,
+    share_weights: ShareWeights,
     outbox: Outbox,
     fault: Option<Fault>,
     encoder: Encoder<WORDS>,
@@ -245,7 +245,7 @@ where
             has_left: false,
             announce_until: 0,
             alone_since: 0,
-            giving: Giving::new(config.self_weight, 0),
+            share_weights: ShareWeights::new(config.self_weight, 0),
             outbox: Outbox::default(),
             fault: None,
             encoder: Encoder::new(config.width, config.id),
@@ -329,9 +329,9 @@ where
         &self.t[..self.exchanged()]
     }
 
-    /// Last gradients of the exchanged words, as the ledger counts them.
+    /// The last gradients of the exchanged words, in the ledger's arithmetic.
     #[must_use]
-    pub fn tracked(&self) -> &[A::Word] {
+    pub fn tracked_gradients(&self) -> &[A::Word] {
         &self.d[..self.exchanged()]
     }
 
@@ -341,8 +341,8 @@ where
         &self.sigma[..self.exchanged()]
     }
 
-    /// What it has taken of each sender's running sum, in ascending order of senders.
-    pub fn taken(&self) -> impl Iterator<Item = (u16, &[A::Word])> {
+    /// ρ: what it has collected of each sender's running sum, in ascending order of senders.
+    pub fn collected(&self) -> impl Iterator<Item = (u16, &[A::Word])> {
         let words = self.exchanged();
         self.peers.as_slice().iter().map(move |peer| (peer.sender, &peer.rho[..words]))
     }
@@ -350,7 +350,7 @@ where
     /// How many others its shares are for.
     #[must_use]
     pub const fn audience(&self) -> u32 {
-        self.giving.audience()
+        self.share_weights.audience()
     }
 
     /// What stopped it, if anything did.

@@ -52,7 +52,7 @@ pub fn gather<'v, const PIECES: usize, S: Scalar>(
     heard: impl Iterator<Item = &'v [S]> + Clone,
 ) {
     let mut start = 0;
-    if !cfg!(target_os = "none") {
+    if !cfg!(microcontroller) {
         for block in sums.as_chunks_mut::<PIECE>().0.as_chunks_mut::<PIECES>().0 {
             let mut sums = *block;
             for v in heard.clone() {
@@ -77,7 +77,22 @@ pub fn gather<'v, const PIECES: usize, S: Scalar>(
 /// `v −= η·t`, word by word; `steps` are packed by [`Steps::pack`].
 #[inline(always)]
 pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
-    change([tracker, steps], [v], |[t, step], [v]| [v - step * t]);
+    change([tracker, steps], [v], |[t, step], [v]| [descended(v, step, t)]);
+}
+
+/// `v − η·t` for one word, eq. (6). [`descend`] applies it with one step per word, which vector registers need;
+/// [`crate::ledger::descend`] with one step per variable, which needs no memory.
+#[inline(always)]
+#[must_use]
+pub fn descended<S: Scalar>(v: S, step: S, tracker: S) -> S {
+    v - step * tracker
+}
+
+/// `a_ij = 1/(heard + 1)`, the uniform weight that an agent gives to itself and each of the `heard` others.
+#[inline(always)]
+#[must_use]
+pub fn pull_weight<S: Scalar>(heard: usize) -> S {
+    S::ONE / (S::from_count(heard) + S::ONE)
 }
 
 /// `t += d⁺ − d`, and `d` becomes `d⁺`.

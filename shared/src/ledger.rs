@@ -16,7 +16,7 @@
 //! share is the whole part of an accumulator that carries its remainder; without that carry small trackers would never
 //! move. [`Float`] is the same in `f32`, whose σ drifts as it grows.
 
-use crate::fab::Steps;
+use crate::fab::{Steps, descended};
 use crate::linear::first_exception;
 use crate::problem::Shape;
 
@@ -58,14 +58,14 @@ impl GradientError {
 
 /// What an agent gives away each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Giving {
+pub struct ShareWeights {
     audience: u32,
     weight: f32,
     /// `weight` with [`WEIGHT_POINT`] bits behind the point.
     fixed_weight: u32,
 }
 
-impl Giving {
+impl ShareWeights {
     /// Keeps κ of the tracker and gives the rest to `audience` others in equal shares; keeps all where there are none.
     #[must_use]
     pub fn new(self_weight: f32, audience: u32) -> Self {
@@ -106,11 +106,11 @@ pub trait Arithmetic {
     fn value(word: Self::Word) -> f32;
 
     /// The size of the largest share that [`Arithmetic::give`] would take now, as it travels.
-    fn largest_share(giving: &Giving, tracker: &[Self::Word]) -> u32;
+    fn largest_share(share_weights: &ShareWeights, tracker: &[Self::Word]) -> u32;
 
     /// `s = w·t`, `σ += s`, `t −= a·s`, with shares that are multiples of 2^`granularity` (exact arithmetic only).
     fn give(
-        giving: &Giving,
+        share_weights: &ShareWeights,
         granularity: u8,
         tracker: &mut [Self::Word],
         carry: &mut [Self::Carry],
@@ -173,17 +173,23 @@ impl Arithmetic for Exact {
         word as f32 * (1.0 / ONE)
     }
 
-    fn largest_share(giving: &Giving, tracker: &[i32]) -> u32 {
+    fn largest_share(share_weights: &ShareWeights, tracker: &[i32]) -> u32 {
         let largest = tracker.iter().map(|word| word.unsigned_abs()).max().unwrap_or(0);
-        ((i64::from(largest) * i64::from(giving.fixed_weight)) >> WEIGHT_POINT) as u32 + 1
+        ((i64::from(largest) * i64::from(share_weights.fixed_weight)) >> WEIGHT_POINT) as u32 + 1
     }
 
     #[inline(always)]
-    fn give(giving: &Giving, granularity: u8, tracker: &mut [i32], carry: &mut [i64], sigma: &mut [i32]) {
+    fn give(
+        share_weights: &ShareWeights,
+        granularity: u8,
+        tracker: &mut [i32],
+        carry: &mut [i64],
+        sigma: &mut [i32],
+    ) {
         // A shift by a number that the compiler knows takes a fraction of the instructions on 32 bits.
         match granularity {
-            0 => give_multiples(giving, 0, tracker, carry, sigma),
-            _ => give_multiples(giving, granularity.min(24).into(), tracker, carry, sigma),
+            0 => give_multiples(share_weights, 0, tracker, carry, sigma),
+            _ => give_multiples(share_weights, granularity.min(24).into(), tracker, carry, sigma),
         }
     }
 
@@ -221,7 +227,7 @@ impl Arithmetic for Exact {
 
 #[inline(always)]
 fn give_multiples(
-    giving: &Giving,
+    share_weights: &ShareWeights,
     granularity: u32,
     tracker: &mut [i32],
     carry: &mut [i64],
@@ -229,12 +235,12 @@ fn give_multiples(
 ) {
     let point = WEIGHT_POINT + granularity;
     for ((t, carry), sigma) in tracker.iter_mut().zip(carry).zip(sigma) {
-        let due = *carry + i64::from(*t) * i64::from(giving.fixed_weight);
+        let due = *carry + i64::from(*t) * i64::from(share_weights.fixed_weight);
         let share = due >> point;
         *carry = due & ((1 << point) - 1);
         let share = (share << granularity) as i32;
         *sigma = sigma.wrapping_add(share);
-        *t = t.wrapping_sub(share.wrapping_mul(giving.audience as i32));
+        *t = t.wrapping_sub(share.wrapping_mul(share_weights.audience as i32));
     }
 }
 
@@ -272,16 +278,16 @@ impl Arithmetic for Float {
         word
     }
 
-    fn largest_share(_: &Giving, _: &[f32]) -> u32 {
+    fn largest_share(_: &ShareWeights, _: &[f32]) -> u32 {
         u32::MAX
     }
 
     #[inline(always)]
-    fn give(giving: &Giving, _: u8, tracker: &mut [f32], _: &mut [()], sigma: &mut [f32]) {
+    fn give(share_weights: &ShareWeights, _: u8, tracker: &mut [f32], _: &mut [()], sigma: &mut [f32]) {
         for (t, sigma) in tracker.iter_mut().zip(sigma) {
-            let share = *t * giving.weight;
+            let share = *t * share_weights.weight;
             *sigma += share;
-            *t -= share * giving.audience as f32;
+            *t -= share * share_weights.audience as f32;
         }
     }
 
@@ -308,7 +314,7 @@ impl Arithmetic for Float {
     }
 }
 
-/// `v −= η_v·t_v` over the exchanged words of a packed decision.
+/// `v −= η_v·t_v` over the exchanged words of a packed decision, as [`crate::fab::descend`] does with packed steps.
 #[inline(always)]
 pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::Word], exchanged: &mut [f32]) {
     let shared_x = if shape.x_is_local { 0 } else { shape.x };
@@ -319,7 +325,7 @@ pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::W
     ];
     for (step, part) in steps {
         for (v, &t) in exchanged[part.clone()].iter_mut().zip(&tracker[part]) {
-            *v -= step * A::value(t);
+            *v = descended(*v, step, A::value(t));
         }
     }
 }
@@ -340,12 +346,12 @@ mod tests {
             start in prop::array::uniform3(-1_000_000_000..1_000_000_000i32),
             rounds in prop::collection::vec((any::<[bool; 9]>(), 0u8..12), 1..200),
         ) {
-            let giving = Giving::new(kappa, 2);
+            let share_weights = ShareWeights::new(kappa, 2);
             let (mut t, d) = (start.map(|t| [t]), start);
             let (mut carry, mut sigma, mut rho) = ([[0i64]; 3], [[0i32]; 3], [[[0i32]; 3]; 3]);
             for (heard, granularity) in rounds {
                 for j in 0..3 {
-                    Exact::give(&giving, granularity, &mut t[j], &mut carry[j], &mut sigma[j]);
+                    Exact::give(&share_weights, granularity, &mut t[j], &mut carry[j], &mut sigma[j]);
                 }
                 for i in 0..3 {
                     for j in 0..3 {
@@ -371,11 +377,11 @@ mod tests {
         fn shares_are_multiples_of_the_granularity_and_of_the_promised_size(
             kappa in 0.0..1.0f32, audience in 1u32..20, t: i32, g in 0u8..20,
         ) {
-            let giving = Giving::new(kappa, audience);
+            let share_weights = ShareWeights::new(kappa, audience);
             let t = t / 64;
-            let largest = Exact::largest_share(&giving, &[t]);
+            let largest = Exact::largest_share(&share_weights, &[t]);
             let (mut tracker, mut carry, mut sigma) = ([t], [0], [0]);
-            Exact::give(&giving, g, &mut tracker, &mut carry, &mut sigma);
+            Exact::give(&share_weights, g, &mut tracker, &mut carry, &mut sigma);
             prop_assert_eq!(sigma[0] & ((1 << g) - 1), 0);
             prop_assert!(sigma[0].unsigned_abs() <= largest + (1 << g));
         }
@@ -383,19 +389,19 @@ mod tests {
 
     #[test]
     fn the_carry_moves_what_is_smaller_than_a_share() {
-        let giving = Giving::new(0.98, 9);
+        let share_weights = ShareWeights::new(0.98, 9);
         let (mut t, mut carry, mut sigma) = ([10], [0], [0]);
         for _ in 0..1000 {
-            Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+            Exact::give(&share_weights, 0, &mut t, &mut carry, &mut sigma);
         }
         assert!(t[0] < 10 && sigma[0] > 0, "{t:?} {sigma:?}");
     }
 
     #[test]
     fn an_audience_of_none_keeps_everything() {
-        let giving = Giving::new(0.5, 0);
+        let share_weights = ShareWeights::new(0.5, 0);
         let (mut t, mut carry, mut sigma) = ([1000], [0], [0]);
-        Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+        Exact::give(&share_weights, 0, &mut t, &mut carry, &mut sigma);
         assert_eq!((t, sigma), ([1000], [0]));
     }
 
@@ -421,14 +427,14 @@ mod tests {
 
     #[test]
     fn both_arithmetics_agree_to_rounding() {
-        let giving = Giving::new(0.9, 3);
+        let share_weights = ShareWeights::new(0.9, 3);
         let values: Vec<f32> = (0..5).map(|i| i as f32 * 0.3 - 0.7).collect();
         let (mut d, mut t, mut carry, mut sigma) = (vec![0; 5], vec![0; 5], vec![0; 5], vec![0; 5]);
         Exact::track(&values, &mut d, &mut t).unwrap();
-        Exact::give(&giving, 0, &mut t, &mut carry, &mut sigma);
+        Exact::give(&share_weights, 0, &mut t, &mut carry, &mut sigma);
         let (mut fd, mut ft, mut fsigma) = (vec![0.0; 5], vec![0.0; 5], vec![0.0; 5]);
         Float::track(&values, &mut fd, &mut ft).unwrap();
-        Float::give(&giving, 0, &mut ft, &mut [(); 5], &mut fsigma);
+        Float::give(&share_weights, 0, &mut ft, &mut [(); 5], &mut fsigma);
         for i in 0..5 {
             assert!((Exact::value(t[i]) - ft[i]).abs() < 1e-5);
             assert!((Exact::value(sigma[i]) - fsigma[i]).abs() < 1e-5);

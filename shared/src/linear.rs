@@ -5,15 +5,15 @@
 //! in which it adds and never fuses a multiplication with an addition. They are written twice, with the same bits: `wide` for
 //! vector registers, `narrow` for a microcontroller, which has none and counts instructions and flash. Tests hold the two together.
 
-#[cfg(any(test, target_os = "none"))]
-#[cfg_attr(not(target_os = "none"), allow(unreachable_pub, reason = "here only the tests see it"))]
+#[cfg(any(test, microcontroller))]
+#[cfg_attr(not(microcontroller), allow(unreachable_pub, reason = "here only the tests see it"))]
 mod narrow;
-#[cfg(any(test, not(target_os = "none")))]
+#[cfg(any(test, not(microcontroller)))]
 mod wide;
 
-#[cfg(target_os = "none")]
+#[cfg(microcontroller)]
 pub use narrow::{add, axpy, change, dot, mat_vec, mats_transposed_vecs, scaled};
-#[cfg(not(target_os = "none"))]
+#[cfg(not(microcontroller))]
 pub use wide::{add, axpy, change, copy, dot, mat_vec, mats_transposed_vecs, scaled};
 
 use crate::scalar::Scalar;
@@ -31,15 +31,15 @@ pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)
 }
 
-/// Where the first word is that is not as it should be. Looks at all of them at once, as they almost always are.
+/// Returns the index of the first invalid word. Tests all words without a branch first, because almost always all are valid.
 #[inline(always)]
 #[must_use]
-pub fn first_exception<S: Copy>(words: &[S], is_as_it_should_be: impl Fn(S) -> bool) -> Option<usize> {
+pub fn first_exception<S: Copy>(words: &[S], is_valid: impl Fn(S) -> bool) -> Option<usize> {
     let mut are_all = true;
     for &word in words {
-        are_all &= is_as_it_should_be(word);
+        are_all &= is_valid(word);
     }
-    if are_all { None } else { words.iter().position(|&word| !is_as_it_should_be(word)) }
+    if are_all { None } else { words.iter().position(|&word| !is_valid(word)) }
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Shape {
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
     #[must_use]
-    #[cfg_attr(not(target_os = "none"), inline(always))]
+    #[cfg_attr(not(microcontroller), inline(always))]
     pub fn split<'v, S>(&self, packed: &'v [S]) -> (&'v [S], &'v [S], &'v [S]) {
         let (x, yz) = packed.split_at(self.x);
         let (y, z) = yz.split_at(self.y);
@@ -76,7 +76,7 @@ impl Shape {
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
     #[must_use]
-    #[cfg_attr(not(target_os = "none"), inline(always))]
+    #[cfg_attr(not(microcontroller), inline(always))]
     pub fn split_mut<'v, S>(&self, packed: &'v mut [S]) -> (&'v mut [S], &'v mut [S], &'v mut [S]) {
         let (x, yz) = packed.split_at_mut(self.x);
         let (y, z) = yz.split_at_mut(self.y);

@@ -29,6 +29,8 @@ pub trait Scalar:
     const ZERO: Self;
     /// The number 1.
     const ONE: Self;
+    /// The nearest representable value to a count.
+    fn from_count(count: usize) -> Self;
     /// The nearest representable value.
     fn from_f64(value: f64) -> Self;
     /// The value in double precision (exact).
@@ -58,6 +60,9 @@ macro_rules! scalar {
         impl Scalar for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            fn from_count(count: usize) -> Self {
+                count as Self
+            }
             fn from_f64(value: f64) -> Self {
                 value as Self
             }

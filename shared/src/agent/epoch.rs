@@ -2,7 +2,7 @@
 
 use super::peers::Peers;
 use super::{ALONE_ROUNDS, ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
-use crate::ledger::{Arithmetic, Giving};
+use crate::ledger::{Arithmetic, ShareWeights};
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
 use crate::wire::frame::{DataHeader, Hello, MembersHeader};
@@ -63,7 +63,7 @@ where
         }
         self.announce_until = self.announce_until.max(self.round.saturating_add(2));
         self.outbox.has_members = true;
-        Received::Noted
+        Received::Unchanged
     }
 
     /// Somebody tells who belongs to an epoch.
@@ -82,7 +82,7 @@ where
             self.announce_until = self.announce_until.max(self.round.saturating_add(2));
             self.outbox.has_members = true;
         }
-        Received::Noted
+        Received::Unchanged
     }
 
     /// Whether an agent that is joining can enter this epoch. After a restart the first epoch it hears of may be one
@@ -98,7 +98,7 @@ where
         }
         self.heard_epoch = self.heard_epoch.max(Some(epoch));
         self.alone_since = self.round;
-        Received::Noted
+        Received::Unchanged
     }
 
     /// Somebody else asks to be let in, and nobody has spoken for long who could: then all have lost their memory, and the
@@ -106,7 +106,7 @@ where
     /// somebody out of reach may remember those.
     fn found_anew(&mut self) -> Received {
         if self.has_left || self.round < self.alone_since.saturating_add(ALONE_ROUNDS) {
-            return Received::Noted;
+            return Received::Unchanged;
         }
         let before = self.heard_epoch.unwrap_or(0).max(self.config.boot.min(u16::MAX.into()) << 16);
         let mut members = self.founders();
@@ -116,7 +116,7 @@ where
     }
 
     /// Who belongs to the first epoch.
-    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(microcontroller, inline(never))]
     pub(super) fn founders(&self) -> MemberSet {
         MemberSet::first(self.config.founders).unwrap_or_default()
     }
@@ -154,19 +154,19 @@ where
             peer.reset();
         }
         self.encoder.begin_epoch(self.round);
-        self.giving = self.giving_now();
+        self.share_weights = self.current_share_weights();
         self.announce_until = self.round.saturating_add(ANNOUNCE_ROUNDS);
         self.outbox.has_members = true;
         self.outbox.has_data = true;
     }
 
     /// What this agent gives each round, given who belongs to its epoch.
-    pub(super) fn giving_now(&self) -> Giving {
+    pub(super) fn current_share_weights(&self) -> ShareWeights {
         let others = self.members.len().saturating_sub(1);
         let audience = match self.config.audience {
             0 => others,
             known => others.min(u32::from(known)),
         };
-        Giving::new(self.config.self_weight, audience)
+        ShareWeights::new(self.config.self_weight, audience)
     }
 }

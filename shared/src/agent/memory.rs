@@ -57,7 +57,7 @@ where
     }
 
     /// The state, part by part. One copy for all who write it: a microcontroller's flash is small.
-    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(microcontroller, inline(never))]
     fn each_part(&self, write: &mut dyn FnMut(&[u32]) -> ControlFlow<()>) -> ControlFlow<()> {
         let words = self.exchanged();
         write(&self.signature())?;
@@ -136,7 +136,7 @@ where
             return Err(Error::Memory);
         }
         self.encoder = Encoder::new(self.config.width, self.config.id);
-        self.giving = self.giving_now();
+        self.share_weights = self.current_share_weights();
         self.outbox.has_data = true;
         Ok(())
     }

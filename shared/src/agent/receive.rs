@@ -21,8 +21,8 @@ pub enum Received {
     OtherEpoch,
     /// It opened an epoch.
     NewEpoch,
-    /// It told something about members that changes nothing here.
-    Noted,
+    /// It is about members and changes nothing here.
+    Unchanged,
     /// It was not taken.
     Refused(Refusal),
 }

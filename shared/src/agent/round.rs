@@ -2,7 +2,7 @@
 
 use super::peers::{Peer, Peers};
 use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, digest};
-use crate::fab::gather;
+use crate::fab::{descended, gather, pull_weight};
 use crate::ledger::{Arithmetic, descend};
 use crate::linear::{first_exception, scaled};
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ where
     L: Peers<A, WORDS>,
 {
     /// Ends the round: pull, gradient, push. Frames of the next round that came early count from here on.
-    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(microcontroller, inline(never))]
     pub fn end_round(&mut self) -> Report {
         let (round, epoch) = (self.round, self.epoch);
         let heard = self.peers.as_slice().iter().filter(|peer| peer.is_fresh).count() as u16;
@@ -73,11 +73,11 @@ where
         sums.copy_from_slice(&self.v[exchanged.clone()]);
         gather::<1, _>(sums, fresh.map(|peer: &Peer<A, WORDS>| &peer.v[..words]));
         let v = &mut self.v[exchanged.clone()];
-        scaled(1.0 / (f32::from(heard) + 1.0), sums, v);
+        scaled(pull_weight(usize::from(heard)), sums, v);
         descend::<A>(&self.shape, &self.config.steps, &self.before[..words], v);
         // What never travels is its own tracker.
         for (v, &d) in self.v[..exchanged.start].iter_mut().zip(&self.gradient) {
-            *v -= self.config.steps.x * d;
+            *v = descended(*v, self.config.steps.x, d);
         }
         self.problem.project(&mut self.v[..self.shape.x]);
         if let Some(word) = first_exception(self.decision(), f32::is_finite) {
@@ -116,10 +116,10 @@ where
         self.before[..words].copy_from_slice(&self.t[..words]);
         let granularity = match self.config.width {
             Width::Full => 0,
-            _ => self.encoder.granularity(A::largest_share(&self.giving, &self.t[..words])),
+            _ => self.encoder.granularity(A::largest_share(&self.share_weights, &self.t[..words])),
         };
         A::give(
-            &self.giving,
+            &self.share_weights,
             granularity,
             &mut self.t[..words],
             &mut self.carry[..words],

@@ -90,9 +90,9 @@ fn check_invariant(agents: &[Small<Exact>]) {
     let mut defect = [0; WORDS];
     for agent in present {
         Exact::add(&mut defect, agent.trackers(), 1);
-        Exact::add(&mut defect, agent.tracked(), -1);
+        Exact::add(&mut defect, agent.tracked_gradients(), -1);
         Exact::add(&mut defect, agent.sigma(), agent.audience() as i32);
-        agent.taken().for_each(|(_, rho)| Exact::add(&mut defect, rho, -1));
+        agent.collected().for_each(|(_, rho)| Exact::add(&mut defect, rho, -1));
     }
     assert_eq!(defect, [0; WORDS]);
 }
@@ -338,7 +338,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     spoiled.reset(&[0.0; WORDS]).unwrap();
     let fresh = agent::<Exact>(config(2));
     assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
-    assert!(spoiled.taken().all(|(_, rho)| rho == [0; WORDS]));
+    assert!(spoiled.collected().all(|(_, rho)| rho == [0; WORDS]));
     assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
 }
 

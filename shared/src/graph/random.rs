@@ -9,7 +9,7 @@ use crate::rng::{Purpose, Streams};
 /// Not every pair is asked. What is drawn is how many agents are passed over before the next sender, which makes the cost
 /// follow the number of edges; and who is passed over says nothing about those behind, so stopping at the certain one on the way
 /// and drawing afresh from there changes no probability.
-#[cfg_attr(not(target_os = "none"), inline(always))]
+#[cfg_attr(not(microcontroller), inline(always))]
 pub(super) fn senders<const LANES: usize>(
     graph: &Graph,
     first: usize,

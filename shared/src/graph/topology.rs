@@ -35,7 +35,7 @@ impl Topology {
     }
 
     /// What a round looks like, and whether everybody hears the agent before in any case.
-    #[cfg_attr(not(target_os = "none"), inline(always))]
+    #[cfg_attr(not(microcontroller), inline(always))]
     const fn in_round(self, round: u32) -> (Self, bool) {
         match self {
             Self::Paper { edge_probability, phase_rounds } => {
@@ -77,7 +77,7 @@ impl Schedule for Graph {
         self.agents
     }
 
-    #[cfg_attr(not(target_os = "none"), inline(always))]
+    #[cfg_attr(not(microcontroller), inline(always))]
     fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
         self.heard_side_by_side(agent, round, |_, [sender]| {
             if (sender as usize) < self.agents {
@@ -86,7 +86,7 @@ impl Schedule for Graph {
         });
     }
 
-    #[cfg_attr(not(target_os = "none"), inline(always))]
+    #[cfg_attr(not(microcontroller), inline(always))]
     fn heard_side_by_side<const LANES: usize>(
         &self,
         first: usize,

@@ -3,6 +3,7 @@
 //! A (pull) is row-stochastic and needs only who an agent hears; B (push) is column-stochastic and needs
 //! how many hear it.
 
+use crate::fab::pull_weight;
 use crate::scalar::Scalar;
 
 /// How weights follow from degrees.
@@ -22,7 +23,7 @@ impl Weights {
     #[must_use]
     #[inline]
     pub fn pull<S: Scalar>(&self, senders: usize) -> S {
-        S::ONE / S::from_f64((senders + 1) as f64)
+        pull_weight(senders)
     }
 
     /// `(b_jj, b_ij)` of an agent that `listeners` others hear.

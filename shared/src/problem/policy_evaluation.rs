@@ -49,8 +49,8 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
     }
 
     /// Kept out of the way of the loops that are compiled around a host's gradient.
-    #[cfg_attr(not(target_os = "none"), cold)]
-    #[cfg_attr(target_os = "none", inline(always))]
+    #[cfg_attr(not(microcontroller), cold)]
+    #[cfg_attr(microcontroller, inline(always))]
     fn add_noise(&self, at: Moment, out: &mut [S]) {
         let mut noise = Stream::new(self.seed, at.agent, at.round, Purpose::Noise);
         for out in out {
@@ -149,7 +149,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         let (y, z, rewards) = (&y[..shape.y], &z[..shape.y], &self.rewards[..shape.y]);
         let (misfit, gap) = (&mut misfit[..shape.y], &mut gap[..shape.y]);
         let (dy, dz) = (&mut dy[..shape.y], &mut dz[..shape.y]);
-        if cfg!(target_os = "none") {
+        if cfg!(microcontroller) {
             // By name: a small image has no room for loops over which slice, and takes twice as long with them.
             for state in 0..shape.y {
                 let given = [y[state], z[state], rewards[state]];

@@ -13,7 +13,7 @@ use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
     agent::{Agent, Config, Mode, Received},
     fab::{Steps, gather},
-    ledger::{Arithmetic, Exact, Giving, descend},
+    ledger::{Arithmetic, Exact, ShareWeights, descend},
     linear::scaled,
     problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
     wire::{
@@ -183,12 +183,12 @@ fn main() -> ! {
     });
     compare("gradient", &d, &c_d);
 
-    let giving = Giving::new(SELF_WEIGHT, AUDIENCE);
+    let share_weights = ShareWeights::new(SELF_WEIGHT, AUDIENCE);
     let mut c_trackers = trackers;
     let (mut carry, mut sigma, mut rho, mut tracked) =
         ([0i64; WORDS], [0; WORDS], [[0; WORDS]; HEARD], [0; WORDS]);
     let push = measure(&mut || {
-        Exact::give(&giving, 0, &mut trackers, &mut carry, &mut sigma);
+        Exact::give(&share_weights, 0, &mut trackers, &mut carry, &mut sigma);
         for (sums, rho) in sums.iter().zip(&mut rho) {
             Exact::take(sums, rho, &mut trackers);
         }

@@ -157,9 +157,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let mut defect = vec![A::Word::default(); self.shape.exchanged().len()];
         for agent in self.agents().filter(|agent| agent.epoch() == epoch && epoch > 0) {
             A::add(&mut defect, agent.trackers(), 1);
-            A::add(&mut defect, agent.tracked(), -1);
+            A::add(&mut defect, agent.tracked_gradients(), -1);
             A::add(&mut defect, agent.sigma(), agent.audience() as i32);
-            agent.taken().for_each(|(_, rho)| A::add(&mut defect, rho, -1));
+            agent.collected().for_each(|(_, rho)| A::add(&mut defect, rho, -1));
         }
         defect.into_iter().map(|word| f64::from(A::value(word))).collect()
     }
@@ -298,7 +298,7 @@ fn start<A: Arithmetic, const WORDS: usize>(
 
 fn hearing(received: Received) -> FrameVerdict {
     match received {
-        Received::Taken | Received::Early | Received::NewEpoch | Received::Noted => FrameVerdict::Taken,
+        Received::Taken | Received::Early | Received::NewEpoch | Received::Unchanged => FrameVerdict::Taken,
         Received::Stale | Received::OtherEpoch => FrameVerdict::Useless,
         Received::Refused(refusal) => FrameVerdict::Refused(match refusal {
             Refusal::Wire(error) => refusal_cause(error),

@@ -9,9 +9,9 @@ use super::{Diverged, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Steps, gather};
+use fabswarm_shared::fab::{Steps, descended, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
-use fabswarm_shared::ledger::{Arithmetic, Exact, Giving, descend};
+use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
@@ -39,7 +39,7 @@ pub struct ExactFab<G> {
     task: Task<f32>,
     schedule: G,
     constants: LedgerConstants,
-    giving: Giving,
+    share_weights: ShareWeights,
     shape: Shape,
     round: u32,
     links: LinkTable,
@@ -109,7 +109,7 @@ impl ExactRound<'_> {
         let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
         let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
         for ((((((agent, senders), next_v), gradient), taken), t), d) in rows {
-            let weight = 1.0 / (senders.len() as f32 + 1.0);
+            let weight: f32 = pull_weight(senders.len());
             for sender in senders.clone() {
                 let known = taken.binary_search_by_key(&(sender as u32), |(sender, _)| *sender);
                 let at = known.unwrap_or_else(|at| {
@@ -131,7 +131,7 @@ impl ExactRound<'_> {
                 next,
             );
             for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
-                *next = v - self.constants.steps.x * d;
+                *next = descended(v, self.constants.steps.x, d);
             }
             let problem = self.task.problem(agent);
             problem.project(&mut next_v[..self.shape.x]);
@@ -159,7 +159,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
         let mut start = vec![0.0; words];
         task.start(&mut start);
         let mut swarm = Self {
-            giving: Giving::new(constants.self_weight, constants.audience),
+            share_weights: ShareWeights::new(constants.self_weight, constants.audience),
             shape,
             round: 0,
             links: LinkTable::new(agents),
@@ -208,7 +208,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
 
     fn begin_round(&mut self) {
         self.before.copy_from_slice(&self.t);
-        Exact::give(&self.giving, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+        Exact::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
     }
 
     /// `Σt + Σ(σ − ρ) − Σd`, word by word, as integers.
@@ -220,7 +220,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
         };
         add(&self.t, 1);
         add(&self.d, -1);
-        add(&self.sigma, self.giving.audience() as i32);
+        add(&self.sigma, self.share_weights.audience() as i32);
         self.taken.iter().flatten().for_each(|(_, rho)| add(rho, -1));
         defect.into_iter().map(|word| f64::from(Exact::value(word))).collect()
     }

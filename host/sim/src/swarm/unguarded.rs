@@ -10,7 +10,7 @@ use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{descend, gather, track};
+use fabswarm_shared::fab::{descend, gather, pull_weight, track};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::linear::scaled;
 use fabswarm_shared::problem::{Moment, Problem, Shape};
@@ -161,7 +161,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
             };
             let mut sums = v[exchanged.clone()].to_vec();
             gather::<1, _>(&mut sums, of(|broadcasts| &broadcasts.v));
-            scaled(S::ONE / S::from_f64((heard.len() + 1) as f64), &sums, &mut v[exchanged.clone()]);
+            scaled(pull_weight(heard.len()), &sums, &mut v[exchanged.clone()]);
             descend(&self.steps, t, v);
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
