@@ -32,6 +32,7 @@ use embassy_futures::join::join;
 use embassy_time::{Duration, Timer};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
+    BUILD_ID,
     packet::{Boot, Packet},
     provisioning::Page,
     wire::seal::Sealer,
@@ -136,7 +137,7 @@ async fn complain<L: Link, H: Health>(
     health: &mut H,
 ) -> ! {
     error!("no agent: {}", error);
-    let boot = Packet::Boot(Boot { board, schema: packet::SCHEMA, page: Err(error) });
+    let boot = Packet::Boot(Boot { board, schema: packet::SCHEMA, build: BUILD_ID, page: Err(error) });
     let mut packet = [0; 64];
     let length = boot.encode(&mut packet).unwrap_or_default();
     loop {

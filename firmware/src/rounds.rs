@@ -10,6 +10,7 @@ use crate::{
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
+    BUILD_ID,
     agent::Mode,
     packet::{self, BoardIdentity, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
@@ -122,7 +123,8 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 page_crc: self.page_crc,
                 round: self.agent.round(),
             };
-            let boot = Boot { board: self.page.board, schema: packet::SCHEMA, page: Ok(identity) };
+            let boot =
+                Boot { board: self.page.board, schema: packet::SCHEMA, build: BUILD_ID, page: Ok(identity) };
             self.outbox.post(|out| Packet::Boot(boot).encode(out).ok()).await;
             if self.page.pace != Pace::Air {
                 return;

@@ -78,8 +78,6 @@ pub struct Config {
     pub late_rounds: u32,
     /// How often it started, from 1. Later starts without [`Agent::restore`] join as one that lost its memory.
     pub boot: u32,
-    /// The program it runs.
-    pub build: u64,
 }
 
 impl Config {
@@ -98,7 +96,6 @@ impl Config {
             give_up_after: 0,
             late_rounds: 0,
             boot: 1,
-            build: 0,
         }
     }
 }
@@ -415,9 +412,7 @@ where
     fn write_hello(&self, out: &mut [u8]) -> Result<usize, wire::Error> {
         Frame::Hello(Hello {
             sender: self.config.id,
-            boot: self.config.boot,
             epoch: self.heard_epoch.unwrap_or(0),
-            build: self.config.build,
             schema: SCHEMA,
             x: self.shape.x as u16,
             y: self.shape.y as u16,

@@ -22,3 +22,12 @@ pub mod provisioning;
 pub mod rng;
 pub mod scalar;
 pub mod wire;
+
+/// Hash of this crate's version and sources.
+///
+/// Two programs with the same id compute the same bits from the same input. Programs with different ids may still exchange
+/// frames: whether they can is what [`wire::SCHEMA`] says.
+pub const BUILD_ID: u64 = match u64::from_str_radix(env!("FABSWARM_BUILD_ID"), 16) {
+    Ok(id) => id,
+    Err(_) => panic!("the build script writes a hexadecimal number"),
+};

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// What [`SCHEMA`] is a hash of, besides the format of frames.
 const LAYOUT: &str = "\
-    frame:0,sealed;boot:1,board,schema:u32,page;\
+    frame:0,sealed;boot:1,board,schema:u32,build:u64,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32";
@@ -42,6 +42,8 @@ pub struct Boot<'a> {
     pub board: &'a str,
     /// [`SCHEMA`] of its firmware.
     pub schema: u32,
+    /// [`BUILD_ID`](crate::BUILD_ID) of its firmware: a host with the same one computes the same bits.
+    pub build: u64,
     /// Who it is, or why its page does not tell.
     pub page: Result<BoardIdentity, provisioning::Error>,
 }
@@ -267,6 +269,7 @@ mod tests {
     const BOOT: Boot = Boot {
         board: "mps2-an386",
         schema: 7,
+        build: u64::MAX,
         page: Ok(BoardIdentity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
     };
     const TELEMETRY: Telemetry = Telemetry {

@@ -141,16 +141,7 @@ impl Random {
 fn write_corpus() {
     let data = DataHeader { sender: 3, epoch: 1, round: 20 };
     let members = MembersHeader { sender: 3, epoch: 300 };
-    let hello = Hello {
-        sender: 3,
-        boot: 2,
-        epoch: 1,
-        build: u64::MAX,
-        schema: SCHEMA,
-        x: 5,
-        y: 20,
-        x_is_local: false,
-    };
+    let hello = Hello { sender: 3, epoch: 1, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
     let payloads = payload_pairs();
     for (name, frame) in [
         ("seed-data", Frame::Data(data, &payloads[0].1)),

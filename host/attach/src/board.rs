@@ -7,6 +7,7 @@ use super::{
     firmware::Firmware,
     round_queue::{RoundEnd, RoundQueue},
 };
+use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet, Telemetry};
 use fabswarm_sim::swarm::DigestCounts;
 use mio::{Poll, Token};
@@ -318,6 +319,9 @@ impl Board {
         if boot.board != self.machine.kind().board() {
             let (found, expected) = (boot.board.to_owned(), self.machine.kind().board());
             return Err(Error::WrongFirmware { agent, found, expected });
+        }
+        if boot.build != BUILD_ID {
+            return Err(Error::BuildId { agent, board: boot.build, host: BUILD_ID });
         }
         let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
         if identity.page_crc != self.machine.page_crc() {

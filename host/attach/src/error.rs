@@ -108,7 +108,19 @@ pub enum Error {
         /// The host's schema.
         host: u32,
     },
-    /// The firmware is for another kind of board.
+    /// A board's firmware was built from other sources of `fabswarm-shared` than the host: their bits need not be the same.
+    #[error(
+        "the board of agent {agent} runs build {board:016x}, the host build {host:016x}\nhelp: build both from the same sources"
+    )]
+    BuildId {
+        /// The agent.
+        agent: u16,
+        /// The board's build id.
+        board: u64,
+        /// The host's build id.
+        host: u64,
+    },
+    /// The firmware is that of another board.
     #[error(
         "the board of agent {agent} runs firmware of `{found}` instead of `{expected}`\n\
          help: build the firmware in boards/{expected}"

@@ -2,6 +2,7 @@
 
 use super::board_log::LogTable;
 use super::*;
+use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet};
 use fabswarm_sim::swarm::{Remote, Swarm};
 use fabswarm_sim::{scenario, trial};
@@ -198,19 +199,26 @@ fn boot_failure(boot: Boot<'static>) -> String {
 }
 
 #[test]
-fn firmware_of_another_board_or_schema_is_refused() {
+fn firmware_of_another_board_schema_or_build_is_refused() {
     let page = Err(fabswarm_shared::provisioning::Error::Missing);
-    let message = boot_failure(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, page });
+    let message = boot_failure(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, build: BUILD_ID, page });
     assert_eq!(
         message,
         "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`\nhelp: build the firmware in boards/native"
     );
-    let message = boot_failure(Boot { board: "native", schema: 7, page });
+    let message = boot_failure(Boot { board: "native", schema: 7, build: BUILD_ID, page });
     let expected = format!(
         "the board of agent 0 has packet schema 0x00000007, the host {:#010x}\nhelp: build host and firmware from the same sources",
         packet::SCHEMA
     );
     assert_eq!(message, expected);
+    let message = boot_failure(Boot { board: "native", schema: packet::SCHEMA, build: 7, page });
+    assert_eq!(
+        message,
+        format!(
+            "the board of agent 0 runs build 0000000000000007, the host build {BUILD_ID:016x}\nhelp: build both from the same sources"
+        )
+    );
 }
 
 #[test]

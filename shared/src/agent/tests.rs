@@ -30,7 +30,6 @@ fn config(id: usize) -> Config {
         steps: Steps { x: 0.4, y: 0.08, z: 0.08 },
         penalty: Penalty { lambda: 20.0, normalise: true },
         self_weight: 0.9,
-        build: 7,
         ..Config::founder(id as u16, AGENTS as u16)
     }
 }
@@ -370,7 +369,7 @@ fn members_join_leave_and_are_given_up() {
 #[test]
 fn a_hello_of_another_format_or_shape_is_refused() {
     let mut agents = swarm::<Exact>();
-    let hello = Hello { sender: 9, boot: 1, epoch: 0, build: 1, schema: 5, x: 2, y: 4, x_is_local: false };
+    let hello = Hello { sender: 9, epoch: 0, schema: 5, x: 2, y: 4, x_is_local: false };
     let mut out = [0; 64];
     let length = Frame::Hello(hello).encode(&mut out).unwrap();
     assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::Schema { theirs: 5 }));

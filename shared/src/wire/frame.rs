@@ -3,7 +3,7 @@
 //! | frame | header | rest |
 //! |---|---|---|
 //! | data | `0`, sender, epoch, round | [payload](super::payload): what this agent broadcasts in this round |
-//! | hello | `1`, sender, boot, epoch, build, schema, x, y, x_is_local | nothing |
+//! | hello | `1`, sender, epoch, schema, x, y, x_is_local | nothing |
 //! | members | `2`, sender, epoch | the member set of the epoch, bit i of byte j is agent 8j+i |
 //!
 //! The rest has no length of its own: links keep frame boundaries, so a prefix would only cost airtime.
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 
 /// Number of the frame format; raise it with every change of any byte that travels.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
 const LAYOUT: &str = "\
     data:0,sender:u16,epoch:u32,round:u32,payload;\
-    hello:1,sender:u16,boot:u32,epoch:u32,build:u64,schema:u32,x:u16,y:u16,x_is_local:bool;\
+    hello:1,sender:u16,epoch:u32,schema:u32,x:u16,y:u16,x_is_local:bool;\
     members:2,sender:u16,epoch:u32,set;\
     full:0,v:f32*,sigma:i32*;\
     half:1,window:u8,granularity:u8,exponent:i8*/16,v:i16*,sigma:u16*;\
@@ -51,12 +51,8 @@ pub struct DataHeader {
 pub struct Hello {
     /// Who sends.
     pub sender: u16,
-    /// How often it started; tells a restart from a long silence.
-    pub boot: u32,
     /// The epoch its ledger is in.
     pub epoch: u32,
-    /// Identity of the program it runs.
-    pub build: u64,
     /// Its [`SCHEMA`].
     pub schema: u32,
     /// Words of x.
@@ -185,18 +181,14 @@ mod tests {
     }
 
     fn hello() -> impl Strategy<Value = Hello> {
-        (data(), any::<(u32, u64, u32, u16, u16, bool)>()).prop_map(
-            |(data, (boot, build, schema, x, y, x_is_local))| Hello {
-                sender: data.sender,
-                boot,
-                epoch: data.epoch,
-                build,
-                schema,
-                x,
-                y,
-                x_is_local,
-            },
-        )
+        (data(), any::<(u32, u16, u16, bool)>()).prop_map(|(data, (schema, x, y, x_is_local))| Hello {
+            sender: data.sender,
+            epoch: data.epoch,
+            schema,
+            x,
+            y,
+            x_is_local,
+        })
     }
 
     proptest! {
@@ -222,8 +214,7 @@ mod tests {
 
     #[test]
     fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
-        let hello =
-            Hello { sender: 1, boot: 2, epoch: 3, build: 4, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
+        let hello = Hello { sender: 1, epoch: 3, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
         let mut out = [0; 64];
         let length = Frame::Hello(hello).encode(&mut out).unwrap();
         for end in (0..length).chain([length + 1]) {

@@ -231,7 +231,6 @@ fn main() -> ! {
         give_up_after: 0,
         late_rounds: 8,
         boot: 1,
-        build: 0,
     };
     let key = Key::new(&[7; 32]);
     let mut frame = [0; 400];

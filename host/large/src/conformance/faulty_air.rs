@@ -101,7 +101,6 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 give_up_after: 0,
                 late_rounds: scenario.late_rounds(),
                 boot: 1,
-                build: 0,
             };
             Agent::<_, Float, HeapPeers<Float, WORDS>, WORDS>::new(
                 config,

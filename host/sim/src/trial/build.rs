@@ -255,7 +255,6 @@ pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
             give_up_after: scenario.algorithm.give_up_after,
             late_rounds: scenario.late_rounds(),
             boot: 1,
-            build: 0,
         },
         audiences: None,
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
