@@ -1,4 +1,4 @@
-//! Tells the linker what memory the firmware may take, and compiles C kernels where they are to be compared with.
+//! Passes the memory budgets to the linker, and compiles C kernels for the instruction count.
 
 #[path = "../memory.rs"]
 mod memory;

@@ -1,4 +1,4 @@
-//! Tells the linker what memory the firmware may take.
+//! Passes the memory budgets to the linker.
 
 #[path = "../memory.rs"]
 mod memory;

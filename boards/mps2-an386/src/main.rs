@@ -2,6 +2,10 @@
 #![no_std]
 #![no_main]
 
+/// What the build script took from `board.toml`.
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
 mod clock;
 #[cfg(not(feature = "uart"))]
 mod ethernet;
@@ -25,7 +29,7 @@ async fn main(_spawner: Spawner) {
     log::start();
     clock::start();
     let parts = Parts {
-        board: "mps2-an386",
+        board: board::NAME,
         page: flash::page(),
         buffers: BUFFERS.take(),
         #[cfg(not(feature = "uart"))]

@@ -1,17 +1,17 @@
 //! The last part of the chip's flash: the provisioning page, then what the firmware stores.
 
+use crate::board::PAGE_ADDRESS;
 use core::slice;
 use embassy_nrf::nvmc::{Error, FLASH_SIZE, Nvmc, PAGE_SIZE};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 
-/// `[page] origin` of `board.toml`.
-const PAGE: usize = 0x000E_0000;
-const STORAGE: usize = 0x000F_0000;
+const PAGE_ROOM: usize = 64 * 1024;
+const STORAGE: usize = PAGE_ADDRESS + PAGE_ROOM;
 
 /// Where the flasher has put the provisioning page.
 pub fn page() -> &'static [u8] {
     // SAFETY: flash is always readable, and this part is written only while the firmware does not run.
-    unsafe { slice::from_raw_parts(PAGE as *const u8, STORAGE - PAGE) }
+    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_ROOM) }
 }
 
 /// The part of the flash that the firmware writes to.

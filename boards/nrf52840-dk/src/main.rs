@@ -2,6 +2,10 @@
 #![no_std]
 #![no_main]
 
+/// What the build script took from `board.toml`.
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
 mod flash;
 mod health;
 mod radio;
@@ -26,7 +30,6 @@ use fabswarm_firmware::{
 use panic_probe as _;
 use static_cell::ConstStaticCell;
 
-const BOARD: &str = "nrf52840-dk";
 /// Frames on their way in at once: two for each of a few neighbours.
 const SLOTS: usize = 8;
 
@@ -45,7 +48,7 @@ async fn main(_spawner: Spawner) {
     let chip = embassy_nrf::init(config);
 
     let page = flash::page();
-    let sender = Page::read(page, BOARD).map_or(0, |page| page.agent.id);
+    let sender = Page::read(page, board::NAME).map_or(0, |page| page.agent.id);
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; 256], [0; 256]);
     let port = BufferedUarte::new(
@@ -62,7 +65,7 @@ async fn main(_spawner: Spawner) {
         &mut sending,
     );
     let parts = Parts {
-        board: BOARD,
+        board: board::NAME,
         page,
         buffers: BUFFERS.take(),
         link: SplitLink::new(
