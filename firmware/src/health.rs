@@ -1,11 +1,11 @@
-//! What a board tells of its own condition, and what restarts it when its firmware hangs.
+//! A board's watchdog and stack gauge.
 
-/// The parts of a board that watch over the firmware.
+/// Monitors the firmware of a board.
 pub trait Health {
-    /// Puts the watchdog's reset off once more.
+    /// Restarts the watchdog's timeout.
     fn feed_watchdog(&mut self);
 
-    /// The most stack used since the start, in bytes, where the board can tell.
+    /// Returns the most stack used since the start, in bytes, if the board can measure it.
     fn deepest_stack_bytes(&mut self) -> Option<u32> {
         None
     }

@@ -1,6 +1,6 @@
 //! Drives a fabswarm agent on a microcontroller. Knows no chip.
 //!
-//! A board brings its [`Parts`] and calls [`run`], which never returns. Two tasks share one executor:
+//! A board passes its [`Parts`] to [`run`], which never returns. Two tasks share one executor:
 //!
 //! ```text
 //!   link ◀──▶ [link::queue] ◀──▶ [rounds] ──▶ storage
@@ -8,11 +8,11 @@
 //!              each way              telemetry
 //! ```
 //!
-//! 1. **Nothing waits for ever.** Mailboxes are bounded, a link that does not take a packet loses it, and the watchdog
-//!    restarts a board whose firmware hangs all the same.
-//! 2. **What was said is remembered.** With storage on, an agent's state is in flash before the frame that tells of it
-//!    leaves, so a restart at any time goes on where the swarm believes it is.
-//! 3. **A board that does not know who it is stays silent** in the swarm, and says so to whoever listens on its link.
+//! 1. **Nothing blocks forever.** Queues are bounded, a packet that the link does not accept in time is dropped, and the
+//!    watchdog resets a board whose firmware hangs.
+//! 2. **State is saved before it is sent.** If the page asks for it, an agent's state is in flash before the frame that
+//!    depends on it is sent, so a restart at any time resumes where the swarm believes the agent is.
+//! 3. **A board without a valid page sends no frames.** It repeats the error on its link instead.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -43,10 +43,10 @@ use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
 use storage::BoardStorage;
 
-/// How often a board that waits for its host says that it is there.
+/// Interval between the boot packets of a board that waits for its host.
 const BOOT_EVERY: Duration = Duration::from_millis(50);
 
-/// The firmware's large buffers. A board keeps them in a `static`: inside a task they would be built on the stack first.
+/// The firmware's large buffers. A board keeps them in a `static`: a task would build them on the stack first.
 pub struct Buffers {
     peers: PeerList,
     incoming: PacketQueue<PACKET>,
@@ -54,7 +54,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Empty buffers.
+    /// Creates empty buffers.
     #[must_use]
     pub const fn new() -> Self {
         Self { peers: PeerList::new(), incoming: PacketQueue::new(), outgoing: PacketQueue::new() }
@@ -73,49 +73,49 @@ impl core::fmt::Debug for Buffers {
     }
 }
 
-/// What a board must bring.
+/// What a board provides to [`run`].
 #[derive(Debug)]
 pub struct Parts<'a, L, F, H> {
-    /// The name in its `board.toml`.
+    /// `name` in its `board.toml`.
     pub board: &'a str,
-    /// Where its provisioning page is.
+    /// Its provisioning page, which may be followed by other bytes.
     pub page: &'a [u8],
-    /// Where the firmware works.
+    /// The firmware's large buffers.
     pub buffers: &'a mut Buffers,
-    /// How it is heard.
+    /// Its link to the swarm and the host.
     pub link: L,
-    /// What outlives a restart.
+    /// Its storage across restarts.
     pub storage: BoardStorage<F>,
-    /// What watches over the firmware.
+    /// Its watchdog and stack gauge.
     pub health: H,
 }
 
-/// Is the agent that the board's page describes.
+/// Runs the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
     let Parts { board, page: bytes, buffers, mut link, mut storage, mut health } = parts;
     let Buffers { peers, incoming, outgoing } = buffers;
     let mut place = None;
-    let (page, agent) = match awake(bytes, board, &mut storage, peers, &mut place) {
-        Ok(awake) => awake,
-        Err(error) => complain(board, error, &mut link, &mut health).await,
+    let (page, agent) = match start_agent(bytes, board, &mut storage, peers, &mut place) {
+        Ok(started) => started,
+        Err(error) => repeat_error(board, error, &mut link, &mut health).await,
     };
     let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
-    let (to_agent, inbox) = incoming.split();
-    let (outbox, from_agent) = outgoing.split();
+    let (to_agent, receiver) = incoming.split();
+    let (sender, from_agent) = outgoing.split();
     let mut rounds = RoundDriver::new(
         &page,
         provisioning::page_crc(bytes),
         agent,
         &mut storage,
         &mut health,
-        PacketReceiver::new(inbox),
-        PacketSender::new(outbox),
+        PacketReceiver::new(receiver),
+        PacketSender::new(sender),
     );
     join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
 }
 
-/// Finds out who the board is, and puts its agent into `place`.
-fn awake<'a, 'p, F: NorFlash>(
+/// Reads the page and constructs its agent in `place`.
+fn start_agent<'a, 'p, F: NorFlash>(
     bytes: &'a [u8],
     board: &str,
     storage: &mut BoardStorage<F>,
@@ -124,19 +124,19 @@ fn awake<'a, 'p, F: NorFlash>(
 ) -> Result<(Page<'a>, SealedAgent<'p, 'a>), provisioning::Error> {
     let page = Page::read(bytes, board)?;
     let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
-    let mut agent = SealedAgent::make(place, &page, sealer, peers)?;
+    let mut agent = SealedAgent::new_in(place, &page, sealer, peers)?;
     agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))
 }
 
-/// Says again and again what is wrong with the board's page.
-async fn complain<L: Link, H: Health>(
+/// Repeats what is wrong with the board's page.
+async fn repeat_error<L: Link, H: Health>(
     board: &str,
     error: provisioning::Error,
     link: &mut L,
     health: &mut H,
 ) -> ! {
-    error!("no agent: {}", error);
+    error!("no agent was started: {}", error);
     let boot = Packet::Boot(Boot { board, schema: packet::SCHEMA, build: BUILD_ID, page: Err(error) });
     let mut packet = [0; 64];
     let length = boot.encode(&mut packet).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a board must offer to be heard: packets out, packets in.
+//! Links: how a board sends and receives packets.
 
 mod fragmented;
 mod queue;
@@ -11,11 +11,11 @@ pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
 pub use serial::SerialLink;
 pub use split::SplitLink;
 
-/// A way to exchange whole packets with whoever is in reach. Packets may be lost, repeated or reordered; they are
-/// never cut or joined.
-#[allow(async_fn_in_trait, reason = "one executor, one core: nobody needs the futures to be Send")]
+/// Exchanges whole packets with everyone in range. Packets may be lost, repeated or reordered, but never truncated or
+/// merged.
+#[allow(async_fn_in_trait, reason = "one executor on one core: the futures need not be Send")]
 pub trait Link {
-    /// Sends one packet. Returns when it has left, or was given up.
+    /// Sends one packet. Returns when it was sent or dropped.
     async fn send(&mut self, packet: &[u8]);
 
     /// Waits for a packet and returns its length.

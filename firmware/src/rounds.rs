@@ -1,4 +1,4 @@
-//! The agent's rounds: say, hear, compute.
+//! The loop of a board: broadcast, receive, end the round.
 
 use crate::{
     BOOT_EVERY, PACKET,
@@ -16,46 +16,46 @@ use fabswarm_shared::{
     provisioning::{Pace, Page},
 };
 
-/// How long the firmware may wait before it feeds the watchdog again.
+/// Interval at which the firmware feeds the watchdog.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// Packets after which the clock is looked at though others wait: a link that is never quiet must not stop it.
+/// The clock is read after this many packets even if more are waiting: a link that is never idle must not stop it.
 const PACKETS_PER_LOOK: u32 = 32;
-/// Walking the stack takes longer than a round: it is done now and then.
+/// Scanning the stack takes longer than a round, so it is done once in this many rounds.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
-/// Drives one agent.
+/// Drives one agent through its rounds.
 pub(crate) struct RoundDriver<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
     agent: SealedAgent<'a, 'a>,
     storage: &'a mut BoardStorage<F>,
     health: &'a mut H,
-    /// When the watchdog is due.
+    /// When to feed the watchdog next.
     feed_at: Instant,
-    /// The round the air is in.
+    /// The current round of the air.
     air_round: u32,
-    /// What became of the round before it.
+    /// Telemetry of the last round.
     telemetry: Telemetry,
-    /// Whether the agent came to another state than the host expects: it then stays in it.
+    /// Whether the agent's state differs from the one the host expects: it then stays in that state.
     is_held: bool,
-    inbox: PacketReceiver<'a, PACKET>,
-    outbox: PacketSender<'a, PACKET>,
+    receiver: PacketReceiver<'a, PACKET>,
+    sender: PacketSender<'a, PACKET>,
 }
 
-/// What the agent waits for.
+/// An event other than a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// The round is over, with this digest if the host knows it.
+    /// The round is over; the expected digest, if the host knows it.
     Over(Option<u32>),
     /// The air is in this round.
     Start(u32),
-    /// The host has missed what was said last.
+    /// The host missed the last broadcast.
     Missed,
-    /// The host wants to know the agent's state from this word on.
-    Tell(u32),
-    /// The host wants to hear this number when all before it is done.
+    /// The host requests the agent's state from this word on.
+    StateRequest(u32),
+    /// The host wants this number back once everything before it is processed.
     Mark(u32),
-    /// Nothing in time.
+    /// The deadline passed.
     Late,
 }
 
@@ -66,8 +66,8 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         agent: SealedAgent<'a, 'a>,
         storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
-        inbox: PacketReceiver<'a, PACKET>,
-        outbox: PacketSender<'a, PACKET>,
+        receiver: PacketReceiver<'a, PACKET>,
+        sender: PacketSender<'a, PACKET>,
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
@@ -81,8 +81,8 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             air_round: 0,
             telemetry,
             is_held: false,
-            inbox,
-            outbox,
+            receiver,
+            sender,
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             round_ends = match self.page.pace {
                 Pace::Air => Instant::MAX,
                 Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
-                // From the end of the round before: a late round does not shift the others.
+                // Counted from the end of the previous round: a late round does not shift the others.
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
             self.broadcast().await;
@@ -107,15 +107,14 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         loop {
             match self.next_event(Instant::MAX).await {
                 Event::Missed => self.report().await,
-                Event::Tell(from) => self.tell(from).await,
-                Event::Mark(number) => self.say_back(number).await,
+                Event::StateRequest(from) => self.send_state(from).await,
+                Event::Mark(number) => self.echo_mark(number).await,
                 Event::Over(_) | Event::Start(_) | Event::Late => {}
             }
         }
     }
 
-    /// Says that the board is there until the air says which round it is in. Without a host that plays the air it says
-    /// so once, to whoever listens.
+    /// Sends boot packets until the host starts the board. Where no host simulates the air, it sends one.
     async fn wait_for_the_host(&mut self) {
         loop {
             let identity = BoardIdentity {
@@ -125,7 +124,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             };
             let boot =
                 Boot { board: self.page.board, schema: packet::SCHEMA, build: BUILD_ID, page: Ok(identity) };
-            self.outbox.post(|out| Packet::Boot(boot).encode(out).ok()).await;
+            self.sender.post(|out| Packet::Boot(boot).encode(out).ok()).await;
             if self.page.pace != Pace::Air {
                 return;
             }
@@ -136,7 +135,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         }
     }
 
-    /// Says all the agent has to say in this round, and how the one before it went.
+    /// Sends the agent's frames of this round, then the telemetry of the last one.
     async fn broadcast(&mut self) {
         let mut is_more = true;
         while is_more {
@@ -145,12 +144,12 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 packet::write_frame_header(out).ok()?;
                 Some(FRAME_OFFSET + agent.poll_frame(out.get_mut(FRAME_OFFSET..)?)?)
             };
-            is_more = self.outbox.post(write).await;
+            is_more = self.sender.post(write).await;
         }
         self.report().await;
     }
 
-    /// Hears what comes until the round is over, and answers the digest that the agent must come to with it, if the host knows.
+    /// Receives until the round is over and returns the digest that the host expects, if it knows one.
     async fn hear_until(&mut self, deadline: Instant) -> Option<u32> {
         let schedule = match &self.page.pace {
             Pace::Deadline { schedule, .. } => Some(schedule),
@@ -168,14 +167,14 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                     self.broadcast().await;
                 }
                 Event::Missed => self.broadcast().await,
-                Event::Tell(from) => self.tell(from).await,
-                Event::Mark(number) => self.say_back(number).await,
+                Event::StateRequest(from) => self.send_state(from).await,
+                Event::Mark(number) => self.echo_mark(number).await,
             }
         }
         None
     }
 
-    /// Feeds the agent with frames until something else happens.
+    /// Passes frames to the agent until another event occurs.
     async fn next_event(&mut self, deadline: Instant) -> Event {
         let mut packets = 0_u32;
         loop {
@@ -183,7 +182,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             let packet = if packets.is_multiple_of(PACKETS_PER_LOOK) {
                 None
             } else {
-                with_deadline(deadline.min(self.feed_at), self.inbox.packet()).await.ok()
+                with_deadline(deadline.min(self.feed_at), self.receiver.packet()).await.ok()
             };
             let Some(bytes) = packet else {
                 let now = Instant::now();
@@ -197,7 +196,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 continue;
             };
             let now = self.air_round;
-            // Only a host that plays the air may end rounds.
+            // Only a host that simulates the air may end rounds.
             let is_air = self.page.pace == Pace::Air;
             let event = match Packet::decode(bytes) {
                 Ok(Packet::Frame(_)) if self.is_held => None,
@@ -212,12 +211,12 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                     Some(Event::Missed)
                 }
                 Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
-                Ok(Packet::StateRequest { from }) => Some(Event::Tell(from)),
+                Ok(Packet::StateRequest { from }) => Some(Event::StateRequest(from)),
                 Ok(Packet::Mark { number }) => Some(Event::Mark(number)),
-                // Another board's words on a shared link, or noise.
+                // A packet of another board on a shared link, or noise.
                 Ok(_) | Err(_) => None,
             };
-            self.inbox.done();
+            self.receiver.done();
             if let Some(event) = event {
                 return event;
             }
@@ -232,7 +231,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         self.telemetry.digest = self.agent.digest();
         self.telemetry.heard = report.heard;
         if expected.is_some_and(|digest| digest != self.telemetry.digest) {
-            error!("held after round {}: the host came to another state", report.round);
+            error!("held after round {}: the host computed another state", report.round);
             self.is_held = true;
         }
         if let Some(fault) = report.fault.filter(|_| !self.telemetry.is_stopped) {
@@ -246,26 +245,26 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         self.air_round = self.air_round.wrapping_add(1);
     }
 
-    /// Remembers the agent's state before anybody hears of it: an older one would be of no use.
+    /// Saves the agent's state before the frames that depend on it are sent. If that fails, the older state must not be used.
     fn save(&mut self) {
         if self.page.saves_state && !self.agent.save(self.storage, self.page_crc) {
-            self.storage.forget();
+            self.storage.invalidate();
             warn!("the state of round {} could not be saved", self.agent.round());
         }
     }
 
-    async fn tell(&mut self, from: u32) {
+    async fn send_state(&mut self, from: u32) {
         let agent = &self.agent;
-        self.outbox.post(|out| agent.tell(from, out)).await;
+        self.sender.post(|out| agent.write_state(from, out)).await;
     }
 
-    async fn say_back(&mut self, number: u32) {
-        self.outbox.post(|out| Packet::Mark { number }.encode(out).ok()).await;
+    async fn echo_mark(&mut self, number: u32) {
+        self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
     }
 
     async fn report(&mut self) {
         let telemetry = Telemetry { air_round: self.air_round, ..self.telemetry };
         let x = self.agent.x(self.page);
-        self.outbox.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
+        self.sender.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
     }
 }

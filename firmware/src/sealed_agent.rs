@@ -1,7 +1,7 @@
-//! The agent behind its seal: sealed frames in, sealed frames out, its state in storage.
+//! An agent whose frames are sealed and whose state is kept in storage.
 //!
-//! Everything here runs to its end without waiting. The functions with large buffers stay out of line, so that no two of
-//! those buffers are ever on the stack together.
+//! Nothing here awaits. Functions with large buffers are never inlined, so that no two of those buffers are on the stack at
+//! once.
 
 use crate::{
     MEMBERS, WORDS,
@@ -20,25 +20,25 @@ use fabswarm_shared::{
     wire::seal::{Key, Opener, Sealer},
 };
 
-/// Room for everybody an agent may hear. It takes most of a board's memory, so it is made where it stays.
+/// The peers of a board's agent. They take most of its memory and are constructed in place.
 pub(crate) type PeerList = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
 
-/// The agent itself.
+/// The agent that a board runs.
 pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut PeerList, WORDS>;
 
-/// An agent that speaks in the name of a board.
+/// The agent of a board, with what seals and opens its frames.
 pub(crate) struct SealedAgent<'p, 'a> {
     agent: &'p mut BoardAgent<'a>,
-    /// `None` where the swarm speaks in the clear.
+    /// `None` if the swarm's frames are not sealed.
     key: Option<Key>,
     sealer: Sealer,
     opener: Opener<MEMBERS>,
 }
 
 impl<'p, 'a> SealedAgent<'p, 'a> {
-    /// Makes the agent that `page` describes in `place`: moving it there would take its size in stack.
+    /// Constructs the agent of `page` in `place`: moving it there would need its size in stack.
     #[inline(never)]
-    pub(crate) fn make(
+    pub(crate) fn new_in(
         place: &'p mut Option<BoardAgent<'a>>,
         page: &Page<'a>,
         sealer: Sealer,
@@ -51,7 +51,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         Ok(Self { agent, key, sealer, opener })
     }
 
-    /// Goes on from what storage remembers under this page, if it remembers anything.
+    /// Restores the state saved under this page, if there is one.
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(
         &mut self,
@@ -65,16 +65,16 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
                 && saved_under == [page_crc]
                 && self.agent.restore(|words| saved.read(words)).is_ok();
             if !is_restored {
-                warn!("the saved state is of another page or firmware");
+                warn!("the saved state belongs to another page or firmware; starting from the page");
                 self.agent.reset(page.start).map_err(refuse)?;
             }
         }
         let boot = self.sealer.boot().saturating_add(1);
-        info!("agent {} starts for the {}. time, in round {}", self.agent.id(), boot, self.agent.round());
+        info!("agent {} starts, boot {}, round {}", self.agent.id(), boot, self.agent.round());
         Ok(())
     }
 
-    /// Writes the agent's state to storage, tied to its page; `false` where it was not taken.
+    /// Saves the agent's state with the CRC of its page. Returns whether that succeeded.
     #[inline(never)]
     pub(crate) fn save<F: NorFlash>(&self, storage: &mut BoardStorage<F>, page_crc: u32) -> bool {
         let mut draft = storage.draft();
@@ -82,31 +82,31 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         written.and_then(|()| draft.commit()).is_ok()
     }
 
-    /// Writes a packet with the words of the agent's state from number `from` on, as many as fit.
+    /// Writes a packet with the words of the agent's state from word `from` on, as many as fit.
     #[inline(never)]
-    pub(crate) fn tell(&self, from: u32, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn write_state(&self, from: u32, out: &mut [u8]) -> Option<usize> {
         let start = packet::write_state_header(from, out).ok()?;
         let mut room = out[start..].as_chunks_mut().0.iter_mut();
-        let (mut number, mut told) = (0, 0);
+        let (mut number, mut written) = (0, 0);
         let Ok(()) = self.agent.save(|words| {
             for word in words {
                 if number >= from
                     && let Some(place) = room.next()
                 {
                     *place = word.to_le_bytes();
-                    told += place.len();
+                    written += place.len();
                 }
                 number += 1;
             }
             Ok::<_, Infallible>(())
         });
-        Some(start + told)
+        Some(start + written)
     }
 
     /// Writes the next frame of this round to the start of `out`, sealed, if there is one.
     #[inline(never)]
     pub(crate) fn poll_frame(&mut self, out: &mut [u8]) -> Option<usize> {
-        // What cannot be written is as good as lost: buffers were made for the longest frame.
+        // Errors are treated as a lost frame: buffers hold the longest frame, so none is expected.
         let Some(key) = &self.key else {
             return self.agent.poll_frame(out).ok().flatten();
         };
@@ -115,7 +115,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         self.sealer.seal(key, &frame[..length], out).ok()
     }
 
-    /// Hears a frame as it came; `false` where it was not taken.
+    /// Opens a received frame and passes it to the agent. Returns whether it was accepted.
     #[inline(never)]
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         let mut frame = [0; FRAME];
@@ -135,7 +135,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         self.agent.is_complete(schedule)
     }
 
-    /// Ends the round, on the air's beat or alone.
+    /// Ends the round, on the common beat or on the agent's own clock.
     #[inline(never)]
     pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
         if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
@@ -145,20 +145,20 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         self.agent.round()
     }
 
-    /// A digest of the agent's state.
+    /// Returns the digest of the agent's state.
     pub(crate) fn digest(&self) -> u32 {
         self.agent.digest()
     }
 
-    /// The upper variable.
+    /// Returns the upper-level variable.
     pub(crate) fn x<'b>(&'b self, page: &Page<'_>) -> &'b [f32] {
         &self.agent.decision()[..page.problem.shape().x]
     }
 }
 
-/// What is wrong with a page whose agent cannot be made.
+/// Maps the reason why an agent cannot be constructed to an error of its page.
 fn refuse(error: agent::Error) -> Error {
-    error!("the agent cannot be made: {}", error);
+    error!("the agent cannot be constructed: {}", error);
     match error {
         agent::Error::TooLarge { .. } | agent::Error::Identity => Error::TooLarge,
         _ => Error::Malformed,

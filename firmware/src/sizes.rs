@@ -1,4 +1,4 @@
-//! How large a swarm and its problem may be: the constants a firmware is built with.
+//! Sizes of swarm and problem that the firmware is built for.
 
 use fabswarm_shared::{
     agent::MemberSet,
@@ -13,7 +13,7 @@ pub const WORDS: usize = BOARD_WORDS;
 /// Members of the swarm, this agent included.
 pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
 
-/// Bytes of the longest frame an agent says.
+/// Bytes of the longest frame of an agent.
 pub(crate) const FRAME: usize = {
     let payload = wire::payload::Width::Full.payload_bytes(WORDS);
     let longest = if payload > MemberSet::BYTES { payload } else { MemberSet::BYTES };
@@ -26,5 +26,5 @@ pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MA
 /// Bytes of the longest packet on a serial line.
 pub const LINE: usize = wire::stream::encoded_max(PACKET);
 
-/// Others that an agent may hear.
+/// Most peers of an agent.
 pub(crate) const PEERS: usize = MEMBERS - 1;

@@ -1,11 +1,11 @@
-//! What a board remembers over a restart, in flash.
+//! What a board keeps in flash across restarts.
 //!
 //! ```text
-//!   sector 0, 1   boots: eight bytes each, appended; when a sector is full, the other is erased and goes on
-//!   half A, B     the agent's state, in turn: length, number, checksum, bytes
+//!   sector 0, 1   boots, eight bytes each, appended; when one sector is full, the other is erased and used
+//!   half A, B     the agent's state, alternating: length, number, checksum, words
 //! ```
 //!
-//! A power cut at any time leaves what was stored before: the header that makes a state count is written last.
+//! A power cut at any time leaves the previous state intact: the header that makes a state valid is written last.
 
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
@@ -13,29 +13,29 @@ use fabswarm_shared::wire::seal::{BootStorage, StorageFault};
 
 const BOOT_BYTES: usize = 8;
 const HEADER_BYTES: usize = 12;
-/// Flash is written word by word, the finest that all boards know.
+/// Flash is written in words, the smallest unit that all boards support.
 const WORD_BYTES: usize = 4;
 const BLANK: u32 = u32::MAX;
-/// The checksum of nothing.
+/// Checksum of no words: the offset basis of FNV-1a.
 const SEED: u32 = 0x811C_9DC5;
 
-/// A board's memory over restarts.
+/// Stores a board's boots and its agent's state in flash.
 #[derive(Debug)]
 pub struct BoardStorage<F> {
     flash: F,
     newest: Option<StateRecord>,
 }
 
-/// A state that is being written.
+/// A state being written; it becomes valid with [`commit`](Self::commit).
 #[derive(Debug)]
 pub struct StateDraft<'a, F> {
     storage: &'a mut BoardStorage<F>,
     half: u32,
     number: u32,
     from: u32,
-    /// Behind what was written.
+    /// End of what was written.
     end: u32,
-    /// Behind what was erased.
+    /// End of what was erased.
     erased: u32,
     sum: u32,
 }
@@ -44,7 +44,7 @@ impl<F: NorFlash> StateDraft<'_, F> {
     /// Appends words.
     ///
     /// # Errors
-    /// [`StorageFault`] where the flash is too small or did not take them.
+    /// [`StorageFault`] if the flash is too small or fails.
     pub fn write(&mut self, words: &[u32]) -> Result<(), StorageFault> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let end = self.end + bytes.len() as u32;
@@ -62,12 +62,12 @@ impl<F: NorFlash> StateDraft<'_, F> {
         Ok(())
     }
 
-    /// Lets the state count. Returns once it would survive a power cut.
+    /// Makes the state valid. Returns once it would survive a power cut.
     ///
     /// # Errors
-    /// [`StorageFault`] where the flash did not take it.
+    /// [`StorageFault`] if the flash fails.
     pub fn commit(mut self) -> Result<(), StorageFault> {
-        // A state of no words has a sector for its header all the same.
+        // The header needs an erased sector even if the state has no words.
         self.write(&[])?;
         let Self { storage, half, number, from, end, sum, .. } = self;
         let length = end - from - HEADER_BYTES as u32;
@@ -78,7 +78,7 @@ impl<F: NorFlash> StateDraft<'_, F> {
     }
 }
 
-/// A state that is being read.
+/// A saved state being read.
 #[derive(Debug)]
 pub struct SavedState<'a, F> {
     flash: &'a mut F,
@@ -86,7 +86,7 @@ pub struct SavedState<'a, F> {
 }
 
 impl<F: NorFlash> SavedState<'_, F> {
-    /// Fills `words` with the next ones; `false` where there are not so many, or they cannot be read.
+    /// Fills `words` with the next words of the state. Returns `false` if fewer are left or they cannot be read.
     pub fn read(&mut self, words: &mut [u32]) -> bool {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
         let is_there = bytes.len() <= self.words.len() && self.flash.read(self.words.start, bytes).is_ok();
@@ -97,7 +97,7 @@ impl<F: NorFlash> SavedState<'_, F> {
     }
 }
 
-/// A state that counts.
+/// A valid state.
 #[derive(Clone, Copy, Debug)]
 struct StateRecord {
     half: u32,
@@ -106,7 +106,7 @@ struct StateRecord {
 }
 
 impl<F: NorFlash> BoardStorage<F> {
-    /// Looks for what earlier boots left in `flash`.
+    /// Finds the newest state in `flash`.
     pub fn new(flash: F) -> Self {
         const { assert!(F::WRITE_SIZE <= WORD_BYTES && F::READ_SIZE <= WORD_BYTES) };
         let mut storage = Self { flash, newest: None };
@@ -115,14 +115,14 @@ impl<F: NorFlash> BoardStorage<F> {
         storage
     }
 
-    /// What gives the words of the state saved last, if there is one.
+    /// Returns a reader of the state saved last, if there is one.
     pub fn saved(&mut self) -> Option<SavedState<'_, F>> {
         let StateRecord { half, length, .. } = self.newest?;
         let at = self.half_at(half) + HEADER_BYTES as u32;
         Some(SavedState { flash: &mut self.flash, words: at..at + length })
     }
 
-    /// Begins to save a state, which counts once it is [committed](StateDraft::commit); until then the one before it does.
+    /// Begins to save a state. The previous one stays valid until this one is [committed](StateDraft::commit).
     pub fn draft(&mut self) -> StateDraft<'_, F> {
         let (half, number) = match self.newest {
             Some(newest) => (1 - newest.half, newest.number.wrapping_add(1)),
@@ -140,8 +140,8 @@ impl<F: NorFlash> BoardStorage<F> {
         }
     }
 
-    /// Lets no saved state count any more. A flash that takes this no better than a state is beyond help.
-    pub fn forget(&mut self) {
+    /// Invalidates all saved states. Errors of the flash are ignored: there is nothing left to try.
+    pub fn invalidate(&mut self) {
         if self.newest.take().is_some() {
             for half in [0, 1] {
                 let header = self.half_at(half);
@@ -159,12 +159,12 @@ impl<F: NorFlash> BoardStorage<F> {
         2 * F::ERASE_SIZE as u32 + half * self.half_bytes()
     }
 
-    /// The record in a half, if it is whole.
+    /// Returns the record in a half, if its checksum is right.
     fn record(&mut self, half: u32) -> Option<StateRecord> {
         let at = self.half_at(half);
         let [length, number, sum] = [0, 1, 2].map(|word| self.word(at + word * WORD_BYTES as u32));
         let (length, number, sum) = (length?, number?, sum?);
-        // Blank flash tells of a length that must not be added to anything.
+        // Blank flash reads as a length that would overflow below.
         if length > self.half_bytes().saturating_sub(HEADER_BYTES as u32)
             || !length.is_multiple_of(WORD_BYTES as u32)
         {
@@ -187,7 +187,7 @@ impl<F: NorFlash> BoardStorage<F> {
         self.word(at) == Some(BLANK) && self.word(at + WORD_BYTES as u32) == Some(BLANK)
     }
 
-    /// The newest boot of both sectors, and its place.
+    /// Returns the newest boot of both sectors and its address.
     #[inline(never)]
     fn newest_boot(&mut self) -> Result<Option<(u32, u32)>, StorageFault> {
         let (mut newest, mut is_spoiled) = (None, false);
@@ -197,7 +197,7 @@ impl<F: NorFlash> BoardStorage<F> {
             if twin == !boot {
                 newest = newest.max(Some((boot, at)));
             } else {
-                // A power cut at the very first start spoils the first place; what stands behind it was a boot once.
+                // A power cut at the first start ever can spoil the first entry. Any later entry was a boot once.
                 is_spoiled |= at > 0 && (boot & twin) != BLANK;
             }
         }
@@ -211,7 +211,7 @@ impl<F: NorFlash> BootStorage for BoardStorage<F> {
     }
 
     fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-        // Behind the newest boot; a place that is not blank was spoiled by a power cut.
+        // After the newest boot. An entry that is not blank was spoiled by a power cut.
         let sector = F::ERASE_SIZE as u32;
         let mut at = self.newest_boot()?.map_or(0, |(_, at)| at + BOOT_BYTES as u32);
         while !at.is_multiple_of(sector) && !self.is_blank(at) {
@@ -226,7 +226,7 @@ impl<F: NorFlash> BootStorage for BoardStorage<F> {
     }
 }
 
-/// FNV-1a over words: it must tell a whole state from a torn or faded one, in few instructions.
+/// FNV-1a over words: detects a torn or faded state in few instructions.
 fn checksum(sum: u32, words: &[u32]) -> u32 {
     words.iter().fold(sum, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193))
 }

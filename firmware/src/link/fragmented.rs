@@ -1,9 +1,9 @@
-//! Packets over a radio whose own packets are shorter.
+//! Long packets over a radio with shorter ones.
 
 use super::Link;
 use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
 
-/// Makes a link for packets of up to `PACKET` bytes of a radio that carries `MTU`.
+/// Carries packets of up to `PACKET` bytes over a radio whose packets hold `MTU` bytes.
 #[derive(Debug)]
 pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> {
     radio: L,
@@ -14,7 +14,7 @@ pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS:
 }
 
 impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLink<L, MTU, PACKET, SLOTS> {
-    /// Speaks over `radio` in the name of `sender`.
+    /// Creates a link over `radio` for agent `sender`.
     pub const fn new(radio: L, sender: u16) -> Self {
         const { fabswarm_shared::wire::fragment::require_fit(PACKET, MTU) };
         Self { radio, sender, sent: 0, reassembler: Reassembler::new(), buffer: [0; MTU] }
@@ -38,7 +38,7 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         loop {
             let length = self.radio.receive(&mut self.buffer).await;
-            // A part that fits nothing is a stranger's: the frames around it are not touched by it.
+            // An invalid fragment is dropped; it does not affect the frames being reassembled.
             if let Ok(Some(whole)) = self.reassembler.receive(&self.buffer[..length]) {
                 let length = whole.len().min(packet.len());
                 packet[..length].copy_from_slice(&whole[..length]);

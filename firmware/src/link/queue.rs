@@ -1,7 +1,7 @@
-//! Between the link and the agent: a few packets each way, so that neither waits for the other's present work.
+//! Queues between link and agent: a few packets each way, so that neither waits for the other.
 //!
-//! Both directions are bounded. A full inbox stops reading from the link, never sending; so the agent always gets rid
-//! of its packets, comes back to its inbox, and the two cannot wait for each other.
+//! Both are bounded. A full incoming queue stops receiving from the link but never sending, so the agent can always send
+//! its packets and return to its incoming queue: no deadlock.
 
 use super::Link;
 use embassy_futures::select::{Either, select};
@@ -11,12 +11,12 @@ use embassy_sync::{
 };
 use embassy_time::{Duration, Timer};
 
-/// Packets each way.
+/// Packets per queue.
 const WAITING: usize = 3;
-/// A link that does not take a packet for this long loses it, as the air would.
+/// A packet that the link does not accept within this time is dropped, like one lost on the air.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One packet in memory.
+/// Room for one packet.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketBuffer<const PACKET: usize> {
     bytes: [u8; PACKET],
@@ -31,7 +31,7 @@ impl<const PACKET: usize> PacketBuffer<PACKET> {
     }
 }
 
-/// Memory for packets of one direction.
+/// Buffers for the packets of one direction.
 pub(crate) struct PacketQueue<const PACKET: usize>([PacketBuffer<PACKET>; WAITING]);
 
 impl<const PACKET: usize> PacketQueue<PACKET> {
@@ -44,7 +44,7 @@ impl<const PACKET: usize> PacketQueue<PACKET> {
     }
 }
 
-/// The agent's side of what came.
+/// The agent's end of the incoming queue.
 pub(crate) struct PacketReceiver<'a, const PACKET: usize>(Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>);
 
 impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
@@ -52,7 +52,7 @@ impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
         Self(receiver)
     }
 
-    /// Waits for a packet, which stays until [`PacketReceiver::done`].
+    /// Waits for a packet, which stays queued until [`PacketReceiver::done`].
     pub(crate) async fn packet(&mut self) -> &[u8] {
         self.0.receive().await.bytes()
     }
@@ -62,7 +62,7 @@ impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
     }
 }
 
-/// The agent's side of what goes.
+/// The agent's end of the outgoing queue.
 pub(crate) struct PacketSender<'a, const PACKET: usize>(Sender<'a, NoopRawMutex, PacketBuffer<PACKET>>);
 
 impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
@@ -70,8 +70,8 @@ impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
         Self(sender)
     }
 
-    /// Waits for room and lets `write` put a packet there, which answers its length, or `None` to send nothing. Answers
-    /// whether anything was sent.
+    /// Waits for room and sends the packet that `write` puts there. `write` returns its length, or `None` to send nothing.
+    /// Returns whether a packet was sent.
     pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let mail = self.0.send().await;
         let written = write(&mut mail.bytes);
@@ -83,7 +83,7 @@ impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
     }
 }
 
-/// Carries packets between the link and the agent, for ever.
+/// Moves packets between the link and the queues, forever.
 pub(crate) async fn serve<L: Link, const PACKET: usize>(
     link: &mut L,
     mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
@@ -96,10 +96,10 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         };
         match select(outgoing.receive(), receive).await {
             Either::First(mail) => {
-                // Few links make wait, so the clock is asked only where one does.
+                // Most links accept a packet at once: the clock is read only if one does not.
                 let patience = async { Timer::after(SEND_TIMEOUT).await };
                 if let Either::Second(()) = select(link.send(mail.bytes()), patience).await {
-                    warn!("the link did not take a packet in time");
+                    warn!("the link did not accept a packet in time: dropped");
                 }
                 outgoing.receive_done();
             }

@@ -1,22 +1,22 @@
-//! Packets over a byte stream: a serial line.
+//! Packets over a serial line.
 
 use super::Link;
 use embedded_io_async::{Read, Write};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
-/// Makes a packet link of a serial port; `N` is the longest packet on the line, zeros not counted.
+/// Carries packets over a serial port; `N` is the longest encoded packet, without its delimiters.
 #[derive(Debug)]
 pub struct SerialLink<P, const N: usize> {
     port: P,
     deframer: Deframer<N>,
-    /// What was read from the port and not yet looked at.
+    /// Bytes read from the port and not yet decoded.
     chunk: [u8; 64],
     unread: core::ops::Range<usize>,
     outgoing: [u8; N],
 }
 
 impl<P, const N: usize> SerialLink<P, N> {
-    /// Speaks over `port`.
+    /// Creates a link over `port`.
     pub const fn new(port: P) -> Self {
         Self { port, deframer: Deframer::new(), chunk: [0; 64], unread: 0..0, outgoing: [0; N] }
     }
@@ -27,7 +27,7 @@ impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
         match stream::encode(packet, &mut self.outgoing) {
             Ok(length) => {
                 if self.port.write_all(&self.outgoing[..length]).await.is_err() {
-                    warn!("the serial port did not take a packet");
+                    warn!("the serial port failed to send a packet");
                 }
             }
             Err(_) => warn!("a packet of {} bytes is too long for the line", packet.len()),
@@ -46,7 +46,7 @@ impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
                     packet[..length].copy_from_slice(&frame[..length]);
                     return length;
                 }
-                // Noise on the line: the frame behind it is whole again.
+                // Noise on the line: the next frame is intact.
                 Some(Err(_)) => {}
                 None => {
                     if let Ok(count) = self.port.read(&mut self.chunk).await {

@@ -1,10 +1,10 @@
-//! Frames by radio, everything else by cable.
+//! Frames over a radio, everything else over a cable.
 
 use super::Link;
 use embassy_futures::select::{Either, select};
 use fabswarm_shared::packet::is_frame;
 
-/// A board in the field: its frames go through the air, and the host listens on a cable or not at all.
+/// The link of a board in the field: frames go over a radio, other packets over a cable that may be unplugged.
 #[derive(Debug)]
 pub struct SplitLink<R, C> {
     radio: R,
@@ -28,12 +28,12 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        // Only the radio's receiver gets the caller's buffer: what the host says is short.
+        // Only the radio uses the caller's buffer: packets from the host are short.
         let mut command = [0; 16];
         loop {
             match select(self.radio.receive(packet), self.cable.receive(&mut command)).await {
                 Either::First(length) if is_frame(&packet[..length]) => return length,
-                // Anybody can send a packet by radio, and only frames are sealed: commands come by cable.
+                // Anyone can send by radio and only frames are sealed, so commands are accepted by cable only.
                 Either::First(_) => {}
                 Either::Second(length) => {
                     packet[..length].copy_from_slice(&command[..length]);

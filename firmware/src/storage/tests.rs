@@ -1,4 +1,4 @@
-//! Whatever a power cut interrupts, what was stored before it is there.
+//! A power cut at any time leaves what was stored before it.
 
 extern crate std;
 use super::*;
@@ -8,7 +8,7 @@ use std::{vec, vec::Vec};
 
 const SECTOR: usize = 64;
 
-/// Flash in memory that loses power after so many written bytes.
+/// Flash in RAM that loses power after `power` written bytes.
 struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
@@ -118,7 +118,7 @@ fn a_state_that_could_not_be_replaced_counts_no_more() {
     save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
     let mut storage = storage(&mut bytes, usize::MAX);
     assert_eq!(save(&mut storage, &[3; 4 * SECTOR]), Err(StorageFault));
-    storage.forget();
+    storage.invalidate();
     assert_eq!(loaded(&mut bytes), None);
 }
 
