@@ -123,7 +123,8 @@ fn start_agent<'a, 'p, F: NorFlash>(
     place: &'p mut Option<BoardAgent<'a>>,
 ) -> Result<(Page<'a>, SealedAgent<'p, 'a>), provisioning::Error> {
     let page = Page::read(bytes, board)?;
-    let sealer = Sealer::start(page.agent.id, storage).map_err(|_| provisioning::Error::Storage)?;
+    let sealer =
+        Sealer::start(page.agent.id, page.boot_floor, storage).map_err(|_| provisioning::Error::Storage)?;
     let mut agent = SealedAgent::new_in(place, &page, sealer, peers)?;
     agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))

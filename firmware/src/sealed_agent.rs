@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Config, Peer, Received, Report},
+    agent::{self, Agent, Config, Origin, Peer, Received, Report},
     graph::Schedule,
     ledger::Exact,
     packet,
@@ -44,8 +44,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         sealer: Sealer,
         peers: &'a mut PeerList,
     ) -> Result<Self, Error> {
-        let boot = sealer.boot().saturating_add(1);
-        let config = Config { boot, ..page.agent };
+        let config = Config { boot: sealer.boot(), ..page.agent };
         let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
         Ok(Self { agent, key, sealer, opener })
@@ -60,25 +59,32 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         page_crc: u32,
     ) -> Result<(), Error> {
         if let Some(mut saved) = storage.saved().filter(|_| page.saves_state) {
-            let mut saved_under = [0];
+            let (mut saved_under, mut boots) = ([0], [0; MEMBERS]);
             let is_restored = saved.read(&mut saved_under)
                 && saved_under == [page_crc]
+                && saved.read(&mut boots)
                 && self.agent.restore(|words| saved.read(words)).is_ok();
-            if !is_restored {
+            if is_restored {
+                for (sender, boot) in boots.into_iter().enumerate() {
+                    self.opener.restore_boot(sender as u16, boot);
+                }
+            } else {
                 warn!("the saved state belongs to another page or firmware; starting from the page");
                 self.agent.reset(page.start).map_err(refuse)?;
             }
         }
-        let boot = self.sealer.boot().saturating_add(1);
-        info!("agent {} starts, boot {}, round {}", self.agent.id(), boot, self.agent.round());
+        info!("agent {} starts, boot {}, round {}", self.agent.id(), self.sealer.boot(), self.agent.round());
         Ok(())
     }
 
-    /// Saves the agent's state with the CRC of its page. Returns whether that succeeded.
+    /// Saves the agent's state with the CRC of its page and the boots it heard of others. Returns whether that succeeded.
     #[inline(never)]
     pub(crate) fn save<F: NorFlash>(&self, storage: &mut BoardStorage<F>, page_crc: u32) -> bool {
         let mut draft = storage.draft();
-        let written = draft.write(&[page_crc]).and_then(|()| self.agent.save(|words| draft.write(words)));
+        let written = draft
+            .write(&[page_crc])
+            .and_then(|()| self.opener.boots().try_for_each(|boot| draft.write(&[boot])))
+            .and_then(|()| self.agent.save(|words| draft.write(words)));
         written.and_then(|()| draft.commit()).is_ok()
     }
 
@@ -119,14 +125,14 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
     #[inline(never)]
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         let mut frame = [0; FRAME];
-        let frame = match &self.key {
-            None => bytes,
+        let (origin, frame) = match &self.key {
+            None => (Origin::Clear, bytes),
             Some(key) => match self.opener.open(key, bytes, &mut frame) {
-                Ok(opened) => opened.frame,
+                Ok(opened) => (Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame),
                 Err(_) => return false,
             },
         };
-        !matches!(self.agent.receive(frame), Received::Refused(_))
+        !matches!(self.agent.receive(origin, frame), Received::Refused(_))
     }
 
     /// Whether every sender of the schedule was heard in this round.

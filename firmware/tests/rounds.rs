@@ -92,6 +92,7 @@ fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
     let page = Page {
         board: "testing",
         key: None,
+        boot_floor: 1,
         agent: Config {
             mode: if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep },
             ..Config::founder(0, 3)

@@ -16,9 +16,12 @@
 //! wins, then the set with the highest agent that the other has not. Where nobody is left who remembers an epoch, one of
 //! those who ask to be let in founds the swarm anew.
 
+mod admission;
+mod claim;
 mod digest;
 mod epoch;
 mod fault;
+mod links;
 mod members;
 mod memory;
 mod peers;
@@ -26,11 +29,16 @@ mod receive;
 mod round;
 
 pub use fault::{Fault, FaultCause};
+pub use links::Links;
 pub use members::MemberSet;
 pub use memory::read_from;
 pub use peers::{Peer, Peers};
-pub use receive::{Received, Refusal};
+pub use receive::{Origin, Received, Refusal};
 pub use round::Report;
+
+use admission::Admissions;
+use claim::Claim;
+use epoch::next_epoch;
 
 use crate::fab::Steps;
 use crate::graph::Schedule;
@@ -67,11 +75,11 @@ pub struct Config {
     pub penalty: Penalty<f32>,
     /// κ, what it keeps of its tracker each round.
     pub self_weight: f32,
-    /// How many may ever hear it, where that is fewer than all others; 0: all others.
-    pub audience: u16,
+    /// Who may collect from it, and from whom it may collect.
+    pub links: Links,
     /// How narrow its frames are.
     pub width: Width,
-    /// Rounds of silence after which a member that was heard in this epoch is given up; 0: never.
+    /// Rounds of silence after which a member that was heard before is given up; 0: never.
     pub give_up_after: u32,
     /// How many rounds late a frame may come and still count, in lock-step. With 0 a frame is of its own round only, so that
     /// one that was recorded and sent again never counts.
@@ -91,7 +99,7 @@ impl Config {
             steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
             penalty: Penalty { lambda: 60.0, normalise: true },
             self_weight: 0.98,
-            audience: 0,
+            links: Links::Everybody,
             width: Width::Full,
             give_up_after: 0,
             late_rounds: 0,
@@ -139,10 +147,22 @@ impl From<Mismatch> for Error {
     }
 }
 
+/// Mass that an agent collected from one sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collection<'a, A: Arithmetic> {
+    /// The sender.
+    pub sender: u16,
+    /// The sender's round.
+    pub round: u32,
+    /// ρ: the sender's running sum as it was then.
+    pub rho: &'a [A::Word],
+}
+
 /// What is to be sent in this round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outbox {
     has_members: bool,
+    has_admission: bool,
     has_data: bool,
 }
 
@@ -161,6 +181,12 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     announce_until: u32,
     /// The round in which it last heard of an epoch while it is joining.
     alone_since: u32,
+    admissions: Admissions,
+    round_claim: Claim,
+    epoch_claim: Claim,
+    /// The largest word of the start, and what a round can add to it.
+    largest_start: f32,
+    largest_step: f32,
     share_weights: ShareWeights,
     outbox: Outbox,
     fault: Option<Fault>,
@@ -242,6 +268,11 @@ where
             has_left: false,
             announce_until: 0,
             alone_since: 0,
+            admissions: Admissions::default(),
+            round_claim: Claim::default(),
+            epoch_claim: Claim::default(),
+            largest_start: 0.0,
+            largest_step: largest_step(&config.steps),
             share_weights: ShareWeights::new(config.self_weight, 0),
             outbox: Outbox::default(),
             fault: None,
@@ -269,7 +300,10 @@ where
     pub fn reset(&mut self, start: &[f32]) -> Result<(), Error> {
         let v = self.v.get_mut(..start.len()).filter(|_| start.len() == self.shape.words());
         v.ok_or(Error::Start)?.copy_from_slice(start);
+        self.largest_start = 1.0 + start.iter().fold(0.0, |largest: f32, word| largest.max(word.abs()));
         (self.round, self.has_left) = (0, false);
+        (self.round_claim, self.epoch_claim) = (Claim::default(), Claim::default());
+        self.admissions.clear();
         self.peers.clear();
         self.encoder = Encoder::new(self.config.width, self.config.id);
         self.fault = self.take_gradient(0).err();
@@ -338,10 +372,21 @@ where
         &self.sigma[..self.exchanged()]
     }
 
-    /// ρ: what it has collected of each sender's running sum, in ascending order of senders.
-    pub fn collected(&self) -> impl Iterator<Item = (u16, &[A::Word])> {
+    /// The mass that it collected in this epoch, in ascending order of senders.
+    pub fn collected(&self) -> impl Iterator<Item = Collection<'_, A>> {
+        self.collections_of(|peer| peer.is_collecting)
+    }
+
+    /// The mass that it collected since this round began, in ascending order of senders.
+    pub fn collections(&self) -> impl Iterator<Item = Collection<'_, A>> {
+        self.collections_of(|peer| peer.is_collected)
+    }
+
+    fn collections_of(&self, which: fn(&Peer<A, WORDS>) -> bool) -> impl Iterator<Item = Collection<'_, A>> {
         let words = self.exchanged();
-        self.peers.as_slice().iter().map(move |peer| (peer.sender, &peer.rho[..words]))
+        self.peers.as_slice().iter().filter(move |peer| which(peer)).filter_map(move |peer| {
+            Some(Collection { sender: peer.sender, round: peer.taken_round?, rho: &peer.rho[..words] })
+        })
     }
 
     /// How many others its shares are for.
@@ -401,6 +446,13 @@ where
             self.outbox.has_members = false;
             return Ok(Some(length));
         }
+        if core::mem::take(&mut self.outbox.has_admission)
+            && let Some(admission) = self.admissions.due(self.round)
+        {
+            let length = Frame::Admission(admission).encode(out);
+            self.outbox.has_admission = length.is_err();
+            return length.map(Some);
+        }
         if !self.outbox.has_data || self.has_left {
             return Ok(None);
         }
@@ -412,11 +464,13 @@ where
     fn write_hello(&self, out: &mut [u8]) -> Result<usize, wire::Error> {
         Frame::Hello(Hello {
             sender: self.config.id,
+            boot: self.config.boot,
             epoch: self.heard_epoch.unwrap_or(0),
             schema: SCHEMA,
             x: self.shape.x as u16,
             y: self.shape.y as u16,
             x_is_local: self.shape.x_is_local,
+            echo: self.admissions.echo(self.config.id, self.round),
         })
         .encode(out)
     }
@@ -444,6 +498,11 @@ where
         A::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
             .map_err(|error| Fault::from_gradient(error, start))
     }
+}
+
+/// The most that a round can add to a word of a decision: trackers of an exact ledger end at ±2048.
+fn largest_step(steps: &Steps<f32>) -> f32 {
+    2048.0 * steps.x.abs().max(steps.y.abs()).max(steps.z.abs())
 }
 
 /// Whether an agent can be made.

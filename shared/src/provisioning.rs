@@ -24,7 +24,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;
@@ -116,12 +116,15 @@ pub enum Pace {
 }
 
 /// What makes a board an agent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Page<'a> {
     /// The kind of board it is written for: the name in its `board.toml`.
     pub board: &'a str,
     /// The swarm's key, where its frames are sealed.
     pub key: Option<[u8; KEY_BYTES]>,
+    /// The lowest boot that the board may seal under. A board with new or erased storage, whose agent has used this key before,
+    /// needs one above every boot that it used.
+    pub boot_floor: u32,
     /// Identity, swarm and steps. The board itself counts its boots.
     pub agent: agent::Config,
     /// Who ends a round.
@@ -136,12 +139,28 @@ pub struct Page<'a> {
     pub problem: AnyProblem<'a, f32>,
 }
 
+/// Everything but the key.
+impl core::fmt::Debug for Page<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Page")
+            .field("board", &self.board)
+            .field("is_sealed", &self.key.is_some())
+            .field("boot_floor", &self.boot_floor)
+            .field("agent", &self.agent)
+            .field("pace", &self.pace)
+            .field("rounds", &self.rounds)
+            .field("saves_state", &self.saves_state)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What postcard reads and writes.
 #[derive(Serialize, Deserialize)]
 struct Body<'a> {
     schema: u32,
     board: &'a str,
     key: Option<[u8; KEY_BYTES]>,
+    boot_floor: u32,
     agent: agent::Config,
     pace: Pace,
     rounds: u32,
@@ -170,6 +189,7 @@ impl<'a> Page<'a> {
         Ok(Self {
             board: body.board,
             key: body.key,
+            boot_floor: body.boot_floor,
             agent: body.agent,
             pace: body.pace,
             rounds: body.rounds,
@@ -195,6 +215,7 @@ impl<'a> Page<'a> {
             schema: wire::SCHEMA,
             board: self.board,
             key: self.key,
+            boot_floor: self.boot_floor,
             agent: self.agent,
             pace: self.pace,
             rounds: self.rounds,

@@ -7,7 +7,7 @@ use fabswarm_shared::agent::Config;
 use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::wire::fragment::Fragmenter;
-use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader, SCHEMA};
+use fabswarm_shared::wire::frame::{Admission, Challenge, DataHeader, Frame, Hello, MembersHeader, SCHEMA};
 use fabswarm_shared::wire::payload::{Encoder, Width};
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use fabswarm_shared::wire::stream;
@@ -141,12 +141,29 @@ impl Random {
 fn write_corpus() {
     let data = DataHeader { sender: 3, epoch: 1, round: 20 };
     let members = MembersHeader { sender: 3, epoch: 300 };
-    let hello = Hello { sender: 3, epoch: 1, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
+    let hello = Hello {
+        sender: 3,
+        boot: 2,
+        epoch: 1,
+        schema: SCHEMA,
+        x: 5,
+        y: 20,
+        x_is_local: false,
+        echo: Some(Challenge { challenger: 4, boot: 1, round: 19 }),
+    };
+    let admission = Admission {
+        sender: 4,
+        challenge: Challenge { challenger: 4, boot: 1, round: 19 },
+        joiner: 3,
+        joiner_boot: 2,
+        hops: 9,
+    };
     let payloads = payload_pairs();
     for (name, frame) in [
         ("seed-data", Frame::Data(data, &payloads[0].1)),
         ("seed-hello", Frame::Hello(hello)),
         ("seed-members", Frame::Members(members, &[0xFF, 3])),
+        ("seed-admission", Frame::Admission(admission)),
     ] {
         let mut out = vec![0; 512];
         let length = frame.encode(&mut out).unwrap();
@@ -166,7 +183,7 @@ fn write_corpus() {
         }
         write("fragment", name, &packets);
 
-        let mut sealer = Sealer::start(3, &mut VolatileBoots::new()).unwrap();
+        let mut sealer = Sealer::start(3, 1, &mut VolatileBoots::new()).unwrap();
         let end = sealer.seal(&Key::new(&targets::KEY), short, &mut line).unwrap();
         write("seal", name, &line[..end]);
     }
@@ -204,6 +221,7 @@ fn write_page() {
     let page = Page {
         board: "testing",
         key: Some(targets::KEY),
+        boot_floor: 1,
         agent: Config::founder(3, 10),
         pace: Pace::Air,
         rounds: 1000,

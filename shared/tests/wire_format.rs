@@ -1,6 +1,8 @@
 //! The bytes that travel, seen from outside: their sizes, and that they change only with the format's number.
 
-use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader, SCHEMA, VERSION};
+use fabswarm_shared::wire::frame::{
+    Admission, Challenge, DataHeader, Frame, Hello, MembersHeader, SCHEMA, VERSION,
+};
 use fabswarm_shared::wire::payload::{Encoder, Width};
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use fabswarm_shared::wire::{fragment, stream};
@@ -29,7 +31,7 @@ fn data_frame(width: Width, data: DataHeader) -> Vec<u8> {
 fn sealed(frame: &[u8], sender: u16, boot: u32, before: u32) -> Vec<u8> {
     let key = Key::new(&[3; 32]);
     let mut boots = boot.checked_sub(1).map_or(VolatileBoots::new(), VolatileBoots::after);
-    let mut sealer = Sealer::start(sender, &mut boots).unwrap();
+    let mut sealer = Sealer::start(sender, 1, &mut boots).unwrap();
     let mut out = vec![0; 500];
     for _ in 0..before {
         sealer.seal(&key, &[], &mut out).unwrap();
@@ -54,7 +56,7 @@ fn data_frames_are_as_small_as_promised() {
 
 #[test]
 fn a_byte_frame_fits_with_longer_numbers_too() {
-    let data = DataHeader { sender: 127, epoch: 16_383, round: (1 << 28) - 3 };
+    let data = DataHeader { sender: 127, epoch: 2_000_000, round: (1 << 28) - 3 };
     let length = sealed(&data_frame(Width::Byte, data), 127, 127, 1 << 14).len();
     assert_eq!(fragment::packets(length, 125), Ok(1), "{length} bytes");
 }
@@ -62,11 +64,22 @@ fn a_byte_frame_fits_with_longer_numbers_too() {
 /// Every kind of frame in every layer.
 fn examples() -> Vec<Vec<u8>> {
     let data = DataHeader { sender: 3, epoch: 1, round: 1001 };
-    let hello = Hello { sender: 3, epoch: 1, schema: 0xFEED_F00D, x: 5, y: 20, x_is_local: true };
+    let challenge = Challenge { challenger: 5, boot: 1, round: 1000 };
+    let hello = Hello {
+        sender: 3,
+        boot: 2,
+        epoch: 1,
+        schema: 0xFEED_F00D,
+        x: 5,
+        y: 20,
+        x_is_local: true,
+        echo: Some(challenge),
+    };
+    let admission = Admission { sender: 4, challenge, joiner: 3, joiner_boot: 2, hops: 9 };
     let members = MembersHeader { sender: 3, epoch: 2 };
     let mut frames: Vec<_> =
         [Width::Full, Width::Half, Width::Byte].map(|width| data_frame(width, data)).into();
-    for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1])] {
+    for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1]), Frame::Admission(admission)] {
         let mut out = vec![0; 64];
         let length = frame.encode(&mut out).unwrap();
         frames.push(out[..length].to_vec());
@@ -93,7 +106,7 @@ fn bytes_change_only_with_the_version() {
     // change in `LAYOUT`, and only then write the new numbers here.
     assert_eq!(
         (VERSION, SCHEMA, digest),
-        (3, 0x56bc_4de8, 0xb6aa_1f2e_7d06_7a76),
+        (4, 0x8173_230a, 0xdd4d_c5c9_a450_848c),
         "schema {SCHEMA:#010x}, digest {digest:#018x}"
     );
 }

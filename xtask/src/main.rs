@@ -2,20 +2,23 @@
 //!
 //!     cargo xtask test [STEP…]    everything a change must pass, or only the steps named
 //!     cargo xtask install qemu    the emulator that emulated boards run in, where it is missing
+//!     cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
 
+mod crates;
 mod qemu;
 mod step;
 mod test;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test [STEP…] | cargo xtask install qemu";
+const USAGE: &str = "usage: cargo xtask test [STEP…] | cargo xtask install qemu | cargo xtask crates";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         Some("install") if arguments.next().as_deref() == Some("qemu") => qemu::install(),
+        Some("crates") => crates::print(),
         Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
         None => Err(anyhow::anyhow!("{USAGE}")),
     };

@@ -50,11 +50,15 @@ fn print_times(times: &[(&Step, Duration)]) {
     }
 }
 
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
 /// A command that runs at the root of the repository and asks nothing.
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(root).stdin(Stdio::null());
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
 }
 
@@ -65,9 +69,19 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
 
 /// Runs a command in a folder of the repository and shows its output.
 pub(crate) fn run_in(folder: &str, program: &str, arguments: &[&str]) -> Result<()> {
+    execute(folder, program, arguments, &[])
+}
+
+/// Runs a command with environment variables of its own and shows its output.
+pub(crate) fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+    execute(".", program, arguments, variables)
+}
+
+fn execute(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     let place = if folder == "." { String::new() } else { format!(" (in {folder})") };
     println!("    {program} {}{place}", arguments.join(" "));
     let mut command = command(program, arguments);
+    command.envs(variables.iter().copied());
     if let Some(root) = command.get_current_dir().map(|root| root.join(folder)) {
         command.current_dir(root);
     }

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
+use crate::crates;
 use crate::qemu;
 use crate::step::{self, Step};
 
@@ -25,6 +26,10 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tests", what: "run all tests", run: tests },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
+    Step { name: "docs", what: "build the documentation without a warning", run: docs },
+    Step { name: "alone", what: "build the in-process swarm without its heavy parts", run: alone },
+    Step { name: "package", what: "package every crate that is not a board", run: package },
+    Step { name: "crates", what: "check that docs/architecture.md shows the crates", run: crates::check },
     Step { name: "targets", what: "build the shared crate for microcontrollers", run: targets },
     Step { name: "features", what: "check that nothing turns on nalgebra/std", run: features },
 ];
@@ -90,6 +95,44 @@ fn targets() -> Result<()> {
         cargo(&["build", "--package", "fabswarm-shared", "--release", "--locked", "--target", target])?;
     }
     Ok(())
+}
+
+fn docs() -> Result<()> {
+    let arguments = ["doc", "--workspace", "--no-deps", "--locked"];
+    step::run_with("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// What a swarm in one process must not wait for.
+const HEAVY: [&str; 5] = ["cudarc", "gemm", "parquet", "fabswarm-large", "fabswarm-attach"];
+
+/// A swarm of small agents in this process builds and runs without CUDA, GEMM and Parquet.
+fn alone() -> Result<()> {
+    let only = ["--package", "fabswarm", "--no-default-features", "--locked"];
+    let tree =
+        step::output_of("cargo", &[&["tree", "--edges", "normal", "--prefix", "none"], &only[..]].concat())?;
+    if let Some(line) =
+        tree.lines().find(|line| HEAVY.iter().any(|name| line.starts_with(&format!("{name} "))))
+    {
+        bail!("`fabswarm --no-default-features` depends on {line}");
+    }
+    let folder = step::root().join("target/alone/run");
+    let _ = std::fs::remove_dir_all(&folder);
+    let folder = folder.to_string_lossy();
+    let run = ["--target-dir", "target/alone", "--", "run", "--out", &folder];
+    cargo(&[&["run", "--quiet"], &only[..], &run].concat())
+}
+
+fn package() -> Result<()> {
+    cargo(&[
+        "package",
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--no-verify",
+        "--allow-dirty",
+        "--locked",
+        "--quiet",
+    ])
 }
 
 /// `std` changes the last bit of nalgebra's transcendental functions, and one dependant that asks for it turns it on for

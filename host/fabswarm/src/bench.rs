@@ -99,7 +99,7 @@ pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
             let constants =
-                trial::setup(&scenario).map_err(BuildError::Key)?.on_arrays(scenario.swarm.agents);
+                trial::setup(&scenario).map_err(BuildError::Key)?.on_arrays(scenario.swarm.agents as u32 - 1);
             Box::new(ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
         }
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,

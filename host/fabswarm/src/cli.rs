@@ -8,6 +8,7 @@
 //! | 3 | the swarm diverged |
 //! | 4 | a board was lost, or differs from its shadow |
 //! | 5 | it ran, but its output could not be written |
+//! | 6 | the books broke: mass was made or lost, and the answer cannot be trusted |
 //! | 130 | interrupted |
 
 /// Like the standard macro, through [`output`].

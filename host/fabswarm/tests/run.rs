@@ -207,7 +207,7 @@ fn what_would_not_fit_or_mean_anything_is_refused_before_it_is_drawn() {
     );
     let boards = |places: &str, expected: &str| refused(&["--boards", places], expected);
     boards("in-process:3", "boards = \"in-process:3\" places 3 agents, but the swarm has 10");
-    boards("native:18446744073709551615", "seats 18446744073709551615 agents");
+    boards("native:18446744073709551615", "places 18446744073709551615 agents");
 }
 
 #[test]

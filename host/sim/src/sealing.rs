@@ -1,6 +1,6 @@
 //! Sealing between an agent and the air, where the swarm has a key.
 
-use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
@@ -85,24 +85,34 @@ impl FrameSeal {
     pub fn new(id: u16, key: Option<&SwarmKey>) -> Self {
         let seals = key.and_then(|key| {
             let mut boots = VolatileBoots::new();
-            let sealer = Sealer::start(id, &mut boots).ok()?;
+            let sealer = Sealer::start(id, 1, &mut boots).ok()?;
             Some(Seals { key: Key::new(key.bytes()), boots, sealer, opener: Box::default() })
         });
         Self { id, seals, buffer: Vec::new() }
     }
 
-    /// Starts again, under numbers that were never used.
-    pub fn restart(&mut self) {
+    /// Starts again, under numbers that were never used. Of those it heard it remembers `boots`, which it saved before, or
+    /// nothing.
+    pub fn restart(&mut self, boots: Option<&[u32]>) {
         if let Some(seals) = &mut self.seals {
-            // This storage cannot fail; once all boot numbers are used, the old sealer stays.
-            if let Ok(sealer) = Sealer::start(self.id, &mut seals.boots) {
+            // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
+            if let Ok(sealer) = Sealer::start(self.id, 1, &mut seals.boots) {
                 seals.sealer = sealer;
             }
             *seals.opener = Opener::new();
+            for (sender, &boot) in boots.unwrap_or_default().iter().enumerate() {
+                seals.opener.restore_boot(sender as u16, boot);
+            }
         }
     }
 
-    /// The frame as it is broadcast.
+    /// The newest boots heard of the first `agents` senders, to be saved with the agent's state.
+    #[must_use]
+    pub fn boots(&self, agents: usize) -> Vec<u32> {
+        self.seals.as_ref().map(|seals| seals.opener.boots().take(agents).collect()).unwrap_or_default()
+    }
+
+    /// The frame as it goes on air.
     pub fn seal<'a>(&'a mut self, frame: &'a [u8]) -> &'a [u8] {
         let Some(seals) = &mut self.seals else {
             return frame;
@@ -117,13 +127,13 @@ impl FrameSeal {
     ///
     /// # Errors
     /// Why it is not.
-    pub fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+    pub fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(Origin, &'a [u8]), Error> {
         let Some(seals) = &mut self.seals else {
-            return Ok(bytes);
+            return Ok((Origin::Clear, bytes));
         };
         self.buffer.resize(self.buffer.len().max(bytes.len()), 0);
         let opened = seals.opener.open(&seals.key, bytes, &mut self.buffer)?;
-        Ok(opened.frame)
+        Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
     }
 }
 
@@ -134,6 +144,7 @@ pub const fn refusal_cause(error: Error) -> &'static str {
         Error::ForeignKey => "foreign key",
         Error::Tampered => "tampered",
         Error::OldBoot => "old boot",
+        Error::BootJump => "boot far ahead",
         Error::UnknownSender => "unknown sender",
         _ => "malformed",
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 mod agents;
+mod books;
 mod exact;
 mod links;
 mod measure;
@@ -15,6 +16,7 @@ mod plain;
 mod unguarded;
 
 pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote};
+pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
 pub use measure::{Meter, Metrics, States};
@@ -74,7 +76,10 @@ pub enum SwarmError {
     /// A state is NaN, infinite or out of the ledger's range.
     #[error(transparent)]
     Diverged(#[from] Diverged),
-    /// A board is lost, or differs from its shadow.
+    /// Mass was made or lost.
+    #[error(transparent)]
+    Books(#[from] BrokenBooks),
+    /// A board is lost, or is not what its shadow is.
     #[error(transparent)]
     Boards(Box<dyn std::error::Error + Send + Sync>),
     /// The user interrupted a wait for boards that do not answer.

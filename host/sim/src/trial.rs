@@ -143,7 +143,10 @@ pub fn run(
         StoppedBecause::MaxRounds => {
             scenario.stop.error_below == 0.0 || last.error < scenario.stop.error_below
         }
-        StoppedBecause::Interrupted | StoppedBecause::Diverged | StoppedBecause::BoardsFailed => false,
+        StoppedBecause::Interrupted
+        | StoppedBecause::Diverged
+        | StoppedBecause::BooksBroken
+        | StoppedBecause::BoardsFailed => false,
     };
     Ok(TrialOutcome { summary, failure, is_success, first_error: first.error })
 }
@@ -151,6 +154,7 @@ pub fn run(
 const fn because(failure: &SwarmError) -> StoppedBecause {
     match failure {
         SwarmError::Diverged(_) => StoppedBecause::Diverged,
+        SwarmError::Books(_) => StoppedBecause::BooksBroken,
         SwarmError::Boards(_) => StoppedBecause::BoardsFailed,
         SwarmError::Interrupted => StoppedBecause::Interrupted,
     }

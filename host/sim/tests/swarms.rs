@@ -62,7 +62,7 @@ proptest! {
         scenario.frames.sealed = is_sealed;
         let told = setup(&scenario).unwrap();
         let mut arrays =
-            ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents)).unwrap();
+            ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();
         let mut speaking = AgentSwarm::<Exact, 512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();

@@ -1,11 +1,25 @@
 //! Who belongs to the swarm, and since when.
 
 use super::peers::Peers;
-use super::{ALONE_ROUNDS, ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
+use super::{ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
 use crate::ledger::{Arithmetic, ShareWeights};
 use crate::problem::Problem;
-use crate::wire::SCHEMA;
-use crate::wire::frame::{DataHeader, Hello, MembersHeader};
+use crate::wire::frame::{DataHeader, MembersHeader};
+
+/// Who opens an epoch puts its own number into the epoch's, so that no two agents open the same one.
+const OPENERS: u32 = MemberSet::CAPACITY as u32;
+
+/// Changes of members that an agent may have missed before a single frame is not enough to believe them.
+const EPOCHS_AHEAD: u32 = 8;
+
+/// No epoch is opened after this one.
+const LAST_EPOCH: u32 = u32::MAX - (1 << 20);
+
+/// The epoch that `opener` opens after `epoch`, unless they are spent.
+pub(super) const fn next_epoch(epoch: u32, opener: u16) -> Option<u32> {
+    let next = (epoch / OPENERS).saturating_add(1).saturating_mul(OPENERS).saturating_add(opener as u32);
+    if next <= LAST_EPOCH { Some(next) } else { None }
+}
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
@@ -18,52 +32,43 @@ where
         if self.is_joining() {
             return;
         }
+        let Some(next) = next_epoch(self.epoch, self.config.id) else { return };
         let mut members = self.members;
         members.remove(self.config.id);
         self.has_left = true;
-        self.enter(self.epoch.saturating_add(1), members);
+        self.enter(next, members);
     }
 
     /// A broadcast of another epoch: it cannot count, but tells who is behind.
     pub(super) fn receive_other_epoch(&mut self, header: DataHeader) -> Received {
         if self.is_joining() {
+            if !self.believes_epoch(header.epoch) {
+                return Received::Refused(Refusal::Jump);
+            }
             self.heard_epoch = self.heard_epoch.max(Some(header.epoch));
-            self.round = self.round.max(header.round);
             self.alone_since = self.round;
         } else if header.epoch < self.epoch {
-            self.announce_until = self.announce_until.max(self.round.saturating_add(2));
-            self.outbox.has_members = true;
+            self.announce();
         }
         Received::OtherEpoch
     }
 
-    /// Somebody without a ledger asks to be let in: it needs an epoch above every one it has heard of.
-    pub(super) fn receive_hello(&mut self, hello: &Hello) -> Received {
-        if hello.schema != SCHEMA {
-            return Received::Refused(Refusal::Schema { theirs: hello.schema });
-        }
-        let shape = (usize::from(hello.x), usize::from(hello.y), hello.x_is_local);
-        if shape != (self.shape.x, self.shape.y, self.shape.x_is_local) {
-            return Received::Refused(Refusal::Shape);
-        }
-        if self.is_joining() {
-            return self.found_anew();
-        }
-        let mut members = self.members;
-        if !members.insert(hello.sender) {
-            return Received::Refused(Refusal::NotMember);
-        }
-        if hello.epoch >= self.epoch || members != self.members {
-            // An epoch number is spent only by an honest restart; at the end of their range there is no next one.
-            let Some(next) = self.epoch.max(hello.epoch).checked_add(1) else {
-                return Received::Refused(Refusal::NotMember);
-            };
-            self.enter(next, members);
-            return Received::NewEpoch;
-        }
+    /// Tells those who are behind of this epoch.
+    pub(super) fn announce(&mut self) {
         self.announce_until = self.announce_until.max(self.round.saturating_add(2));
         self.outbox.has_members = true;
-        Received::Unchanged
+    }
+
+    /// Whether `epoch` is further ahead than a few changes of members make it.
+    fn is_far_ahead(&self, epoch: u32) -> bool {
+        let known = self.heard_epoch.unwrap_or(0).max(self.epoch);
+        epoch / OPENERS > known / OPENERS + EPOCHS_AHEAD
+    }
+
+    /// Whether the swarm can be in `epoch`, as far as one frame can show it.
+    pub(super) fn believes_epoch(&mut self, epoch: u32) -> bool {
+        epoch <= LAST_EPOCH
+            && (!self.is_far_ahead(epoch) || self.epoch_claim.is_borne_out(epoch, 0, self.round))
     }
 
     /// Somebody tells who belongs to an epoch.
@@ -71,16 +76,18 @@ where
         let Some(members) = MemberSet::from_bytes(set) else {
             return Received::Refused(Refusal::NotMember);
         };
+        if !self.believes_epoch(header.epoch) {
+            return Received::Refused(Refusal::Jump);
+        }
         if self.is_joining() {
             return self.consider(header.epoch, members);
         }
-        if header.epoch > self.epoch || (header.epoch == self.epoch && members.outranks(&self.members)) {
+        if header.epoch > self.epoch {
             self.enter(header.epoch, members);
             return Received::NewEpoch;
         }
         if header.epoch < self.epoch {
-            self.announce_until = self.announce_until.max(self.round.saturating_add(2));
-            self.outbox.has_members = true;
+            self.announce();
         }
         Received::Unchanged
     }
@@ -101,27 +108,13 @@ where
         Received::Unchanged
     }
 
-    /// Somebody else asks to be let in, and nobody has spoken for long who could: then all have lost their memory, and the
-    /// swarm begins as it did first, with its founders. Its epoch is one that no earlier start of this agent was in, for
-    /// somebody out of reach may remember those.
-    fn found_anew(&mut self) -> Received {
-        if self.has_left || self.round < self.alone_since.saturating_add(ALONE_ROUNDS) {
-            return Received::Unchanged;
-        }
-        let before = self.heard_epoch.unwrap_or(0).max(self.config.boot.min(u16::MAX.into()) << 16);
-        let mut members = self.founders();
-        members.insert(self.config.id);
-        self.enter(before.saturating_add(1), members);
-        Received::NewEpoch
-    }
-
     /// Who belongs to the first epoch.
     #[cfg_attr(microcontroller, inline(never))]
     pub(super) fn founders(&self) -> MemberSet {
         MemberSet::first(self.config.founders).unwrap_or_default()
     }
 
-    /// Gives up members that were heard in this epoch and have been silent for too long.
+    /// Gives up members that were heard at any time and have been silent for too long since.
     pub(super) fn give_up_on_the_silent(&mut self) {
         let patience = self.config.give_up_after;
         if patience == 0 {
@@ -129,20 +122,21 @@ where
         }
         let mut members = self.members;
         for peer in self.peers.as_slice() {
-            let is_silent =
-                peer.taken_round.is_some() && self.round - peer.heard_at.min(self.round) > patience;
-            if is_silent {
+            if peer.heard_at.is_some_and(|at| self.round.saturating_sub(at) > patience) {
                 members.remove(peer.sender);
             }
         }
-        if members != self.members {
-            self.enter(self.epoch.saturating_add(1), members);
+        if members != self.members
+            && let Some(next) = next_epoch(self.epoch, self.config.id)
+        {
+            self.enter(next, members);
         }
     }
 
     /// Starts the ledger of an epoch. An agent that is no member of it joins again.
     pub(super) fn enter(&mut self, epoch: u32, members: MemberSet) {
         let is_member = members.contains(self.config.id);
+        let before = self.members;
         self.epoch = if is_member { epoch } else { 0 };
         self.heard_epoch = Some(epoch);
         self.members = members;
@@ -152,6 +146,10 @@ where
         self.carry = [A::Carry::default(); WORDS];
         for peer in self.peers.as_mut_slice() {
             peer.reset();
+            // Who comes back has not been silent since.
+            if members.contains(peer.sender) && !before.contains(peer.sender) {
+                peer.heard_at = peer.heard_at.map(|_| self.round);
+            }
         }
         self.encoder.begin_epoch(self.round);
         self.share_weights = self.current_share_weights();
@@ -162,11 +160,6 @@ where
 
     /// What this agent gives each round, given who belongs to its epoch.
     pub(super) fn current_share_weights(&self) -> ShareWeights {
-        let others = self.members.len().saturating_sub(1);
-        let audience = match self.config.audience {
-            0 => others,
-            known => others.min(u32::from(known)),
-        };
-        ShareWeights::new(self.config.self_weight, audience)
+        ShareWeights::new(self.config.self_weight, self.config.links.audience(self.config.id, &self.members))
     }
 }

@@ -1,5 +1,8 @@
 //! Sets of agents.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The agents that belong to an epoch, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSet {
@@ -82,16 +85,30 @@ impl MemberSet {
         self.bits.iter().map(|byte| byte.count_ones()).sum()
     }
 
+    /// Those that belong to both.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Self {
+        Self { bits: core::array::from_fn(|byte| self.bits[byte] & other.bits[byte]) }
+    }
+
     /// Whether nobody does.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
 
-    /// Settles which of two sets of the same epoch counts: the one with the highest agent that the other has not.
-    #[must_use]
-    pub fn outranks(&self, other: &Self) -> bool {
-        self.bits.iter().rev().gt(other.bits.iter().rev())
+/// As [`MemberSet::as_bytes`].
+impl Serialize for MemberSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.as_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for MemberSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        Self::from_bytes(bytes).ok_or_else(|| D::Error::custom("agents beyond the capacity of a member set"))
     }
 }
 
@@ -112,8 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_strict() {
-        let (small, large) = (MemberSet::first(9).unwrap(), MemberSet::first(10).unwrap());
-        assert!(large.outranks(&small) && !small.outranks(&large) && !small.outranks(&small));
+    fn common_members_are_in_both() {
+        let mut some = MemberSet::first(9).unwrap();
+        some.remove(2);
+        let mut others = MemberSet::default();
+        assert!([2, 3, 8, 9].into_iter().all(|id| others.insert(id)));
+        let common = some.common(&others);
+        assert_eq!((common.len(), common.contains(3), common.contains(8)), (2, true, true));
     }
 }

@@ -12,7 +12,10 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
 /// Changes with the layout.
-const VERSION: u32 = 0xfab0_0002;
+const VERSION: u32 = 0xfab0_0003;
+
+/// Stands for a round that never was.
+const NEVER: u32 = u32::MAX;
 
 /// Gives the words of a whole saved state, for [`Agent::restore`].
 pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
@@ -72,7 +75,7 @@ where
         write(&[self.peers.as_slice().len() as u32])?;
         for peer in self.peers.as_slice() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
-            write(&[u32::from(peer.sender), is_taken, round, peer.heard_at])?;
+            write(&[u32::from(peer.sender), is_taken, round, peer.heard_at.unwrap_or(NEVER), peer.taken_at])?;
             write(cast_slice(&peer.rho[..words]))?;
         }
         ControlFlow::Continue(())
@@ -116,9 +119,9 @@ where
         let mut peers = [0];
         fill(&mut peers)?;
         for _ in 0..peers[0] {
-            let mut header = [0; 4];
+            let mut header = [0; 5];
             fill(&mut header)?;
-            let [sender, is_taken, round, heard_at] = header;
+            let [sender, is_taken, round, heard_at, taken_at] = header;
             let sender = u16::try_from(sender).map_err(|_| Error::Memory)?;
             let at = match self.peers.find(sender) {
                 Ok(at) => at,
@@ -128,7 +131,9 @@ where
             let peer = &mut self.peers.as_mut_slice()[at];
             peer.reset();
             peer.taken_round = (is_taken == 1).then_some(round);
-            peer.heard_at = heard_at;
+            peer.heard_at = (heard_at != NEVER).then_some(heard_at);
+            peer.taken_at = taken_at;
+            peer.is_collecting = self.config.links.collects_from(sender);
             fill(cast_slice_mut(&mut peer.rho[..words]))?;
             peer.decoder = Decoder::new();
         }

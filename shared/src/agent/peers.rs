@@ -9,8 +9,14 @@ pub struct Peer<A: Arithmetic, const WORDS: usize> {
     pub(super) sender: u16,
     /// The sender's round of what was last taken in this epoch.
     pub(super) taken_round: Option<u32>,
-    /// This agent's round when it last heard the sender in this epoch.
-    pub(super) heard_at: u32,
+    /// This agent's round when it last heard the sender, in whatever epoch.
+    pub(super) heard_at: Option<u32>,
+    /// This agent's round when it last took a frame of the sender.
+    pub(super) taken_at: u32,
+    /// Whether mass of the sender is for this agent.
+    pub(super) is_collecting: bool,
+    /// Whether mass was collected since this round began.
+    pub(super) is_collected: bool,
     /// ρ, what was taken of the sender's running sum.
     pub(super) rho: [A::Word; WORDS],
     /// Whether a frame of the sender came in this round.
@@ -34,7 +40,10 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
         Self {
             sender,
             taken_round: None,
-            heard_at: 0,
+            heard_at: None,
+            taken_at: 0,
+            is_collecting: true,
+            is_collected: false,
             rho: [A::Word::default(); WORDS],
             is_heard: false,
             v: [0.0; WORDS],
@@ -51,7 +60,7 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
     pub(super) fn reset(&mut self) {
         self.taken_round = None;
         self.rho = [A::Word::default(); WORDS];
-        (self.is_heard, self.is_fresh) = (false, false);
+        (self.is_heard, self.is_fresh, self.is_collected) = (false, false, false);
         self.early_round = None;
         self.decoder = Decoder::at_epoch_start();
     }
@@ -65,7 +74,15 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
     }
 
     fn take_mass(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
-        A::take(&self.wire[..words], &mut self.rho, tracker);
+        if self.is_collecting {
+            A::take(&self.wire[..words], &mut self.rho, tracker);
+            self.is_collected = true;
+        } else {
+            // Later payloads build on this sum all the same.
+            for (rho, &wire) in self.rho.iter_mut().zip(&self.wire[..words]) {
+                *rho = A::from_wire(wire);
+            }
+        }
         self.taken_round = Some(round);
     }
 

@@ -3,9 +3,25 @@
 use super::peers::Peers;
 use super::{Agent, Mode};
 use crate::ledger::Arithmetic;
+use crate::linear::first_exception;
 use crate::problem::Problem;
 use crate::wire;
 use crate::wire::frame::{DataHeader, Frame};
+use crate::wire::payload::Decoder;
+
+/// Where a frame comes from, as far as that is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was not sealed: what it says of its sender must do.
+    Clear,
+    /// It was sealed by this agent.
+    Sealed {
+        /// Who sealed it.
+        sender: u16,
+        /// In which of its boots.
+        boot: u32,
+    },
+}
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +62,18 @@ pub enum Refusal {
     },
     /// Its sender solves a problem of another shape.
     Shape,
+    /// It names another sender or boot than the one that sealed it.
+    Impostor,
+    /// Its round or epoch is far ahead of this agent's, which one frame is not enough to believe.
+    Jump,
+    /// A decision in it is NaN, infinite or larger than steps from the start can have made it.
+    Magnitude,
     /// This agent has stopped.
     Stopped,
 }
+
+/// Rounds by which a sender may be ahead before a single frame is not enough to believe it.
+const ROUNDS_AHEAD: u32 = 64;
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
 where
@@ -57,16 +82,31 @@ where
     L: Peers<A, WORDS>,
 {
     /// Takes a frame that arrived. No bytes make it panic.
-    pub fn receive(&mut self, bytes: &[u8]) -> Received {
+    pub fn receive(&mut self, origin: Origin, bytes: &[u8]) -> Received {
         if self.fault.is_some() {
             return Received::Refused(Refusal::Stopped);
         }
-        match Frame::decode(bytes) {
-            Err(error) => Received::Refused(Refusal::Wire(error)),
-            Ok(frame) if frame.sender() == self.config.id => Received::Refused(Refusal::Own),
-            Ok(Frame::Data(header, payload)) => self.receive_data(header, payload),
-            Ok(Frame::Hello(hello)) => self.receive_hello(&hello),
-            Ok(Frame::Members(header, set)) => self.receive_members(header, set),
+        let frame = match Frame::decode(bytes) {
+            Err(error) => return Received::Refused(Refusal::Wire(error)),
+            Ok(frame) => frame,
+        };
+        if let Origin::Sealed { sender, boot } = origin {
+            let is_of_boot = !matches!(frame, Frame::Hello(hello) if hello.boot != boot);
+            if sender != frame.sender() || !is_of_boot {
+                return Received::Refused(Refusal::Impostor);
+            }
+        }
+        if frame.sender() == self.config.id {
+            return Received::Refused(Refusal::Own);
+        }
+        if let Ok(at) = self.peers.find(frame.sender()) {
+            self.peers.as_mut_slice()[at].heard_at = Some(self.round);
+        }
+        match frame {
+            Frame::Data(header, payload) => self.receive_data(header, payload),
+            Frame::Hello(hello) => self.receive_hello(&hello),
+            Frame::Members(header, set) => self.receive_members(header, set),
+            Frame::Admission(admission) => self.receive_admission(&admission),
         }
     }
 
@@ -79,11 +119,20 @@ where
         }
         let at = match self.peers.find(header.sender) {
             Ok(at) => at,
-            Err(at) if self.peers.insert(at, header.sender) => at,
+            Err(at) if self.peers.insert(at, header.sender) => {
+                let peer = &mut self.peers.as_mut_slice()[at];
+                peer.is_collecting = self.config.links.collects_from(header.sender);
+                peer.heard_at = Some(self.round);
+                at
+            }
             Err(_) => return Received::Refused(Refusal::NoRoom),
         };
         let words = self.exchanged();
         let is_lock_step = self.config.mode == Mode::LockStep;
+        if !self.believes_round(at, header.round) {
+            return Received::Refused(Refusal::Jump);
+        }
+        let largest = self.largest_decision(header.round);
         let peer = &mut self.peers.as_mut_slice()[at];
         let newest = peer.early_round.or(peer.taken_round);
         let is_too_late = is_lock_step && header.round.saturating_add(self.config.late_rounds) < self.round;
@@ -112,6 +161,11 @@ where
             Err(error) => return Received::Refused(Refusal::Wire(error)),
             Ok(told) => peer.is_v_told = told.v,
         }
+        if first_exception(&v[..words], |word: f32| word.abs() <= largest).is_some() {
+            // What follows such a payload cannot build on it.
+            peer.decoder = Decoder::new();
+            return Received::Refused(Refusal::Magnitude);
+        }
         if is_early {
             peer.early_round = Some(header.round);
             return Received::Early;
@@ -122,15 +176,42 @@ where
         }
         let peer = &mut self.peers.as_mut_slice()[at];
         peer.take(header.round, words, &mut self.t);
-        peer.heard_at = self.round;
+        peer.heard_at = Some(self.round);
+        peer.taken_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.
         peer.is_heard = !is_lock_step || header.round == self.round;
         Received::Taken
     }
 
+    /// Whether the peer at place `at` can be in `round`, as far as one frame can show it.
+    fn believes_round(&mut self, at: usize, round: u32) -> bool {
+        let peer = &self.peers.as_slice()[at];
+        let (expected, tolerance) = match (self.config.mode, peer.taken_round) {
+            (Mode::LockStep, _) => (self.round, ROUNDS_AHEAD),
+            // Its clock is its own: a few times as fast as this agent's, at most.
+            (Mode::FreeRunning, Some(taken)) => {
+                let elapsed = self.round.saturating_sub(peer.taken_at);
+                (taken.saturating_add(elapsed.saturating_mul(4)), ROUNDS_AHEAD)
+            }
+            (Mode::FreeRunning, None) => (self.round.saturating_mul(2), ROUNDS_AHEAD.max(round / 4)),
+        };
+        round <= expected.saturating_add(ROUNDS_AHEAD)
+            || self.round_claim.is_borne_out(round, tolerance, self.round)
+    }
+
+    /// The largest word of a decision that steps can have made of the start by `round`.
+    fn largest_decision(&self, round: u32) -> f32 {
+        self.largest_start + (round as f32 + 1.0) * self.largest_step
+    }
+
     /// Goes on from `round` without having lived through the rounds before it.
     fn jump_to(&mut self, round: u32) {
+        let skipped = round.saturating_sub(self.round);
         self.round = round;
+        // Nobody was silent in rounds that this agent has not lived through.
+        for peer in self.peers.as_mut_slice() {
+            peer.heard_at = peer.heard_at.map(|at| at.saturating_add(skipped));
+        }
         let words = self.exchanged();
         for peer in self.peers.as_mut_slice() {
             peer.skip(words, &mut self.t[..words]);

@@ -48,7 +48,13 @@ where
     /// round behind, as after a short power cut, and ends that one too: otherwise all it says would come too late.
     pub fn end_on_beat(&mut self) -> Report {
         let report = self.end_round();
-        if self.peers.as_slice().iter().any(|peer| peer.is_heard) { self.end_round() } else { report }
+        if self.is_behind() { self.end_round() } else { report }
+    }
+
+    /// Whether frames of this round waited for it to begin: then the swarm is one round ahead.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.peers.as_slice().iter().any(|peer| peer.is_heard)
     }
 
     /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
@@ -106,10 +112,11 @@ where
     pub(super) fn begin_round(&mut self) {
         let words = self.exchanged();
         for peer in self.peers.as_mut_slice() {
-            (peer.is_heard, peer.is_fresh) = (false, false);
+            (peer.is_heard, peer.is_fresh, peer.is_collected) = (false, false, false);
         }
         let is_announcing = self.round < self.announce_until || self.round.is_multiple_of(ANNOUNCE_EVERY);
-        self.outbox = Outbox { has_data: true, has_members: self.epoch > 1 && is_announcing };
+        let has_admission = self.admissions.begin_round(self.round);
+        self.outbox = Outbox { has_data: true, has_members: self.epoch > 1 && is_announcing, has_admission };
         if self.is_joining() {
             return;
         }
@@ -128,7 +135,7 @@ where
         for peer in self.peers.as_mut_slice() {
             peer.take_early(self.round, words, &mut self.t[..words]);
             if peer.is_heard {
-                peer.heard_at = self.round;
+                (peer.heard_at, peer.taken_at) = (Some(self.round), self.round);
             }
         }
     }

@@ -73,7 +73,7 @@ fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, us
     for (sender, frame) in frames(agents) {
         for (receiver, agent) in agents.iter_mut().enumerate() {
             if receiver != sender && hears(receiver, sender) {
-                let _ = agent.receive(&frame);
+                let _ = agent.receive(Origin::Clear, &frame);
             }
         }
     }
@@ -91,7 +91,7 @@ fn check_invariant(agents: &[Small<Exact>]) {
         Exact::add(&mut defect, agent.trackers(), 1);
         Exact::add(&mut defect, agent.tracked_gradients(), -1);
         Exact::add(&mut defect, agent.sigma(), agent.audience() as i32);
-        agent.collected().for_each(|(_, rho)| Exact::add(&mut defect, rho, -1));
+        agent.collected().for_each(|collection| Exact::add(&mut defect, collection.rho, -1));
     }
     assert_eq!(defect, [0; WORDS]);
 }
@@ -150,15 +150,15 @@ fn a_frame_of_the_next_round_waits_for_it() {
     let first = frames(&mut ahead);
     for (sender, frame) in &first {
         (0..AGENTS).filter(|receiver| receiver != sender).for_each(|receiver| {
-            assert_eq!(ahead[receiver].receive(frame), Received::Taken);
+            assert_eq!(ahead[receiver].receive(Origin::Clear, frame), Received::Taken);
         });
     }
     for agent in &mut ahead[1..] {
         agent.end_round();
     }
     for (sender, frame) in frames(&mut ahead[1..]) {
-        assert_eq!(ahead[0].receive(&frame), Received::Early, "from {}", sender + 1);
-        assert_eq!(ahead[0].receive(&frame), Received::Stale);
+        assert_eq!(ahead[0].receive(Origin::Clear, &frame), Received::Early, "from {}", sender + 1);
+        assert_eq!(ahead[0].receive(Origin::Clear, &frame), Received::Stale);
     }
     ahead[0].end_round();
     ahead[0].end_round();
@@ -180,7 +180,7 @@ fn who_fell_a_round_behind_catches_up_on_the_next_beat() {
     assert!(agents.iter().all(|agent| agent.round() == 7));
     let heard = frames(&mut agents).into_iter().filter(|(sender, _)| *sender == 0);
     for (_, frame) in heard.collect::<Vec<_>>() {
-        assert_eq!(agents[1].receive(&frame), Received::Taken);
+        assert_eq!(agents[1].receive(Origin::Clear, &frame), Received::Taken);
     }
     check_invariant(&agents);
 }
@@ -192,25 +192,28 @@ fn what_is_not_taken_changes_nothing() {
         round(&mut agents, |_, _| true);
     }
     let sent = frames(&mut agents);
-    let _ = agents[0].receive(&sent[1].1);
+    let _ = agents[0].receive(Origin::Clear, &sent[1].1);
     let digest = agents[0].digest();
-    assert_eq!(agents[0].receive(&sent[1].1), Received::Stale);
-    assert_eq!(agents[0].receive(&sent[0].1), Received::Refused(Refusal::Own));
+    assert_eq!(agents[0].receive(Origin::Clear, &sent[1].1), Received::Stale);
+    assert_eq!(agents[0].receive(Origin::Clear, &sent[0].1), Received::Refused(Refusal::Own));
     for cut in 0..sent[2].1.len() {
-        assert!(matches!(agents[0].receive(&sent[2].1[..cut]), Received::Refused(Refusal::Wire(_))));
+        assert!(matches!(
+            agents[0].receive(Origin::Clear, &sent[2].1[..cut]),
+            Received::Refused(Refusal::Wire(_))
+        ));
     }
     // A frame of a round far ahead whose payload is none: an agent must not skip rounds for it.
-    let header = DataHeader { sender: 3, epoch: 1, round: 90 };
+    let header = DataHeader { sender: 3, epoch: 1, round: 60 };
     let mut out = [0; 256];
     let start = header.encode_header(&mut out).unwrap();
     let payload = Width::Full.payload_bytes(WORDS);
     out[start + 1..start + 5].copy_from_slice(&f32::NAN.to_le_bytes());
-    let unreadable = agents[0].receive(&out[..start + payload]);
+    let unreadable = agents[0].receive(Origin::Clear, &out[..start + payload]);
     assert!(matches!(unreadable, Received::Refused(Refusal::Wire(_))), "{unreadable:?}");
     assert_eq!(agents[0].round(), 5);
     let mut stranger = agent::<Exact>(Config { founders: 5, ..config(4) });
     let length = stranger.poll_frame(&mut out).unwrap().unwrap();
-    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::NotMember));
+    assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::NotMember));
     assert_eq!(agents[0].digest(), digest);
 }
 
@@ -289,14 +292,14 @@ fn who_was_away_catches_up_on_narrow_frames_of_every_length() {
         for now in 0..=TOGETHER + away {
             last = sender.poll_frame(&mut out).unwrap().unwrap();
             if now <= TOGETHER {
-                let _ = sleeper.receive(&out[..last]);
+                let _ = sleeper.receive(Origin::Clear, &out[..last]);
                 sleeper.end_round();
             }
             if now < TOGETHER + away {
                 sender.end_round();
             }
         }
-        assert_eq!(sleeper.receive(&out[..last]), Received::Taken, "after {away} rounds");
+        assert_eq!(sleeper.receive(Origin::Clear, &out[..last]), Received::Taken, "after {away} rounds");
         assert_eq!(sleeper.round(), sender.round());
         lengths.insert(last);
     }
@@ -337,7 +340,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     spoiled.reset(&[0.0; WORDS]).unwrap();
     let fresh = agent::<Exact>(config(2));
     assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
-    assert!(spoiled.collected().all(|(_, rho)| rho == [0; WORDS]));
+    assert!(spoiled.collected().all(|collection| collection.rho == [0; WORDS]));
     assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
 }
 
@@ -369,12 +372,15 @@ fn members_join_leave_and_are_given_up() {
 #[test]
 fn a_hello_of_another_format_or_shape_is_refused() {
     let mut agents = swarm::<Exact>();
-    let hello = Hello { sender: 9, epoch: 0, schema: 5, x: 2, y: 4, x_is_local: false };
+    let hello = Hello { sender: 9, boot: 1, epoch: 0, schema: 5, x: 2, y: 4, x_is_local: false, echo: None };
     let mut out = [0; 64];
     let length = Frame::Hello(hello).encode(&mut out).unwrap();
-    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::Schema { theirs: 5 }));
+    assert_eq!(
+        agents[0].receive(Origin::Clear, &out[..length]),
+        Received::Refused(Refusal::Schema { theirs: 5 })
+    );
     let length = Frame::Hello(Hello { schema: SCHEMA, x: 3, ..hello }).encode(&mut out).unwrap();
-    assert_eq!(agents[0].receive(&out[..length]), Received::Refused(Refusal::Shape));
+    assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::Shape));
 }
 
 #[test]
@@ -471,7 +477,7 @@ proptest! {
             arriving.extend(late.extract_if(.., |(due, ..)| *due <= now).map(|(_, receiver, frame)| (receiver, frame)));
             while !arriving.is_empty() {
                 let (receiver, frame) = arriving.swap_remove(stream.below(arriving.len() as u32) as usize);
-                let _ = agents[receiver].receive(&frame);
+                let _ = agents[receiver].receive(Origin::Clear, &frame);
             }
             check_invariant(&agents);
             let chosen = stream.below(AGENTS as u32) as usize;

@@ -38,6 +38,9 @@ pub enum Error {
     /// The frame is genuine and from before its sender's last restart.
     #[error("the frame is from before its sender's last restart")]
     OldBoot,
+    /// The frame is genuine, and its boot is further ahead than restarts that went unheard can explain.
+    #[error("the frame's boot is far ahead of its sender's last known one")]
+    BootJump,
     /// The sender is not among the members this agent keeps state for.
     #[error("the sender is no member")]
     UnknownSender,

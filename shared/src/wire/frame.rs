@@ -3,8 +3,9 @@
 //! | frame | header | rest |
 //! |---|---|---|
 //! | data | `0`, sender, epoch, round | [payload](super::payload): what this agent broadcasts in this round |
-//! | hello | `1`, sender, epoch, schema, x, y, x_is_local | nothing |
+//! | hello | `1`, sender, boot, epoch, schema, x, y, x_is_local, echo | nothing |
 //! | members | `2`, sender, epoch | the member set of the epoch, bit i of byte j is agent 8j+i |
+//! | admission | `3`, sender, challenge, joiner, its boot, hops | nothing |
 //!
 //! The rest has no length of its own: links keep frame boundaries, so a prefix would only cost airtime.
 
@@ -13,13 +14,14 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 
 /// Number of the frame format; raise it with every change of any byte that travels.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
 const LAYOUT: &str = "\
     data:0,sender:u16,epoch:u32,round:u32,payload;\
-    hello:1,sender:u16,epoch:u32,schema:u32,x:u16,y:u16,x_is_local:bool;\
+    hello:1,sender:u16,boot:u32,epoch:u32,schema:u32,x:u16,y:u16,x_is_local:bool,echo:(u16,u32,u32)?;\
     members:2,sender:u16,epoch:u32,set;\
+    admission:3,sender:u16,challenge:(u16,u32,u32),joiner:u16,boot:u32,hops:u8;\
     full:0,v:f32*,sigma:i32*;\
     half:1,window:u8,granularity:u8,exponent:i8*/16,v:i16*,sigma:u16*;\
     byte:2,v_window:u8,window:u8,granularity:u8,exponent:i8*/16,v:u8*,sigma:u16*/2;\
@@ -51,7 +53,9 @@ pub struct DataHeader {
 pub struct Hello {
     /// Who sends.
     pub sender: u16,
-    /// The epoch its ledger is in.
+    /// In which of its boots.
+    pub boot: u32,
+    /// The highest epoch it has heard of.
     pub epoch: u32,
     /// Its [`SCHEMA`].
     pub schema: u32,
@@ -61,6 +65,36 @@ pub struct Hello {
     pub y: u16,
     /// Whether x stays with each agent.
     pub x_is_local: bool,
+    /// A challenge that was put to it, which shows that it is there now.
+    pub echo: Option<Challenge>,
+}
+
+/// A number that its author never used before: its boot and round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Challenge {
+    /// Who asks for it back.
+    pub challenger: u16,
+    /// The challenger's boot.
+    pub boot: u32,
+    /// The challenger's round.
+    pub round: u32,
+}
+
+/// A challenge on its way to a joiner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Admission {
+    /// Who sends: the challenger, or somebody who passes it on.
+    pub sender: u16,
+    /// What the joiner must repeat.
+    pub challenge: Challenge,
+    /// Who asks to be let in.
+    pub joiner: u16,
+    /// In which of its boots.
+    pub joiner_boot: u32,
+    /// How often it may still be passed on.
+    pub hops: u8,
 }
 
 /// The header of an announcement of who belongs to an epoch.
@@ -82,6 +116,8 @@ pub enum Frame<'a> {
     Hello(Hello),
     /// A member set as little-endian bits.
     Members(MembersHeader, &'a [u8]),
+    /// A challenge to a joiner.
+    Admission(Admission),
 }
 
 /// What postcard reads and writes; the variant's number is the first byte of the frame.
@@ -90,6 +126,7 @@ enum FrameHeader {
     Data(DataHeader),
     Hello(Hello),
     Members(MembersHeader),
+    Admission(Admission),
 }
 
 impl<'a> Frame<'a> {
@@ -104,6 +141,7 @@ impl<'a> Frame<'a> {
             FrameHeader::Data(data) if !rest.is_empty() => Ok(Self::Data(data, rest)),
             FrameHeader::Hello(hello) if rest.is_empty() => Ok(Self::Hello(hello)),
             FrameHeader::Members(members) if !rest.is_empty() => Ok(Self::Members(members, rest)),
+            FrameHeader::Admission(admission) if rest.is_empty() => Ok(Self::Admission(admission)),
             _ => Err(Error::Malformed),
         }
     }
@@ -116,6 +154,7 @@ impl<'a> Frame<'a> {
         match *self {
             Self::Data(data, payload) => append(data.encode_header(out)?, payload, out),
             Self::Hello(hello) => write(&FrameHeader::Hello(hello), out),
+            Self::Admission(admission) => write(&FrameHeader::Admission(admission), out),
             Self::Members(members, set) => append(write(&FrameHeader::Members(members), out)?, set, out),
         }
     }
@@ -127,6 +166,7 @@ impl<'a> Frame<'a> {
             Self::Data(data, _) => data.sender,
             Self::Hello(hello) => hello.sender,
             Self::Members(members, _) => members.sender,
+            Self::Admission(admission) => admission.sender,
         }
     }
 }
@@ -181,14 +221,18 @@ mod tests {
     }
 
     fn hello() -> impl Strategy<Value = Hello> {
-        (data(), any::<(u32, u16, u16, bool)>()).prop_map(|(data, (schema, x, y, x_is_local))| Hello {
-            sender: data.sender,
-            epoch: data.epoch,
-            schema,
-            x,
-            y,
-            x_is_local,
-        })
+        (data(), any::<(u32, u32, u16, u16, bool, Option<(u16, u32, u32)>)>()).prop_map(
+            |(data, (boot, schema, x, y, x_is_local, echo))| Hello {
+                sender: data.sender,
+                boot,
+                epoch: data.epoch,
+                schema,
+                x,
+                y,
+                x_is_local,
+                echo: echo.map(|(challenger, boot, round)| Challenge { challenger, boot, round }),
+            },
+        )
     }
 
     proptest! {
@@ -214,7 +258,16 @@ mod tests {
 
     #[test]
     fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
-        let hello = Hello { sender: 1, epoch: 3, schema: SCHEMA, x: 5, y: 20, x_is_local: false };
+        let hello = Hello {
+            sender: 1,
+            boot: 2,
+            epoch: 3,
+            schema: SCHEMA,
+            x: 5,
+            y: 20,
+            x_is_local: false,
+            echo: None,
+        };
         let mut out = [0; 64];
         let length = Frame::Hello(hello).encode(&mut out).unwrap();
         for end in (0..length).chain([length + 1]) {

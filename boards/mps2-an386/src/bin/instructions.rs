@@ -11,7 +11,7 @@ mod registers;
 use core::{hint::black_box, panic::PanicInfo};
 use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
-    agent::{Agent, Config, Mode, Received},
+    agent::{Agent, Config, Mode, Origin, Received},
     fab::{Steps, gather},
     ledger::{Arithmetic, Exact, ShareWeights, descend},
     linear::scaled,
@@ -240,7 +240,7 @@ fn main() -> ! {
         fail("an agent")
     };
     let Ok(Some(length)) = sender.poll_frame(&mut frame) else { fail("a frame") };
-    let Ok(mut sealer) = Sealer::start(0, &mut VolatileBoots::new()) else { fail("a sealer") };
+    let Ok(mut sealer) = Sealer::start(0, 1, &mut VolatileBoots::new()) else { fail("a sealer") };
     let (mut sealed, mut opened) = ([0; 440], [0; 440]);
     let mut sealed_length = 0;
     let seal = measure(&mut || {
@@ -256,7 +256,7 @@ fn main() -> ! {
         fail("an agent")
     };
     let mut received = None;
-    let parse = measure(&mut || received = Some(listener.receive(&frame[..length])));
+    let parse = measure(&mut || received = Some(listener.receive(Origin::Clear, &frame[..length])));
     if received != Some(Received::Taken) {
         fail("a frame");
     }

@@ -143,6 +143,7 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
             return ExitCode::from(3);
         }
         StoppedBecause::BoardsFailed => return ExitCode::from(4),
+        StoppedBecause::BooksBroken => return ExitCode::from(6),
         StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
     }
     let remedy = if summary.final_relative_error < outcome.first_error {

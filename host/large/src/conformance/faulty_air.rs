@@ -1,6 +1,6 @@
 //! A batched swarm over a faulty air against speaking agents of `fabswarm_shared` over the same air.
 
-use fabswarm_shared::agent::{self, Agent, Received};
+use fabswarm_shared::agent::{self, Agent, Links, Origin, Received};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::ledger::Float;
 use fabswarm_shared::problem::{Penalty, Problem as _};
@@ -96,7 +96,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 steps: STEPS,
                 penalty: PENALTY,
                 self_weight: scenario.algorithm.self_weight as f32,
-                audience: 0,
+                links: Links::Everybody,
                 width: Width::Full,
                 give_up_after: 0,
                 late_rounds: scenario.late_rounds(),
@@ -118,7 +118,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 air.transmit(slot, sender, &frame[..length]);
             }
         }
-        air.deliver(slot, |receiver, _, bytes| match agents[receiver].receive(bytes) {
+        air.deliver(slot, |receiver, _, bytes| match agents[receiver].receive(Origin::Clear, bytes) {
             Received::Taken => FrameVerdict::Taken,
             _ => FrameVerdict::Useless,
         });

@@ -4,7 +4,7 @@
 //! frame would be: every fault of a frame hits its header, and a header that arrives says which sender's payload is received, and
 //! of which round. Nothing of this is in a checkpoint: it follows from the scenario, so a resumed run goes through it again.
 
-use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::graph::Schedule as _;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
@@ -166,8 +166,11 @@ impl Headers {
         }
         let mut ages = vec![0; agents * agents];
         air.deliver(slot, |receiver, _, bytes| {
-            let header = match seals[receiver].open(bytes).and_then(Frame::decode) {
-                Ok(Frame::Data(header, _)) => header,
+            let opened = seals[receiver].open(bytes);
+            let header = match opened.and_then(|(origin, frame)| Ok((origin, Frame::decode(frame)?))) {
+                Ok((Origin::Sealed { sender, .. }, Frame::Data(header, _))) if sender == header.sender => {
+                    header
+                }
                 Ok(_) => return FrameVerdict::Refused("malformed"),
                 Err(wire::Error::Replayed) => return FrameVerdict::Useless,
                 Err(error) => return FrameVerdict::Refused(refusal_cause(error)),
@@ -190,9 +193,12 @@ impl Headers {
     /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
     /// agents change to it at once; small agents take a few rounds.
     fn restart(&mut self, slot: u32) -> Vec<usize> {
+        let agents = self.seals.len();
         let mut forgetting = Vec::new();
         for crash in self.air.restarts(slot) {
-            self.seals[crash.agent].restart();
+            let seal = &mut self.seals[crash.agent];
+            let boots = crash.keeps_memory.then(|| seal.boots(agents));
+            seal.restart(boots.as_deref());
             if !crash.keeps_memory {
                 forgetting.push(crash.agent);
             }

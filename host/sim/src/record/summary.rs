@@ -18,6 +18,8 @@ pub enum StoppedBecause {
     Interrupted,
     /// A state could no longer be computed with, or the error had grown a thousandfold at the end.
     Diverged,
+    /// The books of the ledger broke: mass was made or lost.
+    BooksBroken,
     /// A board was lost, or differed from its shadow.
     BoardsFailed,
 }

@@ -7,13 +7,16 @@ mod agent_problem;
 mod peers;
 mod remote;
 
+use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
 use super::{Diverged, LedgerConstants, Swarm, SwarmError};
 use crate::air::{Air, FrameCounts, FrameVerdict};
 use crate::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use crate::task::{Score, Task};
 use agent_problem::AgentProblem;
-use fabswarm_shared::agent::{self, Agent, Config, Mode, Received, Refusal, read_from};
+use fabswarm_shared::agent::{
+    self, Agent, Collection, Config, Links, MemberSet, Mode, Received, Refusal, read_from,
+};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -30,8 +33,8 @@ use std::sync::Arc;
 pub struct AgentSetup {
     /// Configuration common to all agents; see [`AgentSetup::config_of`].
     pub config: Config,
-    /// The size of each agent's audience, where these differ.
-    pub audiences: Option<Vec<u16>>,
+    /// Who may ever collect from each agent, where that is not everybody.
+    pub audiences: Option<Vec<MemberSet>>,
     /// The swarm's key, where frames are sealed.
     pub key: Option<SwarmKey>,
     /// Clock error in free-running mode: rates are uniform in 1 ± this.
@@ -44,22 +47,28 @@ impl AgentSetup {
     /// The configuration of one agent at one of its starts.
     #[must_use]
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
-        let audience = self.audiences.as_ref().and_then(|audiences| audiences.get(agent).copied());
-        Config { id: agent as u16, boot, audience: audience.unwrap_or(self.config.audience), ..self.config }
+        Config { id: agent as u16, boot, links: self.links_of(agent), ..self.config }
     }
 
-    /// The same swarm of `agents` agents on arrays.
+    fn links_of(&self, agent: usize) -> Links {
+        let Some(audiences) = &self.audiences else { return Links::Everybody };
+        let mut senders = MemberSet::default();
+        for (sender, audience) in audiences.iter().enumerate() {
+            if audience.contains(agent as u16) {
+                senders.insert(sender as u16);
+            }
+        }
+        Links::Known { audience: audiences.get(agent).copied().unwrap_or_default(), senders }
+    }
+
+    /// The same swarm on arrays, where up to `audience` others may collect from each agent.
     #[must_use]
-    pub fn on_arrays(&self, agents: usize) -> LedgerConstants {
-        let others = agents.saturating_sub(1) as u32;
+    pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
         LedgerConstants {
             steps: self.config.steps,
             penalty: self.config.penalty,
             self_weight: self.config.self_weight,
-            audience: match self.config.audience {
-                0 => others,
-                known => others.min(u32::from(known)),
-            },
+            audience,
         }
     }
 }
@@ -75,7 +84,7 @@ struct SimAgent<A: Arithmetic, const WORDS: usize> {
     /// Whether it has sent its frame of the current round.
     has_sent: bool,
     /// What it saved at the end of its last round, if it will crash and remember.
-    saved: Option<Vec<u32>>,
+    saved: Option<SavedAgent>,
     rate: f64,
     phase: f64,
 }
@@ -90,6 +99,14 @@ impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
     }
 }
 
+/// What an agent has in its flash.
+#[derive(Debug)]
+struct SavedAgent {
+    state: Vec<u32>,
+    /// The boots it heard of others.
+    boots: Vec<u32>,
+}
+
 /// A swarm of agents over an air.
 #[derive(Debug)]
 pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
@@ -100,6 +117,8 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     slot: u32,
     agents: Vec<SimAgent<A, WORDS>>,
     meter: Meter,
+    /// Kept where the ledger is exact.
+    books: Option<Books>,
     buffer: Vec<u8>,
     remote: Option<Box<dyn Remote>>,
 }
@@ -129,7 +148,16 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let gradients: Vec<f32> = agents.iter().flat_map(|own| own.agent.gradient()).copied().collect();
         meter.start(&decisions, &gradients);
         let buffer = vec![0; agents.first().map_or(0, |own| own.agent.largest_frame()) + 64];
-        Ok(Self { shape: task.shape(), setup, task, air, slot: 0, agents, meter, buffer, remote: None })
+        let shape = task.shape();
+        let mut books =
+            A::IS_MODULAR.then(|| Books::new(count, shape.exchanged().len(), setup.audiences.clone()));
+        if let Some(books) = &mut books {
+            for own in &agents {
+                // A ledger that has just begun is balanced.
+                let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
+            }
+        }
+        Ok(Self { shape, setup, task, air, slot: 0, agents, meter, books, buffer, remote: None })
     }
 
     /// The same swarm with some of its agents outside this process. Those inside become their shadows.
@@ -159,7 +187,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             A::add(&mut defect, agent.trackers(), 1);
             A::add(&mut defect, agent.tracked_gradients(), -1);
             A::add(&mut defect, agent.sigma(), agent.audience() as i32);
-            agent.collected().for_each(|(_, rho)| A::add(&mut defect, rho, -1));
+            agent.collected().for_each(|collection| A::add(&mut defect, collection.rho, -1));
         }
         defect.into_iter().map(|word| f64::from(A::value(word))).collect()
     }
@@ -202,15 +230,20 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             let own = &mut self.agents[agent];
             own.boot += 1;
             own.has_sent = false;
-            own.seal.restart();
-            // The agent was built from the same scenario before, so it can be built again.
+            own.seal.restart(own.saved.as_ref().map(|saved| &*saved.boots));
+            // The same scenario made this agent once; it does so again.
             if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
                 if let Some(saved) = &own.saved
-                    && started.restore(read_from(saved)).is_err()
+                    && started.restore(read_from(&saved.state)).is_err()
                 {
                     continue;
                 }
                 *own.agent = started;
+                if let Some(books) = &mut self.books {
+                    let (id, epoch) = (own.agent.id(), own.agent.epoch());
+                    let reopened = books.reopen(id, epoch, own.agent.collected().map(view));
+                    reopened.map_err(|what| BrokenBooks { round: u64::from(self.slot) + 1, what })?;
+                }
             }
         }
         let mut frozen = (0..self.agents.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
@@ -247,32 +280,81 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             }
             let own = &mut agents[receiver];
             match own.seal.open(bytes) {
-                Ok(frame) => hearing(own.agent.receive(frame)),
+                Ok((origin, frame)) => hearing(own.agent.receive(origin, frame)),
                 Err(wire::Error::Replayed) => FrameVerdict::Useless,
                 Err(error) => FrameVerdict::Refused(refusal_cause(error)),
             }
         });
     }
 
-    fn end_round(&mut self, agent: usize) -> Result<(), Diverged> {
+    /// The error for books that broke in this slot.
+    fn broken(&self) -> impl Fn(Imbalance) -> SwarmError + use<A, WORDS> {
+        let round = u64::from(self.slot) + 1;
+        move |what| BrokenBooks { round, what }.into()
+    }
+
+    /// Enters what all agents collected in this slot.
+    fn collect(&mut self) -> Result<(), SwarmError> {
+        let broken = self.broken();
+        let Some(books) = &mut self.books else { return Ok(()) };
+        self.agents.iter().try_for_each(|own| collect(books, &own.agent)).map_err(broken)
+    }
+
+    fn end_round(&mut self, agent: usize) -> Result<(), SwarmError> {
+        let broken = self.broken();
         let own = &mut self.agents[agent];
-        let report = match self.setup.config.mode {
-            Mode::LockStep => own.agent.end_on_beat(),
-            Mode::FreeRunning => own.agent.end_round(),
+        let mut report = own.agent.end_round();
+        let mut balance = |agent: &HeapAgent<A, WORDS>| match &mut self.books {
+            Some(books) => collect(books, agent)
+                .and_then(|()| books.balance(agent.id(), &ledger_of(agent)))
+                .map_err(&broken),
+            None => Ok(()),
         };
+        balance(&own.agent)?;
+        // As `Agent::end_on_beat` does, with a look at the books in between.
+        if self.setup.config.mode == Mode::LockStep && own.agent.is_behind() {
+            report = own.agent.end_round();
+            balance(&own.agent)?;
+        }
         own.has_sent = false;
-        // As on a board: what happens after the end of the last round is lost in a crash.
+        // As a board does: what comes after the end of its last round is lost with a crash.
         if self.air.will_remember(agent, self.slot) {
-            own.saved = Some(saved(&own.agent));
+            let boots = own.seal.boots(self.setup.config.founders.into());
+            own.saved = Some(SavedAgent { state: saved(&own.agent), boots });
         }
         if let Some(fault) = report.fault {
-            return Err(Diverged::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault));
+            return Err(Diverged::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault).into());
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
             remote.shadow_ended_round(agent, own.agent.digest(), saved(&own.agent));
         }
         Ok(())
     }
+}
+
+/// An agent's ledger, as an observer sees it.
+fn ledger_of<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> LedgerView<'_> {
+    LedgerView {
+        round: agent.round(),
+        epoch: agent.epoch(),
+        members: agent.members(),
+        audience: agent.audience(),
+        trackers: bytemuck::cast_slice(agent.trackers()),
+        gradients: bytemuck::cast_slice(agent.tracked_gradients()),
+        sigma: bytemuck::cast_slice(agent.sigma()),
+    }
+}
+
+fn collect<A: Arithmetic, const WORDS: usize>(
+    books: &mut Books,
+    agent: &HeapAgent<A, WORDS>,
+) -> Result<(), Imbalance> {
+    books.collect(agent.id(), agent.epoch(), agent.collections().map(view))
+}
+
+fn view<A: Arithmetic>(collection: Collection<'_, A>) -> CollectionView<'_> {
+    let Collection { sender, round, rho } = collection;
+    CollectionView { sender, round, rho: bytemuck::cast_slice(rho) }
 }
 
 /// The agent's whole state, as it would be written to flash.
@@ -307,6 +389,9 @@ fn hearing(received: Received) -> FrameVerdict {
             Refusal::NoRoom => "no room for another peer",
             Refusal::Schema { .. } => "other wire format",
             Refusal::Shape => "other problem",
+            Refusal::Impostor => "sealed by another sender",
+            Refusal::Jump => "round or epoch far ahead",
+            Refusal::Magnitude => "decision out of range",
             Refusal::Stopped => "receiver stopped",
             _ => "other",
         }),
@@ -324,6 +409,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
         match self.setup.config.mode {
             Mode::LockStep => {
                 self.deliver();
+                self.collect()?;
                 for &agent in &running {
                     outcome = outcome.and(self.end_round(agent));
                 }
@@ -337,6 +423,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
                     }
                 }
                 self.deliver();
+                self.collect()?;
             }
         }
         self.slot += 1;

@@ -135,7 +135,8 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
 fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     let has_plain_frames =
         scenario.frames.width == WidthKind::Full && scenario.algorithm.arithmetic == ArithmeticKind::Exact;
-    let has_own_audiences = audiences(scenario, &mut source).is_some();
+    let is_ring = is_ring(scenario);
+    let has_own_audiences = !is_ring && audiences(scenario, &mut source).is_some();
     let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
     if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
@@ -144,7 +145,8 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
-    let constants = setup(scenario)?.on_arrays(scenario.swarm.agents);
+    let others = scenario.swarm.agents.saturating_sub(1) as u32;
+    let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
     Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
 }
 
@@ -246,7 +248,7 @@ pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
             steps: steps(scenario),
             penalty: penalty(scenario),
             self_weight: scenario.algorithm.self_weight as f32,
-            audience: audience(scenario),
+            links: agent::Links::Everybody,
             width: match scenario.frames.width {
                 WidthKind::Full => payload::Width::Full,
                 WidthKind::Half => payload::Width::Half,
@@ -277,24 +279,27 @@ fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
     Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
 }
 
-/// The size of each audience, where some links never come up: mass for those would wait for ever.
-fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<u16>> {
+/// Who may ever collect from each agent, where some links never come up: what is meant for those would wait for ever.
+fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<MemberSet>> {
     let network = &scenario.network;
     let has_fixed_links = match network.topology {
-        TopologyKind::Recorded => true,
+        TopologyKind::Recorded | TopologyKind::Ring | TopologyKind::ReversedRing => true,
         TopologyKind::Paper => network.edge_probability == 0.0,
         // In other flights any two agents meet sooner or later.
         TopologyKind::Motion => scenario.motion.pattern == FlightPattern::Formation,
         _ => false,
     };
     let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
-    has_fixed_links.then(|| source.audiences(rounds).iter().map(|audience| audience.len() as u16).collect())
+    let set_of = |audience: &Vec<usize>| {
+        let mut set = MemberSet::default();
+        audience.iter().for_each(|&listener| {
+            set.insert(listener as u16);
+        });
+        set
+    };
+    has_fixed_links.then(|| source.audiences(rounds).iter().map(set_of).collect())
 }
 
-/// The size of an audience, where the topology determines it: one on a ring. 0 means all others.
-const fn audience(scenario: &Scenario) -> u16 {
-    match scenario.network.topology {
-        TopologyKind::Ring | TopologyKind::ReversedRing => 1,
-        _ => 0,
-    }
+const fn is_ring(scenario: &Scenario) -> bool {
+    matches!(scenario.network.topology, TopologyKind::Ring | TopologyKind::ReversedRing)
 }

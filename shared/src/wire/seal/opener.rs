@@ -14,6 +14,12 @@ pub struct Opened<'a> {
     pub frame: &'a [u8],
 }
 
+/// Restarts of a sender that a receiver may have missed. One frame with a boot far ahead would shut its sender out for ever.
+const BOOTS_AHEAD: u32 = 64;
+
+/// The highest boot that is believed of a sender never heard before.
+const HIGHEST_FIRST_BOOT: u32 = 1 << 24;
+
 /// What was heard of one sender in its newest boot.
 #[derive(Clone, Copy, Debug)]
 struct ReplayWindow {
@@ -44,6 +50,19 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
         Self { windows: [ReplayWindow { boot: 0, newest: 0, seen: 0 }; MEMBERS] }
     }
 
+    /// The newest boot heard of each sender, in ascending order of senders; 0 where none was heard. Save them with the agent's
+    /// state: a receiver that forgets them takes recorded frames of earlier boots.
+    pub fn boots(&self) -> impl Iterator<Item = u32> {
+        self.windows.iter().map(|window| if window.seen == 0 { 0 } else { window.boot })
+    }
+
+    /// Remembers that `boot` of `sender` was heard before a restart: frames of earlier boots are refused from here on.
+    pub fn restore_boot(&mut self, sender: u16, boot: u32) {
+        if let Some(window) = self.windows.get_mut(usize::from(sender)).filter(|_| boot > 0) {
+            *window = ReplayWindow { boot, newest: 0, seen: 1 };
+        }
+    }
+
     /// Opens `sealed` into the start of `out`.
     ///
     /// The tag is checked before the replay window, so that each refusal is what it says.
@@ -72,6 +91,11 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
 impl ReplayWindow {
     /// The window with one more frame in it, unless that frame is a repetition.
     fn after(self, boot: u32, counter: u32) -> Result<Self, Error> {
+        if self.seen == 0 && boot > HIGHEST_FIRST_BOOT
+            || self.seen != 0 && boot > self.boot.saturating_add(BOOTS_AHEAD)
+        {
+            return Err(Error::BootJump);
+        }
         if self.seen == 0 || boot > self.boot {
             return Ok(Self { boot, newest: counter, seen: 1 });
         }
@@ -136,7 +160,7 @@ mod tests {
             bit in any::<prop::sample::Index>(),
         ) {
             let key = Key::new(&[9; 32]);
-            let mut sealer = Sealer::start(1, &mut VolatileBoots::after(6)).unwrap();
+            let mut sealer = Sealer::start(1, 1, &mut VolatileBoots::after(6)).unwrap();
             let sealed = seal(&mut sealer, &key, &frame);
             let mut bad = sealed.clone();
             let bit = bit.index(bad.len() * 8);
@@ -151,7 +175,7 @@ mod tests {
         #[test]
         fn another_key_never_opens(ours in any::<[u8; 32]>(), theirs in any::<[u8; 32]>()) {
             prop_assume!(ours != theirs);
-            let mut sealer = Sealer::start(0, &mut VolatileBoots::new()).unwrap();
+            let mut sealer = Sealer::start(0, 1, &mut VolatileBoots::new()).unwrap();
             let sealed = seal(&mut sealer, &Key::new(&theirs), b"frame");
             let refused = Opener::<1>::new().open(&Key::new(&ours), &sealed, &mut [0; 64]).unwrap_err();
             prop_assert!(matches!(refused, Error::ForeignKey | Error::Tampered));
@@ -162,20 +186,20 @@ mod tests {
     fn a_restart_is_taken_and_what_came_before_it_is_not() {
         let key = Key::new(&[1; 32]);
         let mut flash = VolatileBoots::new();
-        let mut before = Sealer::start(0, &mut flash).unwrap();
+        let mut before = Sealer::start(0, 1, &mut flash).unwrap();
         let held_back = seal(&mut before, &key, b"old");
-        let mut after = Sealer::start(0, &mut flash).unwrap();
+        let mut after = Sealer::start(0, 1, &mut flash).unwrap();
         let mut opener = Opener::<1>::new();
         let mut out = [0; 64];
-        assert_eq!(opener.open(&key, &seal(&mut before, &key, b"a"), &mut out).unwrap().boot, 0);
-        assert_eq!(opener.open(&key, &seal(&mut after, &key, b"b"), &mut out).unwrap().boot, 1);
+        assert_eq!(opener.open(&key, &seal(&mut before, &key, b"a"), &mut out).unwrap().boot, 1);
+        assert_eq!(opener.open(&key, &seal(&mut after, &key, b"b"), &mut out).unwrap().boot, 2);
         assert_eq!(opener.open(&key, &held_back, &mut out), Err(Error::OldBoot));
     }
 
     #[test]
     fn strangers_and_short_buffers_are_refused() {
         let key = Key::new(&[1; 32]);
-        let mut sealer = Sealer::start(3, &mut VolatileBoots::new()).unwrap();
+        let mut sealer = Sealer::start(3, 1, &mut VolatileBoots::new()).unwrap();
         let sealed = seal(&mut sealer, &key, b"frame");
         let mut out = [0; 64];
         assert_eq!(Opener::<3>::new().open(&key, &sealed, &mut out), Err(Error::UnknownSender));

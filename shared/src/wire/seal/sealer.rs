@@ -15,14 +15,22 @@ pub struct Sealer {
 impl Sealer {
     /// Reserves the counters of the next boot; nothing can be sealed before that is stored.
     ///
+    /// The first boot is 1, or `floor` where that is higher: whoever provisions a board whose storage is new, under a key that its
+    /// agent has used before, gives a floor above every boot it used. What was stored is read back, since some flash ignores
+    /// writes without a word.
+    ///
     /// # Errors
     /// [`Error::Storage`] when storage fails, [`Error::CountersSpent`] when all 2³² boots are used: change the key.
-    pub fn start(sender: u16, storage: &mut impl BootStorage) -> Result<Self, Error> {
-        let boot = match storage.load()? {
-            None => 0,
+    pub fn start(sender: u16, floor: u32, storage: &mut impl BootStorage) -> Result<Self, Error> {
+        let next = match storage.load()? {
+            None => 1,
             Some(last) => last.checked_add(1).ok_or(Error::CountersSpent)?,
         };
+        let boot = next.max(floor);
         storage.store(boot)?;
+        if storage.load()? != Some(boot) {
+            return Err(Error::Storage);
+        }
         Ok(Self { sender, boot, counter: Some(0) })
     }
 
@@ -73,12 +81,15 @@ mod tests {
     #[test]
     fn every_start_reserves_a_boot_before_sealing() {
         let mut boots = VolatileBoots::new();
-        for boot in 0..3 {
-            let sealer = Sealer::start(4, &mut boots).unwrap();
+        for boot in 1..4 {
+            let sealer = Sealer::start(4, 1, &mut boots).unwrap();
             assert_eq!((sealer.boot(), boots.last()), (boot, Some(boot)));
         }
-        assert_eq!(Sealer::start(4, &mut ReadOnlyBoots).unwrap_err(), Error::Storage);
-        assert_eq!(Sealer::start(4, &mut VolatileBoots::after(u32::MAX)).unwrap_err(), Error::CountersSpent);
+        assert_eq!(Sealer::start(4, 1, &mut ReadOnlyBoots).unwrap_err(), Error::Storage);
+        assert_eq!(
+            Sealer::start(4, 1, &mut VolatileBoots::after(u32::MAX)).unwrap_err(),
+            Error::CountersSpent
+        );
     }
 
     #[test]
@@ -93,7 +104,7 @@ mod tests {
     #[test]
     fn a_small_frame_costs_twelve_bytes_and_short_buffers_are_refused() {
         let key = Key::new(&[7; 32]);
-        let mut sealer = Sealer::start(1, &mut VolatileBoots::new()).unwrap();
+        let mut sealer = Sealer::start(1, 1, &mut VolatileBoots::new()).unwrap();
         let mut out = [0; 64];
         let length = sealer.seal(&key, b"frame", &mut out).unwrap();
         assert_eq!(length, 5 + 4 + TAG);

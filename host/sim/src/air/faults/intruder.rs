@@ -82,7 +82,8 @@ impl Intruder {
         let mut frame = vec![0; DATA_HEADER_MAX + length];
         let frame_length = Frame::Data(data, &payload).encode(&mut frame).ok()?;
         // An intruder need not count its boots: any number will do.
-        let mut sealer = Sealer::start(sender as u16, &mut VolatileBoots::after(stream.next_u32())).ok()?;
+        let mut sealer =
+            Sealer::start(sender as u16, 1, &mut VolatileBoots::after(stream.next_u32() >> 12)).ok()?;
         let mut sealed = vec![0; frame_length + OVERHEAD_MAX];
         let sealed_length = sealer.seal(&self.key, &frame[..frame_length], &mut sealed).ok()?;
         sealed.truncate(sealed_length);

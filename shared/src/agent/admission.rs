@@ -1,0 +1,180 @@
+//! How an agent without a ledger is let in.
+//!
+//! A hello alone proves nothing: somebody may have recorded it long ago. So whoever hears one answers with a
+//! [`Challenge`] that it never used before, others pass that on until it reaches the joiner, the joiner repeats its hello with
+//! the challenge in it, and only its author, hearing it come back, opens the epoch in which the joiner has a share:
+//!
+//! ```text
+//!   joiner ── hello ──▶ challenger ── admission ──▶ … ──▶ joiner ── hello with echo ──▶ challenger ── members ──▶ all
+//! ```
+
+use super::peers::Peers;
+use super::{ALONE_ROUNDS, Agent, MemberSet, Received, Refusal, next_epoch};
+use crate::ledger::Arithmetic;
+use crate::problem::Problem;
+use crate::wire::SCHEMA;
+use crate::wire::frame::{Admission, Challenge, Hello};
+
+/// Admissions that an agent has under way at once.
+const ROOM: usize = 4;
+/// Rounds for which an admission is passed on.
+const RELAY_ROUNDS: u32 = 4;
+/// Rounds after which an admission is forgotten, at least.
+const LIFETIME: u32 = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pending {
+    admission: Admission,
+    send_until: u32,
+    keep_until: u32,
+}
+
+/// Admissions that this agent asked for, passes on or was offered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Admissions {
+    pending: heapless::Vec<Pending, ROOM>,
+}
+
+impl Admissions {
+    pub(super) fn clear(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Forgets what is too old, and returns whether there is something to send in `round`.
+    pub(super) fn begin_round(&mut self, round: u32) -> bool {
+        self.pending.retain(|pending| pending.keep_until >= round);
+        self.pending.iter().any(|pending| pending.send_until >= round)
+    }
+
+    /// What to send in `round`; where several are due they take turns.
+    pub(super) fn due(&self, round: u32) -> Option<Admission> {
+        let mut due = self.pending.iter().filter(|pending| pending.send_until >= round);
+        let count = due.clone().count();
+        due.nth(round as usize % count.max(1)).map(|pending| pending.admission)
+    }
+
+    /// The challenge that joiner `id` puts into its hello of `round`.
+    pub(super) fn echo(&self, id: u16, round: u32) -> Option<Challenge> {
+        let mut offers = self.pending.iter().filter(|pending| pending.admission.joiner == id);
+        let count = offers.clone().count();
+        offers.nth(round as usize % count.max(1)).map(|pending| pending.admission.challenge)
+    }
+
+    /// The challenge that `challenger` has put to this joiner.
+    fn put_to(&self, challenger: u16, hello: &Hello) -> Option<Challenge> {
+        let is_it = |pending: &&Pending| {
+            let Admission { challenge, joiner, joiner_boot, .. } = pending.admission;
+            (challenge.challenger, joiner, joiner_boot) == (challenger, hello.sender, hello.boot)
+        };
+        self.pending.iter().find(is_it).map(|pending| pending.admission.challenge)
+    }
+
+    /// Remembers an admission; the one that ends first makes room.
+    fn remember(&mut self, new: Pending) -> bool {
+        if self.pending.iter().any(|known| known.admission.challenge == new.admission.challenge) {
+            return false;
+        }
+        if self.pending.is_full()
+            && let Some((place, _)) =
+                self.pending.iter().enumerate().min_by_key(|(_, pending)| pending.keep_until)
+        {
+            self.pending.swap_remove(place);
+        }
+        self.pending.push(new).is_ok()
+    }
+}
+
+impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+where
+    P: Problem<f32>,
+    A: Arithmetic,
+    L: Peers<A, WORDS>,
+{
+    /// An agent without a ledger asks to be let in: it needs an epoch above every one it has heard of.
+    pub(super) fn receive_hello(&mut self, hello: &Hello) -> Received {
+        if hello.schema != SCHEMA {
+            return Received::Refused(Refusal::Schema { theirs: hello.schema });
+        }
+        let shape = (usize::from(hello.x), usize::from(hello.y), hello.x_is_local);
+        if shape != (self.shape.x, self.shape.y, self.shape.x_is_local) {
+            return Received::Refused(Refusal::Shape);
+        }
+        if !MemberSet::default().insert(hello.sender) {
+            return Received::Refused(Refusal::NotMember);
+        }
+        // Another joiner is let in only where nobody is left who could do it.
+        let is_alone = self.round >= self.alone_since.saturating_add(ALONE_ROUNDS);
+        if self.has_left || (self.is_joining() && !is_alone) {
+            return Received::Unchanged;
+        }
+        if !self.is_joining() && hello.epoch < self.epoch && self.members.contains(hello.sender) {
+            // It has a share already, and has only not heard of this epoch.
+            self.announce();
+            return Received::Unchanged;
+        }
+        if !self.believes_epoch(hello.epoch) {
+            return Received::Refused(Refusal::Jump);
+        }
+        match self.admissions.put_to(self.config.id, hello) {
+            Some(challenge) if hello.echo == Some(challenge) => self.admit(hello),
+            Some(_) => Received::Unchanged,
+            None => {
+                self.challenge(hello);
+                Received::Unchanged
+            }
+        }
+    }
+
+    /// Puts a challenge to a joiner. Boot and round of this agent were never together before.
+    fn challenge(&mut self, hello: &Hello) {
+        let challenge = Challenge { challenger: self.config.id, boot: self.config.boot, round: self.round };
+        let members = self.members.len().max(u32::from(self.config.founders));
+        let admission = Admission {
+            sender: self.config.id,
+            challenge,
+            joiner: hello.sender,
+            joiner_boot: hello.boot,
+            hops: members.min(u8::MAX.into()) as u8,
+        };
+        let until = self.round.saturating_add(LIFETIME.max(4 * members));
+        self.admissions.remember(Pending { admission, send_until: until, keep_until: until });
+        self.outbox.has_admission = true;
+    }
+
+    /// Opens an epoch in which the joiner has a share.
+    fn admit(&mut self, hello: &Hello) -> Received {
+        let (mut members, newest) = if self.is_joining() {
+            // Nobody remembers an epoch: the swarm begins as it did first, in an epoch that no earlier start of this agent was in,
+            // for somebody out of reach may remember those.
+            let mut founders = self.founders();
+            founders.insert(self.config.id);
+            (founders, self.heard_epoch.unwrap_or(0).max(self.config.boot.min(1 << 13) << 18))
+        } else {
+            (self.members, self.epoch)
+        };
+        members.insert(hello.sender);
+        let Some(next) = next_epoch(newest.max(hello.epoch), self.config.id) else {
+            return Received::Refused(Refusal::Jump);
+        };
+        self.admissions.clear();
+        self.enter(next, members);
+        Received::NewEpoch
+    }
+
+    /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on.
+    pub(super) fn receive_admission(&mut self, admission: &Admission) -> Received {
+        let Admission { challenge, joiner, joiner_boot, hops, .. } = *admission;
+        let keep_until = self.round.saturating_add(LIFETIME);
+        if joiner == self.config.id {
+            if self.is_joining() && joiner_boot == self.config.boot {
+                self.admissions.remember(Pending { admission: *admission, send_until: 0, keep_until });
+            }
+        } else if challenge.challenger != self.config.id && hops > 0 && !self.has_left {
+            let relayed = Admission { sender: self.config.id, hops: hops - 1, ..*admission };
+            let send_until = self.round.saturating_add(RELAY_ROUNDS);
+            self.outbox.has_admission |=
+                self.admissions.remember(Pending { admission: relayed, send_until, keep_until });
+        }
+        Received::Unchanged
+    }
+}
