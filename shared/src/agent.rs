@@ -61,6 +61,14 @@ pub enum Mode {
 }
 
 /// Everything an agent is told before it starts.
+///
+/// ```
+/// use fabswarm_shared::agent::Config;
+/// use fabswarm_shared::wire::payload::Width;
+///
+/// let config = Config { width: Width::Half, late_rounds: 2, ..Config::founder(3, 10) };
+/// assert_eq!((config.id, config.founders, config.boot), (3, 10, 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Its number in the swarm.
@@ -167,6 +175,27 @@ struct Outbox {
 }
 
 /// One agent: problem `P`, arithmetic `A`, peers `L`, room for `WORDS` words of decision.
+///
+/// An agent alone solves its own problem (see the [crate's root](crate) for two that agree):
+///
+/// ```
+/// # use fabswarm_shared::agent::{Agent, Config, Peer};
+/// # use fabswarm_shared::heapless::Vec;
+/// # use fabswarm_shared::ledger::Exact;
+/// # use fabswarm_shared::problem::PolicyEvaluation;
+/// # let problem = PolicyEvaluation {
+/// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
+/// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
+/// # };
+/// let peers: Vec<Peer<Exact, 3>, 1> = Vec::new();
+/// let mut agent = Agent::<_, Exact, _, 3>::new(Config::founder(0, 1), problem, &[0.0; 3], peers)?;
+/// for _ in 0..3000 {
+///     agent.end_round();
+/// }
+/// assert_eq!(agent.round(), 3000);
+/// assert!((agent.decision()[0] - 2.0).abs() < 1e-3);
+/// # Ok::<(), fabswarm_shared::agent::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     config: Config,

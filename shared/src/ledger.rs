@@ -15,6 +15,23 @@
 //! In [`Exact`] arithmetic trackers are integers and σ wraps, so the invariant holds with `==` whatever the air does. A
 //! share is the whole part of an accumulator that carries its remainder; without that carry small trackers would never
 //! move. [`Float`] is the same in `f32`, whose σ drifts as it grows.
+//!
+//! ```
+//! use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights};
+//!
+//! // An agent that keeps half of its tracker and shares the rest among two others.
+//! let weights = ShareWeights::new(0.5, 2);
+//! let (mut tracker, mut carry, mut sigma) = ([800], [0], [0]);
+//! let (mut rho, mut received) = ([0], [0]);
+//!
+//! Exact::give(&weights, 0, &mut tracker, &mut carry, &mut sigma); // This round's frame is lost,
+//! Exact::give(&weights, 0, &mut tracker, &mut carry, &mut sigma);
+//! Exact::take(&sigma, &mut rho, &mut received); // and the next one brings the mass of both.
+//! Exact::take(&sigma, &mut rho, &mut received); // A repetition brings nothing.
+//! assert_eq!((tracker, sigma, received), ([200], [300], [300]));
+//! let waiting = sigma[0]; // The other has collected nothing yet.
+//! assert_eq!(tracker[0] + received[0] + waiting, 800);
+//! ```
 
 use crate::fab::{Steps, descended};
 use crate::linear::first_exception;

@@ -137,7 +137,50 @@ impl core::error::Error for Mismatch {}
 /// One agent's share of a bilevel problem.
 ///
 /// Problems are plain data; [`Problem::check`] says whether they fit together, and the other methods
-/// may panic where they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] tell.
+/// may panic where they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] return.
+///
+/// A problem of one's own: the point nearest to a `site`, as the lower level sees it.
+///
+/// ```
+/// use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape};
+///
+/// /// f = (x − y)²/2, g = (y − site)²/2.
+/// struct Nearest {
+///     site: f32,
+/// }
+///
+/// impl Problem<f32> for Nearest {
+///     fn shape(&self) -> Shape {
+///         Shape { x: 1, y: 1, x_is_local: false }
+///     }
+///     fn check(&self) -> Result<(), Mismatch> {
+///         Ok(())
+///     }
+///     // The default `penalty_gradient` keeps one gradient of g in x and y.
+///     fn scratch_words(&self) -> usize {
+///         2
+///     }
+///     fn upper_value(&self, x: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
+///         0.5 * (x[0] - y[0]) * (x[0] - y[0])
+///     }
+///     fn lower_value(&self, _: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
+///         0.5 * (y[0] - self.site) * (y[0] - self.site)
+///     }
+///     fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {
+///         (dx[0], dy[0]) = (x[0] - y[0], y[0] - x[0]);
+///     }
+///     fn lower_gradient(
+///         &self, _: Moment, _: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32],
+///     ) {
+///         (dx[0], dy[0]) = (0.0, y[0] - self.site);
+///     }
+/// }
+///
+/// let (penalty, moment) = (Penalty { lambda: 10.0, normalise: false }, Moment { agent: 0, round: 0 });
+/// let mut d = [0.0; 3];
+/// Nearest { site: 2.0 }.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut [0.0; 2]);
+/// assert_eq!(d, [-1.0, 1.0 - 10.0, -10.0]);
+/// ```
 pub trait Problem<S: Scalar> {
     /// Sizes of the decision.
     fn shape(&self) -> Shape;

@@ -116,6 +116,43 @@ pub enum Pace {
 }
 
 /// What makes a board an agent.
+///
+/// ```
+/// use fabswarm_shared::agent::Config;
+/// use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
+/// use fabswarm_shared::provisioning::{Error, Pace, Page};
+///
+/// let page = Page {
+///     board: "native",
+///     key: None,
+///     boot_floor: 1,
+///     agent: Config::founder(3, 10),
+///     pace: Pace::Period { us: 20_000 },
+///     rounds: 1000,
+///     saves_state: false,
+///     start: &[0.0; 3],
+///     problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
+///         features: &[1.0],
+///         successors: &[0.5],
+///         rewards: &[1.0],
+///         upper_weight: 1.0,
+///         lower_weight: 1.0,
+///         regularisation: 0.0,
+///         reward_noise: 0.0,
+///         seed: 0,
+///     }),
+/// };
+/// /// Words are read where they are, so a page starts at a multiple of four bytes.
+/// #[repr(align(4))]
+/// struct Flash([u8; 512]);
+///
+/// let mut flash = Flash([0xff; 512]);
+/// page.write(&mut flash.0)?;
+/// let read = Page::read(&flash.0, "native")?;
+/// assert_eq!((read.agent.id, read.start), (3, &[0.0; 3][..]));
+/// assert_eq!(Page::read(&flash.0, "another").unwrap_err(), Error::OtherBoard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
     /// The kind of board it is written for: the name in its `board.toml`.

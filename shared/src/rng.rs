@@ -41,6 +41,17 @@ const fn mix(mut z: u64) -> u64 {
 }
 
 /// An endless sequence of random numbers.
+///
+/// ```
+/// use fabswarm_shared::rng::{Purpose, Stream};
+///
+/// let mut noise = Stream::new(42, 3, 100, Purpose::Noise);
+/// let first = noise.next_u64();
+/// assert!((0.0..1.0).contains(&noise.uniform_f64()));
+/// // The same name gives the same numbers, wherever and whenever they are drawn.
+/// assert_eq!(Stream::new(42, 3, 100, Purpose::Noise).next_u64(), first);
+/// assert_ne!(Stream::new(42, 3, 101, Purpose::Noise).next_u64(), first);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stream {
     key: u64,

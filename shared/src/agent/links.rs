@@ -5,6 +5,15 @@ use serde::{Deserialize, Serialize};
 
 /// The links over which an agent gives mass and collects it. Both ends must know them: an agent that collects from a sender
 /// which has no share for it makes mass.
+///
+/// ```
+/// use fabswarm_shared::agent::{Config, Links, MemberSet};
+///
+/// // Agent 1 of a directed ring of three collects from agent 0 and gives to agent 2.
+/// let (mut audience, mut senders) = (MemberSet::default(), MemberSet::default());
+/// assert!(audience.insert(2) && senders.insert(0));
+/// let config = Config { links: Links::Known { audience, senders }, ..Config::founder(1, 3) };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is no heap to put the sets on")]

@@ -4,6 +4,16 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The agents that belong to an epoch, as bits.
+///
+/// ```
+/// use fabswarm_shared::agent::MemberSet;
+///
+/// let mut members = MemberSet::first(10).unwrap();
+/// members.remove(3);
+/// assert_eq!((members.len(), members.contains(3), members.contains(9)), (9, false, true));
+/// assert_eq!(members.as_bytes(), [0b1111_0111, 0b11]);
+/// assert_eq!(MemberSet::from_bytes(members.as_bytes()), Some(members));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSet {
     bits: [u8; Self::BYTES],

@@ -4,6 +4,13 @@ use super::{Schedule, random};
 use serde::{Deserialize, Serialize};
 
 /// A family of directed graphs.
+///
+/// ```
+/// use fabswarm_shared::graph::Topology;
+///
+/// assert!(Topology::Ring.is_always_connected());
+/// assert!(!Topology::ErdosRenyi { edge_probability: 0.3 }.is_always_connected());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Topology {
     /// Agent i hears agent i − 1.
@@ -52,6 +59,13 @@ impl Topology {
 }
 
 /// A topology over a number of agents, drawn from a seed.
+///
+/// ```
+/// use fabswarm_shared::graph::{Graph, Schedule, Topology};
+///
+/// let graph = Graph { topology: Topology::Ring, agents: 4, seed: 0 };
+/// graph.heard_by(0, 17, |sender| assert_eq!(sender, 3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
     /// The family.

@@ -7,6 +7,14 @@ use crate::fab::pull_weight;
 use crate::scalar::Scalar;
 
 /// How weights follow from degrees.
+///
+/// ```
+/// use fabswarm_shared::graph::Weights;
+///
+/// assert_eq!(Weights::Uniform.pull::<f64>(3), 0.25);
+/// assert_eq!(Weights::Uniform.push::<f64>(1), (0.5, 0.5));
+/// assert_eq!(Weights::LazyPush { self_weight: 0.5 }.push::<f64>(2), (0.5, 0.25));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weights {
     /// `a_ij = 1/indeg(i)`, `b_ij = 1/outdeg(j)`, oneself included.

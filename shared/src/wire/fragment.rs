@@ -8,6 +8,23 @@
 //! `number` counts the sender's frames. All parts but the last are equally long, so a part's place follows from its
 //! index, and packets may come in any order, twice, and mixed with those of other senders. A frame with a part missing
 //! is never handed on.
+//!
+//! ```
+//! use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
+//!
+//! let frame = [5; 100];
+//! let mut fragmenter = Fragmenter::new(&frame, 3, 0, 31)?;
+//! let mut reassembler = Reassembler::<128, 2>::new();
+//! let (mut packet, mut packets) = ([0; 31], 0);
+//! while let Some(packet) = fragmenter.next_packet(&mut packet)? {
+//!     packets += 1;
+//!     if let Some(received) = reassembler.receive(packet)? {
+//!         assert_eq!(received, frame);
+//!     }
+//! }
+//! assert_eq!(packets, 4);
+//! # Ok::<(), fabswarm_shared::wire::Error>(())
+//! ```
 
 mod reassemble;
 

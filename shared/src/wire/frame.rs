@@ -108,6 +108,17 @@ pub struct MembersHeader {
 }
 
 /// One frame, borrowing what follows its header from the bytes it came from.
+///
+/// ```
+/// use fabswarm_shared::wire::frame::{DataHeader, Frame};
+///
+/// let frame = Frame::Data(DataHeader { sender: 3, epoch: 1, round: 200 }, b"payload");
+/// let mut bytes = [0; 32];
+/// let length = frame.encode(&mut bytes)?;
+/// assert_eq!(length, 12, "small numbers take a byte, 200 takes two");
+/// assert_eq!(Frame::decode(&bytes[..length])?, frame);
+/// # Ok::<(), fabswarm_shared::wire::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A broadcast of one round and its payload.

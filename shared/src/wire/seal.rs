@@ -21,6 +21,23 @@
 //! its memory takes a recorded frame of a sender until it hears that sender itself: data frames if their epoch and round fit;
 //! hello and member frames have no round, so that a recorded one can open an epoch, which costs the swarm its trackers'
 //! progress and no mass.
+//!
+//! ```
+//! use fabswarm_shared::wire::Error;
+//! use fabswarm_shared::wire::seal::{Key, Opener, Sealer, VolatileBoots};
+//!
+//! let key = Key::new(&[7; 32]);
+//! let mut sealer = Sealer::start(1, 1, &mut VolatileBoots::new())?;
+//! let mut sealed = [0; 64];
+//! let length = sealer.seal(&key, b"frame", &mut sealed)?;
+//!
+//! let mut opener = Opener::<2>::new();
+//! let mut out = [0; 64];
+//! let opened = opener.open(&key, &sealed[..length], &mut out)?;
+//! assert_eq!((opened.sender, opened.boot, opened.frame), (1, 1, &b"frame"[..]));
+//! assert_eq!(opener.open(&key, &sealed[..length], &mut out), Err(Error::Replayed));
+//! # Ok::<(), Error>(())
+//! ```
 
 mod boots;
 mod cipher;

@@ -38,6 +38,18 @@ pub fn encode(frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
 /// Finds frames in a byte stream that arrives in pieces of any size.
 ///
 /// `N` bounds what it holds: frames whose encoding, without its zeros, is longer are refused whole.
+///
+/// ```
+/// use fabswarm_shared::wire::stream::{Deframer, encode};
+///
+/// let mut line = [0; 32];
+/// let length = encode(b"frame", &mut line)?;
+/// let mut deframer = Deframer::<64>::new();
+/// let (mut first, mut second) = line[..length].split_at(3);
+/// assert_eq!(deframer.next_frame(&mut first), None);
+/// assert_eq!(deframer.next_frame(&mut second), Some(Ok(&b"frame"[..])));
+/// # Ok::<(), fabswarm_shared::wire::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Deframer<const N: usize> {
     buffer: [u8; N],
