@@ -16,6 +16,10 @@
 //! | `x`, `y`, `z` | parts of one packed vector `v = [x \| y \| z]`, laid out by [`Shape`] |
 //! | `d_i` | the packed gradient, z's part already signed so that every part is subtracted |
 //! | `λ` | [`Penalty::lambda`] |
+//!
+//! Matrices are slices whose field says their layout. Φ and N are column-major, since a product with a column adds whole
+//! columns; samples and readings are row-major, since their gradients are taken one row at a time. They are no matrix type of a
+//! linear algebra crate: a board reads them in place from flash, and the order of operations is fixed in this crate.
 
 mod hyper_cleaning;
 mod hyper_tuning;

@@ -16,11 +16,11 @@ use crate::scalar::Scalar;
 /// One agent's policy-evaluation problem.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyEvaluation<'a, S> {
-    /// Φ, states × features, column-major.
+    /// Φ, states × features, column-major: the states of a feature are contiguous.
     pub features: &'a [S],
     /// N = γPΦ, states × features, column-major.
     pub successors: &'a [S],
-    /// r_i, one expected reward a state.
+    /// r_i, the expected reward of each state.
     pub rewards: &'a [S],
     /// c_f, the weight of the fit.
     pub upper_weight: S,

@@ -14,12 +14,12 @@ use super::{Mismatch, Moment, Problem, Shape, penalty_scratch};
 use crate::linear::{axpy, dot, squared_norm};
 use crate::scalar::Scalar;
 
-/// Readings of the field: one row of `basis` a value.
+/// Readings of the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Readings<'a, S> {
-    /// φ at the place of each reading, one reading after the other.
+    /// φ at the place of each reading: readings × features, row-major, so that the φ of a reading is contiguous.
     pub basis: &'a [S],
-    /// What was read.
+    /// b, the value of each reading.
     pub values: &'a [S],
 }
 
@@ -42,7 +42,7 @@ impl<S: Scalar> Readings<'_, S> {
 pub struct SensorTrust<'a, S> {
     /// Readings of the agent's own sensors.
     pub readings: Readings<'a, S>,
-    /// Which sensor each reading came from.
+    /// The sensor of each reading, below [`SensorTrust::sensors`].
     pub sensor_of: &'a [u8],
     /// How many sensors the agent carries.
     pub sensors: usize,

@@ -4,12 +4,12 @@ use super::Mismatch;
 use crate::linear::{axpy, dot};
 use crate::scalar::Scalar;
 
-/// Labelled samples: one row of `features` a label. A constant feature serves as bias.
+/// Labelled samples. A constant feature serves as bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Samples<'a, S> {
-    /// Samples × features, one sample after the other.
+    /// Samples × features, row-major: the features of a sample are contiguous.
     pub features: &'a [S],
-    /// The class of each sample.
+    /// The class of each sample, below the number of classes.
     pub labels: &'a [u8],
 }
 
@@ -36,7 +36,7 @@ impl<'a, S> Samples<'a, S> {
     }
 }
 
-/// The linear model `W`, classes × features, one class after the other.
+/// A linear model with weights `W`, classes × features, row-major: the weights of a class are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes(
     /// How many classes there are.

@@ -74,7 +74,8 @@ impl Chain {
         }
     }
 
-    /// N = γPΦ.
+    /// N = γPΦ, which is part of every agent's problem. nalgebra without `std` adds in the same order on every host; agents
+    /// read the result and compute with `fabswarm_shared` alone.
     fn successors(&self) -> DMatrix<f64> {
         self.discount * &self.transitions * &self.features
     }
