@@ -198,7 +198,7 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
             let now = self.air_round;
             // Only a host that simulates the air may end rounds.
             let is_air = self.page.pace == Pace::Air;
-            let event = match Packet::decode(bytes) {
+            let event = match Packet::decode_for_board(bytes) {
                 Ok(Packet::Frame(_)) if self.is_held => None,
                 Ok(Packet::Frame(sealed)) => {
                     self.telemetry.refused += u32::from(!self.agent.receive(sealed));
