@@ -23,3 +23,28 @@ pub trait Link {
     /// Must be cancel-safe: dropping the future loses no packet that a later call could still return.
     async fn receive(&mut self, packet: &mut [u8]) -> usize;
 }
+
+/// Checks the length that a radio reports for a packet of at most `longest` bytes. Returns `None` if no packet has it.
+///
+/// An 802.15.4 radio stores the length byte as it came, checksum included, so that drivers report a wrapped number for a packet
+/// shorter than its checksum and one beyond the buffer for a packet longer than the standard allows.
+#[must_use]
+pub fn received_length(reported: u8, longest: usize) -> Option<usize> {
+    let length = usize::from(reported);
+    (1..=longest).contains(&length).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::received_length;
+
+    #[test]
+    fn a_length_that_no_packet_has_is_refused() {
+        const CHECKSUM: u8 = 2;
+        let length = |header: u8| received_length(header.wrapping_sub(CHECKSUM), 125);
+        for header in (0..=CHECKSUM).chain(128..=u8::MAX) {
+            assert_eq!(length(header), None, "{header}");
+        }
+        assert_eq!((length(3), length(127)), (Some(1), Some(125)));
+    }
+}

@@ -1,7 +1,7 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
 use embassy_nrf::radio::ieee802154::{Packet, Radio};
-use fabswarm_firmware::link::Link;
+use fabswarm_firmware::link::{Link, received_length};
 
 /// Bytes of a packet behind its length and before its checksum.
 pub const MTU: usize = 125;
@@ -31,9 +31,14 @@ impl Link for RadioLink {
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        while self.radio.receive(&mut self.packet).await.is_err() {}
-        let length = usize::from(self.packet.len()).min(packet.len());
-        packet[..length].copy_from_slice(&self.packet[..length]);
-        length
+        loop {
+            let received = self.radio.receive(&mut self.packet).await;
+            // Reading the packet panics if its length is wrong.
+            let length = received_length(self.packet.len(), MTU.min(packet.len()));
+            if let (Ok(()), Some(length)) = (received, length) {
+                packet[..length].copy_from_slice(&self.packet[..length]);
+                return length;
+            }
+        }
     }
 }
