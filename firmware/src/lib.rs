@@ -78,6 +78,8 @@ impl core::fmt::Debug for Buffers {
 pub struct Parts<'a, L, F, H> {
     /// `name` in its `board.toml`.
     pub board: &'a str,
+    /// The number that its maker gave its chip, if it has one.
+    pub chip: Option<u64>,
     /// Its provisioning page, which may be followed by other bytes.
     pub page: &'a [u8],
     /// The firmware's large buffers.
@@ -92,10 +94,10 @@ pub struct Parts<'a, L, F, H> {
 
 /// Runs the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
-    let Parts { board, page: bytes, buffers, mut link, mut storage, mut health } = parts;
+    let Parts { board, chip, page: bytes, buffers, mut link, mut storage, mut health } = parts;
     let Buffers { peers, incoming, outgoing } = buffers;
     let mut place = None;
-    let (page, agent) = match start_agent(bytes, board, &mut storage, peers, &mut place) {
+    let (page, agent) = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
         Ok(started) => started,
         Err(error) => repeat_error(board, error, &mut link, &mut health).await,
     };
@@ -118,13 +120,18 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
 fn start_agent<'a, 'p, F: NorFlash>(
     bytes: &'a [u8],
     board: &str,
+    chip: Option<u64>,
     storage: &mut BoardStorage<F>,
     peers: &'a mut PeerList,
     place: &'p mut Option<BoardAgent<'a>>,
 ) -> Result<(Page<'a>, SealedAgent<'p, 'a>), provisioning::Error> {
     let page = Page::read(bytes, board)?;
-    let sealer =
-        Sealer::start(page.agent.id, page.boot_floor, storage).map_err(|_| provisioning::Error::Storage)?;
+    if page.chip.is_some() && page.chip != chip {
+        return Err(provisioning::Error::OtherChip);
+    }
+    let mut boots = storage.boots(page.key_number, page.boot_floor)?;
+    let sealer = Sealer::start(page.agent.id, page.boot_floor, &mut boots)
+        .map_err(|_| provisioning::Error::Storage)?;
     let mut agent = SealedAgent::new_in(place, &page, sealer, peers)?;
     agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))

@@ -1,17 +1,20 @@
 //! What a board keeps in flash across restarts.
 //!
 //! ```text
-//!   sector 0, 1   boots, eight bytes each, appended; when one sector is full, the other is erased and used
+//!   sector 0, 1   boots, appended; when one sector is full, the other is erased and used
 //!   half A, B     the agent's state, alternating: length, number, checksum, words
 //! ```
 //!
 //! A power cut at any time leaves the previous state intact: the header that makes a state valid is written last.
 
+mod boots;
+
+pub use boots::KeyBoots;
+
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
-use fabswarm_shared::wire::seal::{BootStorage, StorageFault};
+use fabswarm_shared::wire::seal::StorageFault;
 
-const BOOT_BYTES: usize = 8;
 const HEADER_BYTES: usize = 12;
 /// Flash is written in words, the smallest unit that all boards support.
 const WORD_BYTES: usize = 4;
@@ -181,48 +184,6 @@ impl<F: NorFlash> BoardStorage<F> {
         let mut word = [0; WORD_BYTES];
         self.flash.read(at, &mut word).ok()?;
         Some(u32::from_le_bytes(word))
-    }
-
-    fn is_blank(&mut self, at: u32) -> bool {
-        self.word(at) == Some(BLANK) && self.word(at + WORD_BYTES as u32) == Some(BLANK)
-    }
-
-    /// Returns the newest boot of both sectors and its address.
-    #[inline(never)]
-    fn newest_boot(&mut self) -> Result<Option<(u32, u32)>, StorageFault> {
-        let (mut newest, mut is_spoiled) = (None, false);
-        for at in (0..2 * F::ERASE_SIZE as u32).step_by(BOOT_BYTES) {
-            let boot = self.word(at).ok_or(StorageFault)?;
-            let twin = self.word(at + WORD_BYTES as u32).ok_or(StorageFault)?;
-            if twin == !boot {
-                newest = newest.max(Some((boot, at)));
-            } else {
-                // A power cut at the first start ever can spoil the first entry. Any later entry was a boot once.
-                is_spoiled |= at > 0 && (boot & twin) != BLANK;
-            }
-        }
-        if newest.is_none() && is_spoiled { Err(StorageFault) } else { Ok(newest) }
-    }
-}
-
-impl<F: NorFlash> BootStorage for BoardStorage<F> {
-    fn load(&mut self) -> Result<Option<u32>, StorageFault> {
-        Ok(self.newest_boot()?.map(|(boot, _)| boot))
-    }
-
-    fn store(&mut self, boot: u32) -> Result<(), StorageFault> {
-        // After the newest boot. An entry that is not blank was spoiled by a power cut.
-        let sector = F::ERASE_SIZE as u32;
-        let mut at = self.newest_boot()?.map_or(0, |(_, at)| at + BOOT_BYTES as u32);
-        while !at.is_multiple_of(sector) && !self.is_blank(at) {
-            at += BOOT_BYTES as u32;
-        }
-        if at.is_multiple_of(sector) {
-            at %= 2 * sector;
-            self.flash.erase(at, at + sector).map_err(|_| StorageFault)?;
-        }
-        let entry = [boot, !boot].map(u32::to_le_bytes);
-        self.flash.write(at, entry.as_flattened()).map_err(|_| StorageFault)
     }
 }
 

@@ -88,10 +88,17 @@ fn page(pace: Pace) -> Vec<u32> {
 
 /// The same with a problem drawn from `seed`.
 fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
+    page_with(seed, pace, |_| {})
+}
+
+/// The same after a change.
+fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
-    let page = Page {
+    let mut page = Page {
         board: "testing",
         key: None,
+        key_number: 1,
+        chip: None,
         boot_floor: 1,
         agent: Config {
             mode: if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep },
@@ -112,6 +119,7 @@ fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
             seed,
         }),
     };
+    change(&mut page);
     let mut words = vec![0; 256];
     page.write(bytemuck::cast_slice_mut(&mut words)).unwrap();
     words
@@ -139,6 +147,7 @@ fn said_with(
     let heard = RefCell::new(Vec::new());
     let parts = Parts {
         board: "testing",
+        chip: None,
         page: bytemuck::cast_slice(page),
         buffers: &mut Buffers::new(),
         link: Host { words: words.into_iter(), heard: &heard },
@@ -314,14 +323,34 @@ fn only_frames_come_by_radio() {
     assert_eq!(heard[..length], over);
 }
 
-#[test]
-fn a_board_without_a_page_says_so_and_nothing_else() {
-    let said = said(&[u32::MAX; 64], [Packet::Start { air_round: 0 }, over(0)]);
+/// Checks that a board with this flash and page says this error and nothing else.
+fn assert_refused(flash: &mut Vec<u8>, page: &[u32], error: provisioning::Error) {
+    let said = said_with(flash, page, [Packet::Start { air_round: 0 }, over(0)], a_while());
     assert!(!said.is_empty());
     for packet in said {
         let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
-        assert_eq!(boot.page, Err(provisioning::Error::Missing));
+        assert_eq!(boot.page, Err(error));
     }
+}
+
+#[test]
+fn a_board_without_a_page_says_so_and_nothing_else() {
+    assert_refused(&mut vec![0xFF; 64 * 1024], &[u32::MAX; 64], provisioning::Error::Missing);
+}
+
+#[test]
+fn a_page_for_another_chip_is_refused() {
+    let page = page_with(5, Pace::Air, |page| page.chip = Some(7));
+    assert_refused(&mut vec![0xFF; 64 * 1024], &page, provisioning::Error::OtherChip);
+}
+
+#[test]
+fn a_page_with_an_old_key_is_refused() {
+    let mut flash = vec![0xFF; 64 * 1024];
+    let new = page_with(5, Pace::Air, |page| page.key_number = 2);
+    assert_eq!(first_round(&said_with(&mut flash, &new, [], a_while())), 0);
+    let old = provisioning::Error::OldKey { page: 1, used: 2 };
+    assert_refused(&mut flash, &page(Pace::Air), old);
 }
 
 #[test]

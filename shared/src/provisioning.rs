@@ -24,7 +24,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;
@@ -89,6 +89,17 @@ pub enum Error {
     /// The board's storage failed, so it cannot tell which numbers its seals have used.
     #[error("the storage of the board failed")]
     Storage,
+    /// The board has used a newer key: the page is an old one.
+    #[error("the provisioning page has key number {page}, the board has used key number {used}")]
+    OldKey {
+        /// The page's key number.
+        page: u32,
+        /// The highest key number that the board has used.
+        used: u32,
+    },
+    /// The page was written for another chip.
+    #[error("the provisioning page is for another chip of the same kind")]
+    OtherChip,
 }
 
 /// The page did not fit the buffer.
@@ -159,7 +170,12 @@ pub struct Page<'a> {
     pub board: &'a str,
     /// The swarm's key, where its frames are sealed.
     pub key: Option<[u8; KEY_BYTES]>,
-    /// The lowest boot that the board may seal under. A board with new or erased storage, whose agent has used this key before,
+    /// Counts the keys of the swarm. A board counts its boots anew under a higher one and refuses a lower one.
+    pub key_number: u32,
+    /// The chip that alone may use this page, by the number its maker gave it; `None` for any. Two boards with one page would
+    /// seal under the same numbers.
+    pub chip: Option<u64>,
+    /// The lowest boot that the board may seal under; it never falls under one key. A board with new or erased storage, whose agent has used this key before,
     /// needs one above every boot that it used.
     pub boot_floor: u32,
     /// Identity, swarm and steps. The board itself counts its boots.
@@ -182,6 +198,8 @@ impl core::fmt::Debug for Page<'_> {
         f.debug_struct("Page")
             .field("board", &self.board)
             .field("is_sealed", &self.key.is_some())
+            .field("key_number", &self.key_number)
+            .field("chip", &self.chip)
             .field("boot_floor", &self.boot_floor)
             .field("agent", &self.agent)
             .field("pace", &self.pace)
@@ -197,6 +215,8 @@ struct Body<'a> {
     schema: u32,
     board: &'a str,
     key: Option<[u8; KEY_BYTES]>,
+    key_number: u32,
+    chip: Option<u64>,
     boot_floor: u32,
     agent: agent::Config,
     pace: Pace,
@@ -226,6 +246,8 @@ impl<'a> Page<'a> {
         Ok(Self {
             board: body.board,
             key: body.key,
+            key_number: body.key_number,
+            chip: body.chip,
             boot_floor: body.boot_floor,
             agent: body.agent,
             pace: body.pace,
@@ -252,6 +274,8 @@ impl<'a> Page<'a> {
             schema: wire::SCHEMA,
             board: self.board,
             key: self.key,
+            key_number: self.key_number,
+            chip: self.chip,
             boot_floor: self.boot_floor,
             agent: self.agent,
             pace: self.pace,
@@ -305,7 +329,10 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(number.try_into().ok()?))
 }
 
-fn checksum(header: &[u8], contents: &[u8]) -> u32 {
+/// CRC-32 of two pieces, one behind the other.
+#[must_use]
+#[inline(never)]
+pub fn checksum(header: &[u8], contents: &[u8]) -> u32 {
     // Without a table: it is done once a start, and a kilobyte of flash is worth more.
     const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
     let mut digest = CRC.digest();

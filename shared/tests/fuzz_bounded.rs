@@ -221,6 +221,8 @@ fn write_page() {
     let page = Page {
         board: "testing",
         key: Some(targets::KEY),
+        key_number: 1,
+        chip: None,
         boot_floor: 1,
         agent: Config::founder(3, 10),
         pace: Pace::Air,

@@ -30,6 +30,7 @@ async fn main(_spawner: Spawner) {
     clock::start();
     let parts = Parts {
         board: board::NAME,
+        chip: None,
         page: flash::page(),
         buffers: BUFFERS.take(),
         #[cfg(not(feature = "uart"))]

@@ -34,6 +34,7 @@ fn main() -> Result<()> {
     let page = flash.page().context("cannot read the provisioning page")?;
     let board = Parts {
         board: "native",
+        chip: None,
         page: bytemuck::cast_slice(page.leak()),
         buffers: Box::leak(Box::new(Buffers::new())),
         link: socket::Socket::connect(socket)

@@ -17,7 +17,7 @@ use embassy_nrf::{
     buffered_uarte::{self, BufferedUarte},
     config::{Config, HfclkSource},
     nvmc::Nvmc,
-    peripherals,
+    pac, peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
 };
 use fabswarm_firmware::{
@@ -66,6 +66,7 @@ async fn main(_spawner: Spawner) {
     );
     let parts = Parts {
         board: board::NAME,
+        chip: Some(chip_id()),
         page,
         buffers: BUFFERS.take(),
         link: SplitLink::new(
@@ -76,4 +77,10 @@ async fn main(_spawner: Spawner) {
         health: health::ChipWatchdog::start(chip.WDT),
     };
     run(parts).await
+}
+
+/// The number that the maker gave this chip.
+fn chip_id() -> u64 {
+    let [low, high] = [0, 1].map(|word| u64::from(pac::FICR.deviceid(word).read()));
+    high << 32 | low
 }

@@ -1,14 +1,21 @@
 //! A power cut at any time leaves what was stored before it.
 
 extern crate std;
+use super::boots::ENTRY_BYTES;
 use super::*;
 use core::convert::Infallible;
 use embedded_storage::nor_flash::{ErrorType, ReadNorFlash};
+use fabswarm_shared::{
+    provisioning::Error,
+    wire::seal::{BootStorage, Sealer},
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
 const SECTOR: usize = 64;
 
-/// Flash in RAM that loses power after `power` written bytes.
+/// Flash in RAM that loses power after `power` written bytes or erased sectors.
 struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
@@ -40,9 +47,14 @@ impl NorFlash for FailingFlash<'_> {
             (from as usize).is_multiple_of(SECTOR) && (to as usize).is_multiple_of(SECTOR),
             "only whole sectors can be erased"
         );
-        if self.power > 0 {
-            self.bytes[from as usize..to as usize].fill(0xFF);
+        let sector = &mut self.bytes[from as usize..to as usize];
+        match self.power {
+            0 => {}
+            // Power fails within: some cells are erased, others not.
+            1 => sector.iter_mut().enumerate().for_each(|(at, byte)| *byte |= at as u8 ^ 0x5A),
+            _ => sector.fill(0xFF),
         }
+        self.power = self.power.saturating_sub(1);
         Ok(())
     }
 
@@ -91,12 +103,14 @@ fn the_last_saved_state_is_loaded() {
 
 #[test]
 fn a_power_cut_leaves_the_state_before_or_the_new_one() {
-    for power in 0..=HEADER_BYTES + 100 {
+    // The words, and one for each of the two sectors that are erased.
+    const NEEDED: usize = HEADER_BYTES + 100 + 2;
+    for power in 0..=NEEDED {
         let mut bytes = vec![0xFF; 10 * SECTOR];
         save(&mut storage(&mut bytes, usize::MAX), &[1; 25]).unwrap();
         save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
         save(&mut storage(&mut bytes, power), &[3; 25]).unwrap();
-        let expected = if power == HEADER_BYTES + 100 { 3 } else { 2 };
+        let expected = if power == NEEDED { 3 } else { 2 };
         assert_eq!(loaded(&mut bytes), Some(vec![expected; 25]), "power for {power} bytes");
     }
 }
@@ -122,34 +136,105 @@ fn a_state_that_could_not_be_replaced_counts_no_more() {
     assert_eq!(loaded(&mut bytes), None);
 }
 
-#[test]
-fn boots_that_have_faded_are_not_taken_for_none() {
-    let mut bytes = vec![0xFF; 10 * SECTOR];
-    assert_eq!(storage(&mut bytes, 0).load(), Ok(None));
-    // A power cut in the first entry: nothing was sealed under that boot.
-    bytes[..2].fill(0);
-    assert_eq!(storage(&mut bytes, 0).load(), Ok(None));
-    for boot in 0..3 {
-        storage(&mut bytes, usize::MAX).store(boot).unwrap();
-    }
-    assert_eq!(storage(&mut bytes, 0).load(), Ok(Some(2)));
-    bytes[..2 * SECTOR].iter_mut().for_each(|byte| *byte &= 0xFE);
-    assert_eq!(storage(&mut bytes, 0).load(), Err(StorageFault));
+/// The boot that a board reserves when it starts.
+fn start(bytes: &mut Vec<u8>, power: usize, key_number: u32, floor: u32) -> Result<u32, Error> {
+    let mut storage = storage(bytes, power);
+    let mut boots = storage.boots(key_number, floor)?;
+    Sealer::start(0, floor, &mut boots).map(|sealer| sealer.boot()).map_err(|_| Error::Storage)
 }
 
 #[test]
-fn boots_only_ever_rise_whatever_power_cuts_do() {
+fn a_faded_bit_brings_no_old_boot_back() {
+    for bit in 0..8 * ENTRY_BYTES {
+        let mut bytes = vec![0xFF; 10 * SECTOR];
+        for boot in 1..=6 {
+            assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Ok(boot));
+        }
+        // The sixth entry is the second of the second sector.
+        bytes[SECTOR + ENTRY_BYTES + bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Ok(7), "bit {bit}");
+    }
+}
+
+#[test]
+fn a_spoiled_first_boot_is_used_and_spoiled_boots_alone_are_refused() {
     let mut bytes = vec![0xFF; 10 * SECTOR];
-    let mut used = None;
-    for start in 0..100usize {
-        let power = if start % 3 == 2 { start % BOOT_BYTES } else { usize::MAX };
-        let mut storage = storage(&mut bytes, power);
-        let last = BootStorage::load(&mut storage).unwrap();
-        assert!(last >= used, "boot {used:?} was used and {last:?} is remembered");
-        let next = last.map_or(0, |last| last + 1);
-        storage.store(next).unwrap();
-        if power == usize::MAX {
-            used = Some(next);
+    bytes[..2].fill(0);
+    assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Ok(2));
+    for boot in 3..6 {
+        assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Ok(boot));
+    }
+    bytes[..2 * SECTOR].iter_mut().for_each(|byte| *byte &= 0xFE);
+    assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Err(Error::Storage));
+}
+
+#[test]
+fn a_flash_that_ignores_writes_is_noticed() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    let mut storage = storage(&mut bytes, 0);
+    assert_eq!(storage.boots(1, 1).unwrap().store(1), Err(StorageFault));
+}
+
+#[test]
+fn a_new_key_counts_anew_and_an_old_one_is_refused() {
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    assert_eq!(start(&mut bytes, usize::MAX, 1, 40), Ok(40));
+    assert_eq!(start(&mut bytes, usize::MAX, 1, 40), Ok(41));
+    for boot in 1..=20 {
+        assert_eq!(start(&mut bytes, usize::MAX, 2, 1), Ok(boot));
+        assert_eq!(start(&mut bytes, usize::MAX, 1, 40), Err(Error::OldKey { page: 1, used: 2 }));
+    }
+    // What has faded may have been under the new key or the raised floor.
+    bytes[..2 * SECTOR].chunks_mut(ENTRY_BYTES).for_each(|entry| entry[0] = 0xF0);
+    assert_eq!(start(&mut bytes, usize::MAX, 2, 1), Err(Error::Storage));
+    let mut bytes = vec![0xFF; 10 * SECTOR];
+    assert_eq!(start(&mut bytes, usize::MAX, 1, 1), Ok(1));
+    assert_eq!(start(&mut bytes, usize::MAX, 2, 9), Ok(9));
+    bytes[ENTRY_BYTES] ^= 1;
+    assert_eq!(start(&mut bytes, usize::MAX, 2, 9), Ok(10));
+}
+
+/// What happens to a board before one of its starts.
+#[derive(Clone, Debug)]
+struct Mishap {
+    /// Written bytes until the power fails.
+    power: usize,
+    /// Bits of the boot sectors that change.
+    flips: Vec<usize>,
+}
+
+fn mishaps() -> impl Strategy<Value = Vec<Mishap>> {
+    let power = prop_oneof![3 => Just(usize::MAX), 2 => 0..2 * ENTRY_BYTES];
+    let starts = vec(power, 1..60);
+    let flips = vec((any::<prop::sample::Index>(), 0..2 * 8 * SECTOR), 0..=2);
+    (starts, flips).prop_map(|(starts, flips)| {
+        let mut mishaps: Vec<_> =
+            starts.into_iter().map(|power| Mishap { power, flips: Vec::new() }).collect();
+        for (start, bit) in flips {
+            let start = start.index(mishaps.len());
+            mishaps[start].flips.push(bit);
+        }
+        mishaps
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever power cuts and up to two changed bits do in the life of a board.
+    #[test]
+    fn boots_only_ever_rise(mishaps in mishaps()) {
+        let mut bytes = vec![0xFF; 10 * SECTOR];
+        let mut used = 0;
+        for Mishap { power, flips } in mishaps {
+            for bit in flips {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            // A board that refuses to start seals nothing.
+            if let Ok(boot) = start(&mut bytes, power, 1, 1) {
+                prop_assert!(boot > used, "boot {boot} after {used}");
+                used = boot;
+            }
         }
     }
 }

@@ -147,6 +147,8 @@ impl Boards {
         let page = |agent: usize, kind: BoardKind| Page {
             board: kind.board(),
             key: setup.key.as_ref().map(|key| *key.bytes()),
+            key_number: 1,
+            chip: None,
             boot_floor: 1,
             agent: setup.config_of(agent, setup.config.boot),
             pace: Pace::Air,

@@ -23,6 +23,8 @@ fn page(kind: &'static str) -> Vec<u8> {
     flash_file::page_bytes(&Page {
         board: kind,
         key: setup.key.as_ref().map(|key| *key.bytes()),
+        key_number: 1,
+        chip: None,
         boot_floor: 1,
         agent: setup.config,
         pace: Pace::Air,

@@ -13,6 +13,8 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
     Page {
         board: "testing",
         key: Some([7; KEY_BYTES]),
+        key_number: 1,
+        chip: None,
         boot_floor: 1,
         agent: agent::Config::founder(3, 10),
         pace: Pace::Deadline {
