@@ -18,26 +18,8 @@
 //! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
 //! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
-//! its memory takes a recorded frame of a sender until it hears that sender itself: data frames if their epoch and round fit;
-//! hello and member frames have no round, so that a recorded one can open an epoch, which costs the swarm its trackers'
-//! progress and no mass.
-//!
-//! ```
-//! use fabswarm_shared::wire::Error;
-//! use fabswarm_shared::wire::seal::{Key, Opener, Sealer, VolatileBoots};
-//!
-//! let key = Key::new(&[7; 32]);
-//! let mut sealer = Sealer::start(1, 1, &mut VolatileBoots::new())?;
-//! let mut sealed = [0; 64];
-//! let length = sealer.seal(&key, b"frame", &mut sealed)?;
-//!
-//! let mut opener = Opener::<2>::new();
-//! let mut out = [0; 64];
-//! let opened = opener.open(&key, &sealed[..length], &mut out)?;
-//! assert_eq!((opened.sender, opened.boot, opened.frame), (1, 1, &b"frame"[..]));
-//! assert_eq!(opener.open(&key, &sealed[..length], &mut out), Err(Error::Replayed));
-//! # Ok::<(), Error>(())
-//! ```
+//! its memory takes a recorded frame of a sender until it hears that sender in its present boot, if its epoch and round fit. A
+//! recorded hello admits nobody: that needs the answer to a fresh challenge. `SECURITY.md` says more.
 
 mod boots;
 mod cipher;
@@ -50,6 +32,7 @@ pub use sealer::Sealer;
 
 use cipher::{Cipher, NONCE};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -60,7 +43,7 @@ pub const TAG: usize = 10;
 /// Bytes sealing adds at most, with all numbers at their largest.
 pub const OVERHEAD_MAX: usize = 1 + 3 + 5 + 5 + TAG;
 
-/// The key of a swarm.
+/// The key of a swarm. It is wiped from memory when dropped, and `Debug` does not show it.
 #[derive(Clone)]
 pub struct Key {
     bytes: [u8; KEY_BYTES],
@@ -80,6 +63,13 @@ impl Key {
 
     fn cipher(&self, header: &SealHeader) -> Cipher {
         Cipher::new(&self.bytes, header.nonce())
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+        self.check.zeroize();
     }
 }
 
