@@ -101,6 +101,7 @@ pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> 
         Ok(started) => started,
         Err(error) => repeat_error(board, error, &mut link, &mut health).await,
     };
+    link.start(page.agent.id, agent.boot());
     let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
     let (to_agent, receiver) = incoming.split();
     let (sender, from_agent) = outgoing.split();

@@ -147,6 +147,10 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
     }
 
+    pub(crate) fn boot(&self) -> u32 {
+        self.sealer.boot()
+    }
+
     pub(crate) fn round(&self) -> u32 {
         self.agent.round()
     }

@@ -61,6 +61,9 @@ pub fn fragment(mut bytes: &[u8]) -> bool {
             assert!(!frame.is_empty() && frame.len() <= 96);
             taken = true;
         }
+        while let Some(frame) = reassembler.next_frame() {
+            assert!(!frame.is_empty() && frame.len() <= 96);
+        }
         bytes = rest;
     }
     taken

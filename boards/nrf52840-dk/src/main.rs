@@ -23,14 +23,13 @@ use embassy_nrf::{
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
-    provisioning::Page,
     run,
     storage::BoardStorage,
 };
 use panic_probe as _;
 use static_cell::ConstStaticCell;
 
-/// Frames on their way in at once: two for each of a few neighbours.
+/// Frames on their way in at once: four for each of two neighbours that send at the same time.
 const SLOTS: usize = 8;
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
@@ -47,8 +46,6 @@ async fn main(_spawner: Spawner) {
     config.hfclk_source = HfclkSource::ExternalXtal;
     let chip = embassy_nrf::init(config);
 
-    let page = flash::page();
-    let sender = Page::read(page, board::NAME).map_or(0, |page| page.agent.id);
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; 256], [0; 256]);
     let port = BufferedUarte::new(
@@ -67,10 +64,10 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: board::NAME,
         chip: Some(chip_id()),
-        page,
+        page: flash::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, SLOTS>::new(radio, sender),
+            FragmentedLink::<_, { radio::MTU }, PACKET, SLOTS>::new(radio),
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(flash::NvmcFlash(Nvmc::new(chip.NVMC))),

@@ -19,6 +19,10 @@ impl<R, C> SplitLink<R, C> {
 }
 
 impl<R: Link, C: Link> Link for SplitLink<R, C> {
+    fn start(&mut self, sender: u16, boot: u32) {
+        self.radio.start(sender, boot);
+    }
+
     async fn send(&mut self, packet: &[u8]) {
         if is_frame(packet) {
             self.radio.send(packet).await;

@@ -5,7 +5,7 @@
 //!   otherwise, each packet:  count │ index │ sender (2) │ number (2) │ part
 //! ```
 //!
-//! `number` counts the sender's frames. All parts but the last are equally long, so a part's place follows from its
+//! `number` counts the sender's frames, from [`first_number`] on. All parts but the last are equally long, so a part's place follows from its
 //! index, and packets may come in any order, twice, and mixed with those of other senders. A frame with a part missing
 //! is never handed on.
 //!
@@ -92,6 +92,14 @@ pub const fn packets(frame: usize, mtu: usize) -> Result<usize, Error> {
     if parts > MAX_PARTS { Err(Error::FrameTooLong) } else { Ok(parts) }
 }
 
+/// The number of the first frame after a start. Those of consecutive boots are far apart, so that a sender that restarts early does not
+/// repeat the numbers that its receivers still hold.
+#[must_use]
+pub const fn first_number(boot: u32) -> u16 {
+    // 2¹⁶ divided by the golden ratio.
+    (boot as u16).wrapping_mul(40503)
+}
+
 /// Cuts one frame into packets.
 #[derive(Clone, Debug)]
 pub struct Fragmenter<'a> {
@@ -154,6 +162,14 @@ mod tests {
         // A sealed f32 frame of 45 words each on Bluetooth, 802.15.4, ESP-NOW and LoRa.
         let counts = [31, 125, 250, 255].map(|mtu| packets(381, mtu).unwrap());
         assert_eq!(counts, [16, 4, 2, 2]);
+    }
+
+    #[test]
+    fn boots_start_far_apart() {
+        for (boot, earlier) in (1..=64).flat_map(|boot| (1..boot).map(move |earlier| (boot, earlier))) {
+            let apart = first_number(boot).wrapping_sub(first_number(earlier)) as i16;
+            assert!(apart.unsigned_abs() > 256, "boots {earlier} and {boot}: {apart}");
+        }
     }
 
     #[test]

@@ -20,20 +20,8 @@ struct PartialFrame<const FRAME: usize> {
     last: usize,
     /// When the first part came, in frames begun.
     begun: u32,
-}
-
-impl<const FRAME: usize> PartialFrame<FRAME> {
-    const EMPTY: Self = Self {
-        buffer: [0; FRAME],
-        seen: [0; 8],
-        sender: 0,
-        number: 0,
-        count: 0,
-        missing: 0,
-        part: 0,
-        last: 0,
-        begun: 0,
-    };
+    /// Whether the frame is complete and was returned; its last part is then behind the others.
+    is_returned: bool,
 }
 
 /// A packet's header and part.
@@ -52,10 +40,26 @@ impl Fragment<'_> {
     }
 }
 
+/// How a part relates to a slot of the same frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// It is there already.
+    Repeated,
+    /// It is one of those missing.
+    Missing,
+    /// Another part is in its place, or its length does not go with the others.
+    Conflicting,
+}
+
 /// Puts frames of up to `FRAME` bytes together, `SLOTS` at a time.
 ///
-/// When all slots are taken, the frame begun first is given up for a new one. Allow two slots for each sender that may
-/// be heard at once. A finished frame keeps its slot until then, so that late duplicates of its packets are known.
+/// Nothing here is authenticated: anyone can send parts under any sender and number. A part that conflicts with those of its frame
+/// therefore begins a second candidate, which shares the parts that do not conflict, and all complete candidates are returned: the
+/// seal decides which one is genuine.
+///
+/// A sender has at most half of the slots. When all slots are taken, the sender with the most of them gives up its oldest one.
+/// Allow four slots for each sender that may be heard at once. A returned frame keeps its slot until then, so that late
+/// duplicates of its packets are known.
 #[derive(Clone, Debug)]
 pub struct Reassembler<const FRAME: usize, const SLOTS: usize> {
     slots: [PartialFrame<FRAME>; SLOTS],
@@ -69,6 +73,9 @@ impl<const FRAME: usize, const SLOTS: usize> Default for Reassembler<FRAME, SLOT
 }
 
 impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
+    /// Slots that one sender may have: an intruder that claims its id takes no more.
+    const SLOTS_PER_SENDER: usize = if SLOTS > 1 { SLOTS / 2 } else { 1 };
+
     /// Starts with nothing received.
     #[must_use]
     pub const fn new() -> Self {
@@ -76,10 +83,10 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
         Self { slots: [PartialFrame::EMPTY; SLOTS], begun: 0 }
     }
 
-    /// Takes one packet and returns the frame it completes, if it does.
+    /// Takes one packet and returns a frame that it completes, if it does. Call [`next_frame`](Self::next_frame) for others.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for a packet no [`Fragmenter`] makes, [`Error::FrameTooLong`] for a frame beyond `FRAME`.
+    /// [`Error::Malformed`] for a packet no [`Fragmenter`] makes, [`Error::FrameTooLong`] for one whose frame is beyond `FRAME`.
     pub fn receive<'a>(&'a mut self, packet: &'a [u8]) -> Result<Option<&'a [u8]>, Error> {
         let part = match *packet {
             [1, ref frame @ ..] if !frame.is_empty() => {
@@ -103,82 +110,183 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
         {
             return Err(Error::FrameTooLong);
         }
-        self.slot_for(&part).take(&part)
+        self.take(&part);
+        Ok(self.next_frame())
     }
 
-    /// The slot of the part's frame, or the best one to begin it in.
-    fn slot_for(&mut self, part: &Fragment) -> &mut PartialFrame<FRAME> {
-        let mut chosen = 0;
-        let mut chosen_rank = 0;
-        for (i, slot) in self.slots.iter().enumerate() {
-            let rank = if slot.count == 0 {
-                u64::MAX - 1
-            } else if slot.is_of(part) {
-                u64::MAX
-            } else {
-                u64::from(self.begun.wrapping_sub(slot.begun))
-            };
-            if rank >= chosen_rank {
-                (chosen, chosen_rank) = (i, rank);
+    /// Returns a frame that is complete and was not returned yet. There are several if parts conflicted.
+    pub fn next_frame(&mut self) -> Option<&[u8]> {
+        self.slots.iter_mut().find_map(PartialFrame::complete)
+    }
+
+    /// Adds the part to every candidate of its frame in which it is missing, or begins one.
+    fn take(&mut self, part: &Fragment) {
+        let (mut is_taken, mut conflicting) = (false, None);
+        for (i, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.is_of(part)) {
+            match slot.relation_to(part) {
+                Relation::Repeated => is_taken = true,
+                Relation::Missing => {
+                    slot.add(part);
+                    is_taken = true;
+                }
+                // The newest candidate is the one in which the later of two conflicting parts won.
+                Relation::Conflicting => {
+                    let age = self.begun.wrapping_sub(slot.begun);
+                    if conflicting.is_none_or(|(_, youngest)| age < youngest) {
+                        conflicting = Some((i, age));
+                    }
+                }
             }
         }
-        let slot = &mut self.slots[chosen];
-        if chosen_rank != u64::MAX || !slot.agrees_with(part) {
-            self.begun = self.begun.wrapping_add(1);
-            slot.begin(part, self.begun);
+        if is_taken {
+            return;
         }
-        slot
+        let to = self.slot_to_begin(part.sender);
+        self.begun = self.begun.wrapping_add(1);
+        if let Some((from, _)) = conflicting {
+            if from != to {
+                self.slots[to] = self.slots[from].clone();
+            }
+            self.slots[to].drop_conflicts_with(part);
+        } else {
+            self.slots[to].begin(part);
+        }
+        self.slots[to].begun = self.begun;
+        self.slots[to].add(part);
+    }
+
+    /// A slot that was never used, or the oldest one of the sender that must give one up.
+    fn slot_to_begin(&self, sender: u16) -> usize {
+        let count = |sender| self.slots.iter().filter(|slot| slot.count > 0 && slot.sender == sender).count();
+        let is_at_share = count(sender) >= Self::SLOTS_PER_SENDER;
+        let rank = |slot: &PartialFrame<FRAME>| {
+            let slots = match slot.count {
+                0 if is_at_share => 0,
+                0 => usize::MAX,
+                _ if is_at_share => usize::from(slot.sender == sender),
+                _ => count(slot.sender),
+            };
+            (slots, self.begun.wrapping_sub(slot.begun))
+        };
+        (0..SLOTS).max_by_key(|&i| rank(&self.slots[i])).unwrap_or(0)
     }
 }
 
 impl<const FRAME: usize> PartialFrame<FRAME> {
+    const EMPTY: Self = Self {
+        buffer: [0; FRAME],
+        seen: [0; 8],
+        sender: 0,
+        number: 0,
+        count: 0,
+        missing: 0,
+        part: 0,
+        last: 0,
+        begun: 0,
+        is_returned: false,
+    };
+
     fn is_of(&self, part: &Fragment) -> bool {
-        (self.sender, self.number) == (part.sender, part.number)
+        (self.sender, self.number, self.count) == (part.sender, part.number, part.count)
     }
 
-    /// Whether the part can belong to what is there. If not, the sender restarted and counts anew.
-    fn agrees_with(&self, part: &Fragment) -> bool {
+    fn has_seen(&self, index: u8) -> bool {
+        self.seen[usize::from(index / 32)] & 1 << (index % 32) != 0
+    }
+
+    /// Whether a frame can have parts of length `front`, or 0 if unknown, and a last one of length `last`, or 0 if unknown.
+    fn fits(&self, front: usize, last: usize) -> bool {
+        front == 0 || last <= front && usize::from(self.count - 1) * front + last <= FRAME
+    }
+
+    fn relation_to(&self, part: &Fragment) -> Relation {
         let length = part.bytes.len();
-        self.count == part.count
-            && if part.is_last() {
-                (self.last == 0 || self.last == length) && (self.part == 0 || length <= self.part)
-            } else {
-                (self.part == 0 || self.part == length) && self.last <= length
-            }
+        let (front, last) = if part.is_last() { (self.part, length) } else { (length, self.last) };
+        if self.has_seen(part.index) {
+            let is_same =
+                self.buffer.get(self.place(part)..).is_some_and(|rest| rest.starts_with(part.bytes));
+            let is_same = is_same && (front, last) == (self.part, self.last);
+            return if is_same { Relation::Repeated } else { Relation::Conflicting };
+        }
+        let is_as_long = part.is_last() || self.part == 0 || self.part == length;
+        if is_as_long && self.fits(front, last) { Relation::Missing } else { Relation::Conflicting }
     }
 
-    fn begin(&mut self, part: &Fragment, begun: u32) {
-        self.seen = [0; 8];
+    /// Where in the buffer the part is or goes. The last one's place in the frame depends on the others' length: until the frame is
+    /// returned it waits at the end of the buffer, where it cannot be overwritten since the whole frame fits.
+    fn place(&self, part: &Fragment) -> usize {
+        match part.is_last() {
+            true if self.is_returned => usize::from(self.count - 1) * self.part,
+            true => FRAME - part.bytes.len(),
+            false => usize::from(part.index) * part.bytes.len(),
+        }
+    }
+
+    fn begin(&mut self, part: &Fragment) {
         (self.sender, self.number) = (part.sender, part.number);
         (self.count, self.missing) = (part.count, part.count);
         (self.part, self.last) = (0, 0);
-        self.begun = begun;
+        self.seen = [0; 8];
+        self.is_returned = false;
     }
 
-    /// Takes a part that agrees with the slot.
-    fn take(&mut self, part: &Fragment) -> Result<Option<&[u8]>, Error> {
-        let (word, bit) = (usize::from(part.index / 32), 1 << (part.index % 32));
-        if self.seen[word] & bit != 0 {
-            return Ok(None);
+    /// Keeps the parts of a copied frame that can be in one frame with this one.
+    fn drop_conflicts_with(&mut self, part: &Fragment) {
+        let (length, last_index) = (part.bytes.len(), self.count - 1);
+        if self.is_returned {
+            let start = usize::from(last_index) * self.part;
+            self.buffer.copy_within(start..start + self.last, FRAME - self.last);
+            self.is_returned = false;
         }
-        let length = part.bytes.len();
-        let (front, last) = if part.is_last() { (self.part, length) } else { (length, self.last) };
-        let total = usize::from(self.count - 1) * front + last;
-        if total > FRAME {
-            return Err(Error::FrameTooLong);
+        if part.is_last() {
+            self.forget(last_index);
+            if !self.fits(self.part, length) {
+                self.begin(part);
+            }
+            return;
         }
-        // The last part's place depends on the others' length: it waits at the end of the buffer, where it cannot be
-        // overwritten since the whole frame fits.
-        let start = if part.is_last() { FRAME - length } else { usize::from(part.index) * length };
-        self.buffer.get_mut(start..start + length).ok_or(Error::FrameTooLong)?.copy_from_slice(part.bytes);
-        self.seen[word] |= bit;
-        (self.part, self.last) = (front, last);
+        if self.part == length {
+            self.forget(part.index);
+        } else {
+            (0..last_index).for_each(|index| self.forget(index));
+            self.part = 0;
+        }
+        if !self.fits(length, self.last) {
+            self.forget(last_index);
+        }
+    }
+
+    fn forget(&mut self, index: u8) {
+        if self.has_seen(index) {
+            self.seen[usize::from(index / 32)] &= !(1 << (index % 32));
+            self.missing += 1;
+        }
+        if index == self.count - 1 {
+            self.last = 0;
+        }
+    }
+
+    /// Adds a part that is missing and fits.
+    fn add(&mut self, part: &Fragment) {
+        let start = self.place(part);
+        let Some(place) = self.buffer.get_mut(start..start + part.bytes.len()) else {
+            return;
+        };
+        place.copy_from_slice(part.bytes);
+        self.seen[usize::from(part.index / 32)] |= 1 << (part.index % 32);
         self.missing -= 1;
-        if self.missing > 0 {
-            return Ok(None);
+        *(if part.is_last() { &mut self.last } else { &mut self.part }) = part.bytes.len();
+    }
+
+    /// The frame, if it is complete and was not returned yet.
+    fn complete(&mut self) -> Option<&[u8]> {
+        if self.count == 0 || self.missing > 0 || self.is_returned {
+            return None;
         }
-        self.buffer.copy_within(FRAME - last.., total - last);
-        Ok(self.buffer.get(..total))
+        self.is_returned = true;
+        let start = usize::from(self.count - 1) * self.part;
+        self.buffer.copy_within(FRAME - self.last.., start);
+        self.buffer.get(..start + self.last)
     }
 }
 
@@ -189,6 +297,7 @@ mod tests {
 
     use super::super::{Fragmenter, MIN_MTU};
     use super::*;
+    use crate::rng::{Purpose, Stream};
 
     extern crate std;
     use std::vec::Vec;
@@ -276,6 +385,83 @@ mod tests {
             assert_eq!(reassembler.receive(packet), Ok(None));
         }
         assert_eq!(reassembler.receive(last), Ok(Some(&[2; 90][..])));
+    }
+
+    /// A number below `end`.
+    fn below(rng: &mut Stream, end: usize) -> usize {
+        rng.next_u32() as usize % end
+    }
+
+    /// What an intruder knows of a sender's frame: all of its headers.
+    fn forged(rng: &mut Stream, packet: &[u8]) -> Vec<u8> {
+        let index = below(rng, packet[0].into()) as u8;
+        let [_, _, sender_low, sender_high, number_low, number_high, ..] = *packet else {
+            panic!("a frame of several parts");
+        };
+        std::vec![packet[0], index, sender_low, sender_high, number_low, number_high, rng.next_u32() as u8]
+    }
+
+    /// One forged part of seven bytes for each frame once kept all of them from being put together.
+    #[test]
+    fn forged_parts_keep_no_frame_from_being_put_together() {
+        const SENDERS: usize = 3;
+        let mut rng = Stream::new(1, 0, 0, Purpose::Key);
+        for impersonated in 0..=SENDERS {
+            let mut reassembler = Reassembler::<400, { 4 * SENDERS }>::new();
+            for number in 0..100 {
+                let frames: [Vec<u8>; SENDERS] = core::array::from_fn(|_| {
+                    (0..130 + below(&mut rng, 270)).map(|_| rng.next_u32() as u8).collect()
+                });
+                let mut air = Vec::new();
+                for (sender, frame) in frames.iter().enumerate() {
+                    let mut packets = cut(frame, sender as u16, number, 125);
+                    // All senders are impersonated in the last pass.
+                    if sender == impersonated || impersonated == SENDERS {
+                        let forged = forged(&mut rng, &packets[0]);
+                        packets.insert(below(&mut rng, packets.len() + 1), forged);
+                    }
+                    air.push(packets.into_iter());
+                }
+                let mut is_complete = [false; SENDERS];
+                while air.iter().any(|packets| packets.len() > 0) {
+                    let Some(packet) = air[below(&mut rng, SENDERS)].next() else { continue };
+                    let mut next = reassembler.receive(&packet).unwrap().map(<[u8]>::to_vec);
+                    while let Some(frame) = next {
+                        if let Some(sender) = frames.iter().position(|sent| *sent == frame) {
+                            assert!(!is_complete[sender], "each frame once");
+                            is_complete[sender] = true;
+                        }
+                        next = reassembler.next_frame().map(<[u8]>::to_vec);
+                    }
+                }
+                assert_eq!(
+                    is_complete, [true; SENDERS],
+                    "frame {number}, sender {impersonated} impersonated"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_flood_under_one_sender_leaves_the_others_their_slots() {
+        const SENDERS: u16 = 3;
+        let mut rng = Stream::new(1, 0, 0, Purpose::Key);
+        let mut reassembler = Reassembler::<400, 8>::new();
+        for number in 0..100 {
+            let frames = [0, 1, 2].map(|sender| cut(&[sender; 300], sender.into(), number, 125));
+            let mut complete = 0;
+            for part in 0..frames[0].len() {
+                for packets in &frames {
+                    for _ in 0..20 {
+                        let [index, low, high, _] = rng.next_u32().to_le_bytes();
+                        let forged = [4, index % 4, SENDERS as u8, 0, low, high, 1];
+                        assert_eq!(reassembler.receive(&forged), Ok(None));
+                    }
+                    complete += u16::from(reassembler.receive(&packets[part]).unwrap().is_some());
+                }
+            }
+            assert_eq!(complete, SENDERS, "frame {number}");
+        }
     }
 
     #[test]
