@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Config, Origin, Peer, Received, Report},
+    agent::{self, Agent, Origin, Peer, Received, Report},
     graph::Schedule,
     ledger::Exact,
     packet,
@@ -44,7 +44,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         sealer: Sealer,
         peers: &'a mut PeerList,
     ) -> Result<Self, Error> {
-        let config = Config { boot: sealer.boot(), ..page.agent };
+        let config = page.agent.with_boot(sealer.boot());
         let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
         Ok(Self { agent, key, sealer, opener })

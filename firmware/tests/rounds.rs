@@ -100,10 +100,11 @@ fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u
         key_number: 1,
         chip: None,
         boot_floor: 1,
-        agent: Config {
-            mode: if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep },
-            ..Config::founder(0, 3)
-        },
+        agent: Config::founder(0, 3).with_mode(if let Pace::Period { .. } = pace {
+            Mode::FreeRunning
+        } else {
+            Mode::LockStep
+        }),
         pace,
         rounds: 10,
         saves_state: true,

@@ -47,6 +47,7 @@ use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
 use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use crate::wire::payload::{Encoder, Width};
 use crate::wire::{self, SCHEMA};
+use core::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 /// When a round ends.
@@ -65,11 +66,16 @@ pub enum Mode {
 /// ```
 /// use fabswarm_shared::agent::Config;
 /// use fabswarm_shared::wire::payload::Width;
+/// use std::num::NonZeroU32;
 ///
-/// let config = Config { width: Width::Half, late_rounds: 2, ..Config::founder(3, 10) };
+/// let config = Config::founder(3, 10)
+///     .with_width(Width::Half)
+///     .with_late_rounds(2)
+///     .with_give_up_after(NonZeroU32::new(40));
 /// assert_eq!((config.id, config.founders, config.boot), (3, 10, 1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Config {
     /// Its number in the swarm.
     pub id: u16,
@@ -87,8 +93,8 @@ pub struct Config {
     pub links: Links,
     /// How narrow its frames are.
     pub width: Width,
-    /// Rounds of silence after which a member that was heard before is given up; 0: never.
-    pub give_up_after: u32,
+    /// Rounds of silence after which a member that was heard before is given up; `None`: never.
+    pub give_up_after: Option<NonZeroU32>,
     /// How many rounds late a frame may come and still count, in lock-step. With 0 a frame is of its own round only, so that
     /// one that was recorded and sent again never counts.
     pub late_rounds: u32,
@@ -109,10 +115,70 @@ impl Config {
             self_weight: 0.98,
             links: Links::Everybody,
             width: Width::Full,
-            give_up_after: 0,
+            give_up_after: None,
             late_rounds: 0,
             boot: 1,
         }
+    }
+
+    /// Sets its number in the swarm.
+    #[must_use]
+    pub const fn with_id(self, id: u16) -> Self {
+        Self { id, ..self }
+    }
+
+    /// Sets when its rounds end.
+    #[must_use]
+    pub const fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets the step sizes.
+    #[must_use]
+    pub const fn with_steps(self, steps: Steps<f32>) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// Sets the penalty on the lower level.
+    #[must_use]
+    pub const fn with_penalty(self, penalty: Penalty<f32>) -> Self {
+        Self { penalty, ..self }
+    }
+
+    /// Sets κ, what it keeps of its tracker each round.
+    #[must_use]
+    pub const fn with_self_weight(self, self_weight: f32) -> Self {
+        Self { self_weight, ..self }
+    }
+
+    /// Sets who may collect from it, and from whom it may collect.
+    #[must_use]
+    pub const fn with_links(self, links: Links) -> Self {
+        Self { links, ..self }
+    }
+
+    /// Sets how narrow its frames are.
+    #[must_use]
+    pub const fn with_width(self, width: Width) -> Self {
+        Self { width, ..self }
+    }
+
+    /// Sets the rounds of silence after which a member is given up; `None`: never.
+    #[must_use]
+    pub const fn with_give_up_after(self, give_up_after: Option<NonZeroU32>) -> Self {
+        Self { give_up_after, ..self }
+    }
+
+    /// Sets how many rounds late a frame may come and still count, in lock-step.
+    #[must_use]
+    pub const fn with_late_rounds(self, late_rounds: u32) -> Self {
+        Self { late_rounds, ..self }
+    }
+
+    /// Sets how often it started, from 1.
+    #[must_use]
+    pub const fn with_boot(self, boot: u32) -> Self {
+        Self { boot, ..self }
     }
 }
 

@@ -38,12 +38,13 @@ impl<S: Scalar> Steps<S> {
     }
 }
 
-/// Words that [`gather`] carries in one piece: those of a vector register.
+/// Words that [`gather`] carries in one piece: those of a vector register. Public for the host, which pads its rows to it.
+#[doc(hidden)]
 pub const PIECE: usize = 16;
 
 /// `sums += Σ_j v_j` over what was heard, in the order given.
 ///
-/// The order decides the last bit, so callers name senders in ascending order. `PIECES` times [`PIECE`] sums stay in registers
+/// The order decides the last bit, so callers name senders in ascending order. `PIECES` times 16 sums stay in registers
 /// while all that was heard is added; what is left of a vector beyond whole blocks of them goes through memory. So does all of
 /// it on a microcontroller, which has neither the registers nor the flash.
 #[inline(always)]

@@ -102,8 +102,8 @@ impl ShareWeights {
     }
 }
 
-/// How a ledger counts.
-pub trait Arithmetic {
+/// How a ledger counts: [`Exact`] or [`Float`]. Sealed, because saved states and frames hold the words of these two only.
+pub trait Arithmetic: sealed::Sealed {
     /// A tracker's word.
     type Word: bytemuck::Pod + Default + PartialEq + core::fmt::Debug + Send + Sync;
     /// What a share leaves over.
@@ -161,6 +161,12 @@ pub struct Exact;
 /// Single precision.
 #[derive(Clone, Copy, Debug)]
 pub struct Float;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Exact {}
+    impl Sealed for super::Float {}
+}
 
 impl Arithmetic for Exact {
     type Word = i32;

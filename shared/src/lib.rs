@@ -4,7 +4,7 @@
 //! 1. **Sans-IO.** Nothing here awaits, allocates, reads a clock or prints. Bytes and ticks come in, bytes
 //!    and events go out; simulator, firmware and tests are thin loops around this crate.
 //! 2. **Bit-exact.** The same scenario gives the same bits on x86, Cortex-M and RISC-V: a fixed order of
-//!    operations ([`linear`]), `libm` only ([`scalar`]), random numbers by name ([`rng`]).
+//!    operations (`linear`), `libm` only ([`scalar`]), random numbers by name ([`rng`]).
 //! 3. **One place for each equation.** [`problem`] has the local gradients, [`fab`] the updates of
 //!    Algorithm 1, [`graph`] the mixing matrices, [`ledger`] the push that survives loss; [`agent`] puts them together and
 //!    [`wire`] is the format of what they send.
@@ -78,6 +78,8 @@ pub mod agent;
 pub mod fab;
 pub mod graph;
 pub mod ledger;
+// Public for the host's engines and the boards' benchmarks, which must add in the same order; no part of the API.
+#[doc(hidden)]
 pub mod linear;
 pub mod packet;
 pub mod problem;

@@ -249,6 +249,7 @@ const fn penalty_scratch(shape: Shape, own: usize) -> usize {
 
 /// Any of the problems that fit a microcontroller, chosen at run time.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum AnyProblem<'a, S> {
     /// Value of a policy from shared features and private rewards.
     PolicyEvaluation(PolicyEvaluation<'a, S>),

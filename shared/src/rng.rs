@@ -8,6 +8,7 @@
 /// What a stream is drawn for; streams of different purposes never share numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum Purpose {
     /// Which directed edges exist in a round.
     Edges = 1,

@@ -116,13 +116,10 @@ where
 
     /// Gives up members that were heard at any time and have been silent for too long since.
     pub(super) fn give_up_on_the_silent(&mut self) {
-        let patience = self.config.give_up_after;
-        if patience == 0 {
-            return;
-        }
+        let Some(patience) = self.config.give_up_after else { return };
         let mut members = self.members;
         for peer in self.peers.as_slice() {
-            if peer.heard_at.is_some_and(|at| self.round.saturating_sub(at) > patience) {
+            if peer.heard_at.is_some_and(|at| self.round.saturating_sub(at) > patience.get()) {
                 members.remove(peer.sender);
             }
         }

@@ -26,6 +26,7 @@ pub enum Origin {
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub enum Received {
     /// It counts in this round.
     Taken,

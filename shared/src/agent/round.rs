@@ -11,6 +11,7 @@ use crate::wire::payload::Width;
 /// How a round went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub struct Report {
     /// The round that ended.
     pub round: u32,

@@ -5,6 +5,7 @@ use super::*;
 use crate::ledger::{Exact, Float};
 use crate::problem::PolicyEvaluation;
 use crate::rng::{Purpose, Stream};
+use core::num::NonZeroU32;
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -346,7 +347,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
 
 #[test]
 fn members_join_leave_and_are_given_up() {
-    let patient = |id| Config { give_up_after: 40, ..config(id) };
+    let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
     let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
     (0..10).for_each(|_| round(&mut agents, |_, _| true));
     agents.push(agent(patient(4)));
@@ -455,7 +456,7 @@ proptest! {
     fn the_ledger_balances_whatever_the_air_does(seed: u64, loss in 0.0..0.9f64, width in 0..3usize, is_free: bool) {
         let width = [Width::Full, Width::Half, Width::Byte][width];
         let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
-        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: 60, late_rounds: 3, ..config(id) });
+        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: NonZeroU32::new(60), late_rounds: 3, ..config(id) });
         let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id, 1)).collect();
         let mut boots = [1; AGENTS];
         let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();

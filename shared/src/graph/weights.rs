@@ -16,6 +16,7 @@ use crate::scalar::Scalar;
 /// assert_eq!(Weights::LazyPush { self_weight: 0.5 }.push::<f64>(2), (0.5, 0.25));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Weights {
     /// `a_ij = 1/indeg(i)`, `b_ij = 1/outdeg(j)`, oneself included.
     Uniform,
@@ -52,11 +53,15 @@ impl Weights {
 }
 
 /// Where a matrix fails to be stochastic.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum NotStochastic {
     /// It is not a square of this many agents.
+    #[error("it is not n × n")]
     Size,
-    /// This entry is negative or no number.
+    /// This entry is negative, infinite or NaN.
+    #[error("entry [{row}][{column}] is negative or NaN")]
     Entry {
         /// Row of the entry.
         row: usize,
@@ -64,6 +69,7 @@ pub enum NotStochastic {
         column: usize,
     },
     /// This row (of A) or column (of B) does not sum to one.
+    #[error("line {index} sums to {sum} instead of 1 (rows of A and columns of B must sum to 1)")]
     Sum {
         /// Which row or column.
         index: usize,

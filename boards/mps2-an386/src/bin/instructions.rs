@@ -11,15 +11,12 @@ mod registers;
 use core::{hint::black_box, panic::PanicInfo};
 use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
-    agent::{Agent, Config, Mode, Origin, Received},
+    agent::{Agent, Config, Origin, Received},
     fab::{Steps, gather},
     ledger::{Arithmetic, Exact, ShareWeights, descend},
     linear::scaled,
     problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
-    wire::{
-        payload::Width,
-        seal::{Key, Opener, Sealer, VolatileBoots},
-    },
+    wire::seal::{Key, Opener, Sealer, VolatileBoots},
 };
 use registers::Registers;
 
@@ -219,18 +216,12 @@ fn main() -> ! {
         fail("push");
     }
 
-    let config = |id| Config {
-        id,
-        founders: 3,
-        mode: Mode::LockStep,
-        steps: STEPS,
-        penalty: PENALTY,
-        self_weight: SELF_WEIGHT,
-        audience: 0,
-        width: Width::Full,
-        give_up_after: 0,
-        late_rounds: 8,
-        boot: 1,
+    let config = |id| {
+        Config::founder(id, 3)
+            .with_steps(STEPS)
+            .with_penalty(PENALTY)
+            .with_self_weight(SELF_WEIGHT)
+            .with_late_rounds(8)
     };
     let key = Key::new(&[7; 32]);
     let mut frame = [0; 400];

@@ -1,11 +1,10 @@
 //! A batched swarm over a faulty air against speaking agents of `fabswarm_shared` over the same air.
 
-use fabswarm_shared::agent::{self, Agent, Links, Origin, Received};
+use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::ledger::Float;
 use fabswarm_shared::problem::{Penalty, Problem as _};
 use fabswarm_shared::scalar::Scalar;
-use fabswarm_shared::wire::payload::Width;
 
 use super::samples::{AGENTS, CLASSES, ConformanceData, INPUTS, TRAINING, VALIDATION, to_shared};
 use super::{Check, distance};
@@ -89,19 +88,11 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
         .map(|id| {
             let problem = data.problem(id, TASK);
             let start = [&vec![0.0; problem.shape().x][..], &data.start, &data.start].concat();
-            let config = agent::Config {
-                id: id as u16,
-                founders: AGENTS as u16,
-                mode: agent::Mode::LockStep,
-                steps: STEPS,
-                penalty: PENALTY,
-                self_weight: scenario.algorithm.self_weight as f32,
-                links: Links::Everybody,
-                width: Width::Full,
-                give_up_after: 0,
-                late_rounds: scenario.late_rounds(),
-                boot: 1,
-            };
+            let config = agent::Config::founder(id as u16, AGENTS as u16)
+                .with_steps(STEPS)
+                .with_penalty(PENALTY)
+                .with_self_weight(scenario.algorithm.self_weight as f32)
+                .with_late_rounds(scenario.late_rounds());
             Agent::<_, Float, HeapPeers<Float, WORDS>, WORDS>::new(
                 config,
                 problem,

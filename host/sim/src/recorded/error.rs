@@ -68,7 +68,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A mixing matrix is not stochastic.
-    #[error("`{key}` is not a mixing matrix: {}", describe(reason))]
+    #[error("`{key}` is not a mixing matrix: {reason}")]
     Mixing {
         /// `A` or `B`.
         key: &'static str,
@@ -106,17 +106,5 @@ pub enum Error {
 impl From<Disconnected> for Error {
     fn from(reason: Disconnected) -> Self {
         Self::Disconnected(reason)
-    }
-}
-
-fn describe(reason: &NotStochastic) -> String {
-    match reason {
-        NotStochastic::Size => "it is not n × n".into(),
-        NotStochastic::Entry { row, column } => {
-            format!("entry [{row}][{column}] is negative or NaN")
-        }
-        NotStochastic::Sum { index, sum } => {
-            format!("line {index} sums to {sum} instead of 1 (rows of A and columns of B must sum to 1)")
-        }
     }
 }

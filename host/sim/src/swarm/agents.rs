@@ -47,7 +47,7 @@ impl AgentSetup {
     /// The configuration of one agent at one of its starts.
     #[must_use]
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
-        Config { id: agent as u16, boot, links: self.links_of(agent), ..self.config }
+        self.config.with_id(agent as u16).with_boot(boot).with_links(self.links_of(agent))
     }
 
     fn links_of(&self, agent: usize) -> Links {
@@ -395,6 +395,7 @@ fn hearing(received: Received) -> FrameVerdict {
             Refusal::Stopped => "receiver stopped",
             _ => "other",
         }),
+        _ => FrameVerdict::Useless,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Makes the swarm that a scenario describes.
 
+use std::num::NonZeroU32;
+
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph;
@@ -238,26 +240,21 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
 /// If the key cannot be drawn.
 pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
     Ok(AgentSetup {
-        config: agent::Config {
-            id: 0,
-            founders: scenario.swarm.agents as u16,
-            mode: match scenario.swarm.mode {
+        config: agent::Config::founder(0, scenario.swarm.agents as u16)
+            .with_mode(match scenario.swarm.mode {
                 ModeKind::LockStep => agent::Mode::LockStep,
                 ModeKind::FreeRunning => agent::Mode::FreeRunning,
-            },
-            steps: steps(scenario),
-            penalty: penalty(scenario),
-            self_weight: scenario.algorithm.self_weight as f32,
-            links: agent::Links::Everybody,
-            width: match scenario.frames.width {
+            })
+            .with_steps(steps(scenario))
+            .with_penalty(penalty(scenario))
+            .with_self_weight(scenario.algorithm.self_weight as f32)
+            .with_width(match scenario.frames.width {
                 WidthKind::Full => payload::Width::Full,
                 WidthKind::Half => payload::Width::Half,
                 WidthKind::Byte => payload::Width::Byte,
-            },
-            give_up_after: scenario.algorithm.give_up_after,
-            late_rounds: scenario.late_rounds(),
-            boot: 1,
-        },
+            })
+            .with_give_up_after(NonZeroU32::new(scenario.algorithm.give_up_after))
+            .with_late_rounds(scenario.late_rounds()),
         audiences: None,
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
         clock_spread: scenario.swarm.clock_spread,
