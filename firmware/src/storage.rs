@@ -13,14 +13,13 @@ pub use boots::KeyBoots;
 
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
+use fabswarm_shared::fnv;
 use fabswarm_shared::wire::seal::StorageFault;
 
 const HEADER_BYTES: usize = 12;
 /// Flash is written in words, the smallest unit that all boards support.
 const WORD_BYTES: usize = 4;
 const BLANK: u32 = u32::MAX;
-/// Checksum of no words: the offset basis of FNV-1a.
-const SEED: u32 = 0x811C_9DC5;
 
 /// Stores a board's boots and its agent's state in flash.
 #[derive(Debug)]
@@ -138,7 +137,7 @@ impl<F: NorFlash> BoardStorage<F> {
             from,
             end: from + HEADER_BYTES as u32,
             erased: from,
-            sum: SEED,
+            sum: fnv::BASIS,
             storage: self,
         }
     }
@@ -176,7 +175,7 @@ impl<F: NorFlash> BoardStorage<F> {
         let first = at + HEADER_BYTES as u32;
         let found = (first..first + length)
             .step_by(WORD_BYTES)
-            .fold(SEED, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
+            .fold(fnv::BASIS, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
         (checksum(found, &[length, number]) == sum).then_some(StateRecord { half, length, number })
     }
 
@@ -189,7 +188,7 @@ impl<F: NorFlash> BoardStorage<F> {
 
 /// FNV-1a over words: detects a torn or faded state in few instructions.
 fn checksum(sum: u32, words: &[u32]) -> u32 {
-    words.iter().fold(sum, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193))
+    words.iter().fold(sum, |hash, &word| fnv::add(hash, word))
 }
 
 #[cfg(test)]

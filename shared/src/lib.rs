@@ -76,6 +76,7 @@
 
 pub mod agent;
 pub mod fab;
+pub mod fnv;
 pub mod graph;
 pub mod ledger;
 // Public for the host's engines and the boards' benchmarks, which must add in the same order; no part of the API.

@@ -1,10 +1,12 @@
-//! A short name for a long state.
+//! The digest of a state.
 
-/// FNV-1a over words with a final mix: two states that differ in one bit differ in their digests.
+use crate::fnv;
+
+/// FNV-1a over words, each followed by a rotation so that high bits reach low ones, with a final mix: two states that differ in
+/// one bit differ in their digests.
 #[inline]
 pub(super) fn of(words: impl Iterator<Item = u32>) -> u32 {
-    let hash =
-        words.fold(0x811c_9dc5u32, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193).rotate_left(5));
+    let hash = words.fold(fnv::BASIS, |hash, word| fnv::add(hash, word).rotate_left(5));
     (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b)
 }
 

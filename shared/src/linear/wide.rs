@@ -48,7 +48,7 @@ pub fn change<const GIVEN: usize, const OUT: usize, S: Scalar>(
     change_blocks::<1, GIVEN, OUT, S>(given, &mut out, &change, first..length);
 }
 
-/// As many whole blocks of a range as there are; answers the first element that is left.
+/// As many whole blocks of a range as there are; returns the first element that is left.
 #[inline(always)]
 fn change_blocks<const BLOCK: usize, const GIVEN: usize, const OUT: usize, S: Scalar>(
     given: [&[S]; GIVEN],
@@ -112,7 +112,7 @@ pub fn mat_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
     row_blocks::<1, S>(matrix, x, row, out);
 }
 
-/// Rows of `M·x` from number `row` on, as many whole blocks as there are; answers the first that is left.
+/// Rows of `M·x` from number `row` on, as many whole blocks as there are; returns the first that is left.
 #[inline(always)]
 fn row_blocks<const BLOCK: usize, S: Scalar>(matrix: &[S], x: &[S], mut row: usize, out: &mut [S]) -> usize {
     let rows = out.len();
@@ -137,13 +137,13 @@ fn row_blocks<const BLOCK: usize, S: Scalar>(matrix: &[S], x: &[S], mut row: usi
 /// the [`dot`] of all columns one after the other with all `x`.
 #[inline(always)]
 pub fn mats_transposed_vecs<const PAIRS: usize, S: Scalar>(pairs: [(&[S], &[S]); PAIRS], out: &mut [S]) {
+    // Tiles of five first: the paper's problem has five features, so that every x is read once. Four and one would read it twice.
     let column = column_blocks::<5, PAIRS, S>(pairs, 0, out);
     let column = column_blocks::<LANES, PAIRS, S>(pairs, column, out);
     column_blocks::<1, PAIRS, S>(pairs, column, out);
 }
 
-/// Sums from number `column` on, as many whole blocks as there are; answers the first that is left. Five first: the paper's
-/// features take one pass.
+/// Sums from number `column` on, as many whole blocks as there are; returns the first that is left.
 #[inline(always)]
 fn column_blocks<const BLOCK: usize, const PAIRS: usize, S: Scalar>(
     pairs: [(&[S], &[S]); PAIRS],
@@ -180,7 +180,8 @@ fn dots<const PAIRS: usize, const COLUMNS: usize, S: Scalar>(
             }
         }
     }
-    // A compiler that knows how many columns there are adds across them, and shuffles whole matrices for it.
+    // `black_box` hides the number of columns. A compiler that knows it adds all columns at once across vector registers, and
+    // transposes the lanes in memory for that, which takes longer than the products above. The order of additions is the same.
     for (sum, lanes) in out.iter_mut().zip(&lanes[..core::hint::black_box(COLUMNS)]) {
         *sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
     }

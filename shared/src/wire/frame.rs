@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use crate::fnv;
 
 /// Number of the frame format; raise it with every change of any byte that travels.
 pub const VERSION: u32 = 4;
@@ -202,16 +203,9 @@ fn append(start: usize, rest: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     Ok(end)
 }
 
-/// FNV-1a: no security is asked of it, only that a change shows.
+/// The hash of a format: of its version and of its layout in words.
 pub(crate) const fn hash(version: u32, layout: &str) -> u32 {
-    let mut hash = 0x811c_9dc5_u32 ^ version;
-    let bytes = layout.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        hash = (hash ^ bytes[i] as u32).wrapping_mul(0x0100_0193);
-        i += 1;
-    }
-    hash
+    fnv::add_text(fnv::BASIS ^ version, layout)
 }
 
 #[cfg(test)]
