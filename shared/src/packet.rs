@@ -129,9 +129,10 @@ pub enum Packet<'a> {
     },
 }
 
-/// The bytes are no packet, or do not fit the buffer.
+/// The bytes are not a packet, or a packet does not fit the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no packet of this format")]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[error("the bytes are not a packet of this format, or do not fit the buffer")]
 pub struct Malformed;
 
 /// Numbers as they travelled, read one by one.

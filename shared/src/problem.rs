@@ -115,28 +115,20 @@ impl<S: Scalar> Penalty<S> {
 }
 
 /// Why a problem's data do not fit together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// A matrix or list has not as many entries as its sizes ask for.
+    /// The number of entries of a matrix or list does not follow from its sizes.
+    #[error("a matrix or list of the problem has the wrong length")]
     Length,
-    /// A label or sensor number is not below the count of classes or sensors.
+    /// A label or sensor number is not below the number of classes or sensors.
+    #[error("a label or sensor number is out of range")]
     Index,
-    /// There is nothing to learn from: no state, class, sample or sensor.
+    /// There is no state, class, sample or sensor.
+    #[error("the problem has no state, class, sample or sensor")]
     Empty,
 }
-
-impl core::fmt::Display for Mismatch {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str(match self {
-            Self::Length => "a matrix or list of the problem has the wrong length",
-            Self::Index => "a label or sensor number is out of range",
-            Self::Empty => "the problem has no state, class, sample or sensor",
-        })
-    }
-}
-
-impl core::error::Error for Mismatch {}
 
 /// One agent's share of a bilevel problem.
 ///

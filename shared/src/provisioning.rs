@@ -104,6 +104,7 @@ pub enum Error {
 
 /// The page did not fit the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("the provisioning page does not fit its buffer")]
 pub struct BufferTooSmall;
 

@@ -11,6 +11,7 @@ use crate::wire::payload::Decoder;
 
 /// Where a frame comes from, as far as that is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Origin {
     /// It was not sealed: what it says of its sender must do.
     Clear,
@@ -25,6 +26,7 @@ pub enum Origin {
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Received {
@@ -44,32 +46,43 @@ pub enum Received {
     Refused(Refusal),
 }
 
-/// Why a frame was not taken. Nothing that counts has changed then: at most there is a place for its sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a frame was not taken. The agent's decision and ledger are unchanged; at most its sender became a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Its bytes are no frame, or its payload cannot be read.
+    /// Its bytes are not a frame, or its payload cannot be read.
+    #[error(transparent)]
     Wire(wire::Error),
-    /// This agent's own words came back.
+    /// It is this agent's own frame.
+    #[error("the frame is this agent's own")]
     Own,
     /// Its sender is not a member of this epoch.
+    #[error("the sender is not a member of this epoch")]
     NotMember,
     /// There is no room for another peer.
+    #[error("there is no room for another peer")]
     NoRoom,
-    /// Its sender speaks another wire format.
+    /// Its sender uses another wire format.
+    #[error("the sender uses wire format {theirs:#010x}, this agent {:#010x}", wire::SCHEMA)]
     Schema {
-        /// The format it speaks.
+        /// The sender's format.
         theirs: u32,
     },
     /// Its sender solves a problem of another shape.
+    #[error("the sender solves a problem of another shape")]
     Shape,
     /// It names another sender or boot than the one that sealed it.
+    #[error("the frame names another sender or boot than the one that sealed it")]
     Impostor,
-    /// Its round or epoch is far ahead of this agent's, which one frame is not enough to believe.
+    /// Its round or epoch is too far ahead of this agent's to be believed from one frame.
+    #[error("the round or epoch is too far ahead to be believed from one frame")]
     Jump,
     /// A decision in it is NaN, infinite or larger than steps from the start can have made it.
+    #[error("a decision word is NaN, infinite or larger than steps from the start can make it")]
     Magnitude,
-    /// This agent has stopped.
+    /// This agent has stopped with a fault.
+    #[error("this agent has stopped")]
     Stopped,
 }
 

@@ -4,13 +4,15 @@ use super::Schedule;
 use core::ops::Range;
 
 /// A window in which the union of all graphs is not strongly connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[error("no path leads from agent {from} to agent {to} in rounds {} to {}", rounds.start, rounds.end)]
 pub struct Disconnected {
     /// The rounds of the window.
     pub rounds: Range<u32>,
-    /// Nothing that this agent says …
+    /// The agent that no path leads from.
     pub from: usize,
-    /// … ever reaches this one.
+    /// The agent that no path from `from` leads to.
     pub to: usize,
 }
 

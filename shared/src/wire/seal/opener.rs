@@ -5,6 +5,7 @@ use super::{Key, SealHeader, TAG};
 
 /// A genuine frame, heard for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Opened<'a> {
     /// Who sealed it.
