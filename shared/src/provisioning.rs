@@ -137,6 +137,8 @@ pub enum Pace {
 /// let page = Page {
 ///     board: "native",
 ///     key: None,
+///     key_number: 1,
+///     chip: None,
 ///     boot_floor: 1,
 ///     agent: Config::founder(3, 10),
 ///     pace: Pace::Period { us: 20_000 },
