@@ -115,11 +115,9 @@ fn alone() -> Result<()> {
     {
         bail!("`fabswarm --no-default-features` depends on {line}");
     }
-    let folder = step::root().join("target/alone/run");
+    let folder = step::root().join("target/alone");
     let _ = std::fs::remove_dir_all(&folder);
-    let folder = folder.to_string_lossy();
-    let run = ["--target-dir", "target/alone", "--", "run", "--out", &folder];
-    cargo(&[&["run", "--quiet"], &only[..], &run].concat())
+    cargo(&[&["run", "--quiet"], &only[..], &["--", "run", "--out", &folder.to_string_lossy()]].concat())
 }
 
 fn package() -> Result<()> {
