@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `scenario.toml` | the resolved scenario, to run it again |
-//! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds |
+//! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds, by default thinned out as rounds go on |
 //! | `summary.json` | the [`RunSummary`] |
 //! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
 //!

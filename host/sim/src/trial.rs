@@ -75,7 +75,7 @@ pub fn run(
         }
         let round = swarm.round();
         rounds = round;
-        if round.is_multiple_of(scenario.output.metrics_every) || round >= scenario.swarm.rounds {
+        if is_recorded(round, scenario.output.metrics_every) || round >= scenario.swarm.rounds {
             last = swarm.metrics();
             recorder.record(last)?;
             stop.look_at(round, last.error);
@@ -158,6 +158,19 @@ const fn because(failure: &SwarmError) -> StoppedBecause {
         SwarmError::Boards(_) => StoppedBecause::BoardsFailed,
         SwarmError::Interrupted => StoppedBecause::Interrupted,
     }
+}
+
+/// Whether `round` gets a row: every `every`-th one, or with 0 about a thousand in each decade. A figure does not need a million
+/// points, and measuring a small swarm takes longer than stepping it.
+const fn is_recorded(round: u64, every: u64) -> bool {
+    let every = match every {
+        0 => 10_u64.pow(match round {
+            0 => 0,
+            round => round.ilog10().saturating_sub(2),
+        }),
+        every => every,
+    };
+    round.is_multiple_of(every)
 }
 
 /// When a run has converged: its error has stayed below the limit for a number of rounds.

@@ -125,7 +125,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
 
         "stop.error_below" => Limit::NotNegative,
         "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),
-        "output.metrics_every" => Limit::Whole(1, u32::MAX as i64),
+        "output.metrics_every" => Limit::Whole(0, u32::MAX as i64),
         _ => return None,
     })
 }

@@ -144,3 +144,13 @@ fn a_run_folder_is_complete_and_holds_nothing_else() {
     expected.extend(["scenario.toml", "summary.json"]);
     assert_eq!(names, expected);
 }
+
+#[test]
+fn rows_thin_out_by_decades_unless_an_interval_is_given() {
+    let rows = |range: std::ops::Range<u64>, every| range.filter(|&round| is_recorded(round, every)).count();
+    assert_eq!(rows(0..1_000, 0), 1_000);
+    assert_eq!(rows(1_000..10_000, 0), 900);
+    assert_eq!(rows(10_000..100_000, 0), 900);
+    assert_eq!(rows(0..1_000, 7), 143);
+    assert!(is_recorded(u64::MAX / 10 * 10, 1));
+}
