@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Origin, Peer, Received, Report},
+    agent::{self, Agent, Origin, PeerSlot, Received, Report},
     graph::Schedule,
     ledger::Exact,
     packet,
@@ -21,7 +21,7 @@ use fabswarm_shared::{
 };
 
 /// The peers of a board's agent. They take most of its memory and are constructed in place.
-pub(crate) type PeerList = heapless::Vec<Peer<Exact, WORDS>, PEERS>;
+pub(crate) type PeerList = heapless::Vec<PeerSlot<Exact, WORDS>, PEERS>;
 
 /// The agent that a board runs.
 pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut PeerList, WORDS>;

@@ -32,7 +32,7 @@ pub use fault::{Fault, FaultCause};
 pub use links::Links;
 pub use members::MemberSet;
 pub use memory::read_from;
-pub use peers::{Peer, Peers};
+pub use peers::{Peer, PeerSlot, Peers, Reception};
 pub use receive::{Origin, Received, Refusal};
 pub use round::Report;
 
@@ -469,19 +469,19 @@ where
 
     /// The mass that it collected in this epoch, in ascending order of senders.
     pub fn collected(&self) -> impl Iterator<Item = Collection<'_, A>> {
-        self.collections_of(|peer| peer.is_collecting)
+        let in_order = (0..self.peers.len()).map(|rank| self.peers.get(self.peers.ranked(rank)));
+        in_order.filter(|peer| peer.is_collecting).filter_map(|peer| self.collection_of(peer))
     }
 
     /// The mass that it collected since this round began, in ascending order of senders.
     pub fn collections(&self) -> impl Iterator<Item = Collection<'_, A>> {
-        self.collections_of(|peer| peer.is_collected)
+        let listed = (0..self.peers.listed()).map(|index| self.peers.listed_at(index));
+        listed.filter(|(_, reception)| reception.is_collected).filter_map(|(peer, _)| self.collection_of(peer))
     }
 
-    fn collections_of(&self, which: fn(&Peer<A, WORDS>) -> bool) -> impl Iterator<Item = Collection<'_, A>> {
-        let words = self.exchanged();
-        self.peers.as_slice().iter().filter(move |peer| which(peer)).filter_map(move |peer| {
-            Some(Collection { sender: peer.sender, round: peer.taken_round?, rho: &peer.rho[..words] })
-        })
+    fn collection_of<'p>(&self, peer: &'p Peer<A, WORDS>) -> Option<Collection<'p, A>> {
+        let rho = &peer.rho[..self.exchanged()];
+        Some(Collection { sender: peer.sender, round: peer.taken_round?, rho })
     }
 
     /// How many others its shares are for.
@@ -508,11 +508,11 @@ where
         let mut is_complete = true;
         schedule.heard_by(usize::from(self.config.id), self.round, |sender| {
             let is_due = self.members.contains(sender as u16);
-            let has_spoken = |at: usize| {
-                let peer = &self.peers.as_slice()[at];
-                peer.is_heard || peer.early_round.is_some()
+            let has_sent = |index: usize| {
+                let (peer, reception) = self.peers.listed_at(index);
+                usize::from(peer.sender) == sender && (reception.is_heard || reception.early_round.is_some())
             };
-            is_complete &= !is_due || self.peers.find(sender as u16).is_ok_and(has_spoken);
+            is_complete &= !is_due || (0..self.peers.listed()).any(has_sent);
         });
         is_complete
     }

@@ -118,7 +118,8 @@ where
     pub(super) fn give_up_on_the_silent(&mut self) {
         let Some(patience) = self.config.give_up_after else { return };
         let mut members = self.members;
-        for peer in self.peers.as_slice() {
+        for place in 0..self.peers.len() {
+            let peer = self.peers.get(place);
             if peer.heard_at.is_some_and(|at| self.round.saturating_sub(at) > patience.get()) {
                 members.remove(peer.sender);
             }
@@ -141,7 +142,11 @@ where
         self.before = self.d;
         self.sigma = [A::Word::default(); WORDS];
         self.carry = [A::Carry::default(); WORDS];
-        for peer in self.peers.as_mut_slice() {
+        for index in 0..self.peers.listed() {
+            self.peers.listed_at_mut(index).1.reset();
+        }
+        for place in 0..self.peers.len() {
+            let peer = self.peers.get_mut(place);
             peer.reset();
             // Who comes back has not been silent since.
             if members.contains(peer.sender) && !before.contains(peer.sender) {

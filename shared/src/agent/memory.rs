@@ -3,11 +3,11 @@
 //! What is saved must be the very state the agent stopped in. An older one would take its running sum back in time, and
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
-use super::peers::Peers;
+use super::peers::{Peers, Reception};
 use super::{Agent, Error};
 use crate::ledger::Arithmetic;
 use crate::problem::Problem;
-use crate::wire::payload::{Decoder, Encoder};
+use crate::wire::payload::Encoder;
 use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
@@ -72,8 +72,9 @@ where
             write(cast_slice(&state[..words]))?;
         }
         write(A::carry_words(&self.carry[..words]))?;
-        write(&[self.peers.as_slice().len() as u32])?;
-        for peer in self.peers.as_slice() {
+        write(&[self.peers.len() as u32])?;
+        for rank in 0..self.peers.len() {
+            let peer = self.peers.get(self.peers.ranked(rank));
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
             write(&[u32::from(peer.sender), is_taken, round, peer.heard_at.unwrap_or(NEVER), peer.taken_at])?;
             write(cast_slice(&peer.rho[..words]))?;
@@ -128,14 +129,14 @@ where
                 Err(at) if self.peers.insert(at, sender) => at,
                 Err(_) => return Err(Error::Memory),
             };
-            let peer = &mut self.peers.as_mut_slice()[at];
+            let (peer, reception) = self.peers.list(at);
+            *reception = Reception::forgotten();
             peer.reset();
             peer.taken_round = (is_taken == 1).then_some(round);
             peer.heard_at = (heard_at != NEVER).then_some(heard_at);
             peer.taken_at = taken_at;
             peer.is_collecting = self.config.links.collects_from(sender);
             fill(cast_slice_mut(&mut peer.rho[..words]))?;
-            peer.decoder = Decoder::new();
         }
         if fill(&mut [0]).is_ok() || !self.decision().iter().all(|word| word.is_finite()) {
             return Err(Error::Memory);

@@ -1,4 +1,7 @@
 //! What an agent keeps of those it hears.
+//!
+//! A [`Peer`] lasts for as long as the agent runs, and there may be a thousand of them. A [`Reception`] holds what came of a sender
+//! in this round or waits for the next one; only those that are *listed* are looked at in a round.
 
 use crate::ledger::Arithmetic;
 use crate::wire::payload::Decoder;
@@ -15,22 +18,8 @@ pub struct Peer<A: Arithmetic, const WORDS: usize> {
     pub(super) taken_at: u32,
     /// Whether mass of the sender is for this agent.
     pub(super) is_collecting: bool,
-    /// Whether mass was collected since this round began.
-    pub(super) is_collected: bool,
     /// ρ, what was taken of the sender's running sum.
     pub(super) rho: [A::Word; WORDS],
-    /// Whether a frame of the sender came in this round.
-    pub(super) is_heard: bool,
-    /// The sender's decision, and whether it came in this round.
-    pub(super) v: [f32; WORDS],
-    pub(super) is_fresh: bool,
-    /// The sum that goes with the newest decoded payload, and whether the payload told v.
-    pub(super) wire: [i32; WORDS],
-    pub(super) is_v_told: bool,
-    /// A frame of the next round that waits.
-    pub(super) early_round: Option<u32>,
-    pub(super) early_v: [f32; WORDS],
-    pub(super) decoder: Decoder<WORDS>,
 }
 
 impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
@@ -43,109 +32,241 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
             heard_at: None,
             taken_at: 0,
             is_collecting: true,
-            is_collected: false,
             rho: [A::Word::default(); WORDS],
-            is_heard: false,
-            v: [0.0; WORDS],
-            is_fresh: false,
-            wire: [0; WORDS],
-            is_v_told: false,
-            early_round: None,
-            early_v: [0.0; WORDS],
-            decoder: Decoder::at_epoch_start(),
         }
+    }
+
+    /// Its number in the swarm.
+    #[must_use]
+    pub const fn sender(&self) -> u16 {
+        self.sender
+    }
+
+    /// A reception for it that starts without a memory: payloads that build on earlier ones cannot be read.
+    #[must_use]
+    pub const fn new_reception(&self) -> Reception<WORDS> {
+        if self.taken_round.is_some() { Reception::forgotten() } else { Reception::new() }
     }
 
     /// Forgets everything that belongs to an epoch.
     pub(super) fn reset(&mut self) {
         self.taken_round = None;
         self.rho = [A::Word::default(); WORDS];
-        (self.is_heard, self.is_fresh, self.is_collected) = (false, false, false);
+    }
+}
+
+/// The frames of a sender that count in this round or wait for the next one.
+#[derive(Clone, Debug)]
+pub struct Reception<const WORDS: usize> {
+    /// Whether a frame of the sender came in this round.
+    pub(super) is_heard: bool,
+    /// Whether mass was collected since this round began.
+    pub(super) is_collected: bool,
+    /// The sender's decision, and whether it came in this round.
+    pub(super) v: [f32; WORDS],
+    pub(super) is_fresh: bool,
+    /// The sum that goes with the newest decoded payload, and whether the payload had v.
+    pub(super) wire: [i32; WORDS],
+    pub(super) has_v: bool,
+    /// A frame of the next round that waits.
+    pub(super) early_round: Option<u32>,
+    pub(super) early_v: [f32; WORDS],
+    pub(super) decoder: Decoder<WORDS>,
+}
+
+impl<const WORDS: usize> Default for Reception<WORDS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const WORDS: usize> Reception<WORDS> {
+    /// Nothing was received in this epoch.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            is_heard: false,
+            is_collected: false,
+            v: [0.0; WORDS],
+            is_fresh: false,
+            wire: [0; WORDS],
+            has_v: false,
+            early_round: None,
+            early_v: [0.0; WORDS],
+            decoder: Decoder::at_epoch_start(),
+        }
+    }
+
+    /// Nothing is remembered of what was received in this epoch.
+    #[must_use]
+    pub const fn forgotten() -> Self {
+        Self { decoder: Decoder::new(), ..Self::new() }
+    }
+
+    /// Forgets everything that belongs to an epoch.
+    pub(super) fn reset(&mut self) {
+        self.begin_round();
         self.early_round = None;
         self.decoder = Decoder::at_epoch_start();
     }
 
-    /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and the mass it tells of
-    /// goes to `tracker`.
-    #[inline]
-    pub(super) fn take(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
-        (self.is_heard, self.is_fresh) = (true, self.is_v_told);
-        self.take_mass(round, words, tracker);
+    /// Forgets what belongs to a round.
+    pub(super) fn begin_round(&mut self) {
+        (self.is_heard, self.is_fresh, self.is_collected) = (false, false, false);
     }
 
-    fn take_mass(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
-        if self.is_collecting {
-            A::take(&self.wire[..words], &mut self.rho, tracker);
+    /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and its mass goes to `tracker`.
+    #[inline]
+    pub(super) fn take<A: Arithmetic>(
+        &mut self,
+        peer: &mut Peer<A, WORDS>,
+        round: u32,
+        words: usize,
+        tracker: &mut [A::Word],
+    ) {
+        (self.is_heard, self.is_fresh) = (true, self.has_v);
+        self.take_mass(peer, round, words, tracker);
+    }
+
+    fn take_mass<A: Arithmetic>(
+        &mut self,
+        peer: &mut Peer<A, WORDS>,
+        round: u32,
+        words: usize,
+        tracker: &mut [A::Word],
+    ) {
+        if peer.is_collecting {
+            A::take(&self.wire[..words], &mut peer.rho, tracker);
             self.is_collected = true;
         } else {
             // Later payloads build on this sum all the same.
-            for (rho, &wire) in self.rho.iter_mut().zip(&self.wire[..words]) {
+            for (rho, &wire) in peer.rho.iter_mut().zip(&self.wire[..words]) {
                 *rho = A::from_wire(wire);
             }
         }
-        self.taken_round = Some(round);
+        peer.taken_round = Some(round);
     }
 
-    /// Skips rounds. A frame that waits is too old for its decision to count, but its mass is due all the same: later
-    /// payloads build on it.
-    pub(super) fn skip(&mut self, words: usize, tracker: &mut [A::Word]) {
+    /// Skips rounds. A frame that waits is too old for its decision to count, but its mass is due all the same: later payloads
+    /// build on it.
+    pub(super) fn skip<A: Arithmetic>(
+        &mut self,
+        peer: &mut Peer<A, WORDS>,
+        words: usize,
+        tracker: &mut [A::Word],
+    ) {
         (self.is_heard, self.is_fresh) = (false, false);
         if let Some(round) = self.early_round.take() {
-            self.take_mass(round, words, tracker);
+            self.take_mass(peer, round, words, tracker);
         }
     }
 
     /// Lets the frame that waits for `round` count.
-    pub(super) fn take_early(&mut self, round: u32, words: usize, tracker: &mut [A::Word]) {
+    pub(super) fn take_early<A: Arithmetic>(
+        &mut self,
+        peer: &mut Peer<A, WORDS>,
+        round: u32,
+        words: usize,
+        tracker: &mut [A::Word],
+    ) {
         if self.early_round.take_if(|early| *early == round).is_some() {
             core::mem::swap(&mut self.v, &mut self.early_v);
-            self.take(round, words, tracker);
+            self.take(peer, round, words, tracker);
         }
+    }
+
+    /// Whether it says nothing that a new one would not, if payloads do not build on each other.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        !self.is_heard && !self.is_collected && self.early_round.is_none()
     }
 }
 
-/// A list of peers in ascending order of their numbers.
+/// The peers of an agent. Each has a place, which it keeps until another one is inserted.
 pub trait Peers<A: Arithmetic, const WORDS: usize> {
-    /// All of them.
-    fn as_slice(&self) -> &[Peer<A, WORDS>];
+    /// How many there are.
+    fn len(&self) -> usize;
 
-    /// All of them, for writing.
-    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>];
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 
-    /// Inserts a new peer at `index`; `false` where there is no room.
-    fn insert(&mut self, index: usize, sender: u16) -> bool;
+    /// The peer at a place.
+    fn get(&self, place: usize) -> &Peer<A, WORDS>;
+
+    /// The peer at a place, for writing.
+    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS>;
+
+    /// The place of the peer that `rank` peers have lower numbers than.
+    fn ranked(&self, rank: usize) -> usize;
+
+    /// Where `sender` is, or where it would be inserted.
+    ///
+    /// # Errors
+    /// The place for [`Peers::insert`].
+    fn find(&self, sender: u16) -> Result<usize, usize>;
+
+    /// Inserts a new peer at a place that [`Peers::find`] returned; `false` where there is no room.
+    fn insert(&mut self, place: usize, sender: u16) -> bool;
 
     /// Removes all of them.
     fn clear(&mut self);
 
-    /// Where `sender` is, or where it belongs.
-    ///
-    /// # Errors
-    /// The place where it belongs.
-    fn find(&self, sender: u16) -> Result<usize, usize> {
-        self.as_slice().binary_search_by_key(&sender, |peer| peer.sender)
-    }
+    /// The peer at a place with its reception, which is listed from here on.
+    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>);
+
+    /// How many receptions are listed.
+    fn listed(&self) -> usize;
+
+    /// A listed reception with its peer, in ascending order of senders.
+    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>);
+
+    /// The same, for writing.
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>);
+
+    /// May unlist receptions that are [idle](Reception::is_idle), where payloads do not build on each other.
+    fn unlist_idle(&mut self) {}
 }
 
-/// Room for a fixed number of peers, as on a microcontroller.
+/// A peer and its reception side by side, as on a microcontroller.
+#[derive(Clone, Debug)]
+pub struct PeerSlot<A: Arithmetic, const WORDS: usize> {
+    peer: Peer<A, WORDS>,
+    reception: Reception<WORDS>,
+}
+
+/// Room for a fixed number of peers in ascending order; all of them are listed.
 impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
-    for heapless::Vec<Peer<A, WORDS>, MEMBERS>
+    for heapless::Vec<PeerSlot<A, WORDS>, MEMBERS>
 {
-    fn as_slice(&self) -> &[Peer<A, WORDS>] {
-        self
+    fn len(&self) -> usize {
+        self.as_slice().len()
     }
 
-    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>] {
-        self
+    fn get(&self, place: usize) -> &Peer<A, WORDS> {
+        &self[place].peer
     }
 
-    fn insert(&mut self, index: usize, sender: u16) -> bool {
-        if self.push(Peer::new(sender)).is_err() {
+    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
+        &mut self[place].peer
+    }
+
+    fn ranked(&self, rank: usize) -> usize {
+        rank
+    }
+
+    fn find(&self, sender: u16) -> Result<usize, usize> {
+        self.as_slice().binary_search_by_key(&sender, |slot| slot.peer.sender)
+    }
+
+    fn insert(&mut self, place: usize, sender: u16) -> bool {
+        if self.push(PeerSlot { peer: Peer::new(sender), reception: Reception::new() }).is_err() {
             return false;
         }
         // Moving all at once would take code that nothing else on a microcontroller needs.
-        for place in (index + 1..self.len()).rev() {
-            self.swap(place - 1, place);
+        for other in (place + 1..self.as_slice().len()).rev() {
+            self.swap(other - 1, other);
         }
         true
     }
@@ -153,23 +274,73 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
     fn clear(&mut self) {
         self.clear();
     }
+
+    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+        let PeerSlot { peer, reception } = &mut self[place];
+        (peer, reception)
+    }
+
+    fn listed(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
+        let PeerSlot { peer, reception } = &self[index];
+        (peer, reception)
+    }
+
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+        self.list(index)
+    }
 }
 
 /// Room that somebody else keeps: then an agent is small enough to be moved on a microcontroller's stack.
 impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for &mut L {
-    fn as_slice(&self) -> &[Peer<A, WORDS>] {
-        (**self).as_slice()
+    fn len(&self) -> usize {
+        (**self).len()
     }
 
-    fn as_mut_slice(&mut self) -> &mut [Peer<A, WORDS>] {
-        (**self).as_mut_slice()
+    fn get(&self, place: usize) -> &Peer<A, WORDS> {
+        (**self).get(place)
     }
 
-    fn insert(&mut self, index: usize, sender: u16) -> bool {
-        (**self).insert(index, sender)
+    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
+        (**self).get_mut(place)
+    }
+
+    fn ranked(&self, rank: usize) -> usize {
+        (**self).ranked(rank)
+    }
+
+    fn find(&self, sender: u16) -> Result<usize, usize> {
+        (**self).find(sender)
+    }
+
+    fn insert(&mut self, place: usize, sender: u16) -> bool {
+        (**self).insert(place, sender)
     }
 
     fn clear(&mut self) {
         (**self).clear();
+    }
+
+    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+        (**self).list(place)
+    }
+
+    fn listed(&self) -> usize {
+        (**self).listed()
+    }
+
+    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
+        (**self).listed_at(index)
+    }
+
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+        (**self).listed_at_mut(index)
+    }
+
+    fn unlist_idle(&mut self) {
+        (**self).unlist_idle();
     }
 }

@@ -114,7 +114,7 @@ where
             return Received::Refused(Refusal::Own);
         }
         if let Ok(at) = self.peers.find(frame.sender()) {
-            self.peers.as_mut_slice()[at].heard_at = Some(self.round);
+            self.peers.get_mut(at).heard_at = Some(self.round);
         }
         match frame {
             Frame::Data(header, payload) => self.receive_data(header, payload),
@@ -134,7 +134,7 @@ where
         let at = match self.peers.find(header.sender) {
             Ok(at) => at,
             Err(at) if self.peers.insert(at, header.sender) => {
-                let peer = &mut self.peers.as_mut_slice()[at];
+                let peer = self.peers.get_mut(at);
                 peer.is_collecting = self.config.links.collects_from(header.sender);
                 peer.heard_at = Some(self.round);
                 at
@@ -147,59 +147,61 @@ where
             return Received::Refused(Refusal::Jump);
         }
         let largest = self.largest_decision(header.round);
-        let peer = &mut self.peers.as_mut_slice()[at];
-        let newest = peer.early_round.or(peer.taken_round);
         let is_too_late = is_lock_step && header.round.saturating_add(self.config.late_rounds) < self.round;
-        if is_too_late || newest.is_some_and(|newest| header.round <= newest) {
+        if is_too_late || self.peers.get(at).taken_round.is_some_and(|taken| header.round <= taken) {
+            return Received::Stale;
+        }
+        let (peer, reception) = self.peers.list(at);
+        if reception.early_round.is_some_and(|early| header.round <= early) {
             return Received::Stale;
         }
         let rounds_ahead = if is_lock_step { header.round.saturating_sub(self.round) } else { 0 };
         let is_early = rounds_ahead == 1;
         // A payload builds on the one before it, whether that has counted or waits.
-        if peer.early_round.is_some() {
-            self.wire[..words].copy_from_slice(&peer.wire[..words]);
+        if reception.early_round.is_some() {
+            self.wire[..words].copy_from_slice(&reception.wire[..words]);
         } else {
             for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
                 *wire = A::to_wire(rho);
             }
         }
-        let v = if is_early { &mut peer.early_v } else { &mut peer.v };
-        let told = peer.decoder.decode(
+        let v = if is_early { &mut reception.early_v } else { &mut reception.v };
+        let coverage = reception.decoder.decode(
             payload,
             header.round,
             &self.wire[..words],
             &mut v[..words],
-            &mut peer.wire[..words],
+            &mut reception.wire[..words],
         );
-        match told {
+        match coverage {
             Err(error) => return Received::Refused(Refusal::Wire(error)),
-            Ok(told) => peer.is_v_told = told.v,
+            Ok(coverage) => reception.has_v = coverage.v,
         }
         if first_exception(&v[..words], |word: f32| word.abs() <= largest).is_some() {
             // What follows such a payload cannot build on it.
-            peer.decoder = Decoder::new();
+            reception.decoder = Decoder::new();
             return Received::Refused(Refusal::Magnitude);
         }
         if is_early {
-            peer.early_round = Some(header.round);
+            reception.early_round = Some(header.round);
             return Received::Early;
         }
         if rounds_ahead > 1 {
             // The swarm went on without this agent: it goes on from where the swarm is.
             self.jump_to(header.round);
         }
-        let peer = &mut self.peers.as_mut_slice()[at];
-        peer.take(header.round, words, &mut self.t);
+        let (peer, reception) = self.peers.list(at);
+        reception.take(peer, header.round, words, &mut self.t);
         peer.heard_at = Some(self.round);
         peer.taken_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.
-        peer.is_heard = !is_lock_step || header.round == self.round;
+        reception.is_heard = !is_lock_step || header.round == self.round;
         Received::Taken
     }
 
     /// Whether the peer at place `at` can be in `round`, as far as one frame can show it.
     fn believes_round(&mut self, at: usize, round: u32) -> bool {
-        let peer = &self.peers.as_slice()[at];
+        let peer = self.peers.get(at);
         let (expected, tolerance) = match (self.config.mode, peer.taken_round) {
             (Mode::LockStep, _) => (self.round, ROUNDS_AHEAD),
             // Its clock is its own: a few times as fast as this agent's, at most.
@@ -223,12 +225,14 @@ where
         let skipped = round.saturating_sub(self.round);
         self.round = round;
         // Nobody was silent in rounds that this agent has not lived through.
-        for peer in self.peers.as_mut_slice() {
+        for place in 0..self.peers.len() {
+            let peer = self.peers.get_mut(place);
             peer.heard_at = peer.heard_at.map(|at| at.saturating_add(skipped));
         }
         let words = self.exchanged();
-        for peer in self.peers.as_mut_slice() {
-            peer.skip(words, &mut self.t[..words]);
+        for index in 0..self.peers.listed() {
+            let (peer, reception) = self.peers.listed_at_mut(index);
+            reception.skip(peer, words, &mut self.t[..words]);
         }
         self.outbox.has_data = true;
     }

@@ -1,6 +1,6 @@
 //! The rounds of an agent.
 
-use super::peers::{Peer, Peers};
+use super::peers::{Peers, Reception};
 use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, digest};
 use crate::fab::{descended, gather, pull_weight};
 use crate::ledger::{Arithmetic, descend};
@@ -33,7 +33,7 @@ where
     #[cfg_attr(microcontroller, inline(never))]
     pub fn end_round(&mut self) -> Report {
         let (round, epoch) = (self.round, self.epoch);
-        let heard = self.peers.as_slice().iter().filter(|peer| peer.is_fresh).count() as u16;
+        let heard = self.receptions().filter(|reception| reception.is_fresh).count() as u16;
         if self.fault.is_none() {
             if !self.is_joining() {
                 self.fault = self.update(heard).err();
@@ -55,7 +55,12 @@ where
     /// Whether frames of this round waited for it to begin: then the swarm is one round ahead.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.peers.as_slice().iter().any(|peer| peer.is_heard)
+        self.receptions().any(|reception| reception.is_heard)
+    }
+
+    /// What came in this round, in ascending order of senders.
+    fn receptions(&self) -> impl Iterator<Item = &Reception<WORDS>> {
+        (0..self.peers.listed()).map(|index| self.peers.listed_at(index).1)
     }
 
     /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
@@ -75,10 +80,11 @@ where
         let exchanged = self.shape.exchanged();
         let words = exchanged.len();
 
-        let fresh = self.peers.as_slice().iter().filter(|peer| peer.is_fresh);
+        let peers = &self.peers;
+        let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1).filter(|reception| reception.is_fresh);
         let sums = &mut self.next[..words];
         sums.copy_from_slice(&self.v[exchanged.clone()]);
-        gather::<1, _>(sums, fresh.map(|peer: &Peer<A, WORDS>| &peer.v[..words]));
+        gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
         let v = &mut self.v[exchanged.clone()];
         scaled(pull_weight(usize::from(heard)), sums, v);
         descend::<A>(&self.shape, &self.config.steps, &self.before[..words], v);
@@ -112,8 +118,8 @@ where
     /// Starts a round: gives this round's share away and takes what came early.
     pub(super) fn begin_round(&mut self) {
         let words = self.exchanged();
-        for peer in self.peers.as_mut_slice() {
-            (peer.is_heard, peer.is_fresh, peer.is_collected) = (false, false, false);
+        for index in 0..self.peers.listed() {
+            self.peers.listed_at_mut(index).1.begin_round();
         }
         let is_announcing = self.round < self.announce_until || self.round.is_multiple_of(ANNOUNCE_EVERY);
         let has_admission = self.admissions.begin_round(self.round);
@@ -133,11 +139,15 @@ where
             &mut self.carry[..words],
             &mut self.sigma[..words],
         );
-        for peer in self.peers.as_mut_slice() {
-            peer.take_early(self.round, words, &mut self.t[..words]);
-            if peer.is_heard {
+        for index in 0..self.peers.listed() {
+            let (peer, reception) = self.peers.listed_at_mut(index);
+            reception.take_early(peer, self.round, words, &mut self.t[..words]);
+            if reception.is_heard {
                 (peer.heard_at, peer.taken_at) = (Some(self.round), self.round);
             }
+        }
+        if self.config.width == Width::Full {
+            self.peers.unlist_idle();
         }
     }
 }

@@ -23,7 +23,7 @@ const REWARDS: [[f32; 4]; 5] = [
     [0.6, 0.1, 0.4, 0.9],
 ];
 
-type Peers4<A> = heapless::Vec<Peer<A, WORDS>, 8>;
+type Peers4<A> = heapless::Vec<PeerSlot<A, WORDS>, 8>;
 type Small<A> = Agent<PolicyEvaluation<'static, f32>, A, Peers4<A>, WORDS>;
 
 fn config(id: usize) -> Config {
@@ -282,7 +282,7 @@ fn who_was_away_catches_up_on_narrow_frames_of_every_length() {
         let rewards = &REWARDS[id];
         let problem = PolicyEvaluation { features: &WIDE, successors: &WIDE, rewards, ..problem(id) };
         let config = Config { width: Width::Byte, founders: 2, ..config(id) };
-        let peers = heapless::Vec::<Peer<Exact, ODD>, 4>::new();
+        let peers = heapless::Vec::<PeerSlot<Exact, ODD>, 4>::new();
         Agent::<_, Exact, _, ODD>::new(config, problem, &[0.0; ODD], peers).unwrap()
     };
     let mut lengths = std::collections::BTreeSet::new();
