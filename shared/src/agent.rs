@@ -476,7 +476,9 @@ where
     /// The mass that it collected since this round began, in ascending order of senders.
     pub fn collections(&self) -> impl Iterator<Item = Collection<'_, A>> {
         let listed = (0..self.peers.listed()).map(|index| self.peers.listed_at(index));
-        listed.filter(|(_, reception)| reception.is_collected).filter_map(|(peer, _)| self.collection_of(peer))
+        listed
+            .filter(|(_, reception)| reception.is_collected)
+            .filter_map(|(peer, _)| self.collection_of(peer))
     }
 
     fn collection_of<'p>(&self, peer: &'p Peer<A, WORDS>) -> Option<Collection<'p, A>> {

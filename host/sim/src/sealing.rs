@@ -3,7 +3,7 @@
 use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
-use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
+use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opened, Opener, Sealer, VolatileBoots};
 use zeroize::Zeroize;
 
 #[derive(Debug)]
@@ -134,6 +134,67 @@ impl FrameSeal {
         self.buffer.resize(self.buffer.len().max(bytes.len()), 0);
         let opened = seals.opener.open(&seals.key, bytes, &mut self.buffer)?;
         Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
+    }
+
+    /// As [`FrameSeal::open`], for bytes that `transmitter` sent and others of the swarm may have opened in this slot.
+    ///
+    /// # Errors
+    /// Why the frame is not genuine and new.
+    pub fn open_shared<'a>(
+        &mut self,
+        slot: &'a mut OpenedInSlot,
+        transmitter: usize,
+        bytes: &'a [u8],
+    ) -> Result<(Origin, &'a [u8]), Error> {
+        let Some(seals) = &mut self.seals else {
+            return Ok((Origin::Clear, bytes));
+        };
+        let opened = slot.open(&seals.key, transmitter, bytes)?;
+        seals.opener.admit(&opened)?;
+        Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
+    }
+}
+
+/// The frames of a slot that were opened already. All receivers have the same key, so what ten of them hear is decrypted once.
+#[derive(Debug, Default)]
+pub struct OpenedInSlot {
+    by_transmitter: Vec<Vec<OpenedFrame>>,
+}
+
+#[derive(Debug)]
+struct OpenedFrame {
+    sealed: Box<[u8]>,
+    sender: u16,
+    boot: u32,
+    counter: u32,
+    frame: Vec<u8>,
+}
+
+impl OpenedInSlot {
+    /// Begins a new slot.
+    pub fn clear(&mut self) {
+        self.by_transmitter.iter_mut().for_each(Vec::clear);
+    }
+
+    fn open(&mut self, key: &Key, transmitter: usize, bytes: &[u8]) -> Result<Opened<'_>, Error> {
+        if self.by_transmitter.len() <= transmitter {
+            self.by_transmitter.resize_with(transmitter + 1, Vec::new);
+        }
+        let frames = &mut self.by_transmitter[transmitter];
+        let known = frames.iter().position(|known| *known.sealed == *bytes);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let mut frame = vec![0; bytes.len()];
+                let Opened { sender, boot, counter, frame: opened } = key.authenticate(bytes, &mut frame)?;
+                let length = opened.len();
+                frame.truncate(length);
+                frames.push(OpenedFrame { sealed: bytes.into(), sender, boot, counter, frame });
+                frames.len() - 1
+            }
+        };
+        let OpenedFrame { sender, boot, counter, ref frame, .. } = frames[index];
+        Ok(Opened { sender, boot, counter, frame })
     }
 }
 

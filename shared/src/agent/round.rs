@@ -81,7 +81,8 @@ where
         let words = exchanged.len();
 
         let peers = &self.peers;
-        let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1).filter(|reception| reception.is_fresh);
+        let fresh =
+            (0..peers.listed()).map(|index| peers.listed_at(index).1).filter(|reception| reception.is_fresh);
         let sums = &mut self.next[..words];
         sums.copy_from_slice(&self.v[exchanged.clone()]);
         gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));

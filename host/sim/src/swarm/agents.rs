@@ -11,7 +11,7 @@ use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
 use super::{Diverged, LedgerConstants, Swarm, SwarmError};
 use crate::air::{Air, FrameCounts, FrameVerdict};
-use crate::sealing::{FrameSeal, SwarmKey, refusal_cause};
+use crate::sealing::{FrameSeal, OpenedInSlot, SwarmKey, refusal_cause};
 use crate::task::{Score, Task};
 use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{
@@ -120,6 +120,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     /// Kept where the ledger is exact.
     books: Option<Books>,
     buffer: Vec<u8>,
+    opened: OpenedInSlot,
     remote: Option<Box<dyn Remote>>,
 }
 
@@ -157,7 +158,19 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
             }
         }
-        Ok(Self { shape, setup, task, air, slot: 0, agents, meter, books, buffer, remote: None })
+        Ok(Self {
+            shape,
+            setup,
+            task,
+            air,
+            slot: 0,
+            agents,
+            meter,
+            books,
+            buffer,
+            opened: OpenedInSlot::default(),
+            remote: None,
+        })
     }
 
     /// The same swarm with some of its agents outside this process. Those inside become their shadows.
@@ -273,13 +286,14 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     fn deliver(&mut self) {
-        let (agents, remote) = (&mut self.agents, &mut self.remote);
+        let (agents, remote, opened) = (&mut self.agents, &mut self.remote, &mut self.opened);
+        opened.clear();
         self.air.deliver(self.slot, |receiver, sender, bytes| {
             if let Some(remote) = remote {
                 remote.shadow_received(receiver, sender, bytes);
             }
             let own = &mut agents[receiver];
-            match own.seal.open(bytes) {
+            match own.seal.open_shared(opened, sender, bytes) {
                 Ok((origin, frame)) => hearing(own.agent.receive(origin, frame)),
                 Err(wire::Error::Replayed) => FrameVerdict::Useless,
                 Err(error) => FrameVerdict::Refused(refusal_cause(error)),

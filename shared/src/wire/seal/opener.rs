@@ -12,6 +12,8 @@ pub struct Opened<'a> {
     pub sender: u16,
     /// In which of its boots.
     pub boot: u32,
+    /// The how many-th frame of that boot it is.
+    pub counter: u32,
     /// What was sealed.
     pub frame: &'a [u8],
 }
@@ -74,19 +76,40 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// [`Error::OldBoot`] or [`Error::Replayed`] for what is refused (one stranger's key in 256 looks like the
     /// swarm's and is refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
     pub fn open<'a>(&mut self, key: &Key, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
+        let opened = key.authenticate(sealed, out)?;
+        self.admit(&opened)?;
+        Ok(opened)
+    }
+
+    /// Takes note of a frame that [`Key::authenticate`] opened, for this receiver or for another one that heard the same bytes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSender`], [`Error::BootJump`], [`Error::OldBoot`] or [`Error::Replayed`].
+    pub fn admit(&mut self, opened: &Opened<'_>) -> Result<(), Error> {
+        let window = self.windows.get_mut(usize::from(opened.sender)).ok_or(Error::UnknownSender)?;
+        *window = window.after(opened.boot, opened.counter)?;
+        Ok(())
+    }
+}
+
+impl Key {
+    /// Checks the tag of `sealed` and decrypts it into the start of `out`. Whether the frame is new is for [`Opener::admit`] to say.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::ForeignKey`], [`Error::Tampered`], or [`Error::BufferTooSmall`] when `out` is shorter than
+    /// the frame.
+    pub fn authenticate<'a>(&self, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
         let (header, rest) = postcard::take_from_bytes::<SealHeader>(sealed).map_err(|_| Error::Malformed)?;
         let associated = sealed.get(..sealed.len() - rest.len()).ok_or(Error::Malformed)?;
         let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Error::Malformed)?;
-        if header.key_check != key.check {
+        if header.key_check != self.check {
             return Err(Error::ForeignKey);
         }
-        let window = self.windows.get_mut(usize::from(header.sender)).ok_or(Error::UnknownSender)?;
         let out = out.get_mut(..text.len()).ok_or(Error::BufferTooSmall)?;
-        if !key.cipher(&header).open(associated, text, out, tag) {
+        if !self.cipher(&header).open(associated, text, out, tag) {
             return Err(Error::Tampered);
         }
-        *window = window.after(header.boot, header.counter)?;
-        Ok(Opened { sender: header.sender, boot: header.boot, frame: out })
+        Ok(Opened { sender: header.sender, boot: header.boot, counter: header.counter, frame: out })
     }
 }
 

@@ -73,7 +73,8 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
 
     fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
         let sender = self.peers[place].sender();
-        let index = self.listed.partition_point(|(other, _)| self.peers[usize::from(*other)].sender() < sender);
+        let index =
+            self.listed.partition_point(|(other, _)| self.peers[usize::from(*other)].sender() < sender);
         if self.listed.get(index).is_none_or(|(other, _)| usize::from(*other) != place) {
             let mut reception = self.unused.pop().unwrap_or_default();
             *reception = self.peers[place].new_reception();
