@@ -3,7 +3,7 @@
 use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
-use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opened, Opener, Sealer, VolatileBoots};
+use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
 use zeroize::Zeroize;
 
 #[derive(Debug)]
@@ -149,9 +149,10 @@ impl FrameSeal {
         let Some(seals) = &mut self.seals else {
             return Ok((Origin::Clear, bytes));
         };
-        let opened = slot.open(&seals.key, transmitter, bytes)?;
-        seals.opener.admit(&opened)?;
-        Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
+        let &OpenedFrame { sender, boot, counter, ref frame, .. } =
+            slot.open(&seals.key, transmitter, bytes)?;
+        seals.opener.admit(sender, boot, counter)?;
+        Ok((Origin::Sealed { sender, boot }, frame))
     }
 }
 
@@ -176,7 +177,7 @@ impl OpenedInSlot {
         self.by_transmitter.iter_mut().for_each(Vec::clear);
     }
 
-    fn open(&mut self, key: &Key, transmitter: usize, bytes: &[u8]) -> Result<Opened<'_>, Error> {
+    fn open(&mut self, key: &Key, transmitter: usize, bytes: &[u8]) -> Result<&OpenedFrame, Error> {
         if self.by_transmitter.len() <= transmitter {
             self.by_transmitter.resize_with(transmitter + 1, Vec::new);
         }
@@ -186,15 +187,15 @@ impl OpenedInSlot {
             Some(index) => index,
             None => {
                 let mut frame = vec![0; bytes.len()];
-                let Opened { sender, boot, counter, frame: opened } = key.authenticate(bytes, &mut frame)?;
-                let length = opened.len();
+                let opened = key.authenticate(bytes, &mut frame)?;
+                let (sender, boot, counter) = (opened.sender, opened.boot, opened.counter);
+                let length = opened.frame.len();
                 frame.truncate(length);
                 frames.push(OpenedFrame { sealed: bytes.into(), sender, boot, counter, frame });
                 frames.len() - 1
             }
         };
-        let OpenedFrame { sender, boot, counter, ref frame, .. } = frames[index];
-        Ok(Opened { sender, boot, counter, frame })
+        Ok(&frames[index])
     }
 }
 

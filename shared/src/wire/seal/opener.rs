@@ -77,7 +77,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// swarm's and is refused as tampered), [`Error::BufferTooSmall`] when `out` is shorter than the frame.
     pub fn open<'a>(&mut self, key: &Key, sealed: &[u8], out: &'a mut [u8]) -> Result<Opened<'a>, Error> {
         let opened = key.authenticate(sealed, out)?;
-        self.admit(&opened)?;
+        self.admit(opened.sender, opened.boot, opened.counter)?;
         Ok(opened)
     }
 
@@ -85,9 +85,9 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     ///
     /// # Errors
     /// [`Error::UnknownSender`], [`Error::BootJump`], [`Error::OldBoot`] or [`Error::Replayed`].
-    pub fn admit(&mut self, opened: &Opened<'_>) -> Result<(), Error> {
-        let window = self.windows.get_mut(usize::from(opened.sender)).ok_or(Error::UnknownSender)?;
-        *window = window.after(opened.boot, opened.counter)?;
+    pub fn admit(&mut self, sender: u16, boot: u32, counter: u32) -> Result<(), Error> {
+        let window = self.windows.get_mut(usize::from(sender)).ok_or(Error::UnknownSender)?;
+        *window = window.after(boot, counter)?;
         Ok(())
     }
 }
