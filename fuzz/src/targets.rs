@@ -1,4 +1,4 @@
-//! One function for each parser. It panics when the parser breaks a promise, and tells whether it took the bytes.
+//! One function per parser. It panics if the parser breaks its contract, and returns whether the parser took the bytes.
 
 use fabswarm_shared::provisioning::{Page, VERSION};
 use fabswarm_shared::wire::Error;
@@ -111,8 +111,8 @@ pub fn payload(bytes: &[u8]) -> bool {
     taken
 }
 
-/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused: what
-/// stands around them is right, or only the door would be tested.
+/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused. The
+/// header around them is valid, or almost every input would fail at its checksum.
 pub fn page(bytes: &[u8]) -> bool {
     let Some((&words, contents)) = bytes.split_first() else {
         return false;

@@ -2,8 +2,8 @@
 //!
 //! The agent knows no clock, no radio and no key. Whoever drives it
 //!
-//! 1. sends what [`Agent::poll_frame`] gives until it gives nothing more,
-//! 2. hands over what arrives with [`Agent::receive`],
+//! 1. sends what [`Agent::poll_frame`] returns until it returns `None`,
+//! 2. passes on what arrives with [`Agent::receive`],
 //! 3. ends the round: with [`Agent::end_round`] in lock-step when [`Agent::is_complete`] or at a deadline and in free-running
 //!    mode whenever its own clock says so, or with [`Agent::end_on_beat`] where a common beat ends the rounds of all.
 //!
@@ -61,7 +61,7 @@ pub enum Mode {
     FreeRunning,
 }
 
-/// Everything an agent is told before it starts.
+/// The configuration of an agent.
 ///
 /// ```
 /// use fabswarm_shared::agent::Config;
@@ -245,7 +245,7 @@ struct Outbox {
 /// An agent alone solves its own problem (see the [crate's root](crate) for two that agree):
 ///
 /// ```
-/// # use fabswarm_shared::agent::{Agent, Config, Peer};
+/// # use fabswarm_shared::agent::{Agent, Config, PeerSlot};
 /// # use fabswarm_shared::heapless::Vec;
 /// # use fabswarm_shared::ledger::Exact;
 /// # use fabswarm_shared::problem::PolicyEvaluation;
@@ -253,7 +253,7 @@ struct Outbox {
 /// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
 /// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
 /// # };
-/// let peers: Vec<Peer<Exact, 3>, 1> = Vec::new();
+/// let peers: Vec<PeerSlot<Exact, 3>, 1> = Vec::new();
 /// let mut agent = Agent::<_, Exact, _, 3>::new(Config::founder(0, 1), problem, &[0.0; 3], peers)?;
 /// for _ in 0..3000 {
 ///     agent.end_round();
@@ -308,7 +308,7 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
 const ANNOUNCE_ROUNDS: u32 = 30;
 /// Later it is announced once in so many rounds, for those who were away.
 const ANNOUNCE_EVERY: u32 = 16;
-/// Who has heard of no epoch for so many rounds takes it that there is none.
+/// After so many rounds without hearing of an epoch, an agent that joins assumes that there is none.
 const ALONE_ROUNDS: u32 = 4 * ANNOUNCE_EVERY;
 
 impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
@@ -528,7 +528,7 @@ where
         self.epoch == 0
     }
 
-    /// Gives the next frame to send in this round, if there is one.
+    /// Writes the next frame to send in this round and returns its length, or `None` if there is none.
     ///
     /// # Errors
     /// Where `out` is too small; the frame then stays due.

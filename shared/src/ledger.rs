@@ -234,7 +234,7 @@ impl Arithmetic for Exact {
     #[inline(always)]
     fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), GradientError> {
         const LIMIT: f32 = (i32::MAX / 2) as f32 / ONE;
-        // Without their sign, numbers are in the order of their bits; what is no number lies behind all of them.
+        // Without their sign bit, floats have the order of their bits, and NaN comes after all of them.
         let fits = |new: f32| new.to_bits() << 1 < LIMIT.to_bits() << 1;
         if let Some(word) = first_exception(newest, fits) {
             return Err(GradientError::at(newest, word));

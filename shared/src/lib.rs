@@ -15,7 +15,7 @@
 //! that the agent returns, passes on the frames that arrive, and ends each round. Here the link loses three frames in ten:
 //!
 //! ```
-//! use fabswarm_shared::agent::{Agent, Config, Origin, Peer};
+//! use fabswarm_shared::agent::{Agent, Config, Origin, PeerSlot};
 //! use fabswarm_shared::heapless::Vec;
 //! use fabswarm_shared::ledger::Exact;
 //! use fabswarm_shared::problem::PolicyEvaluation;
@@ -34,7 +34,7 @@
 //!     seed: 0,
 //! };
 //! // Room for decisions of 3 words [x | y | z], and for one peer.
-//! type Small<'a> = Agent<PolicyEvaluation<'a, f32>, Exact, Vec<Peer<Exact, 3>, 1>, 3>;
+//! type Small<'a> = Agent<PolicyEvaluation<'a, f32>, Exact, Vec<PeerSlot<Exact, 3>, 1>, 3>;
 //! let start = [0.0; 3];
 //! let mut agents = [
 //!     Small::new(Config::founder(0, 2), problem(&[1.0]), &start, Vec::new())?,
@@ -95,7 +95,7 @@ pub use heapless;
 /// Hash of this crate's version and sources.
 ///
 /// Two programs with the same id compute the same bits from the same input. Programs with different ids may still exchange
-/// frames: whether they can is what [`wire::SCHEMA`] says.
+/// frames: they can if their [`wire::SCHEMA`] is the same.
 pub const BUILD_ID: u64 = match u64::from_str_radix(env!("FABSWARM_BUILD_ID"), 16) {
     Ok(id) => id,
     Err(_) => panic!("the build script writes a hexadecimal number"),

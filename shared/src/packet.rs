@@ -1,8 +1,8 @@
-//! What travels between a board and its host.
+//! Packets between a board and its host.
 //!
-//! A board's link carries more than the agents' own frames: the host must know who is there and how it fares, and,
-//! where it plays the air, it must tell a board that a round is over. The air counts its own rounds: an agent that was away
-//! finds its way back to the swarm's by what it hears.
+//! A board's link carries more than the agents' frames: boards report who they are and how their rounds went, and a host
+//! that simulates the air announces the end of a round. The air counts its own rounds: an agent that was away returns to the
+//! swarm's round by the frames it hears.
 //!
 //! | packet | way | first byte, then |
 //! |---|---|---|
@@ -11,9 +11,9 @@
 //! | telemetry | to the host | `2`, [`Telemetry`], then x as little-endian f32: behind all frames of the round that begins |
 //! | start | to the board | `3`, round of the air |
 //! | round over | to the board | `4`, [`RoundOver`] |
-//! | tell | to the board | `5`, number of a word: what is the agent's state from there on? |
+//! | state request | to the board | `5`, number of the first word of the agent's state that is wanted |
 //! | state | to the host | `6`, number of the first word, then words of the state, as many as fit; none behind the last |
-//! | mark | both | `7`, a number, which a board says back when it has dealt with all that came before |
+//! | mark | both | `7`, a number, which a board returns once it has processed all packets before it |
 
 use crate::provisioning;
 use crate::wire::frame;
@@ -35,7 +35,7 @@ pub const FRAME_OFFSET: usize = 1;
 /// Where a packet travels as an Ethernet frame: to everyone, from nobody, in the EtherType kept for experiments.
 pub const ETHERNET_HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 0, 0x88, 0xB5];
 
-/// What a board says of itself when it starts.
+/// What a board reports when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot<'a> {
     /// The name in its `board.toml`.
@@ -44,7 +44,7 @@ pub struct Boot<'a> {
     pub schema: u32,
     /// [`BUILD_ID`](crate::BUILD_ID) of its firmware: a host with the same one computes the same bits.
     pub build: u64,
-    /// Who it is, or why its page does not tell.
+    /// Its identity, or why its page cannot be used.
     pub page: Result<BoardIdentity, provisioning::Error>,
 }
 
@@ -53,18 +53,18 @@ pub struct Boot<'a> {
 pub struct BoardIdentity {
     /// The agent it runs.
     pub agent: u16,
-    /// The checksum of its provisioning page: tells whether it runs what the host wrote.
+    /// The checksum of its provisioning page: the host compares it with that of the page it wrote.
     pub page_crc: u32,
     /// The round it would go on with: 0 when its storage held nothing.
     pub round: u32,
 }
 
-/// How an agent fares after a round.
+/// The state of an agent after a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// The agent.
     pub agent: u16,
-    /// The air's round that the board has begun and said everything in, counted by the board where no host plays the air.
+    /// The air's round that the board has begun and sent all its frames in, counted by the board if no host simulates the air.
     pub air_round: u32,
     /// The agent's round that ended last: this and all below are zero before the first.
     pub round: u32,
@@ -74,7 +74,7 @@ pub struct Telemetry {
     pub digest: u32,
     /// How many others it heard in the round.
     pub heard: u16,
-    /// Whether the agent has stopped for good, because a number of its state is no longer one.
+    /// Whether the agent has stopped for good because of a fault.
     pub is_stopped: bool,
     /// Frames that were not taken since the start, whatever the reason.
     pub refused: u32,
@@ -101,7 +101,7 @@ pub enum Packet<'a> {
     Frame(&'a [u8]),
     /// A board is there.
     Boot(Boot<'a>),
-    /// A round of a board has ended, and it has sent all it has to say in the next.
+    /// A round of a board has ended, and it has sent all frames of the next one.
     Telemetry(Telemetry, WordBytes<'a>),
     /// The host has heard the board, which now begins this round.
     Start {
@@ -122,7 +122,7 @@ pub enum Packet<'a> {
         /// The words.
         words: WordBytes<'a>,
     },
-    /// The host wants to know when the board is here, so as not to send more than its receiver holds; the board answers the same.
+    /// The host asks for this back, so as not to send more than the board's receiver holds; the board returns the same packet.
     Mark {
         /// Which one it is.
         number: u32,

@@ -17,8 +17,8 @@
 //! | `d_i` | the packed gradient, z's part already signed so that every part is subtracted |
 //! | `λ` | [`Penalty::lambda`] |
 //!
-//! Matrices are slices whose field says their layout. Φ and N are column-major, since a product with a column adds whole
-//! columns; samples and readings are row-major, since their gradients are taken one row at a time. They are no matrix type of a
+//! Matrices are slices; the docs of each field state the layout. Φ and N are column-major, since a product with a column adds whole
+//! columns; samples and readings are row-major, since their gradients are taken one row at a time. They are not matrices of a
 //! linear algebra crate: a board reads them in place from flash, and the order of operations is fixed in this crate.
 
 mod hyper_cleaning;
@@ -132,8 +132,8 @@ pub enum Mismatch {
 
 /// One agent's share of a bilevel problem.
 ///
-/// Problems are plain data; [`Problem::check`] says whether they fit together, and the other methods
-/// may panic where they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] return.
+/// Problems are plain data; [`Problem::check`] tests whether they fit together, and the other methods
+/// may panic if they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] return.
 ///
 /// A problem of one's own: the point nearest to a `site`, as the lower level sees it.
 ///

@@ -1,7 +1,6 @@
-//! The provisioning page: everything that makes one of many equal boards a certain agent.
+//! The provisioning page: the identity, problem and settings of one board.
 //!
-//! All boards of a kind carry the same image; who they are and what they work on stands in a page of flash that the
-//! host writes. Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no
+//! All boards of a kind carry the same image; their identity and problem are in a page of flash that the host writes. Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no
 //! RAM.
 //!
 //! ```text
@@ -75,7 +74,7 @@ pub enum Error {
     /// The page was written for another kind of board.
     #[error("the provisioning page is for another kind of board")]
     OtherBoard,
-    /// The page's swarm speaks another frame format.
+    /// The page's swarm uses another frame format.
     #[error("the page's swarm speaks schema {page:#010x}, the firmware {firmware:#010x}")]
     Schema {
         /// The swarm's [`wire::SCHEMA`].
@@ -301,7 +300,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The checksum a page says it has: tells one page from another.
+/// Returns the checksum in a page's header, which distinguishes pages. It is not verified.
 #[must_use]
 pub fn page_crc(bytes: &[u8]) -> u32 {
     number_at(bytes, 16).unwrap_or_default()
@@ -336,7 +335,7 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
 #[must_use]
 #[inline(never)]
 pub fn checksum(header: &[u8], contents: &[u8]) -> u32 {
-    // Without a table: it is done once a start, and a kilobyte of flash is worth more.
+    // Without a table, which would take 1 KiB of flash: it is computed once per start.
     const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
     let mut digest = CRC.digest();
     digest.update(header);

@@ -1,12 +1,12 @@
-//! What agents say to each other, byte by byte.
+//! The format of what agents send each other.
 //!
 //! ```text
 //!   v, σ ──payload──▶ payload ──frame──▶ frame ──seal──▶ sealed frame ─┬─fragment──▶ packets of a radio
 //!                                                                      └─stream────▶ bytes of a serial line
 //! ```
 //!
-//! Each step stands alone, works on slices the caller owns, and refuses what it cannot take with an [`Error`] before
-//! any state changes. No input makes it panic.
+//! Each step works alone, on slices that the caller owns, and returns an [`Error`] for invalid input before any state
+//! changes. No input makes it panic.
 //!
 //! All numbers are little-endian; header numbers are postcard varints, so a frame of a small swarm is small.
 

@@ -49,8 +49,8 @@ fn page() {
     bombard("page", targets::page);
 }
 
-/// Half random bytes, half seeds with a few changes. Every seed must get through, or the mutants would only test
-/// the door.
+/// Half random bytes, half seeds with a few changes. Every seed must get through, or its mutants would all be
+/// refused at the first check.
 fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "no seeds for {name}");

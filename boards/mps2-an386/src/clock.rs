@@ -1,4 +1,4 @@
-//! embassy's clock: the FPGA's microsecond counter tells the time, CMSDK timer 0 is the alarm.
+//! embassy's clock: the FPGA's microsecond counter is the time, CMSDK timer 0 the alarm.
 
 use crate::{
     interrupts::{self, Interrupt},

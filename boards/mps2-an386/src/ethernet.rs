@@ -15,7 +15,7 @@ use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER as HEADER};
 // SAFETY: address of application note AN386.
 const LAN9118: Registers = unsafe { Registers::new(0x4020_0000) };
 
-// Each FIFO answers at eight addresses, so that one instruction can move eight words.
+// Each FIFO is mapped to eight addresses, so that one instruction can move eight words.
 const RX_DATA: usize = 0x00;
 const TX_DATA: usize = 0x20;
 const RX_STATUS: usize = 0x40;

@@ -1,4 +1,4 @@
-//! defmt over UART 1, and what happens when the firmware cannot go on: it says why and ends the emulator.
+//! defmt over UART 1, and the panic handler, which logs the cause and ends the emulator.
 
 use crate::registers::Registers;
 use core::{

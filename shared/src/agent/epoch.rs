@@ -39,7 +39,7 @@ where
         self.enter(next, members);
     }
 
-    /// A broadcast of another epoch: it cannot count, but tells who is behind.
+    /// A broadcast of another epoch: it cannot count, but shows which of the two is behind.
     pub(super) fn receive_other_epoch(&mut self, header: DataHeader) -> Received {
         if self.is_joining() {
             if !self.believes_epoch(header.epoch) {
@@ -71,7 +71,7 @@ where
             && (!self.is_far_ahead(epoch) || self.epoch_claim.is_borne_out(epoch, 0, self.round))
     }
 
-    /// Somebody tells who belongs to an epoch.
+    /// Takes an announcement of the members of an epoch.
     pub(super) fn receive_members(&mut self, header: MembersHeader, set: &[u8]) -> Received {
         let Some(members) = MemberSet::from_bytes(set) else {
             return Received::Refused(Refusal::NotMember);

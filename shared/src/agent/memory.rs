@@ -14,7 +14,7 @@ use core::ops::ControlFlow;
 /// Changes with the layout.
 const VERSION: u32 = 0xfab0_0003;
 
-/// Stands for a round that never was.
+/// Stands for no round.
 const NEVER: u32 = u32::MAX;
 
 /// Gives the words of a whole saved state, for [`Agent::restore`].
@@ -45,13 +45,13 @@ where
         ]
     }
 
-    /// Hands the state over, some words at a time, to whoever keeps it.
+    /// Passes the state to `write`, some words at a time.
     ///
     /// # Errors
-    /// What `write` answers, which ends it.
+    /// The first error of `write`, which ends it.
     pub fn save<E>(&self, mut write: impl FnMut(&[u32]) -> Result<(), E>) -> Result<(), E> {
         let mut outcome = Ok(());
-        // Whether it goes on or has ended early, the outcome tells.
+        // `outcome` has the error that ended it early.
         let _ = self.each_part(&mut |words| {
             outcome = write(words);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -294,7 +294,7 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
     }
 }
 
-/// Room that somebody else keeps: then an agent is small enough to be moved on a microcontroller's stack.
+/// Peers outside the agent, which is then small enough to be moved on a microcontroller's stack.
 impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for &mut L {
     fn len(&self) -> usize {
         (**self).len()

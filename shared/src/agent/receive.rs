@@ -1,4 +1,4 @@
-//! What an agent makes of the frames it hears.
+//! How an agent takes frames.
 
 use super::peers::Peers;
 use super::{Agent, Mode};
@@ -13,7 +13,7 @@ use crate::wire::payload::Decoder;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Origin {
-    /// It was not sealed: what it says of its sender must do.
+    /// It was not sealed: the sender that it names is believed.
     Clear,
     /// It was sealed by this agent.
     Sealed {

@@ -46,7 +46,7 @@ where
     }
 
     /// Ends the round on a beat that ends it for the whole swarm. Whoever then finds frames of the next round waiting is one
-    /// round behind, as after a short power cut, and ends that one too: otherwise all it says would come too late.
+    /// round behind, as after a short power cut, and ends that one too: otherwise all its frames would come too late.
     pub fn end_on_beat(&mut self) -> Report {
         let report = self.end_round();
         if self.is_behind() { self.end_round() } else { report }
@@ -64,7 +64,7 @@ where
     }
 
     /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
-    /// taken of others, members) shows in one of these within a few rounds; [`Agent::save`] tells all of it.
+    /// taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all of it.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();

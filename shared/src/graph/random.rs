@@ -75,7 +75,7 @@ fn passed_over(draw: u32, patience: f32) -> u32 {
     const ROUNDING: f32 = (3 << 22) as f32;
     let halvings = 0.0 - log2((draw + 1) as f32 * (1.0 / DRAWS as f32));
     let passed = halvings * patience;
-    // Not `min`: zero times infinity is no number, and infinitely many.
+    // False for NaN (zero times infinity), which counts as infinitely many.
     let passed = if passed < MOST as f32 { passed } else { MOST as f32 };
     (passed - 0.5 + ROUNDING).to_bits() & MOST
 }

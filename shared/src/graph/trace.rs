@@ -2,7 +2,7 @@
 
 use super::Schedule;
 
-/// Recorded graphs as bit masks: bit j of row i says that i hears j.
+/// Recorded graphs as bit masks: bit j of row i is set if agent i hears agent j.
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
     agents: usize,
@@ -17,8 +17,8 @@ impl<'a> Trace<'a> {
         agents.div_ceil(64)
     }
 
-    /// Reads `rows` as one round after the other, one row an agent, lowest bits first. `None` where they
-    /// are no whole number of rounds.
+    /// Reads `rows` as one round after the other, one row per agent, lowest bits first. Returns `None` if they
+    /// are not a whole number of rounds.
     #[must_use]
     pub fn new(agents: usize, rows: &'a [u64]) -> Option<Self> {
         let words_per_row = Self::words_per_row(agents);

@@ -54,7 +54,7 @@ impl<S: Scalar> Problem<S> for HyperTuning<'_, S> {
     }
 
     fn project(&self, x: &mut [S]) {
-        // What is no number stays visible.
+        // NaN stays NaN.
         if x[0].is_finite() {
             x[0] = x[0].larger(S::ZERO);
         }

@@ -49,7 +49,7 @@ impl Classes {
         self.0 * samples.features_per_sample()
     }
 
-    /// Whether both sets of samples can be told apart by one model into these classes.
+    /// Whether one model with these classes fits both sets of samples.
     pub(super) fn check<S>(
         self,
         train: &Samples<'_, S>,
@@ -92,7 +92,7 @@ impl Classes {
         -probabilities[usize::from(label)].larger(S::from_f64(1e-37)).ln()
     }
 
-    /// Calls `visit(sample index, loss)` for each sample and adds `visit`'s answer times that sample's
+    /// Calls `visit(sample index, loss)` for each sample and adds what `visit` returns times that sample's
     /// gradient to `dw`.
     pub(super) fn accumulate<S: Scalar>(
         self,

@@ -1,4 +1,4 @@
-//! A problem as it stands in a page: its constants in the body, its numbers among the words.
+//! A problem in a page: its constants are in the body, its matrices among the words.
 
 use super::Error;
 use crate::problem::{

@@ -1,6 +1,6 @@
 //! Why bytes were not written or not taken.
 
-/// Everything the wire refuses, one reason a variant, so that a caller can count by cause.
+/// Why bytes were refused, one variant per cause, so that a caller can count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -8,7 +8,7 @@ pub enum Error {
     /// The output buffer is too small; nothing useful was written.
     #[error("the output buffer is too small for the frame")]
     BufferTooSmall,
-    /// The bytes are no frame: unknown kind, cut short, or bytes left over.
+    /// The bytes are not a frame: unknown kind, cut short, or bytes left over.
     #[error("the bytes are no frame of this format")]
     Malformed,
     /// The frame is longer than this end of the link was built for.
@@ -23,7 +23,7 @@ pub enum Error {
     /// The payload holds another number of words than this swarm exchanges.
     #[error("the payload holds another number of words than this swarm exchanges")]
     WordCount,
-    /// A decision word is infinite or not a number.
+    /// A decision word is NaN or infinite.
     #[error("a decision word is not a finite number")]
     NotFinite,
     /// The sealed frame names another key: it comes from another swarm.

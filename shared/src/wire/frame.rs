@@ -48,7 +48,7 @@ pub struct DataHeader {
     pub round: u32,
 }
 
-/// Who is there, and what it runs.
+/// The announcement of an agent that wants to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Hello {
@@ -171,7 +171,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Who says it sent this frame.
+    /// The sender that the frame names, which only a seal can prove.
     #[must_use]
     pub fn sender(&self) -> u16 {
         match self {

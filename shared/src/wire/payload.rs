@@ -61,7 +61,7 @@ const EPOCH: u8 = 255;
 /// The granularity of payloads whose σ nobody can read.
 const SIGMA_OMITTED: u8 = 255;
 
-/// The first word of σ that a byte payload tells; then every other one.
+/// The first word of σ that a byte payload holds; every second word follows.
 ///
 /// The Thue–Morse sequence: however regularly a link comes and goes, it carries both halves.
 const fn first_sigma_word(round: u32) -> usize {

@@ -1,4 +1,4 @@
-//! Sealed frames: only who holds the swarm's key can write or read them, and each is taken once.
+//! Sealed frames: only holders of the swarm's key can write or read them, and each is taken once.
 //!
 //! ```text
 //!   key check (1) │ sender │ boot │ counter │ ciphertext │ tag (10)
@@ -9,12 +9,12 @@
 //! ChaCha20-Poly1305 with the first 10 bytes of its tag. Why not AES-CCM, which some radios have in hardware: in software,
 //! where most boards and every emulated one must do it, it takes ten times as many instructions on a Cortex-M4. Why not
 //! the whole tag: then an i8 frame would need a second 802.15.4 packet. A forgery of n blocks of 16 bytes gets through with a
-//! chance of at most n·2⁵¹/2¹⁰⁶ = n·2⁻⁵⁵ a try, in expectation over keys: 26 blocks, a frame of up to 384 bytes, less than
+//! chance of at most n·2⁵¹/2¹⁰⁶ = n·2⁻⁵⁵ per try, in expectation over keys: 26 blocks, a frame of up to 384 bytes, less than
 //! 2⁻⁵⁰; the 32 KiB of the largest frames inside one process, 2⁻⁴⁴.
 //!
 //! A counter must never be used twice with one key. The number that must not repeat is boot ‖ counter, and it is
 //! *persisted ahead*: before the first frame after a start, the next boot is stored, which reserves its 2³²
-//! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once a start. So never erase
+//! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once per start. So never erase
 //! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
 //! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
@@ -79,7 +79,7 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// What stands in the clear in front of the ciphertext.
+/// The header in front of the ciphertext, in clear text.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct SealHeader {
     key_check: u8,

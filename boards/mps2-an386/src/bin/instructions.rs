@@ -138,7 +138,7 @@ fn main() -> ! {
     let mut c_next = [0.0; WORDS];
     let eta = [STEPS.x, STEPS.y, STEPS.z];
     let heard = others.each_ref().map(|v| v.as_ptr());
-    // SAFETY: lengths are those the functions are told, here and below.
+    // SAFETY: the lengths passed are those of the arrays, here and below.
     let pull_in_c = measure(&mut || unsafe {
         c_pull(
             FEATURES,

@@ -5,11 +5,11 @@ use super::quantise::{EXPONENTS, dequantise, restore};
 use super::sigma_history::WINDOW_UNIT;
 use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 
-/// What a payload told this receiver; the rest waits for a later one.
+/// What a receiver learned from a payload; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Coverage {
-    /// Whether v is known. It is not when it is told as a change of something not heard.
+    /// Whether v is known. It is not when it is sent as a change from a payload that was not heard.
     pub v: bool,
     /// Which words of σ are known.
     pub sigma: SigmaCoverage,
@@ -70,8 +70,8 @@ impl<const WORDS: usize> Decoder<WORDS> {
 
     /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
     ///
-    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that are not told are those of `rho`,
-    /// so that nothing is left to take; `v` that is not told is left as it is.
+    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that the payload does not hold are set to those of
+    /// `rho`, so that nothing is taken for them; a `v` that it does not hold is left as it is.
     ///
     /// # Errors
     /// [`Error::WordCount`], [`Error::Malformed`] or [`Error::NotFinite`], with nothing changed or written.

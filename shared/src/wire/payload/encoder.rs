@@ -205,7 +205,7 @@ fn encode_full(v: impl Iterator<Item = f32>, sigma: &[i32], out: &mut [u8]) {
 }
 
 fn write_sigma<'a>(sigma: impl Iterator<Item = &'a i32>, granularity: u8, out: &mut [u8]) {
-    // Whatever is written is not read when nothing is told.
+    // Nothing reads this when no word is sent.
     let shift = if granularity == SIGMA_OMITTED { 0 } else { granularity };
     for (out, &sigma) in out.as_chunks_mut().0.iter_mut().zip(sigma) {
         *out = ((sigma >> shift) as u16).to_le_bytes();

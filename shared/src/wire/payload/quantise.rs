@@ -11,7 +11,7 @@ const fn power(e: i8) -> f32 {
     f32::from_bits(((e as i32 + 127) as u32) << 23)
 }
 
-/// The smallest exponent with which words up to `magnitude` are told by 16 bits.
+/// The smallest exponent with which words up to `magnitude` fit 16 bits.
 pub(super) fn exponent_of_words(magnitude: f32) -> i8 {
     in_range(exponent_of(magnitude / 32_767.0))
 }

@@ -30,7 +30,7 @@ impl Cipher {
         Self { stream, mac: Poly1305::new(&mac_key.into()) }
     }
 
-    /// Encrypts `text` into `out`, which is as long, and answers the tag.
+    /// Encrypts `text` into `out`, which is as long, and returns the tag.
     pub(super) fn seal(mut self, associated: &[u8], text: &[u8], out: &mut [u8]) -> [u8; TAG] {
         self.apply(text, out);
         tag(self.mac, associated, out)

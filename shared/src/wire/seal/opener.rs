@@ -69,7 +69,7 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
 
     /// Opens `sealed` into the start of `out`.
     ///
-    /// The tag is checked before the replay window, so that each refusal is what it says.
+    /// The tag is checked before the replay window, so that `Replayed` and `OldBoot` are only returned for genuine frames.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::ForeignKey`], [`Error::UnknownSender`], [`Error::Tampered`],
