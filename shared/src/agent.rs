@@ -13,8 +13,8 @@
 //! *Epochs.* The ledger of an epoch belongs to a fixed set of members: mass that nobody will collect would bias the optimum.
 //! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
 //! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = 0`); decisions stay. The highest epoch
-//! wins, then the set with the highest agent that the other has not. Where nobody is left who remembers an epoch, one of
-//! those who ask to be let in founds the swarm anew.
+//! wins; its number contains that of the agent that opened it, so that no two agents open the same one. If nobody is left who
+//! remembers an epoch, one of the agents that ask to join founds the swarm anew.
 
 mod admission;
 mod claim;

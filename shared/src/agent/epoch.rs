@@ -6,7 +6,7 @@ use crate::ledger::{Arithmetic, ShareWeights};
 use crate::problem::Problem;
 use crate::wire::frame::{DataHeader, MembersHeader};
 
-/// Who opens an epoch puts its own number into the epoch's, so that no two agents open the same one.
+/// The number of an epoch after the first, modulo this, is the agent that opened it, so that no two agents open the same one.
 const OPENERS: u32 = MemberSet::CAPACITY as u32;
 
 /// Changes of members that an agent may have missed before a single frame is not enough to believe them.
@@ -27,7 +27,7 @@ where
     A: Arithmetic,
     L: Peers<A, WORDS>,
 {
-    /// Leaves the swarm: opens an epoch without this agent, and is silent but for telling so.
+    /// Leaves the swarm: opens an epoch without this agent, and sends no data or hello frames from then on.
     pub fn leave(&mut self) {
         if self.is_joining() {
             return;
@@ -53,7 +53,7 @@ where
         Received::OtherEpoch
     }
 
-    /// Tells those who are behind of this epoch.
+    /// Announces this epoch to agents that are behind.
     pub(super) fn announce(&mut self) {
         self.announce_until = self.announce_until.max(self.round.saturating_add(2));
         self.outbox.has_members = true;

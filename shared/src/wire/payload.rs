@@ -19,7 +19,7 @@
 //!
 //! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with a g from
 //! [`Encoder::granularity`] that keeps their sum over a window countable, and what that leaves over stays in the
-//! ledger's carry. So the ledger's invariant holds as with full payloads, and a word of σ that is not told is mass
+//! ledger's carry. So the ledger's invariant holds as with full payloads, and a word of σ that is not sent is mass
 //! that waits.
 
 mod decision_history;

@@ -19,7 +19,24 @@
 //!
 //! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
 //! its memory takes a recorded frame of a sender until it hears that sender in its present boot, if its epoch and round fit. A
-//! recorded hello admits nobody: that needs the answer to a fresh challenge. `SECURITY.md` says more.
+//! recorded hello admits nobody: that needs the answer to a fresh challenge. `SECURITY.md` has the whole threat model.
+//!
+//! ```
+//! use fabswarm_shared::wire::Error;
+//! use fabswarm_shared::wire::seal::{Key, Opener, Sealer, VolatileBoots};
+//!
+//! let key = Key::new(&[7; 32]);
+//! let mut sealer = Sealer::start(1, 1, &mut VolatileBoots::new())?;
+//! let mut sealed = [0; 64];
+//! let length = sealer.seal(&key, b"frame", &mut sealed)?;
+//!
+//! let mut opener = Opener::<2>::new();
+//! let mut out = [0; 64];
+//! let opened = opener.open(&key, &sealed[..length], &mut out)?;
+//! assert_eq!((opened.sender, opened.boot, opened.frame), (1, 1, &b"frame"[..]));
+//! assert_eq!(opener.open(&key, &sealed[..length], &mut out), Err(Error::Replayed));
+//! # Ok::<(), Error>(())
+//! ```
 
 mod boots;
 mod cipher;

@@ -16,7 +16,7 @@ pub(super) fn exponent_of_words(magnitude: f32) -> i8 {
     in_range(exponent_of(magnitude / 32_767.0))
 }
 
-/// The smallest exponent with which words up to `magnitude`, and up to `reach` from what receivers hold, are told by
+/// The smallest exponent with which words up to `magnitude`, and up to `reach` from what receivers hold, are determined by
 /// their low 8 bits: multiples differ by at most 127, rounding included, and are exact in an f32.
 pub(super) fn exponent_of_changes(magnitude: f32, reach: f32) -> i8 {
     in_range(exponent_of(reach / 126.0).max(exponent_of(magnitude) - 22))
