@@ -60,6 +60,13 @@ impl Admissions {
         offers.nth(round as usize % count.max(1)).map(|pending| pending.admission.challenge)
     }
 
+    /// Whether `challenger` has put a challenge to joiner `id`.
+    pub(super) fn is_offered(&self, challenger: u32, id: u16) -> bool {
+        self.pending.iter().any(|Pending { admission, .. }| {
+            admission.joiner == id && u32::from(admission.challenge.challenger) == challenger
+        })
+    }
+
     /// The challenge that `challenger` has put to this joiner.
     fn put_to(&self, challenger: u16, hello: &Hello) -> Option<Challenge> {
         let is_it = |pending: &&Pending| {
@@ -107,8 +114,8 @@ where
         if self.has_left || (self.is_joining() && !is_alone) {
             return Received::Unchanged;
         }
-        if !self.is_joining() && hello.epoch < self.epoch && self.members.contains(hello.sender) {
-            // It has a share already, and has only not heard of this epoch.
+        if !self.is_joining() && hello.epoch < self.epoch {
+            // It may have a share already; if not, it must know this epoch to tell a later one from it.
             self.announce();
             return Received::Unchanged;
         }

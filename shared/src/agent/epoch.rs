@@ -45,7 +45,10 @@ where
             if !self.believes_epoch(header.epoch) {
                 return Received::Refused(Refusal::Jump);
             }
-            self.heard_epoch = self.heard_epoch.max(Some(header.epoch));
+            if Some(header.epoch) > self.heard_epoch {
+                // Who belongs to it is not known yet.
+                (self.heard_epoch, self.members) = (Some(header.epoch), MemberSet::default());
+            }
             self.alone_since = self.round;
         } else if header.epoch < self.epoch {
             self.announce();
@@ -92,18 +95,22 @@ where
         Received::Unchanged
     }
 
-    /// Whether an agent that is joining can enter this epoch. After a restart the first epoch it hears of may be one
-    /// that it lived in and has forgotten; any later one began without its ledger.
+    /// Lets an agent that is joining enter an epoch that was opened for it. After a restart it may hear of epochs that it lived
+    /// in and has forgotten, late or from a recording, and must not enter them with an empty ledger. One that its challenger
+    /// opened, later than all it has heard of, is none of these: the challenger knew of no later epoch than the joiner did.
     fn consider(&mut self, epoch: u32, members: MemberSet) -> Received {
-        let is_new_to_us = match self.heard_epoch {
-            None => self.config.boot == 1,
-            Some(heard) => epoch > heard,
-        };
-        if !self.has_left && members.contains(self.config.id) && is_new_to_us {
+        let is_later = self.heard_epoch.is_none_or(|heard| epoch > heard);
+        let is_for_us =
+            members.contains(self.config.id) && self.admissions.is_offered(epoch % OPENERS, self.config.id);
+        if !self.has_left && is_later && is_for_us {
             self.enter(epoch, members);
             return Received::NewEpoch;
         }
-        self.heard_epoch = self.heard_epoch.max(Some(epoch));
+        if is_later || (Some(epoch) == self.heard_epoch && self.members != members) {
+            // Somebody may hear of it from this agent only.
+            (self.heard_epoch, self.members) = (Some(epoch), members);
+            self.announce();
+        }
         self.alone_since = self.round;
         Received::Unchanged
     }

@@ -113,15 +113,18 @@ where
         if frame.sender() == self.config.id {
             return Received::Refused(Refusal::Own);
         }
-        if let Ok(at) = self.peers.find(frame.sender()) {
-            self.peers.get_mut(at).heard_at = Some(self.round);
-        }
-        match frame {
+        let received = match frame {
             Frame::Data(header, payload) => self.receive_data(header, payload),
             Frame::Hello(hello) => self.receive_hello(&hello),
             Frame::Members(header, set) => self.receive_members(header, set),
             Frame::Admission(admission) => self.receive_admission(&admission),
+        };
+        if !matches!(received, Received::Refused(_))
+            && let Ok(at) = self.peers.find(frame.sender())
+        {
+            self.peers.get_mut(at).heard_at = Some(self.round);
         }
+        received
     }
 
     fn receive_data(&mut self, header: DataHeader, payload: &[u8]) -> Received {
@@ -136,7 +139,6 @@ where
             Err(at) if self.peers.insert(at, header.sender) => {
                 let peer = self.peers.get_mut(at);
                 peer.is_collecting = self.config.links.collects_from(header.sender);
-                peer.heard_at = Some(self.round);
                 at
             }
             Err(_) => return Received::Refused(Refusal::NoRoom),
@@ -192,7 +194,6 @@ where
         }
         let (peer, reception) = self.peers.list(at);
         reception.take(peer, header.round, words, &mut self.t);
-        peer.heard_at = Some(self.round);
         peer.taken_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.
         reception.is_heard = !is_lock_step || header.round == self.round;
