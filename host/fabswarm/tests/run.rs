@@ -384,3 +384,31 @@ fn recorded_problems_are_replayed_and_bad_ones_named() {
         assert_eq!(names(folder.path()), ["bad.json"], "nothing half-written");
     }
 }
+
+#[test]
+fn broken_books_end_the_run_with_a_code_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    // Without a seal a damaged running sum is taken for a genuine one.
+    let output = run(
+        folder.path(),
+        &["--sealed", "false", "--bit-corruption", "0.05", "--rounds", "500", "--out", "a"],
+    );
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{message}");
+    assert!(message.contains("the books broke in round") && message.contains("that agent"), "{message}");
+    assert!(message.contains("help: ") && message.contains("frames.sealed"), "{message}");
+    assert_eq!(summary(&folder.path().join("a"))["stopped_because"], "books-broken");
+}
+
+#[test]
+fn the_summary_says_what_waits_for_whom() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--rounds", "150", "--error-below", "0", "--out"];
+    assert!(run(folder.path(), &[&arguments[..], &["well"]].concat()).status.success());
+    let down = [&arguments[..], &["bereft", "--crashes", "3@50+1000"]].concat();
+    assert!(run(folder.path(), &down).status.success());
+    let mass = |run: &str, key: &str| summary(&folder.path().join(run))[key].as_f64().unwrap();
+    assert!(mass("well", "mass_waiting") > 0.0);
+    assert_eq!(mass("well", "mass_owed_to_gone"), 0.0);
+    assert!(mass("bereft", "mass_owed_to_gone") > 0.0);
+}

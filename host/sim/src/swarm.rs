@@ -15,7 +15,7 @@ mod measure;
 mod plain;
 mod unguarded;
 
-pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote};
+pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote, UncollectedMass};
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
@@ -45,6 +45,10 @@ pub trait Swarm {
     fn counts(&self) -> FrameCounts;
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
+    /// The mass that was given and not collected yet, if agents exchange frames.
+    fn uncollected_mass(&self) -> Option<UncollectedMass> {
+        None
+    }
     /// The air, if agents exchange frames.
     fn air(&self) -> Option<&Air> {
         None

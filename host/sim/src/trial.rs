@@ -114,6 +114,7 @@ pub fn run(
     let seconds = started.elapsed().as_secs_f64();
     let counts = swarm.counts();
     let digests = swarm.digests();
+    let mass = swarm.uncollected_mass();
     let summary = RunSummary {
         version: env!("CARGO_PKG_VERSION"),
         problem: scenario.problem.kind.word(),
@@ -127,6 +128,8 @@ pub fn run(
         final_relative_error: last.error,
         consensus_error: last.consensus_error,
         tracking_defect: last.tracking_defect,
+        mass_waiting: mass.map(|mass| mass.waiting),
+        mass_owed_to_gone: mass.map(|mass| mass.owed_to_gone),
         seconds,
         rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
         frames_sent: counts.sent,

@@ -122,8 +122,8 @@ where
         for index in 0..self.peers.listed() {
             self.peers.listed_at_mut(index).1.begin_round();
         }
-        let has_members = self.round < self.announce_until
-            || (self.epoch > 1 && self.round.is_multiple_of(ANNOUNCE_EVERY));
+        let has_members =
+            self.round < self.announce_until || (self.epoch > 1 && self.round.is_multiple_of(ANNOUNCE_EVERY));
         let has_admission = self.admissions.begin_round(self.round);
         self.outbox = Outbox { has_data: true, has_members, has_admission };
         if self.is_joining() {

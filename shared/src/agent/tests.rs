@@ -505,7 +505,7 @@ fn who_is_not_in_the_audience_takes_decisions_only() {
 #[test]
 fn two_members_that_die_together_are_both_given_up() {
     const ALL: usize = 5;
-    let patient = |id| Config { give_up_after: core::num::NonZero::new(40), founders: ALL as u16, ..config(id) };
+    let patient = |id| Config { give_up_after: NonZeroU32::new(40), founders: ALL as u16, ..config(id) };
     for seed in 0..20 {
         let mut agents: Vec<Small<Exact>> = (0..ALL).map(|id| agent(patient(id))).collect();
         let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
@@ -520,7 +520,11 @@ fn two_members_that_die_together_are_both_given_up() {
         }
         for (id, agent) in agents.iter().enumerate().filter(|(id, _)| is_alive(*id)) {
             let is_living = |other: u16| is_alive(other.into()) == agent.members().contains(other);
-            assert!((0..ALL as u16).all(is_living), "seed {seed}: agent {id} has {:?}", agent.members().as_bytes());
+            assert!(
+                (0..ALL as u16).all(is_living),
+                "seed {seed}: agent {id} has {:?}",
+                agent.members().as_bytes()
+            );
         }
     }
 }
@@ -583,9 +587,8 @@ fn no_single_frame_of_a_member_moves_anybody() {
     let hello =
         Hello { sender: 3, boot: 1, epoch: 1, schema: SCHEMA, x: 2, y: 4, x_is_local: false, echo: None };
     let mut payload = [0; 1 + 8 * WORDS];
-    let data = |epoch, round, payload: &[u8]| {
-        encoded(Frame::Data(DataHeader { sender: 3, epoch, round }, payload))
-    };
+    let data =
+        |epoch, round, payload: &[u8]| encoded(Frame::Data(DataHeader { sender: 3, epoch, round }, payload));
     let everybody = [0xF];
     let members = |epoch| encoded(Frame::Members(MembersHeader { sender: 3, epoch }, &everybody));
     let jump = Refusal::Jump;

@@ -76,6 +76,10 @@ pub struct RunSummary {
     /// The last recorded tracking defect.
     #[serde(serialize_with = "finite_or_null")]
     pub tracking_defect: f64,
+    /// The most mass that one agent gave and others have not collected yet, where agents exchange frames.
+    pub mass_waiting: Option<f64>,
+    /// The part of such mass that is for members that are gone: down, or not in the epoch.
+    pub mass_owed_to_gone: Option<f64>,
     /// Time the rounds took, with their metrics.
     pub seconds: f64,
     /// Rounds in that time.

@@ -4,6 +4,7 @@
 //! little fast or slow, and ends a round at each of its ticks; a slot is one tick of a perfect clock.
 
 mod agent_problem;
+mod mass;
 mod peers;
 mod remote;
 
@@ -21,6 +22,7 @@ use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire;
+pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 pub use remote::{DigestCounts, Remote};
 use std::convert::Infallible;
@@ -119,6 +121,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     meter: Meter,
     /// Kept where the ledger is exact.
     books: Option<Books>,
+    has_broken_books: bool,
     buffer: Vec<u8>,
     opened: OpenedInSlot,
     remote: Option<Box<dyn Remote>>,
@@ -167,6 +170,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             agents,
             meter,
             books,
+            has_broken_books: false,
             buffer,
             opened: OpenedInSlot::default(),
             remote: None,
@@ -191,9 +195,13 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         self.agents().flat_map(|agent| agent.decision()).copied().collect()
     }
 
-    /// `Σt + Σ(σ − ρ) − Σd` of the highest epoch, word by word, as it travels. In exact arithmetic it is zero.
+    /// `Σt + Σ(σ − ρ) − Σd` of the highest epoch, word by word. For an exact ledger it is what the books say: nothing while they
+    /// balance, infinite once they broke.
     #[must_use]
     pub fn defect(&self) -> Vec<f64> {
+        if self.books.is_some() {
+            return if self.has_broken_books { vec![f64::INFINITY] } else { Vec::new() };
+        }
         let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
         let mut defect = vec![A::Word::default(); self.shape.exchanged().len()];
         for agent in self.agents().filter(|agent| agent.epoch() == epoch && epoch > 0) {
@@ -344,6 +352,39 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         }
         Ok(())
     }
+
+    /// Takes all agents through one slot of the air.
+    fn advance(&mut self) -> Result<(), SwarmError> {
+        self.apply_outages()?;
+        let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
+        let mut outcome = Ok(());
+        for &agent in &running {
+            self.send(agent);
+        }
+        match self.setup.config.mode {
+            Mode::LockStep => {
+                self.deliver();
+                self.collect()?;
+                for &agent in &running {
+                    outcome = outcome.and(self.end_round(agent));
+                }
+            }
+            Mode::FreeRunning => {
+                let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
+                for &agent in &running {
+                    for _ in 0..ticks[agent] {
+                        outcome = outcome.and(self.end_round(agent));
+                        self.send(agent);
+                    }
+                }
+                self.deliver();
+                self.collect()?;
+            }
+        }
+        self.slot += 1;
+        outcome?;
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.follow())
+    }
 }
 
 /// An agent's ledger, as an observer sees it.
@@ -415,35 +456,9 @@ fn hearing(received: Received) -> FrameVerdict {
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
     fn step(&mut self) -> Result<(), SwarmError> {
-        self.apply_outages()?;
-        let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
-        let mut outcome = Ok(());
-        for &agent in &running {
-            self.send(agent);
-        }
-        match self.setup.config.mode {
-            Mode::LockStep => {
-                self.deliver();
-                self.collect()?;
-                for &agent in &running {
-                    outcome = outcome.and(self.end_round(agent));
-                }
-            }
-            Mode::FreeRunning => {
-                let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
-                for &agent in &running {
-                    for _ in 0..ticks[agent] {
-                        outcome = outcome.and(self.end_round(agent));
-                        self.send(agent);
-                    }
-                }
-                self.deliver();
-                self.collect()?;
-            }
-        }
-        self.slot += 1;
-        outcome?;
-        self.remote.as_mut().map_or(Ok(()), |remote| remote.follow())
+        let outcome = self.advance();
+        self.has_broken_books |= matches!(outcome, Err(SwarmError::Books(_)));
+        outcome
     }
 
     fn finish(&mut self) -> Result<(), SwarmError> {
@@ -468,6 +483,10 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
         self.task.scores(&self.decisions())
     }
 
+    fn uncollected_mass(&self) -> Option<UncollectedMass> {
+        Some(self.uncollected_mass())
+    }
+
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
     }
@@ -488,3 +507,6 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
         self.remote.as_mut().map_or(Ok(()), |remote| remote.keep_logs(folder))
     }
 }
+
+#[cfg(test)]
+mod tests;

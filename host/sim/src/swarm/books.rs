@@ -116,6 +116,14 @@ pub enum Imbalance {
         /// The sender's round that the frame named.
         sender_round: u32,
     },
+    /// A tracker holds what was collected from one sender twice.
+    #[error("agent {receiver} collected the same mass of agent {sender} twice")]
+    Doubled {
+        /// The sender.
+        sender: u16,
+        /// Who collected.
+        receiver: u16,
+    },
     /// A tracker holds other mass than was given and collected.
     #[error("the tracker of agent {receiver} is not what it gave, collected and measured")]
     Tracker {
@@ -143,7 +151,9 @@ impl Imbalance {
             Self::Invented { .. } | Self::Backwards { .. } => {
                 "seal frames (frames.sealed), and change the key if a board was lost"
             }
-            Self::Tracker { .. } => "an agent's memory changed by itself: look at its board",
+            Self::Doubled { .. } | Self::Tracker { .. } => {
+                "an agent's memory changed by itself: look at its board"
+            }
         }
     }
 }
@@ -164,6 +174,8 @@ struct Account {
     taken: HashMap<u16, (u32, Fingerprint)>,
     /// The sum of all ρ.
     collected: Fingerprint,
+    /// What was collected since the ledger was balanced, and from whom.
+    unbalanced: Vec<(u16, Fingerprint)>,
     /// The newest epoch comes last.
     histories: VecDeque<History>,
 }
@@ -177,6 +189,7 @@ impl Account {
         self.epoch = epoch;
         self.taken.clear();
         self.collected = Fingerprint::default();
+        self.unbalanced.clear();
         if epoch > 0 {
             self.histories.push_back(History { epoch, sums: VecDeque::new() });
             if self.histories.len() > EPOCHS {
@@ -274,6 +287,9 @@ impl Books {
                 return Err(Imbalance::Backwards { sender, receiver: id, sender_round });
             }
             account.collected = account.collected.plus(rho, 1).minus(old);
+            if rho != old {
+                account.unbalanced.push((sender, rho.minus(old)));
+            }
         }
         Ok(())
     }
@@ -301,11 +317,16 @@ impl Books {
             }
         }
         let collected = account.collected;
+        let unbalanced = std::mem::take(&mut account.unbalanced);
         let (t, d) = (self.fingerprint(ledger.trackers), self.fingerprint(ledger.gradients));
-        if t.minus(d).plus(sigma, ledger.audience) != collected {
-            return Err(Imbalance::Tracker { receiver: id });
+        let excess = t.minus(d).plus(sigma, ledger.audience).minus(collected);
+        if excess == Fingerprint::default() {
+            return Ok(());
         }
-        Ok(())
+        match unbalanced.iter().find(|(_, mass)| *mass == excess) {
+            Some(&(sender, _)) => Err(Imbalance::Doubled { sender, receiver: id }),
+            None => Err(Imbalance::Tracker { receiver: id }),
+        }
     }
 
     fn check_audience(&self, id: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {

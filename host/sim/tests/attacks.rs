@@ -1,0 +1,92 @@
+//! Attacks and accidents that once changed the answer of a swarm, unseen.
+
+use fabswarm_shared::ledger::Exact;
+use fabswarm_sim::air::Air;
+use fabswarm_sim::scenario::{Crash, Crashes, Scenario, resolve};
+use fabswarm_sim::swarm::{AgentSwarm, Swarm};
+use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::{ExactAgents, exact_agents, setup};
+
+type Agents = AgentSwarm<Exact, 64>;
+
+/// The scenario of a file with these lines.
+fn scenario(lines: &str) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scenario.toml");
+    std::fs::write(&path, format!("version = 1\n{lines}")).unwrap();
+    resolve(Some(&path), &[]).unwrap_or_else(|error| panic!("{error}")).scenario
+}
+
+fn agents(scenario: &Scenario) -> Agents {
+    let ExactAgents { task, setup, air, .. } = exact_agents(scenario).unwrap();
+    AgentSwarm::new(task, air, scenario.swarm.agents, setup).unwrap()
+}
+
+/// Steps through `rounds` rounds, in each of which the books are checked.
+fn run(swarm: &mut Agents, rounds: u32) {
+    for _ in 0..rounds {
+        swarm.step().unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// How far the x of any of the first `count` agents is from that of the other swarm, relative.
+fn distance(swarm: &Agents, other: &Agents, count: usize) -> f32 {
+    let norm = |words: &mut dyn Iterator<Item = f32>| words.map(|word| word * word).sum::<f32>().sqrt();
+    let gap = |(own, best): (&[f32], &[f32])| {
+        norm(&mut own.iter().zip(best).map(|(a, b)| a - b)) / norm(&mut best.iter().copied())
+    };
+    let x = 5;
+    let pairs = swarm.agents().zip(other.agents()).take(count);
+    pairs.map(|(own, other)| gap((&own.decision()[..x], &other.decision()[..x]))).fold(0.0, f32::max)
+}
+
+#[test]
+fn a_ring_with_a_replaying_intruder_finds_the_same_answer() {
+    let free =
+        "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\nmode = \"free-running\"\n[faults]\nreplay = ";
+    let late =
+        "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\n[frames]\nlate_rounds = 5\n[faults]\nreplay = ";
+    for (lines, replays, rounds) in [(free, &["0.05", "1.0"][..], 8000), (late, &["0.5"], 4000)] {
+        let mut alone = agents(&scenario(&format!("{lines}0.0")));
+        run(&mut alone, rounds);
+        for replay in replays {
+            let mut attacked = agents(&scenario(&format!("{lines}{replay}")));
+            run(&mut attacked, rounds);
+            let distance = distance(&attacked, &alone, 6);
+            println!(
+                "replay {replay}: {distance}, errors {} and {}",
+                attacked.metrics().error,
+                alone.metrics().error
+            );
+            assert!(distance < 0.01, "replay {replay}: {distance}");
+        }
+    }
+}
+
+/// Links come up so often that nobody alive is silent for 40 rounds.
+const LIVELY: &str = "[swarm]\nagents = 6\n[algorithm]\ngive_up_after = 40\n\
+     [network]\ntopology = \"erdos-renyi\"\nedge_probability = 0.6\n";
+
+#[test]
+fn two_that_die_together_are_given_up_and_the_survivors_find_their_own_answer() {
+    let mut farthest: f32 = 0.0;
+    for seed in 0..20 {
+        let mut all = scenario(LIVELY);
+        all.seed = seed;
+        let mut survivors = all.clone();
+        survivors.swarm.agents = 4;
+        let crash = |agent| Crash { agent, round: 30 + seed as u32, down_rounds: 10_000, keeps_memory: true };
+        all.faults.crashes = Crashes(vec![crash(4), crash(5)]);
+        let mut swarm = agents(&all);
+        run(&mut swarm, 30 + seed as u32 + 900);
+        for agent in swarm.agents().take(4) {
+            assert_eq!(agent.members().as_bytes(), [0b1111], "seed {seed}: agent {}", agent.id());
+        }
+        let air = Air::new(&survivors).unwrap();
+        let mut own: Agents = AgentSwarm::new(Task::draw(&all), air, 4, setup(&survivors).unwrap()).unwrap();
+        run(&mut own, 900);
+        farthest = farthest.max(distance(&swarm, &own, 4));
+    }
+    println!("farthest {farthest}");
+    assert!(farthest < 0.01, "{farthest}");
+}
