@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_give_the_same_bits() {
+    fn wide_and_narrow_kernels_give_the_same_bits() {
         let numbers: [f32; 200] = core::array::from_fn(|i| libm::sinf(i as f32));
         for (rows, columns) in [(20, 5), (7, 3), (16, 4), (3, 1), (1, 6)] {
             let (matrix, x) = (&numbers[..rows * columns], &numbers[60..60 + columns]);

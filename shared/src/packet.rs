@@ -319,7 +319,7 @@ mod tests {
     };
 
     #[test]
-    fn packets_survive_their_way() {
+    fn packets_round_trip() {
         let words: Vec<u8> = [1.5f32, -0.0].iter().flat_map(|word| word.to_le_bytes()).collect();
         for packet in [
             Packet::Frame(&[1, 2, 3]),

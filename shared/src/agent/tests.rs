@@ -169,7 +169,7 @@ fn a_frame_of_the_next_round_waits_for_it() {
 }
 
 #[test]
-fn who_fell_a_round_behind_catches_up_on_the_next_beat() {
+fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
     let mut agents = swarm::<Exact>();
     for _ in 0..5 {
         round(&mut agents, |_, _| true);
@@ -187,7 +187,7 @@ fn who_fell_a_round_behind_catches_up_on_the_next_beat() {
 }
 
 #[test]
-fn what_is_not_taken_changes_nothing() {
+fn refused_frames_change_nothing() {
     let mut agents = swarm::<Exact>();
     for _ in 0..5 {
         round(&mut agents, |_, _| true);
@@ -256,7 +256,7 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
 }
 
 #[test]
-fn two_who_lost_their_memory_out_of_reach_do_not_spoil_the_others_ledger() {
+fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
     let mut agents = swarm::<Exact>();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     for id in [0, 1] {
@@ -273,7 +273,7 @@ fn two_who_lost_their_memory_out_of_reach_do_not_spoil_the_others_ledger() {
 
 /// Byte payloads of an odd number of words have two lengths, in turn.
 #[test]
-fn who_was_away_catches_up_on_narrow_frames_of_every_length() {
+fn an_agent_that_was_away_catches_up_on_narrow_frames() {
     const ODD: usize = 11;
     // Until words change little enough for narrow payloads.
     const TOGETHER: u32 = 600;
@@ -385,7 +385,7 @@ fn a_hello_of_another_format_or_shape_is_refused() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_when_the_agent_is_made() {
+fn agents_that_do_not_fit_are_refused() {
     let problem = problem(0);
     let make = |config, start: &[f32]| {
         Agent::<_, Exact, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ())

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn certain_and_impossible_edges_need_no_luck() {
+    fn probabilities_zero_and_one_are_exact() {
         for draw in [0, 1, DRAWS / 2, DRAWS - 2, DRAWS - 1] {
             assert_eq!(passed_over(draw, patience(1.0)), 0);
             assert!(passed_over(draw, patience(0.0)) >= MOST - 1);

@@ -68,7 +68,7 @@ fn read_error(bytes: &[u8]) -> Option<Error> {
 }
 
 #[test]
-fn every_problem_survives_its_way() {
+fn every_problem_round_trips_through_a_page() {
     let samples = Samples { features: &FEATURES, labels: &[1, 0, 2] };
     let readings = Readings { basis: &FEATURES, values: &[1.0, 2.0, 3.0] };
     for problem in [
@@ -96,7 +96,7 @@ fn every_problem_survives_its_way() {
 }
 
 #[test]
-fn each_fault_of_a_page_has_its_name() {
+fn each_invalid_page_has_its_error() {
     let good = written(&page(policy_evaluation()));
     let with = |at: usize, value: u8| {
         let mut bytes = good.clone();

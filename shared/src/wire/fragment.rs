@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_is_refused() {
+    fn frames_and_packets_of_wrong_size_are_refused() {
         assert_eq!(packets(10, 30), Err(Error::MtuTooSmall));
         assert_eq!(packets(longest_frame(31), 31), Ok(255));
         assert_eq!(packets(longest_frame(31) + 1, 31), Err(Error::FrameTooLong));

@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_frame_comes_back(data in data(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
+        fn frames_round_trip(data in data(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
             let members = MembersHeader { sender: data.sender, epoch: data.epoch };
             for frame in [Frame::Data(data, &rest), Frame::Hello(hello), Frame::Members(members, &rest)] {
                 let mut out = [0; 400];

@@ -198,7 +198,7 @@ mod tests {
 
         /// Error feedback: over time receivers see v on average, far below one quantum.
         #[test]
-        fn what_is_shown_averages_to_v(width in width(), value in -3.0..3.0_f32) {
+        fn sent_decisions_average_to_v(width in width(), value in -3.0..3.0_f32) {
             let mut encoder = encoder(width, 1);
             let mut listener = Listener::new();
             let (mut sum, mut wanted) = (0.0, 0.0);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_the_advised_granularity_are_told_over_links_that_are_mostly_down() {
+    fn shares_of_the_advised_granularity_survive_lossy_links() {
         for width in [Width::Half, Width::Byte] {
             let mut encoder = encoder(width, 1);
             let mut listener = Listener::new();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_in_full() {
+    fn values_out_of_range_are_sent_in_full() {
         for width in [Width::Half, Width::Byte] {
             let mut encoder = Encoder::<1>::new(width, 0);
             let mut out = [0; 16];

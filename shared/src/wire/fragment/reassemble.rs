@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_begun_first_makes_room() {
+    fn the_oldest_partial_frame_makes_room() {
         let mut reassembler = Reassembler::<100, 2>::new();
         let first = cut(&[1; 60], 1, 0, 31);
         for sender in 1..=3 {

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_is_told_to_the_last_bits() {
+    fn unchanged_words_are_exact() {
         let e = exponent_of_changes(1.5, 0.0);
         assert_eq!(dequantise(restore(1.5, multiple(1.5, e) as u8, e), e), 1.5);
         assert_eq!(dequantise(restore(0.0, 0, *EXPONENTS.start()), *EXPONENTS.start()), 0.0);

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_the_advised_granularity_are_always_told() {
+    fn shares_of_the_advised_granularity_are_always_sent() {
         for first in [0, 1, 7, 8, 1000, 123_456, 500_000_u32] {
             let (mut sigma, mut carry) = (0_i32, 0_i64);
             let mut history = SigmaHistory::<1>::new(0, true, &[0]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_is_told_to_nobody_and_rest_to_all() {
+    fn granularity_follows_the_largest_change_in_the_window() {
         let mut history = SigmaHistory::<1>::new(7, false, &[5]);
         assert_eq!(history.granularity(&[5 + 0x8001]), None);
         assert_eq!(history.granularity(&[5 + 0x8000]), Some(15));
