@@ -12,7 +12,7 @@
 //!
 //! *Epochs.* The ledger of an epoch belongs to a fixed set of members: mass that nobody will collect would bias the optimum.
 //! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
-//! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = 0`); decisions stay. The highest epoch
+//! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = m = 0`); decisions stay. The highest epoch
 //! wins; its number contains that of the agent that opened it, so that no two agents open the same one. If nobody is left who
 //! remembers an epoch, one of the agents that ask to join founds the swarm anew.
 
@@ -110,7 +110,7 @@ impl Config {
             id,
             founders,
             mode: Mode::LockStep,
-            steps: Steps { x: 0.8, y: 0.08, z: 0.08 },
+            steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 },
             penalty: Penalty { lambda: 60.0, normalise: true },
             self_weight: 0.98,
             links: Links::Everybody,
@@ -291,6 +291,8 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     v: [f32; WORDS],
     /// The last gradient, packed like `v`.
     gradient: [f32; WORDS],
+    /// m, packed like `v`: what momentum has accumulated in this epoch.
+    accumulator: [f32; WORDS],
     /// Trackers, last gradients, shares' remainders and the running sum of the exchanged words.
     t: [A::Word; WORDS],
     d: [A::Word; WORDS],
@@ -375,6 +377,7 @@ where
             peers,
             v: [0.0; WORDS],
             gradient: [0.0; WORDS],
+            accumulator: [0.0; WORDS],
             t: [A::Word::default(); WORDS],
             d: [A::Word::default(); WORDS],
             carry: [A::Carry::default(); WORDS],
@@ -447,6 +450,12 @@ where
     #[must_use]
     pub fn gradient(&self) -> &[f32] {
         &self.gradient[..self.shape.words()]
+    }
+
+    /// m, packed like the decision: zero at the start of an epoch and, without momentum, always.
+    #[must_use]
+    pub fn accumulator(&self) -> &[f32] {
+        &self.accumulator[..self.shape.words()]
     }
 
     /// Trackers of the exchanged words.
@@ -597,9 +606,10 @@ where
     }
 }
 
-/// The most that a round can add to a word of a decision: trackers of an exact ledger end at ±2048.
+/// The most that a round can add to a word of a decision: trackers of an exact ledger end at ±2048, and momentum sums them
+/// with weights 1, β, β², ….
 fn largest_step(steps: &Steps<f32>) -> f32 {
-    2048.0 * steps.x.abs().max(steps.y.abs()).max(steps.z.abs())
+    2048.0 * steps.x.abs().max(steps.y.abs()).max(steps.z.abs()) / (1.0 - steps.momentum)
 }
 
 /// Whether an agent can be made.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | eq. (6): $v_i \leftarrow \sum_j a_{ij} v_j - \eta_v t_{v,i}$ | [`gather`] and scale, then [`descend`] |
 //! | eq. (7): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
+//! | momentum, not in the paper: $m_i \leftarrow \beta m_i + t_i$, and $m_i$ instead of $t_i$ in eq. (6) | [`accumulated`], [`descend_with_momentum`] |
 //! | eq. (8): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
 //!
 //! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of
@@ -17,7 +18,7 @@ use crate::problem::Shape;
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 
-/// The step sizes η_x, η_y, η_z.
+/// The step sizes η_x, η_y, η_z and the momentum β.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steps<S> {
     /// η_x.
@@ -26,6 +27,8 @@ pub struct Steps<S> {
     pub y: S,
     /// η_z.
     pub z: S,
+    /// β, at least 0 and below 1; 0 is Algorithm 1 as published.
+    pub momentum: S,
 }
 
 impl<S: Scalar> Steps<S> {
@@ -87,6 +90,28 @@ pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
 #[must_use]
 pub fn descended<S: Scalar>(v: S, step: S, tracker: S) -> S {
     v - step * tracker
+}
+
+/// `m ← β·m + t` and `v −= η·m`, word by word. Callers with β = 0 use [`descend`], which needs no m.
+#[inline(always)]
+pub fn descend_with_momentum<S: Scalar>(
+    momentum: S,
+    steps: &[S],
+    tracker: &[S],
+    accumulator: &mut [S],
+    v: &mut [S],
+) {
+    change([tracker, steps], [accumulator, v], |[t, step], [m, v]| {
+        let m = accumulated(momentum, m, t);
+        [m, descended(v, step, m)]
+    });
+}
+
+/// `β·m + t` for one word.
+#[inline(always)]
+#[must_use]
+pub fn accumulated<S: Scalar>(momentum: S, accumulator: S, tracker: S) -> S {
+    momentum * accumulator + tracker
 }
 
 /// `a_ij = 1/(heard + 1)`, the uniform weight that an agent gives to itself and each of the `heard` others.

@@ -33,7 +33,7 @@
 //! assert_eq!(tracker[0] + received[0] + waiting, 800);
 //! ```
 
-use crate::fab::{Steps, descended};
+use crate::fab::{Steps, accumulated, descended};
 use crate::linear::first_exception;
 use crate::problem::Shape;
 
@@ -337,9 +337,17 @@ impl Arithmetic for Float {
     }
 }
 
-/// `v −= η_v·t_v` over the exchanged words of a packed decision, as [`crate::fab::descend`] does with packed steps.
+/// `m_v ← β·m_v + t_v` and `v −= η_v·m_v` over the exchanged words of a packed decision, as
+/// [`crate::fab::descend_with_momentum`] does with packed steps. With β = 0 it is `v −= η_v·t_v`, and m is left alone.
 #[inline(always)]
-pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::Word], exchanged: &mut [f32]) {
+pub fn descend<A: Arithmetic>(
+    shape: &Shape,
+    steps: &Steps<f32>,
+    tracker: &[A::Word],
+    accumulator: &mut [f32],
+    exchanged: &mut [f32],
+) {
+    let momentum = steps.momentum;
     let shared_x = if shape.x_is_local { 0 } else { shape.x };
     let steps = [
         (steps.x, 0..shared_x),
@@ -347,10 +355,22 @@ pub fn descend<A: Arithmetic>(shape: &Shape, steps: &Steps<f32>, tracker: &[A::W
         (steps.z, shared_x + shape.y..tracker.len()),
     ];
     for (step, part) in steps {
-        for (v, &t) in exchanged[part.clone()].iter_mut().zip(&tracker[part]) {
-            *v = descended(*v, step, A::value(t));
+        let words = exchanged[part.clone()].iter_mut().zip(&mut accumulator[part.clone()]);
+        for ((v, m), &t) in words.zip(&tracker[part]) {
+            descend_word(momentum, step, A::value(t), m, v);
         }
     }
+}
+
+/// [`descend`] for one word: what never travels descends along its gradient in the same way.
+#[inline(always)]
+pub fn descend_word(momentum: f32, step: f32, tracker: f32, accumulator: &mut f32, v: &mut f32) {
+    let mut direction = tracker;
+    if momentum != 0.0 {
+        direction = accumulated(momentum, *accumulator, tracker);
+        *accumulator = direction;
+    }
+    *v = descended(*v, step, direction);
 }
 
 #[cfg(test)]

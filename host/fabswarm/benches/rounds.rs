@@ -24,6 +24,7 @@ fn rounds(criterion: &mut Criterion) {
             // Steps this small stay finite for every problem; the time of a round does not depend on them.
             (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) =
                 (1e-6, 1e-6, 1e-6);
+            scenario.algorithm.momentum = 0.0;
             let mut swarm = trial::build(&scenario).expect("the default network is connected");
             group.bench_function(BenchmarkId::new(problem.word(), precision), |bencher| {
                 bencher.iter(|| swarm.step())

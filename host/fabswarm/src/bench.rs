@@ -59,6 +59,8 @@ impl BenchCase {
         scenario.network.edge_probability = self.edge_probability;
         // Time does not depend on the steps, as long as nothing overflows: rings of 100,000 agents need tiny ones.
         let algorithm = &mut scenario.algorithm;
+        // NumPy runs the published algorithm.
+        algorithm.momentum = 0.0;
         for step in [&mut algorithm.eta_x, &mut algorithm.eta_y, &mut algorithm.eta_z] {
             *step *= STEP_FACTOR;
         }

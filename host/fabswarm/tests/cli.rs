@@ -122,7 +122,8 @@ fn keys_in_vain_are_named() {
     let (_, kept) = print(&["run", "whole.toml", "--problem", "hyper-cleaning"]);
     assert!(
         kept.contains(
-            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: "
+            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z, \
+             algorithm.momentum: "
         ),
         "{kept}"
     );

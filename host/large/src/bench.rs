@@ -50,6 +50,7 @@ fn config(agents: usize, batch: usize) -> FabConfig {
         penalty: 1.0,
         normalise: false,
         steps: [10.0, 0.03, 0.03],
+        momentum: 0.0,
         validation_batch: batch,
         training_batch: batch,
         seed: 0,

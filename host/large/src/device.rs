@@ -219,6 +219,17 @@ pub trait Device: Debug + Sized {
         steps: [f64; 2],
     ) -> Result<()>;
 
+    /// `m ← β m + t`: with momentum, m is what [`Device::pull`] and [`Device::pull_received`] descend along in place of t. Vectors of
+    /// an agent that is down do not change; without a `reception` all are up.
+    fn accumulate(
+        &self,
+        m: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        reception: Option<&Reception<Self>>,
+        momentum: f64,
+    ) -> Result<()>;
+
     /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
     fn track(
         &self,
@@ -268,7 +279,9 @@ pub trait Device: Debug + Sized {
     ) -> Result<()>;
 
     /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds
-    /// all samples of the schedule and the z pass those from `learned_from` on.
+    /// all samples of the schedule and the z pass those from `learned_from` on. With momentum, m of these samples and β: first
+    /// `m ← β m + w σ'(ψ) (ℓ(y) − ℓ(z))`, then `ψ ← ψ − step · m`.
+    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn step_logits(
         &self,
         logits: &mut Self::Reals,
@@ -277,6 +290,7 @@ pub trait Device: Debug + Sized {
         y: &Self::Pass,
         z: &Self::Pass,
         step: f64,
+        momentum: Option<(&mut Self::Reals, f64)>,
     ) -> Result<()>;
 
     /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of `x_stride` words.

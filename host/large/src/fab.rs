@@ -3,7 +3,7 @@
 //! One round (the paper's Algorithm 1, `fabswarm_shared::fab` for one agent):
 //!
 //! ```text
-//! v ← A v − η t                          one launch for y and z of all agents
+//! v ← A v − η t                          one launch for y and z of all agents; with momentum m ← β m + t and m in place of t
 //! d⁺ = ∇L(x, y, z) on this round's samples   y and z side by side
 //! t ← B t + d⁺ − d                       one launch
 //! ```
@@ -34,7 +34,7 @@ pub use ledger::Ledger;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use self::exchanged::{DeviceLinks, ExchangedVectors, larger};
+use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
 use crate::device::{BatchSchedule, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
@@ -63,6 +63,8 @@ pub struct FabConfig {
     pub normalise: bool,
     /// η_x, η_y, η_z.
     pub steps: [f64; 3],
+    /// β; 0 is without momentum.
+    pub momentum: f64,
     /// Samples of the upper level per agent and round; 0 at a single level.
     pub validation_batch: usize,
     /// Samples of the lower level per agent and round.
@@ -141,8 +143,11 @@ struct Passes<D: Device> {
 /// x.
 #[derive(Debug)]
 enum Upper<D: Device> {
-    /// ψ of every sample of the dataset.
-    Logits(D::Reals),
+    /// ψ of every sample of the dataset. With momentum, a sample's m changes in the rounds that draw it, as ψ does.
+    Logits {
+        logits: D::Reals,
+        momentum: Option<MomentumState<D>>,
+    },
     /// τ of every agent.
     Strength(Box<ExchangedVectors<D>>),
     None,
@@ -168,19 +173,23 @@ impl<D: Device> Fab<D> {
             config.is_bilevel().then(|| device.pass(&model.program(training_batch), agents)).transpose()?;
         let ledger = config.ledger.as_ref();
         let upper = match config.task {
-            UpperLevel::Cleaning { .. } => Upper::Logits(device.reals(data.samples)?),
+            UpperLevel::Cleaning { .. } => Upper::Logits {
+                logits: device.reals(data.samples)?,
+                momentum: MomentumState::new(&device, config.momentum, data.samples)?,
+            },
             UpperLevel::Tuning { start } => {
                 let packed = Packed { groups: 1, agents, stride: X_STRIDE };
                 let v = device.reals(packed.words())?;
-                let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], ledger)?;
+                let steps = [config.steps[0]; 2];
+                let mut x = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
                 x.start(&device, &strength::<D>(start))?;
                 Upper::Strength(Box::new(x))
             }
             UpperLevel::SingleLevel { .. } => Upper::None,
         };
         let v = device.decisions(packed.words())?;
-        let mut lower =
-            ExchangedVectors::new(&device, packed, v, [config.steps[1], config.steps[2]], ledger)?;
+        let steps = [config.steps[1], config.steps[2]];
+        let mut lower = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
         lower.start(&device, start)?;
         let mut decay = device.reals(packed.groups * agents)?;
         let strength = match config.task {
@@ -264,7 +273,7 @@ impl<D: Device> Fab<D> {
     }
 
     /// Opens a new epoch because `agent` has lost its memory: it restarts from `start`, its `samples` weigh what they did at
-    /// first, every other agent's tracker is its gradient, and nothing waits on a link.
+    /// first, every other agent's tracker is its gradient, nothing waits on a link, and every m is zero.
     ///
     /// # Errors
     /// When the device fails.
@@ -275,10 +284,14 @@ impl<D: Device> Fab<D> {
             (Upper::Strength(x), UpperLevel::Tuning { start }) => {
                 x.renew(&self.device, parity, agent, &strength::<D>(start))?;
             }
-            (Upper::Logits(logits), _) => {
+            (Upper::Logits { logits, momentum }, _) => {
                 let mut all = self.device.read(logits, 0, self.data.samples)?;
                 samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
                 self.device.write(logits, 0, &all)?;
+                if let Some(momentum) = momentum {
+                    all.fill(D::Scalar::ZERO);
+                    self.device.write(&mut momentum.accumulator, 0, &all)?;
+                }
             }
             _ => {}
         }
@@ -346,7 +359,7 @@ fn follow<D: Device>(
 ) -> Result<()> {
     let learned_from = config.validation_batch;
     let logits = match upper {
-        Upper::Logits(logits) => Some((&*logits, learned_from)),
+        Upper::Logits { logits, .. } => Some((&*logits, learned_from)),
         _ => None,
     };
     device.load(&mut passes.y, data, schedule, 0, logits)?;
@@ -364,8 +377,9 @@ fn follow<D: Device>(
             device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
             x.track(device, links, &schedule.round, parity, None)
         }
-        (Upper::Logits(logits), Some(z)) => {
-            device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0])
+        (Upper::Logits { logits, momentum }, Some(z)) => {
+            let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
+            device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0], momentum)
         }
         _ => Ok(()),
     }

@@ -23,6 +23,7 @@
 //!     penalty: 1.0,
 //!     normalise: false,
 //!     steps: [1.0, 0.03, 0.03],
+//!     momentum: 0.0,
 //!     validation_batch: 1,
 //!     training_batch: 2,
 //!     seed: 1,

@@ -12,7 +12,7 @@ const USABLE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     pub agents: usize,
-    /// y, z, trackers and two gradients of all agents.
+    /// y, z, trackers, two gradients and, with momentum, m of all agents.
     pub state: u64,
     /// Batches and intermediate buffers of all passes.
     pub activations: u64,
@@ -38,7 +38,7 @@ impl MemoryPlan {
         }
         let mut plan = MemoryPlan {
             agents: config.agents,
-            state: words * (device.decision_bytes() + 3 * word),
+            state: words * (device.decision_bytes() + if config.momentum == 0.0 { 3 } else { 4 } * word),
             activations,
             ledger: config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word)),
             data: samples as u64 * (model.input().width() as u64 + 4) * word,
@@ -132,6 +132,7 @@ mod tests {
             penalty: 1.0,
             normalise: false,
             steps: [1.0, 0.03, 0.03],
+            momentum: 0.0,
             validation_batch: 64,
             training_batch: 64,
             seed: 0,
@@ -140,10 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn state_is_eight_vectors_an_agent() {
+    fn state_is_eight_vectors_per_agent_and_ten_with_momentum() {
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
         let plan = MemoryPlan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
         assert_eq!(plan.state, 10 * 8 * 203_584 * 4);
+        let config = FabConfig { momentum: 0.7, ..config(10) };
+        let plan = MemoryPlan::new(&Cpu::<f32>::new(), &model, &config, 0);
+        assert_eq!(plan.state, 10 * 10 * 203_584 * 4);
     }
 
     #[test]

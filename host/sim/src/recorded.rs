@@ -51,6 +51,7 @@ fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
             x: S::from_f64(recorded.steps.x),
             y: S::from_f64(recorded.steps.y),
             z: S::from_f64(recorded.steps.z),
+            momentum: S::from_f64(recorded.steps.momentum),
         },
         penalty: Penalty {
             lambda: S::from_f64(recorded.penalty.lambda),

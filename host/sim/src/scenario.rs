@@ -136,6 +136,7 @@ pub struct AlgorithmSection {
     pub eta_x: f64,
     pub eta_y: f64,
     pub eta_z: f64,
+    pub momentum: f64,
     pub normalise_by_lambda: bool,
     pub self_weight: f64,
     pub arithmetic: ArithmeticKind,
@@ -296,7 +297,8 @@ mod tests {
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
         assert_eq!(scenario.network.topology, TopologyKind::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
-        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.8, 0.08));
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!(scenario.algorithm.momentum, 0.7);
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
     }
 

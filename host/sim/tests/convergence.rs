@@ -32,11 +32,11 @@ const FAULTS: [(&str, Change); 13] = [
     }),
     ("crash with memory, 50 rounds down", |scenario| {
         scenario.faults.crashes =
-            Crashes(vec![Crash { agent: 3, round: 200, down_rounds: 50, keeps_memory: true }]);
+            Crashes(vec![Crash { agent: 3, round: 80, down_rounds: 50, keeps_memory: true }]);
     }),
     ("crash, memory lost", |scenario| {
         scenario.faults.crashes =
-            Crashes(vec![Crash { agent: 3, round: 200, down_rounds: 50, keeps_memory: false }]);
+            Crashes(vec![Crash { agent: 3, round: 80, down_rounds: 50, keeps_memory: false }]);
     }),
 ];
 
@@ -53,6 +53,7 @@ const ALGORITHMS: [(&str, Change); 2] = [
     ("plain FAB", |scenario| {
         scenario.algorithm.kind = AlgorithmKind::Fab;
         (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.6, 0.06, 0.06);
+        scenario.algorithm.momentum = 0.0;
     }),
 ];
 

@@ -65,6 +65,7 @@ fn the_published_algorithm_does_not_survive_a_lossy_radio() {
     let mut scenario = read(&folder().join("lossy-radio.toml"));
     scenario.algorithm.kind = AlgorithmKind::Fab;
     (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.6, 0.06, 0.06);
+    scenario.algorithm.momentum = 0.0;
     let mut swarm = trial::build(&scenario).unwrap();
     // It may also blow up: duplicates make tracking mass out of nothing.
     let has_diverged = (0..3000).any(|_| swarm.step().is_err());

@@ -147,6 +147,7 @@ where
         self.members = members;
         self.t = self.d;
         self.before = self.d;
+        self.accumulator = [0.0; WORDS];
         self.sigma = [A::Word::default(); WORDS];
         self.carry = [A::Carry::default(); WORDS];
         for index in 0..self.peers.listed() {

@@ -12,7 +12,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
 /// Changes with the layout.
-const VERSION: u32 = 0xfab0_0003;
+const VERSION: u32 = 0xfab0_0004;
 
 /// Stands for no round.
 const NEVER: u32 = u32::MAX;
@@ -68,6 +68,7 @@ where
         write(&self.members.to_words())?;
         write(cast_slice(self.decision()))?;
         write(cast_slice(self.gradient()))?;
+        write(cast_slice(self.accumulator()))?;
         for state in [&self.t, &self.d, &self.sigma, &self.before] {
             write(cast_slice(&state[..words]))?;
         }
@@ -113,6 +114,7 @@ where
         }
         fill(cast_slice_mut(&mut self.v[..packed]))?;
         fill(cast_slice_mut(&mut self.gradient[..packed]))?;
+        fill(cast_slice_mut(&mut self.accumulator[..packed]))?;
         for state in [&mut self.t, &mut self.d, &mut self.sigma, &mut self.before] {
             fill(cast_slice_mut(&mut state[..words]))?;
         }

@@ -2,8 +2,8 @@
 
 use super::peers::{Peers, Reception};
 use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, digest};
-use crate::fab::{descended, gather, pull_weight};
-use crate::ledger::{Arithmetic, descend};
+use crate::fab::{gather, pull_weight};
+use crate::ledger::{Arithmetic, descend, descend_word};
 use crate::linear::{first_exception, scaled};
 use crate::problem::Problem;
 use crate::wire::payload::Width;
@@ -63,15 +63,18 @@ where
         (0..self.peers.listed()).map(|index| self.peers.listed_at(index).1)
     }
 
-    /// A digest of round, epoch, decision, trackers and running sum. What it leaves out (last gradients, remainders, what was
-    /// taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all of it.
+    /// A digest of round, epoch, decision, trackers, running sum and, with momentum, its accumulator. What it leaves out (last
+    /// gradients, remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has
+    /// all of it.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
         let header = [self.round, self.epoch].into_iter();
         let decision = self.decision().iter().map(|word| word.to_bits());
         let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| A::to_wire(word) as u32);
-        digest::of(header.chain(decision).chain(ledger))
+        let has_momentum = self.config.steps.momentum != 0.0;
+        let accumulator = self.accumulator().iter().filter(|_| has_momentum).map(|word| word.to_bits());
+        digest::of(header.chain(decision).chain(ledger).chain(accumulator))
     }
 
     /// Algorithm 1 for one agent, on what it heard.
@@ -88,10 +91,12 @@ where
         gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
         let v = &mut self.v[exchanged.clone()];
         scaled(pull_weight(usize::from(heard)), sums, v);
-        descend::<A>(&self.shape, &self.config.steps, &self.before[..words], v);
+        let steps = self.config.steps;
+        let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
+        descend::<A>(&self.shape, &steps, &self.before[..words], m, v);
         // What never travels is its own tracker.
-        for (v, &d) in self.v[..exchanged.start].iter_mut().zip(&self.gradient) {
-            *v = descended(*v, self.config.steps.x, d);
+        for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
+            descend_word(steps.momentum, steps.x, d, m, v);
         }
         self.problem.project(&mut self.v[..self.shape.x]);
         if let Some(word) = first_exception(self.decision(), f32::is_finite) {

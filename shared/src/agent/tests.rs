@@ -28,7 +28,7 @@ type Small<A> = Agent<PolicyEvaluation<'static, f32>, A, Peers4<A>, WORDS>;
 
 fn config(id: usize) -> Config {
     Config {
-        steps: Steps { x: 0.4, y: 0.08, z: 0.08 },
+        steps: Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.0 },
         penalty: Penalty { lambda: 20.0, normalise: true },
         self_weight: 0.9,
         ..Config::founder(id as u16, AGENTS as u16)
@@ -142,6 +142,55 @@ fn float_and_exact_arithmetic_agree() {
     for (a, b) in exact[2].decision().iter().zip(float[2].decision()) {
         assert!((a - b).abs() < 1e-3);
     }
+}
+
+fn with_momentum() -> Config {
+    Config { steps: Steps { x: 0.3, y: 0.06, z: 0.05, momentum: 0.7 }, ..config(0) }
+}
+
+#[test]
+fn momentum_accumulates_the_trackers_before_a_push() {
+    // Who hears nobody pulls its own decision.
+    let mut agents = [agent::<Exact>(with_momentum())];
+    let steps = [0.3, 0.3, 0.06, 0.06, 0.06, 0.06, 0.05, 0.05, 0.05, 0.05];
+    let mut m = [0.0f32; WORDS];
+    for _ in 0..20 {
+        let (mut expected, before) = (agents[0].v, agents[0].before);
+        for (word, step) in steps.into_iter().enumerate() {
+            m[word] = 0.7 * m[word] + Exact::value(before[word]);
+            expected[word] -= step * m[word];
+        }
+        round(&mut agents, |_, _| true);
+        assert_eq!((agents[0].decision(), agents[0].accumulator()), (&expected[..], &m[..]));
+    }
+}
+
+#[test]
+fn momentum_is_saved_and_digested_and_ends_with_its_epoch() {
+    let mut agents = [agent::<Exact>(with_momentum())];
+    (0..5).for_each(|_| round(&mut agents, |_, _| true));
+    let mut restored = [agent::<Exact>(Config { boot: 2, ..with_momentum() })];
+    restored[0].restore(read_from(&saved(&agents[0]))).unwrap();
+    for _ in 0..3 {
+        assert_eq!(restored[0].digest(), agents[0].digest());
+        round(&mut agents, |_, _| true);
+        round(&mut restored, |_, _| true);
+    }
+    let [mut other] = restored;
+    other.accumulator[WORDS - 1] += 0.5;
+    assert_ne!(other.digest(), agents[0].digest());
+    other.enter(next_epoch(1, 0).unwrap(), other.members);
+    assert_eq!(other.accumulator, [0.0; WORDS]);
+}
+
+#[test]
+fn without_momentum_nothing_accumulates() {
+    let mut agents = swarm::<Exact>();
+    (0..5).for_each(|_| round(&mut agents, |_, _| true));
+    assert!(agents.iter().all(|agent| agent.accumulator == [0.0; WORDS]));
+    let digest = agents[0].digest();
+    agents[0].accumulator[0] = 1.0;
+    assert_eq!(agents[0].digest(), digest);
 }
 
 #[test]
@@ -416,7 +465,7 @@ fn a_place_is_empty_after_an_error() {
 #[test]
 fn a_fault_says_what_is_wrong() {
     let fault = |x| {
-        let config = Config { steps: Steps { x, y: 0.1, z: 0.1 }, ..config(2) };
+        let config = Config { steps: Steps { x, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) };
         let mut agent = agent::<Exact>(config);
         let fault = (0..5).find_map(|_| agent.end_round().fault);
         assert_eq!((agent.end_round().fault, agent.fault()), (fault, fault));
@@ -441,8 +490,10 @@ fn a_reset_forgets_everything() {
     swarm[2].leave();
     is_as_new(&mut swarm[2]);
 
-    let mut stopped =
-        agent::<Exact>(Config { steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1 }, ..config(2) });
+    let mut stopped = agent::<Exact>(Config {
+        steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1, momentum: 0.0 },
+        ..config(2)
+    });
     assert!(stopped.end_round().fault.is_some());
     is_as_new(&mut stopped);
 }

@@ -25,7 +25,7 @@ const STATES: usize = 20;
 const WORDS: usize = FEATURES + 2 * STATES;
 /// Others heard in a round.
 const HEARD: usize = 2;
-const STEPS: Steps<f32> = Steps { x: 0.8, y: 0.08, z: 0.08 };
+const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true };
 const AUDIENCE: u32 = 9;
 const SELF_WEIGHT: f32 = 0.98;
@@ -128,12 +128,12 @@ fn main() -> ! {
     let mut trackers: [i32; WORDS] = core::array::from_fn(|index| index as i32 * 1000 - 20_000);
     let weight = 1.0 / (HEARD as f32 + 1.0);
 
-    let (mut heard, mut next) = ([0.0; WORDS], [0.0; WORDS]);
+    let (mut heard, mut next, mut accumulator) = ([0.0; WORDS], [0.0; WORDS], [0.0; WORDS]);
     let pull = measure(&mut || {
         heard.copy_from_slice(&own);
         gather::<1, _>(&mut heard, others.iter().map(|v| &v[..]));
         scaled(weight, &heard, &mut next);
-        descend::<Exact>(&shape, &STEPS, &trackers, &mut next);
+        descend::<Exact>(&shape, &STEPS, &trackers, &mut accumulator, &mut next);
     });
     let mut c_next = [0.0; WORDS];
     let eta = [STEPS.x, STEPS.y, STEPS.z];

@@ -163,7 +163,9 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f6
     let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);
     let (mut fresh, last, strengths) =
         (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
-    device.pull(&mut v, &t, packed, &pull_weights, [0.1, 0.2])?;
+    let mut m = filled(11, packed.words())?;
+    device.accumulate(&mut m, &t, packed, None, 0.7)?;
+    device.pull(&mut v, &m, packed, &pull_weights, [0.1, 0.2])?;
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
     };
@@ -193,7 +195,7 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
     let mut history =
         BroadcastHistory { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
     let mut reception = Reception::new(device, agents, ledger.shares())?;
-    let (mut v, mut t) = (filled(6, words)?, filled(7, words)?);
+    let (mut v, mut t, mut m) = (filled(6, words)?, filled(7, words)?, filled(11, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;
     let mut round_on_device = device.indices(1)?;
@@ -216,7 +218,8 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
         device.write_indices(&mut reception.awake, &awake)?;
         device.write_indices(&mut reception.ages, &ages)?;
         device.record_broadcast(&mut history, &v, &t, packed, &reception, &round_on_device)?;
-        device.pull_received(&mut v, &t, packed, &history, &reception, &round_on_device, [0.1, 0.2])?;
+        device.accumulate(&mut m, &t, packed, Some(&reception), 0.7)?;
+        device.pull_received(&mut v, &m, packed, &history, &reception, &round_on_device, [0.1, 0.2])?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
         device.track_by_ledger(
             &mut t,

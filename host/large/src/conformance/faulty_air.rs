@@ -1,7 +1,7 @@
 //! A batched swarm over a faulty air against speaking agents of `fabswarm_shared` over the same air.
 
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
-use fabswarm_shared::fab::Steps;
+use fabswarm_shared::fab::{Steps, accumulated, descended};
 use fabswarm_shared::ledger::Float;
 use fabswarm_shared::problem::{Penalty, Problem as _};
 use fabswarm_shared::scalar::Scalar;
@@ -20,7 +20,7 @@ const ROUNDS: u32 = 80;
 const WORDS: usize = 64;
 const TASK: UpperLevel = UpperLevel::Cleaning { regularisation: 0.05 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false };
-const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03 };
+const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.6 };
 /// What small agents compute in.
 const TOLERANCE: f64 = 2e-4;
 
@@ -39,6 +39,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
         penalty: f64::from(PENALTY.lambda),
         normalise: PENALTY.normalise,
         steps: [STEPS.x, STEPS.y, STEPS.z].map(f64::from),
+        momentum: f64::from(STEPS.momentum),
         validation_batch: VALIDATION,
         training_batch: TRAINING,
         seed: 0,
@@ -119,7 +120,9 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
     }
     let after_next_step = |agent: &Agent<_, Float, HeapPeers<Float, WORDS>, WORDS>| {
         let (mut v, x) = (agent.decision().to_vec(), TRAINING);
-        v.iter_mut().zip(agent.gradient()).take(x).for_each(|(x, d)| *x -= STEPS.x * d);
+        for ((x, &d), &m) in v.iter_mut().zip(agent.gradient()).zip(agent.accumulator()).take(x) {
+            *x = descended(*x, STEPS.x, accumulated(STEPS.momentum, m, d));
+        }
         v.into_iter().map(f64::from).collect()
     };
     agents.iter().map(after_next_step).collect()

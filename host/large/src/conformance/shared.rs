@@ -15,7 +15,7 @@ use crate::models::Model;
 
 const ROUNDS: u32 = 60;
 const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false };
-const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03 };
+const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.0 };
 
 /// Runs hyper-cleaning and hyper-parameter tuning both ways over a time-varying directed graph.
 ///
@@ -23,15 +23,17 @@ const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03 };
 /// When the device fails.
 pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
     let tasks = [
-        ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }),
-        ("hyper-parameter tuning", UpperLevel::Tuning { start: 0.1 }),
+        ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }, 0.0),
+        ("hyper-parameter tuning", UpperLevel::Tuning { start: 0.1 }, 0.0),
+        ("hyper-cleaning with momentum", UpperLevel::Cleaning { regularisation: 0.05 }, 0.6),
+        ("hyper-parameter tuning with momentum", UpperLevel::Tuning { start: 0.1 }, 0.6),
     ];
     tasks
         .into_iter()
-        .map(|(name, task)| {
+        .map(|(name, task, momentum)| {
             Ok(Check {
                 what: format!("{name} follows the shared agent"),
-                error: compare(device()?, task)?,
+                error: compare(device()?, task, momentum)?,
                 tolerance,
             })
         })
@@ -39,7 +41,7 @@ pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64)
 }
 
 /// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
-fn compare<D: Device>(device: D, task: UpperLevel) -> Result<f64> {
+fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64> {
     let data = ConformanceData::<f64>::new();
     let graph = Graph {
         topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 },
@@ -56,7 +58,7 @@ fn compare<D: Device>(device: D, task: UpperLevel) -> Result<f64> {
             .collect();
         MixingMatrix::uniform(&heard)
     };
-    let reference = reference(&data, task, &exchange);
+    let reference = reference(&data, task, momentum, &exchange);
 
     let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
     let layout = model.program(1).layout;
@@ -67,6 +69,7 @@ fn compare<D: Device>(device: D, task: UpperLevel) -> Result<f64> {
         penalty: PENALTY.lambda,
         normalise: PENALTY.normalise,
         steps: [STEPS.x, STEPS.y, STEPS.z],
+        momentum,
         validation_batch: VALIDATION,
         training_batch: TRAINING,
         seed: 0,
@@ -108,6 +111,7 @@ fn compare<D: Device>(device: D, task: UpperLevel) -> Result<f64> {
 fn reference(
     data: &ConformanceData<f64>,
     task: UpperLevel,
+    momentum: f64,
     exchange: &impl Fn(u32) -> (MixingMatrix, MixingMatrix),
 ) -> Vec<Vec<f64>> {
     let problems: Vec<AnyProblem<'_, f64>> = (0..AGENTS).map(|agent| data.problem(agent, task)).collect();
@@ -132,6 +136,7 @@ fn reference(
     let mut v: Vec<Vec<f64>> = vec![start; AGENTS];
     let mut d: Vec<Vec<f64>> = (0..AGENTS).map(|agent| gradient(agent, 0, &v[agent])).collect();
     let mut t = d.clone();
+    let mut m = vec![vec![0.0; words]; AGENTS];
     let mut steps = vec![0.0; words];
     STEPS.pack(&shape, &mut steps);
     for round in 1..=ROUNDS {
@@ -147,7 +152,11 @@ fn reference(
         let mut next: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&pull, &v, agent)).collect();
         let mut pushed: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&push, &t, agent)).collect();
         for agent in 0..AGENTS {
-            fab::descend(&steps, &t[agent], &mut next[agent]);
+            if momentum == 0.0 {
+                fab::descend(&steps, &t[agent], &mut next[agent]);
+            } else {
+                fab::descend_with_momentum(momentum, &steps, &t[agent], &mut m[agent], &mut next[agent]);
+            }
             problems[agent].project(&mut next[agent][..shape.x]);
             let newest = gradient(agent, round, &next[agent]);
             fab::track(&newest, &mut d[agent], &mut pushed[agent]);
@@ -155,8 +164,10 @@ fn reference(
         (v, t) = (next, pushed);
     }
     if shape.x_is_local {
-        for (v, t) in v.iter_mut().zip(&t) {
-            v.iter_mut().zip(t).take(shape.x).for_each(|(x, t)| *x -= STEPS.x * t);
+        for ((v, t), m) in v.iter_mut().zip(&t).zip(&m) {
+            for ((x, &t), &m) in v.iter_mut().zip(t).zip(m).take(shape.x) {
+                *x = fab::descended(*x, STEPS.x, fab::accumulated(momentum, m, t));
+            }
         }
     }
     v

@@ -23,6 +23,7 @@ use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
 use crate::program::{Input, ModelProgram};
 use crate::real::Real;
+use fabswarm_shared::fab::accumulated;
 use fabswarm_sim::process_memory;
 
 /// The CPU, computing in `S`.
@@ -287,6 +288,24 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
+    fn accumulate(
+        &self,
+        m: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        reception: Option<&Reception<Self>>,
+        momentum: f64,
+    ) -> Result<()> {
+        let momentum = S::from_f64(momentum);
+        let vectors = m.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
+        vectors.for_each(|(vector, (m, t))| {
+            if reception.is_none_or(|reception| reception.awake[vector % packed.agents] != 0) {
+                m.iter_mut().zip(t).for_each(|(m, &t)| *m = accumulated(momentum, *m, t));
+            }
+        });
+        Ok(())
+    }
+
     fn record_broadcast(
         &self,
         history: &mut BroadcastHistory<Self>,
@@ -336,6 +355,7 @@ impl<S: Real> Device for Cpu<S> {
         y: &CpuPass<S>,
         z: &CpuPass<S>,
         step: f64,
+        mut momentum: Option<(&mut Vec<S>, f64)>,
     ) -> Result<()> {
         let (all, learned) = (schedule.samples, schedule.samples - learned_from);
         for position in 0..z.agents * learned {
@@ -347,7 +367,16 @@ impl<S: Real> Device for Cpu<S> {
             let logit = &mut logits[sample as usize];
             let weight = logit.sigmoid();
             let slope = schedule.weights[place] * weight * (S::ONE - weight);
-            *logit -= S::from_f64(step) * slope * (y.losses[place] - z.losses[position]);
+            let gap = y.losses[place] - z.losses[position];
+            let step = S::from_f64(step);
+            *logit -= match &mut momentum {
+                None => step * slope * gap,
+                Some((m, momentum)) => {
+                    let m = &mut m[sample as usize];
+                    *m = accumulated(S::from_f64(*momentum), *m, slope * gap);
+                    step * *m
+                }
+            };
         }
         Ok(())
     }

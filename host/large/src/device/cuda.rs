@@ -354,6 +354,28 @@ impl Device for Cuda {
         unsafe { push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed) }
     }
 
+    fn accumulate(
+        &self,
+        m: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        reception: Option<&Reception<Self>>,
+        momentum: f64,
+    ) -> Result<()> {
+        let awake = reception.map_or(0, |reception| reception.awake.pointer);
+        let args = [
+            Arg::At(m.exact.pointer),
+            Arg::At(t.exact.pointer),
+            Arg::At(awake),
+            Arg::Int(packed.agents),
+            Arg::Long(packed.stride),
+            Arg::Float(momentum),
+        ];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        // SAFETY: both vectors are of `packed`, and there is a word of `awake` for each agent.
+        unsafe { self.launch("accumulate", grid, [256, 1], &args) }
+    }
+
     fn record_broadcast(
         &self,
         history: &mut BroadcastHistory<Self>,
@@ -414,7 +436,9 @@ impl Device for Cuda {
         y: &CudaPass,
         z: &CudaPass,
         step: f64,
+        momentum: Option<(&mut Reals, f64)>,
     ) -> Result<()> {
+        let (m, momentum) = momentum.map_or((0, 0.0), |(m, momentum)| (m.exact.pointer, momentum));
         let args = [
             Arg::At(logits.exact.pointer),
             Arg::At(schedule.rows.pointer),
@@ -424,9 +448,11 @@ impl Device for Cuda {
             Arg::At(y.losses.pointer),
             Arg::At(z.losses.pointer),
             Arg::Float(step),
+            Arg::At(m),
+            Arg::Float(momentum),
         ];
         let learned = schedule.samples - learned_from;
-        // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each.
+        // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each, and an m where there is one.
         unsafe { self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args) }
     }
 

@@ -63,7 +63,27 @@ pub(super) struct ExchangedVectors<D: Device> {
     pub(super) t: D::Reals,
     /// Gradients of this and the last round, in turn.
     pub(super) d: [D::Reals; 2],
+    pub(super) momentum: Option<MomentumState<D>>,
     pub(super) ledger: Option<LedgerState<D>>,
+}
+
+/// What momentum keeps.
+#[derive(Debug)]
+pub(super) struct MomentumState<D: Device> {
+    /// β, above 0.
+    pub(super) factor: f64,
+    /// m.
+    pub(super) accumulator: D::Reals,
+}
+
+impl<D: Device> MomentumState<D> {
+    /// `words` words of m, unless β is 0.
+    pub(super) fn new(device: &D, factor: f64, words: usize) -> Result<Option<Self>> {
+        if factor == 0.0 {
+            return Ok(None);
+        }
+        Ok(Some(MomentumState { factor, accumulator: device.reals(words)? }))
+    }
 }
 
 /// What a ledger keeps.
@@ -81,6 +101,7 @@ impl<D: Device> ExchangedVectors<D> {
         packed: Packed,
         v: D::Reals,
         steps: [f64; 2],
+        momentum: f64,
         ledger: Option<&Ledger>,
     ) -> Result<Self> {
         let words = packed.words();
@@ -97,7 +118,8 @@ impl<D: Device> ExchangedVectors<D> {
             }
         };
         let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
-        Ok(ExchangedVectors { packed, steps, v, t, d, ledger })
+        let momentum = MomentumState::new(device, momentum, words)?;
+        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, ledger })
     }
 
     /// Writes the same words into every agent's decisions, group by group.
@@ -117,6 +139,9 @@ impl<D: Device> ExchangedVectors<D> {
     pub(super) fn buffers(&self, parity: usize) -> Vec<(&'static str, &D::Reals, usize)> {
         let words = self.packed.words();
         let mut buffers = vec![("v", &self.v, words), ("t", &self.t, words), ("d", &self.d[parity], words)];
+        if let Some(momentum) = &self.momentum {
+            buffers.push(("m", &momentum.accumulator, words));
+        }
         if let Some(LedgerState { history, mass }) = &self.ledger {
             let history_words = history.depth * words;
             buffers.extend([
@@ -133,6 +158,7 @@ impl<D: Device> ExchangedVectors<D> {
             ("v", _) => Some(&mut self.v),
             ("t", _) => Some(&mut self.t),
             ("d", _) => Some(&mut self.d[parity]),
+            ("m", _) => self.momentum.as_mut().map(|momentum| &mut momentum.accumulator),
             ("said.v", Some(ledger)) => Some(&mut ledger.history.v),
             ("said.t", Some(ledger)) => Some(&mut ledger.history.t),
             ("mass", Some(ledger)) => Some(&mut ledger.mass),
@@ -142,13 +168,24 @@ impl<D: Device> ExchangedVectors<D> {
 
     /// Records what agents broadcast at the start of a round, and pulls.
     pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>, round: &D::Indices) -> Result<()> {
-        let ExchangedVectors { packed, steps, v, t, ledger, .. } = self;
+        let ExchangedVectors { packed, steps, v, t, momentum, ledger, .. } = self;
+        let reception = match links {
+            DeviceLinks::Ledger(reception) => Some(reception),
+            DeviceLinks::Weights { .. } => None,
+        };
+        let direction = match momentum {
+            None => &*t,
+            Some(MomentumState { factor, accumulator }) => {
+                device.accumulate(accumulator, t, *packed, reception, *factor)?;
+                &*accumulator
+            }
+        };
         match (links, ledger) {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, .. })) => {
                 device.record_broadcast(history, v, t, *packed, reception, round)?;
-                device.pull_received(v, t, *packed, history, reception, round, *steps)
+                device.pull_received(v, direction, *packed, history, reception, round, *steps)
             }
-            (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, t, *packed, pull, *steps),
+            (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, direction, *packed, pull, *steps),
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
         }
     }
@@ -176,7 +213,7 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
-    /// gradient, and nothing waits. `parity` is that of the last round.
+    /// gradient, nothing waits, and m is zero. `parity` is that of the last round.
     pub(super) fn renew(
         &mut self,
         device: &D,
@@ -194,6 +231,9 @@ impl<D: Device> ExchangedVectors<D> {
             } else {
                 let gradient = device.read(&self.d[parity], at, self.packed.stride)?;
                 device.write(&mut self.t, at, &gradient)?;
+            }
+            if let Some(momentum) = &mut self.momentum {
+                device.write(&mut momentum.accumulator, at, &nothing)?;
             }
             if let Some(LedgerState { mass, .. }) = &mut self.ledger {
                 for link in vector * (self.packed.agents - 1)..(vector + 1) * (self.packed.agents - 1) {

@@ -58,7 +58,7 @@ impl<D: Device> Fab<D> {
     /// ψ of every sample, when samples have one.
     pub fn logits(&self) -> Result<Option<Vec<D::Scalar>>> {
         match &self.upper {
-            Upper::Logits(logits) => self.device.read(logits, 0, self.data.samples).map(Some),
+            Upper::Logits { logits, .. } => self.device.read(logits, 0, self.data.samples).map(Some),
             _ => Ok(None),
         }
     }
@@ -81,7 +81,11 @@ impl<D: Device> Fab<D> {
         let lower = self.lower.buffers(self.parity()).into_iter();
         buffers.extend(lower.map(|(part, buffer, words)| (part.to_owned(), buffer, words)));
         match &self.upper {
-            Upper::Logits(logits) => buffers.push(("x".to_owned(), logits, self.data.samples)),
+            Upper::Logits { logits, momentum } => {
+                buffers.push(("x".to_owned(), logits, self.data.samples));
+                let m = momentum.iter().map(|momentum| &momentum.accumulator);
+                buffers.extend(m.map(|m| ("x.m".to_owned(), m, self.data.samples)));
+            }
             Upper::Strength(x) => {
                 let x = x.buffers(self.parity()).into_iter();
                 buffers.extend(x.map(|(part, buffer, words)| (format!("x.{part}"), buffer, words)));
@@ -96,7 +100,8 @@ impl<D: Device> Fab<D> {
         let parity = self.parity();
         let buffer = match (name, &mut self.upper, name.strip_prefix("x.")) {
             ("decay", ..) => Some(&mut self.decay),
-            ("x", Upper::Logits(logits), _) => Some(logits),
+            ("x", Upper::Logits { logits, .. }, _) => Some(logits),
+            ("x.m", Upper::Logits { momentum: Some(momentum), .. }, _) => Some(&mut momentum.accumulator),
             (_, Upper::Strength(x), Some(part)) => x.buffer_mut(part, parity),
             _ => self.lower.buffer_mut(name, parity),
         };

@@ -19,6 +19,7 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
         penalty: algorithm.lambda,
         normalise: algorithm.normalise_by_lambda,
         steps: [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z],
+        momentum: algorithm.momentum,
         validation_batch: if training.method.is_bilevel() { training.batch } else { 0 },
         training_batch: training.batch,
         seed: scenario.seed,

@@ -40,7 +40,7 @@ impl Caption {
                 network.topology
             ),
             subtitle: format!(
-                "{}, λ = {}, η = ({}, {}, {}), {}, {}, seed {}",
+                "{}, λ = {}, η = ({}, {}, {}), {}{}, {}, seed {}",
                 match algorithm.kind {
                     AlgorithmKind::Ledger => "FAB through the ledger",
                     AlgorithmKind::Fab => "plain FAB",
@@ -49,6 +49,10 @@ impl Caption {
                 algorithm.eta_x,
                 algorithm.eta_y,
                 algorithm.eta_z,
+                match algorithm.momentum {
+                    0.0 => String::new(),
+                    momentum => format!("β = {momentum}, "),
+                },
                 match algorithm.kind {
                     AlgorithmKind::Ledger => format!("κ = {}", algorithm.self_weight),
                     AlgorithmKind::Fab => format!("{} weights", algorithm.weights),

@@ -123,7 +123,7 @@ impl Recorded {
             path: path.into(),
             whole,
             shape: Shape { x: features, y: states, x_is_local: false },
-            steps: Steps { x: keys.eta_x, y: keys.eta_y, z: keys.eta_z },
+            steps: Steps { x: keys.eta_x, y: keys.eta_y, z: keys.eta_z, momentum: 0.0 },
             penalty: Penalty { lambda: keys.lam, normalise: keys.normalise_by_lambda },
             start: (0..n)
                 .flat_map(|agent| [row_of(&x0, agent), row_of(&y0, agent), row_of(&z0, agent)].concat())

@@ -14,7 +14,7 @@ pub enum ScenarioCommand {
 /// Sections that large agents share with small ones, whole.
 const SHARED_SECTIONS: [&str; 3] = ["network", "motion", "faults"];
 /// Keys of other sections that large agents share with small ones.
-const SHARED_KEYS: [&str; 11] = [
+const SHARED_KEYS: [&str; 12] = [
     "version",
     "seed",
     "swarm.agents",
@@ -23,6 +23,7 @@ const SHARED_KEYS: [&str; 11] = [
     "algorithm.eta_x",
     "algorithm.eta_y",
     "algorithm.eta_z",
+    "algorithm.momentum",
     "algorithm.normalise_by_lambda",
     "algorithm.self_weight",
     "frames.late_rounds",

@@ -95,7 +95,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "sensor_trust.noise" | "sensor_trust.regularisation" => Limit::NotNegative,
 
         "algorithm.lambda" | "algorithm.eta_x" | "algorithm.eta_y" | "algorithm.eta_z" => Limit::Positive,
-        "algorithm.self_weight" => Limit::BelowOne,
+        "algorithm.self_weight" | "algorithm.momentum" => Limit::BelowOne,
 
         "network.edge_probability" => Limit::Share,
         "network.phase_rounds" => Limit::Whole(1, u32::MAX as i64),

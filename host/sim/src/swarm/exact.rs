@@ -9,9 +9,9 @@ use super::{Diverged, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Steps, descended, gather, pull_weight};
+use fabswarm_shared::fab::{Steps, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
-use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend};
+use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend, descend_word};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
@@ -47,6 +47,8 @@ pub struct ExactFab<G> {
     v: Vec<f32>,
     next_v: Vec<f32>,
     gradient: Vec<f32>,
+    /// m of momentum, packed like `v`.
+    accumulator: Vec<f32>,
     /// Exchanged words only, here and below.
     t: Vec<i32>,
     d: Vec<i32>,
@@ -61,6 +63,7 @@ struct ExactBlock<'a> {
     block: &'a LinkBlock,
     next_v: &'a mut [f32],
     gradient: &'a mut [f32],
+    accumulator: &'a mut [f32],
     t: &'a mut [i32],
     d: &'a mut [i32],
     taken: &'a mut [TakenSums],
@@ -107,8 +110,9 @@ impl ExactRound<'_> {
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
         let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(words));
         let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
+        let rows = rows.zip(part.accumulator.chunks_exact_mut(words));
         let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
-        for ((((((agent, senders), next_v), gradient), taken), t), d) in rows {
+        for (((((((agent, senders), next_v), gradient), taken), m), t), d) in rows {
             let weight: f32 = pull_weight(senders.len());
             for sender in senders.clone() {
                 let known = taken.binary_search_by_key(&(sender as u32), |(sender, _)| *sender);
@@ -124,14 +128,12 @@ impl ExactRound<'_> {
             next.copy_from_slice(&v[exchanged.clone()]);
             gather::<3, _>(next, heard);
             next.iter_mut().for_each(|word| *word *= weight);
-            descend::<Exact>(
-                &self.shape,
-                &self.constants.steps,
-                &self.before[agent * shared..][..shared],
-                next,
-            );
-            for ((next, &v), &d) in next_v[..local].iter_mut().zip(v).zip(&*gradient) {
-                *next = descended(v, self.constants.steps.x, d);
+            let steps = &self.constants.steps;
+            let (local_m, m) = m.split_at_mut(local);
+            descend::<Exact>(&self.shape, steps, &self.before[agent * shared..][..shared], m, next);
+            next_v[..local].copy_from_slice(&v[..local]);
+            for ((next, m), &d) in next_v.iter_mut().zip(local_m).zip(&*gradient) {
+                descend_word(steps.momentum, steps.x, d, m, next);
             }
             let problem = self.task.problem(agent);
             problem.project(&mut next_v[..self.shape.x]);
@@ -167,6 +169,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             v: start.repeat(agents),
             next_v: vec![0.0; agents * words],
             gradient: vec![0.0; agents * words],
+            accumulator: vec![0.0; agents * words],
             t: vec![0; agents * shared],
             d: vec![0; agents * shared],
             before: vec![0; agents * shared],
@@ -242,17 +245,13 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         let blocks = self.links.blocks();
         let next_v = split_by_blocks(&mut self.next_v, blocks, words);
         let gradient = split_by_blocks(&mut self.gradient, blocks, words);
+        let accumulator = split_by_blocks(&mut self.accumulator, blocks, words);
         let t = split_by_blocks(&mut self.t, blocks, shared);
         let d = split_by_blocks(&mut self.d, blocks, shared);
         let taken = split_by_blocks(&mut self.taken, blocks, 1);
-        let parts = blocks.iter().zip(next_v).zip(gradient).zip(t).zip(d).zip(taken);
-        let mut parts = parts.map(|(((((block, next_v), gradient), t), d), taken)| ExactBlock {
-            block,
-            next_v,
-            gradient,
-            t,
-            d,
-            taken,
+        let parts = blocks.iter().zip(next_v).zip(gradient).zip(accumulator).zip(t).zip(d).zip(taken);
+        let mut parts = parts.map(|((((((block, next_v), gradient), accumulator), t), d), taken)| {
+            ExactBlock { block, next_v, gradient, accumulator, t, d, taken }
         });
         let outcome: Result<(), (usize, Fault)> = if blocks.len() == 1 {
             parts.try_for_each(|part| round.run(part))

@@ -56,6 +56,8 @@ pub struct PlainFab<S, G> {
     v: StateRows<S>,
     t: StateRows<S>,
     d: StateRows<S>,
+    /// m of momentum; without rows where β is 0.
+    accumulator: StateRows<S>,
     /// What each agent broadcasts in a round: its decision and the share of its tracker.
     broadcasts: StateRows<S>,
     /// Of the round that comes.
@@ -98,6 +100,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             steps,
             round: 0,
             t: d.clone(),
+            accumulator: zeros(if constants.steps.momentum == S::ZERO { 0 } else { d.len() }),
             broadcasts: zeros(agents * 2 * exchanged_stride(&shape)),
             v,
             d,
@@ -224,23 +227,25 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         };
         // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
         let run =
-            |block: &mut LinkBlock, workspace: &mut Workspace<S>, v: &mut [S], t: &mut [S], d: &mut [S]| {
-                let outcome = round.run(PlainBlock { block, workspace, v, t, d });
+            |block: &mut LinkBlock, workspace: &mut Workspace<S>, [v, t, d, accumulator]: [&mut [S]; 4]| {
+                let outcome = round.run(PlainBlock { block, workspace, v, t, d, accumulator });
                 block.lay(&self.schedule, self.round + 1);
                 outcome
             };
         let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
-            run(block, workspace, &mut self.v, &mut self.t, &mut self.d)
+            run(block, workspace, [&mut self.v, &mut self.t, &mut self.d, &mut self.accumulator])
         } else {
             let v = split_by_blocks(&mut self.v, blocks, words);
             let t = split_by_blocks(&mut self.t, blocks, words);
             let d = split_by_blocks(&mut self.d, blocks, words);
-            let states = v.into_par_iter().zip(t).zip(d);
+            let accumulated_words = if self.accumulator.is_empty() { 0 } else { words };
+            let accumulator = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
+            let states = v.into_par_iter().zip(t).zip(d).zip(accumulator);
             let outcomes: Vec<_> = blocks
                 .par_iter_mut()
                 .zip(&mut self.workspaces)
                 .zip(states)
-                .map(|((block, workspace), ((v, t), d))| run(block, workspace, v, t, d))
+                .map(|((block, workspace), (((v, t), d), m))| run(block, workspace, [v, t, d, m]))
                 .collect();
             outcomes.into_iter().collect()
         };

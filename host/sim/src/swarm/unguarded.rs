@@ -10,7 +10,7 @@ use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{descend, gather, pull_weight, track};
+use fabswarm_shared::fab::{descend, descend_with_momentum, gather, pull_weight, track};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::linear::scaled;
 use fabswarm_shared::problem::{Moment, Problem, Shape};
@@ -38,6 +38,8 @@ pub struct UnguardedFab<S> {
     v: Vec<S>,
     t: Vec<S>,
     d: Vec<S>,
+    /// m of momentum.
+    accumulator: Vec<S>,
     /// b_jj of each agent in this round.
     kept: Vec<S>,
     /// Rounds that may still arrive, the newest first.
@@ -65,6 +67,7 @@ impl<S: Scalar> UnguardedFab<S> {
             steps,
             round: 0,
             t: d.clone(),
+            accumulator: vec![S::ZERO; d.len()],
             kept: vec![S::ONE; air.source().agents()],
             v,
             d,
@@ -89,7 +92,8 @@ impl<S: Scalar> UnguardedFab<S> {
             let mut scratch = vec![S::ZERO; problem.scratch_words()];
             let at = Moment { agent: agent as u32, round: self.round };
             problem.penalty_gradient(&self.constants.penalty, at, v, d, &mut scratch);
-            self.t[own].copy_from_slice(d);
+            self.t[own.clone()].copy_from_slice(d);
+            self.accumulator[own].fill(S::ZERO);
         }
     }
 
@@ -162,7 +166,12 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
             let mut sums = v[exchanged.clone()].to_vec();
             gather::<1, _>(&mut sums, of(|broadcasts| &broadcasts.v));
             scaled(pull_weight(heard.len()), &sums, &mut v[exchanged.clone()]);
-            descend(&self.steps, t, v);
+            let momentum = self.constants.steps.momentum;
+            if momentum == S::ZERO {
+                descend(&self.steps, t, v);
+            } else {
+                descend_with_momentum(momentum, &self.steps, t, &mut self.accumulator[own.clone()], v);
+            }
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
             let at = Moment { agent: agent as u32, round: self.round + 1 };
@@ -216,7 +225,7 @@ mod tests {
         let mut scenario = Scenario::default();
         change(&mut scenario);
         let constants = FabConstants {
-            steps: Steps { x: 0.6, y: 0.06, z: 0.06 },
+            steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.0 },
             penalty: Penalty { lambda: 60.0, normalise: true },
             mixing: MixingRule::Degrees(Weights::Uniform),
         };

@@ -268,6 +268,7 @@ fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
         x: S::from_f64(algorithm.eta_x),
         y: S::from_f64(algorithm.eta_y),
         z: S::from_f64(algorithm.eta_z),
+        momentum: S::from_f64(algorithm.momentum),
     }
 }
 

@@ -36,14 +36,20 @@ extern "C" __global__ void load_tokens(const u32* rows, const float* base, const
   if (threadIdx.x == 0) lengths[place] = sample == NO_SAMPLE ? 1 : data_lengths[sample];
 }
 
-extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int learned_from, const float* losses_y, const float* losses_z, float step) {
+extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int learned_from, const float* losses_y, const float* losses_z, float step, float* m, float momentum) {
   int at = blockIdx.x * blockDim.x + threadIdx.x, learned = schedule - learned_from;
   if (at >= learned) return;
   ll place = (ll)blockIdx.y * schedule + learned_from + at;
   u32 sample = rows[place];
   if (sample == NO_SAMPLE) return;
   float weight = sigmoid(logits[sample]);
-  logits[sample] -= step * base[place] * weight * (1.f - weight) * (losses_y[place] - losses_z[(ll)blockIdx.y * learned + at]);
+  float gap = losses_y[place] - losses_z[(ll)blockIdx.y * learned + at];
+  if (!m) {
+    logits[sample] -= step * base[place] * weight * (1.f - weight) * gap;
+    return;
+  }
+  m[sample] = momentum * m[sample] + base[place] * weight * (1.f - weight) * gap;
+  logits[sample] -= step * m[sample];
 }
 
 // One block per agent.

@@ -79,6 +79,7 @@ impl Kernels {
             "norm_gap",
             "decay_from",
             "to_narrow",
+            "accumulate",
             "record_broadcast",
             "pull_received",
             "track_by_ledger",

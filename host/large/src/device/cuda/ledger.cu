@@ -16,6 +16,14 @@ extern "C" __global__ void record_broadcast(const float* v, const float* t, floa
   history_t[now] = awake[agent] ? t[at] : 0.f;
 }
 
+// m <- momentum * m + t; without `awake` every agent is up.
+extern "C" __global__ void accumulate(float* m, const float* t, const u32* awake, int agents, ll stride, float momentum) {
+  ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= stride || (awake && !awake[blockIdx.y % agents])) return;
+  ll at = blockIdx.y * stride + column;
+  m[at] = momentum * m[at] + t[at];
+}
+
 extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* round, int depth, int agents, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   int receiver = blockIdx.y % agents;

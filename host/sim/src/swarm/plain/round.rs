@@ -3,7 +3,7 @@
 use super::{FabConstants, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
 use crate::task::Task;
-use fabswarm_shared::fab::{descend, gather, track};
+use fabswarm_shared::fab::{descend, descend_with_momentum, gather, track};
 use fabswarm_shared::linear::{axpy, copy, first_exception, scaled};
 use fabswarm_shared::problem::{Moment, Shape};
 use fabswarm_shared::scalar::Scalar;
@@ -43,6 +43,8 @@ pub(super) struct PlainBlock<'a, S> {
     pub(super) v: &'a mut [S],
     pub(super) t: &'a mut [S],
     pub(super) d: &'a mut [S],
+    /// Empty where there is no momentum.
+    pub(super) accumulator: &'a mut [S],
 }
 
 /// What all blocks read.
@@ -86,10 +88,12 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
     #[inline(always)]
     fn run_agents(&self, shape: Shape, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
         let stride = stride(&shape);
-        let PlainBlock { block, workspace, v, t, d } = part;
+        let PlainBlock { block, workspace, v, t, d, accumulator } = part;
         let rows = v.chunks_exact_mut(stride).zip(t.chunks_exact_mut(stride)).zip(d.chunks_exact_mut(stride));
+        let mut accumulators = accumulator.chunks_exact_mut(stride);
         for ((agent, senders), ((v, t), d)) in block.rows().zip(rows) {
-            self.listen(shape, agent, senders, v, t, &mut workspace.sums);
+            let m = accumulators.next().unwrap_or_default();
+            self.listen(shape, agent, senders, [v, t, m], &mut workspace.sums);
             self.learn(shape, agent, v, t, d, workspace)?;
         }
         Ok(())
@@ -102,8 +106,7 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         shape: Shape,
         agent: usize,
         senders: impl ExactSizeIterator<Item = usize> + Clone,
-        v: &mut [S],
-        t: &mut [S],
+        [v, t, m]: [&mut [S]; 3],
         sums: &mut [S],
     ) {
         let (local, half) = (shape.exchanged().start, exchanged_stride(&shape));
@@ -111,7 +114,13 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         let pull = self.add_up(half, agent, senders, &t[local..], sums);
         let (decisions, masses) = sums.split_at(half);
         scaled(pull, decisions, &mut v[local..]);
-        descend(&self.steps[..stride(&shape)], t, v);
+        let steps = &self.steps[..stride(&shape)];
+        let momentum = self.constants.steps.momentum;
+        if momentum == S::ZERO {
+            descend(steps, t, v);
+        } else {
+            descend_with_momentum(momentum, steps, t, m, v);
+        }
         copy(masses, &mut t[local..]);
     }
 
