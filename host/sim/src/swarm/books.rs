@@ -36,9 +36,9 @@ impl Fingerprint {
         self
     }
 
-    /// Whether each half is that of one of the two.
-    fn is_of(&self, one: &Self, other: &Self) -> bool {
-        (0..2).all(|half| self.0[half] == one.0[half] || self.0[half] == other.0[half])
+    /// Whether each half is that of one of `others`.
+    fn is_made_of<'a>(&self, others: impl Iterator<Item = &'a Self> + Clone) -> bool {
+        (0..2).all(|half| others.clone().any(|other| self.0[half] == other.0[half]))
     }
 
     fn minus(self, other: Self) -> Self {
@@ -272,9 +272,14 @@ impl Books {
             let histories = &self.accounts[usize::from(sender)].histories;
             let history = histories.iter().find(|history| history.epoch == epoch);
             let sums = history.map(|history| &history.sums);
-            let before = self.accounts[usize::from(id)].taken.get(&sender).copied().unwrap_or_default().1;
+            let (last, before) =
+                self.accounts[usize::from(id)].taken.get(&sender).copied().unwrap_or_default();
             let had = sums.is_some_and(|sums| match sums.binary_search_by_key(&sender_round, |sum| sum.0) {
-                Ok(place) => rho.is_of(&sums[place].1, &before),
+                Ok(place) => {
+                    // Several frames may have come since the last look, each with one half.
+                    let since = sums.range(..=place).rev().take_while(|sum| sum.0 > last).map(|sum| &sum.1);
+                    rho.is_made_of(since.chain([&sums[place].1, &before]))
+                }
                 // Older than what is remembered: nothing can be said of it.
                 Err(place) => place == 0 && sums.len() == HISTORY,
             });
