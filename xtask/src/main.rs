@@ -1,8 +1,10 @@
 //! What a developer of fabswarm runs.
 //!
-//!     cargo xtask test [STEP…]    everything a change must pass, or only the steps named
-//!     cargo xtask install qemu    the emulator that emulated boards run in, where it is missing
-//!     cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
+//! ```text
+//! cargo xtask test [STEP…]    everything a change must pass, or only the steps named
+//! cargo xtask install qemu    the emulator that emulated boards run in, where it is missing
+//! cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
+//! ```
 
 mod crates;
 mod qemu;

@@ -16,7 +16,7 @@ use radio::RadioModel;
 
 /// A swarm in flight.
 ///
-/// Every round can be asked for at any time; [`Motion::look_at`] makes one of them cheap.
+/// Every round can be asked for at any time; `Motion::look_at` makes one of them cheap.
 #[derive(Clone, Debug)]
 pub struct Motion {
     agents: usize,
