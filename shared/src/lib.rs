@@ -68,6 +68,7 @@
 //! - [`graph`] has topologies and weights, [`rng`] the random numbers of all of them.
 //! - [`wire::seal`] encrypts frames, [`wire::fragment`] cuts them into a radio's packets, [`wire::stream`] sends them over a
 //!   serial line.
+//! - [`slots`] says who sends when, where no host ends the rounds.
 //! - [`provisioning::Page`] is what a host writes to a board's flash to make it a certain agent, [`packet`] what board and host
 //!   exchange after that.
 #![no_std]
@@ -87,6 +88,7 @@ pub mod problem;
 pub mod provisioning;
 pub mod rng;
 pub mod scalar;
+pub mod slots;
 pub mod wire;
 
 /// Vectors of fixed capacity: the [`agent::Peers`] of an agent without a heap.

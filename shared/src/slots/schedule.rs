@@ -1,0 +1,283 @@
+//! What an agent does when.
+
+use super::clock::SlotClock;
+use super::{Stamp, Superframe};
+use crate::fnv;
+
+/// Superframes for which an agent listens before it assumes that nobody is there; agent i for i more, so that the lowest of
+/// those that start together is heard by the others before they begin.
+const LISTEN: u64 = 2;
+/// Superframes of silence around it after which an agent assumes that nobody is in reach.
+const ALONE: u8 = 16;
+/// Then it is silent in one of so many superframes: two such agents that always send at once would never hear each other.
+const QUIET_ALONE: u32 = 2;
+
+/// What is due next, and when by the local clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotDue {
+    /// Local time.
+    pub at_us: u64,
+    /// What is to be done then.
+    pub task: SlotTask,
+}
+
+/// What a driver does at a time; until then it listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotTask {
+    /// Nobody was heard: the agent begins to keep time by itself.
+    Found,
+    /// Its slot begins: it sends, for at most `room_us`. Where others use the channel too, it listens before, and leaves the
+    /// slot out if the channel is busy; so it does if it is late by more than half the guard time.
+    Transmit {
+        /// How long it may send.
+        room_us: u32,
+        /// Whether it is a turn of a shared slot.
+        is_shared: bool,
+    },
+    /// The superframe is over: the agent ends its round and begins the next.
+    EndRound,
+}
+
+/// What a frame told about time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Hearing {
+    /// Nothing new.
+    Nothing,
+    /// Its sender's time was followed by a small correction.
+    Corrected,
+    /// The superframe begins at another time from now on.
+    Jumped,
+}
+
+/// Where in a superframe an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    /// Before all superframes: it listens until this local time.
+    Listening {
+        until_us: u64,
+    },
+    Own,
+    Shared,
+    End,
+}
+
+/// The slots of one agent: takes what it hears and when, and says what is due.
+///
+/// The driver looks at [`due`](Self::due), listens until then, does what is due and calls [`complete`](Self::complete). Each
+/// frame that arrives meanwhile goes through [`hear`](Self::hear), which may change what is due.
+#[derive(Clone, Debug)]
+pub struct SlotSchedule {
+    superframe: Superframe,
+    id: u16,
+    /// The present superframe.
+    number: u32,
+    clock: SlotClock,
+    position: Position,
+    /// Whose time it keeps: its own or that of a lower agent.
+    root: u16,
+    hops: u8,
+    /// Superframes since the root sent what this agent knows of it.
+    age: u8,
+    /// Superframes since anybody was heard.
+    unheard: u8,
+    /// Superframes in which it does without shared slots: after its number jumped, others may count differently yet.
+    hold: u8,
+}
+
+impl SlotSchedule {
+    /// The slots of agent `id`, whose next round is `number`, from the local time `now_us` on.
+    #[must_use]
+    pub fn new(superframe: Superframe, id: u16, number: u32, now_us: u64) -> Self {
+        let length_us = superframe.length_us();
+        let until_us = now_us.saturating_add(length_us.saturating_mul(LISTEN + u64::from(id)));
+        Self {
+            superframe,
+            id,
+            number,
+            clock: SlotClock::new(now_us, length_us),
+            position: Position::Listening { until_us },
+            root: id,
+            hops: 0,
+            age: 0,
+            unheard: 0,
+            hold: 0,
+        }
+    }
+
+    /// What is to be done next.
+    #[must_use]
+    pub fn due(&self) -> SlotDue {
+        let superframe = &self.superframe;
+        let (at_us, task) = match self.position {
+            Position::Listening { until_us } => (until_us, SlotTask::Found),
+            Position::Own => {
+                let task = SlotTask::Transmit { room_us: superframe.slot_room_us(), is_shared: false };
+                (self.clock.at_us(superframe.slot_at_us(self.id)), task)
+            }
+            Position::Shared => {
+                let task = SlotTask::Transmit { room_us: superframe.shared_room_us(), is_shared: true };
+                let at_us = superframe.shared_at_us(self.id, self.number).unwrap_or_default();
+                (self.clock.at_us(at_us), task)
+            }
+            Position::End => (self.clock.at_us(superframe.length_us()), SlotTask::EndRound),
+        };
+        SlotDue { at_us, task }
+    }
+
+    /// What was due is done, or was left out.
+    pub fn complete(&mut self) {
+        match self.position {
+            Position::Listening { until_us } => {
+                self.clock.jump(until_us, 0);
+                self.position = self.start_of_superframe();
+            }
+            Position::Own => self.position = self.behind_own_slot(),
+            Position::Shared => self.position = Position::End,
+            Position::End => self.advance(),
+        }
+    }
+
+    /// A frame of `sender` arrived, whose first bit reached this agent at the local time `arrival_us`.
+    pub fn hear(&mut self, arrival_us: u64, sender: u16, stamp: &Stamp) -> Hearing {
+        if sender == self.id || sender >= self.superframe.agents {
+            return Hearing::Nothing;
+        }
+        self.unheard = 0;
+        if !stamp.is_timed {
+            return Hearing::Nothing;
+        }
+        let offset_us = self.superframe.slot_at_us(sender);
+        let sample = self.clock.compare(arrival_us, offset_us);
+        let is_listening = matches!(self.position, Position::Listening { .. });
+        let is_aligned = !is_listening && sample.error_us() <= u64::from(self.superframe.guard_us);
+
+        // Counted in this agent's superframe: at a border the sender may be in the one before or behind.
+        let behind = if is_aligned { sample.superframes } else { 0 };
+        let age = i64::from(stamp.age).saturating_sub(behind).max(0);
+        let number = (i64::from(stamp.superframe) - behind).clamp(0, u32::MAX.into()) as u32;
+
+        let is_alive = age < i64::from(self.superframe.give_up_after);
+        let is_fresher = age < i64::from(self.age);
+        let follows = is_alive
+            && (is_listening
+                || stamp.root < self.root
+                || (stamp.root == self.root && self.root != self.id && is_fresher));
+        let hearing = match (follows, is_aligned) {
+            (false, _) => Hearing::Nothing,
+            (true, true) => {
+                self.clock.correct(arrival_us, sample);
+                Hearing::Corrected
+            }
+            (true, false) => {
+                self.clock.jump(arrival_us, offset_us);
+                Hearing::Jumped
+            }
+        };
+        if follows && stamp.root < self.id {
+            (self.root, self.hops, self.age) = (stamp.root, stamp.hops.saturating_add(1), age as u8);
+        } else if follows {
+            // It keeps the swarm's time on from here, and the others follow it.
+            (self.root, self.hops, self.age) = (self.id, 0, 0);
+        }
+        if number > self.number && (follows || !is_listening) {
+            if !is_listening {
+                self.hold = self.superframe.resync;
+            }
+            self.number = number;
+        }
+        if hearing == Hearing::Jumped {
+            self.position = self.position_at(arrival_us);
+        }
+        hearing
+    }
+
+    /// What a frame that is sent now says about time; `is_timed` where it begins at the start of the agent's own slot.
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        Stamp {
+            root: self.root,
+            hops: self.hops,
+            age: self.age,
+            is_timed: matches!(self.position, Position::Own),
+            superframe: self.number,
+        }
+    }
+
+    /// The layout of its superframes.
+    #[must_use]
+    pub const fn superframe(&self) -> &Superframe {
+        &self.superframe
+    }
+
+    /// The present superframe.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it keeps a time at all, rather than listen for one.
+    #[must_use]
+    pub const fn is_synchronised(&self) -> bool {
+        !matches!(self.position, Position::Listening { .. })
+    }
+
+    /// How fast its clock runs against the root's, in parts per billion, as far as it knows.
+    #[must_use]
+    pub fn rate_ppb(&self) -> i32 {
+        self.clock.rate_ppb()
+    }
+
+    fn advance(&mut self) {
+        self.clock.advance();
+        self.number = self.number.saturating_add(1);
+        self.unheard = self.unheard.saturating_add(1);
+        self.hold = self.hold.saturating_sub(1);
+        if self.root != self.id {
+            self.age = self.age.saturating_add(1);
+            if self.age >= self.superframe.give_up_after {
+                // All that kept the root's time go on from it, at the root's pace, and follow the lowest of themselves.
+                (self.root, self.hops, self.age) = (self.id, 0, 0);
+            }
+        }
+        self.position = self.start_of_superframe();
+    }
+
+    fn start_of_superframe(&self) -> Position {
+        if self.may_transmit() { Position::Own } else { Position::End }
+    }
+
+    fn behind_own_slot(&self) -> Position {
+        let is_turn = self.superframe.shared_at_us(self.id, self.number).is_some();
+        if is_turn && self.hold == 0 && self.may_transmit() { Position::Shared } else { Position::End }
+    }
+
+    /// Where it is after its superframe moved: what has begun already is left out.
+    fn position_at(&self, now_us: u64) -> Position {
+        let is_ahead = |offset_us| self.clock.at_us(offset_us) > now_us;
+        if is_ahead(self.superframe.slot_at_us(self.id)) {
+            return self.start_of_superframe();
+        }
+        match self.behind_own_slot() {
+            Position::Shared if self.superframe.shared_at_us(self.id, self.number).is_some_and(is_ahead) => {
+                Position::Shared
+            }
+            _ => Position::End,
+        }
+    }
+
+    /// Whether it knows the time well enough, and the superframe is not a silent one.
+    fn may_transmit(&self) -> bool {
+        let knows_time =
+            self.root == self.id || self.age <= self.superframe.resync || self.clock.is_settled();
+        let every = if self.unheard >= ALONE { QUIET_ALONE } else { u32::from(self.superframe.quiet_every) };
+        knows_time && !is_quiet(self.root, self.number, every)
+    }
+}
+
+/// Whether superframe `number` of `root` is one of those in which all its agents only listen.
+fn is_quiet(root: u16, number: u32, every: u32) -> bool {
+    // FNV leaves the low bits of a number almost as they are; the high ones depend on all.
+    let hash = fnv::add(fnv::add(fnv::add(fnv::BASIS, root.into()), number), 0);
+    every > 0 && (hash >> 12).is_multiple_of(every)
+}
