@@ -1,7 +1,7 @@
 //! Rounds without a host: who sends when, by the swarm's own clocks.
 //!
-//! Time is divided into *superframes*, one per round. Each agent owns a slot in it, by its number, and turns of a few shared
-//! slots for what does not fit or is not sent every round:
+//! Time is divided into *superframes*, one per round. Each agent owns a slot in it, by its number. Now and then it has its turn
+//! of a longer, shared slot and sends there instead, for frames that do not fit its own:
 //!
 //! ```text
 //!   | agent 0 | agent 1 | … | agent n−1 | shared | tail |

@@ -18,6 +18,7 @@ mod error;
 mod faults;
 pub mod masks;
 mod motion;
+pub mod radio;
 mod recording;
 mod source;
 mod transmissions;

@@ -117,8 +117,7 @@ impl SlotSchedule {
             }
             Position::Shared => {
                 let task = SlotTask::Transmit { room_us: superframe.shared_room_us(), is_shared: true };
-                let at_us = superframe.shared_at_us(self.id, self.number).unwrap_or_default();
-                (self.clock.at_us(at_us), task)
+                (self.clock.at_us(superframe.sends_at_us(self.id, self.number)), task)
             }
             Position::End => (self.clock.at_us(superframe.length_us()), SlotTask::EndRound),
         };
@@ -132,8 +131,7 @@ impl SlotSchedule {
                 self.clock.jump(until_us, 0);
                 self.position = self.start_of_superframe();
             }
-            Position::Own => self.position = self.behind_own_slot(),
-            Position::Shared => self.position = Position::End,
+            Position::Own | Position::Shared => self.position = Position::End,
             Position::End => self.advance(),
         }
     }
@@ -147,7 +145,7 @@ impl SlotSchedule {
         if !stamp.is_timed {
             return Hearing::Nothing;
         }
-        let offset_us = self.superframe.slot_at_us(sender);
+        let offset_us = self.superframe.sends_at_us(sender, stamp.superframe);
         let sample = self.clock.compare(arrival_us, offset_us);
         let is_listening = matches!(self.position, Position::Listening { .. });
         let is_aligned = !is_listening && sample.error_us() <= u64::from(self.superframe.guard_us);
@@ -192,14 +190,19 @@ impl SlotSchedule {
         hearing
     }
 
-    /// What a frame that is sent now says about time; `is_timed` where it begins at the start of the agent's own slot.
+    /// What the frame that begins the present slot says about time. Others in the same slot are not timed.
     #[must_use]
-    pub const fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> Stamp {
         Stamp {
             root: self.root,
             hops: self.hops,
             age: self.age,
-            is_timed: matches!(self.position, Position::Own),
+            // Receivers take a frame of its turn for one in the shared slot.
+            is_timed: match self.position {
+                Position::Own => !self.is_turn(),
+                Position::Shared => true,
+                Position::Listening { .. } | Position::End => false,
+            },
             superframe: self.number,
         }
     }
@@ -243,27 +246,27 @@ impl SlotSchedule {
         self.position = self.start_of_superframe();
     }
 
+    /// In its turn an agent sends in the shared slot instead of its own.
     fn start_of_superframe(&self) -> Position {
-        if self.may_transmit() { Position::Own } else { Position::End }
+        match (self.may_transmit(), self.is_turn() && self.hold == 0) {
+            (false, _) => Position::End,
+            (true, true) => Position::Shared,
+            (true, false) => Position::Own,
+        }
     }
 
-    fn behind_own_slot(&self) -> Position {
-        let is_turn = self.superframe.shared_at_us(self.id, self.number).is_some();
-        if is_turn && self.hold == 0 && self.may_transmit() { Position::Shared } else { Position::End }
+    fn is_turn(&self) -> bool {
+        self.superframe.shared_at_us(self.id, self.number).is_some()
     }
 
-    /// Where it is after its superframe moved: what has begun already is left out.
+    /// Where it is after its superframe moved: a slot that has begun already is left out.
     fn position_at(&self, now_us: u64) -> Position {
-        let is_ahead = |offset_us| self.clock.at_us(offset_us) > now_us;
-        if is_ahead(self.superframe.slot_at_us(self.id)) {
-            return self.start_of_superframe();
-        }
-        match self.behind_own_slot() {
-            Position::Shared if self.superframe.shared_at_us(self.id, self.number).is_some_and(is_ahead) => {
-                Position::Shared
-            }
-            _ => Position::End,
-        }
+        let offset_us = match self.start_of_superframe() {
+            Position::Own => self.superframe.slot_at_us(self.id),
+            Position::Shared => self.superframe.sends_at_us(self.id, self.number),
+            position => return position,
+        };
+        if self.clock.at_us(offset_us) > now_us { self.start_of_superframe() } else { Position::End }
     }
 
     /// Whether it knows the time well enough, and the superframe is not a silent one.

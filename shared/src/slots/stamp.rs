@@ -30,7 +30,7 @@ pub struct Stamp {
     pub hops: u8,
     /// Superframes since the root sent what the sender knows of it.
     pub age: u8,
-    /// Whether the frame begins where the sender's slot does.
+    /// Whether the frame begins where the sender's slot of that superframe does.
     pub is_timed: bool,
     /// The superframe in which it is sent.
     pub superframe: u32,

@@ -196,7 +196,13 @@ impl Superframe {
         })
     }
 
-    /// How long it may send there.
+    /// When `agent` sends in superframe `number`: in the shared slot if it is its turn, else in its own.
+    #[must_use]
+    pub fn sends_at_us(&self, agent: u16, number: u32) -> u64 {
+        self.shared_at_us(agent, number).unwrap_or_else(|| self.slot_at_us(agent))
+    }
+
+    /// How long it may send in a shared slot.
     #[must_use]
     pub const fn shared_room_us(&self) -> u32 {
         self.shared_us.saturating_sub(self.guard_us)

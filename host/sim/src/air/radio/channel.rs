@@ -1,0 +1,155 @@
+//! One channel: packets that overlap in time, and who can read them.
+
+use super::places::RadioPath;
+use fabswarm_shared::rng::{Purpose, Stream};
+
+/// Weaker signals are not received, and disturb nobody.
+const SENSITIVITY_DBM: f64 = -95.0;
+/// A packet is read in spite of another one if it is stronger by this much.
+const CAPTURE_DB: f64 = 3.0;
+/// A signal above this makes the channel busy.
+const BUSY_DBM: f64 = -85.0;
+
+/// Senders that do not belong to the swarm, heard by all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ForeignTraffic {
+    /// The share of time in which they send.
+    pub load: f64,
+    /// Length of a packet.
+    pub packet_us: f64,
+    /// Signal at every agent.
+    pub signal_dbm: f64,
+}
+
+/// What happened on the channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelCounts {
+    /// Packets sent.
+    pub packets: u64,
+    /// Receptions of packets in reach: one per packet and receiver.
+    pub in_reach: u64,
+    /// Of these, how many were received.
+    pub received: u64,
+    /// Of these, how many overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
+    pub collisions: u64,
+    /// Of these collisions, how many packets were read all the same.
+    pub captured: u64,
+    /// Receptions in reach while the receiver was sending.
+    pub deaf: u64,
+    /// Receptions that a foreign packet spoiled.
+    pub foreign: u64,
+    /// Slots left out because the channel was busy.
+    pub busy: u64,
+    /// Slots left out because the law allows no more airtime.
+    pub over_duty: u64,
+    /// Slots left out because they had begun before the agent knew of them.
+    pub late: u64,
+    /// Frames that were too long for their slot.
+    pub too_long: u64,
+}
+
+/// A packet on the air.
+#[derive(Clone, Debug)]
+pub(super) struct PacketOnAir {
+    pub(super) sender: usize,
+    pub(super) start_us: f64,
+    pub(super) end_us: f64,
+    /// The path to each agent.
+    pub(super) paths: Vec<RadioPath>,
+}
+
+/// Why a packet was or was not received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PacketFate {
+    OutOfReach,
+    Deaf,
+    Collided,
+    Foreign,
+    Lost,
+    Received { is_captured: bool },
+}
+
+/// The packets of the recent past.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    seed: u64,
+    packets: Vec<PacketOnAir>,
+    loss: f64,
+    foreign: Option<ForeignTraffic>,
+    draws: u32,
+}
+
+impl Channel {
+    pub(super) fn new(seed: u64, loss: f64, foreign: Option<ForeignTraffic>) -> Self {
+        Self { seed, packets: Vec::new(), loss, foreign, draws: 0 }
+    }
+
+    /// A packet begins. Those that ended before `forget_before_us` are forgotten.
+    pub(super) fn send(&mut self, packet: PacketOnAir, forget_before_us: f64) {
+        self.packets.retain(|old| old.end_us >= forget_before_us);
+        self.packets.push(packet);
+    }
+
+    /// Whether `listener` finds the channel busy in the `listen_us` before `now_us`.
+    pub(super) fn is_busy(&self, listener: usize, now_us: f64, listen_us: f64) -> bool {
+        let is_heard = |packet: &PacketOnAir| {
+            let path = packet.paths[listener];
+            packet.sender != listener
+                && path.signal_dbm >= BUSY_DBM
+                && packet.start_us + path.delay_us < now_us
+                && packet.end_us + path.delay_us > now_us - listen_us
+        };
+        self.packets.iter().any(is_heard) || self.is_foreign(now_us - listen_us, now_us).is_some()
+    }
+
+    /// What becomes of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
+    pub(super) fn fate(&mut self, packet: &PacketOnAir, receiver: usize) -> PacketFate {
+        let path = packet.paths[receiver];
+        if path.signal_dbm < SENSITIVITY_DBM {
+            return PacketFate::OutOfReach;
+        }
+        let (from, to) = (packet.start_us + path.delay_us, packet.end_us + path.delay_us);
+        let mut strongest = f64::NEG_INFINITY;
+        for other in &self.packets {
+            if other.sender == packet.sender && other.start_us == packet.start_us {
+                continue;
+            }
+            let delay = other.paths[receiver].delay_us;
+            if other.sender == receiver {
+                if other.start_us < to && other.end_us > from {
+                    return PacketFate::Deaf;
+                }
+            } else if other.start_us + delay < to && other.end_us + delay > from {
+                strongest = strongest.max(other.paths[receiver].signal_dbm);
+            }
+        }
+        let has_collided = strongest >= SENSITIVITY_DBM;
+        if has_collided && path.signal_dbm < strongest + CAPTURE_DB {
+            return PacketFate::Collided;
+        }
+        if self.is_foreign(from, to).is_some_and(|signal| path.signal_dbm < signal + CAPTURE_DB) {
+            return PacketFate::Foreign;
+        }
+        self.draws = self.draws.wrapping_add(1);
+        let mut stream = Stream::new(self.seed, receiver as u32, self.draws, Purpose::Air);
+        if stream.uniform_f64() < self.loss {
+            return PacketFate::Lost;
+        }
+        PacketFate::Received { is_captured: has_collided }
+    }
+
+    /// The signal of a foreign packet between two times. There is at most one in each period of packets and pauses.
+    fn is_foreign(&self, from_us: f64, to_us: f64) -> Option<f64> {
+        let foreign = self.foreign?;
+        let period = foreign.packet_us / foreign.load;
+        let first = (from_us / period) as u32;
+        let last = (to_us / period) as u32;
+        (first.saturating_sub(1)..=last)
+            .any(|number| {
+                let mut stream = Stream::new(self.seed, u32::MAX, number, Purpose::Air);
+                let start = (f64::from(number) + stream.uniform_f64()) * period;
+                start < to_us && start + foreign.packet_us > from_us
+            })
+            .then_some(foreign.signal_dbm)
+    }
+}

@@ -1,0 +1,190 @@
+//! What a swarm can expect of a radio, before anything is flashed.
+
+use super::timing::RadioTiming;
+use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
+
+/// The time over which laws count airtime.
+pub(super) const DUTY_WINDOW_US: f64 = 3600e6;
+
+/// Why a swarm cannot use a radio as planned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The frames do not fit the radio at all.
+    #[error(
+        "a frame of {bytes} bytes does not fit 255 packets of {mtu} bytes\n\
+         help: use narrower frames (frames.width) or a smaller problem"
+    )]
+    FrameTooLong {
+        /// Bytes of the frame.
+        bytes: usize,
+        /// Bytes of a packet.
+        mtu: usize,
+    },
+    /// The law does not allow so many rounds.
+    #[error(
+        "rounds of {period_ms:.0} ms would have each agent send for {:.2} % of the time, and the law allows {:.2} %\n\
+         help: give rounds of at least {least_ms:.0} ms, or narrower frames (frames.width)", 100.0 * duty, 100.0 * limit
+    )]
+    DutyCycle {
+        /// What was asked for.
+        period_ms: f64,
+        /// The share of time that would be sent in.
+        duty: f64,
+        /// The legal share.
+        limit: f64,
+        /// The shortest legal round.
+        least_ms: f64,
+    },
+    /// All agents' slots take longer than the round that was asked for.
+    #[error(
+        "the slots of {agents} agents take {least_ms:.1} ms, longer than a round of {period_ms:.1} ms\n\
+         help: give longer rounds, narrower frames (frames.width) or a faster radio"
+    )]
+    PeriodTooShort {
+        /// Agents with a slot.
+        agents: u16,
+        /// What was asked for.
+        period_ms: f64,
+        /// The shortest round.
+        least_ms: f64,
+    },
+    /// No slots can be laid out.
+    #[error("{0}\nhelp: use fewer agents, better clocks or shorter frames")]
+    Slots(#[from] slots::Error),
+}
+
+/// What a swarm wants of its radio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RadioNeeds {
+    /// Agents with a slot.
+    pub agents: u16,
+    /// Bytes of the frame that an agent sends in most rounds, sealed and stamped.
+    pub frame_bytes: usize,
+    /// Bytes of what it sends in turns: a full payload, or news about members.
+    pub shared_bytes: usize,
+    /// Rounds from one of these to the next.
+    pub turn: u16,
+    /// Error of the clocks.
+    pub ppm: u32,
+    /// Hops from the root to the farthest agent.
+    pub hops: u8,
+    /// The longest link.
+    pub reach_m: f64,
+    /// Time for computing at the end of a round.
+    pub compute_us: u32,
+    /// Length of a round; `None` for the shortest.
+    pub period_us: Option<u64>,
+}
+
+impl Default for RadioNeeds {
+    fn default() -> Self {
+        Self {
+            agents: 10,
+            frame_bytes: 120,
+            shared_bytes: 0,
+            turn: 16,
+            ppm: 40,
+            hops: 4,
+            reach_m: 300.0,
+            compute_us: 2000,
+            period_us: None,
+        }
+    }
+}
+
+/// A superframe for a radio, and what it amounts to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RadioPlan {
+    /// The slots.
+    pub superframe: Superframe,
+    /// Packets of a frame.
+    pub packets: usize,
+    /// Time that a frame is on the air.
+    pub airtime_us: u32,
+    /// Rounds in a second.
+    pub rounds_per_second: f64,
+    /// The share of time in which an agent sends.
+    pub duty_cycle: f64,
+    /// The share of time in which anybody sends.
+    pub channel_use: f64,
+    /// Mean power of an agent's radio, which listens whenever it does not send.
+    pub mean_mw: f64,
+    /// Energy of a round of an agent.
+    pub round_mj: f64,
+}
+
+impl RadioPlan {
+    /// Plans the slots of a swarm.
+    ///
+    /// # Errors
+    /// Where the radio or the law does not allow what is wanted.
+    pub fn new(radio: &RadioTiming, needs: &RadioNeeds) -> Result<Self, Error> {
+        for bytes in [needs.frame_bytes, needs.shared_bytes] {
+            if bytes > 0 && radio.packets(bytes).count() == 0 {
+                return Err(Error::FrameTooLong { bytes, mtu: radio.mtu });
+            }
+        }
+        let shared_us = if needs.shared_bytes == 0 { 0 } else { radio.frame_us(needs.shared_bytes) };
+        let mut slots = SlotNeeds {
+            agents: needs.agents,
+            frame_us: radio.frame_us(needs.frame_bytes),
+            shared_us,
+            turn: needs.turn,
+            tail_us: needs.compute_us,
+            ppm: needs.ppm,
+            hops: needs.hops,
+            tick_us: radio.tick_us,
+            propagation_us: (needs.reach_m / 300.0) as u32 + 1,
+            ..SlotNeeds::default()
+        };
+        let airtime_us = radio.airtime_us(needs.frame_bytes);
+        let shared_airtime_us =
+            if needs.shared_bytes == 0 { 0.0 } else { f64::from(radio.airtime_us(needs.shared_bytes)) };
+        // In its turn, an agent sends in the shared slot instead of its own.
+        let turns = if needs.shared_bytes == 0 { 0.0 } else { 1.0 / f64::from(needs.turn.max(1)) };
+        let sent_us = f64::from(airtime_us) * (1.0 - turns) + shared_airtime_us * turns;
+        let legal_us = radio.duty_limit.map_or(0, |limit| {
+            // Any hour may hold one frame and one turn more than the average one, and clocks may be fast.
+            let spare_us = limit * DUTY_WINDOW_US - f64::from(airtime_us) - shared_airtime_us;
+            let fast = 1.0 + 1e-6 * f64::from(needs.ppm);
+            libm::ceil(fast * sent_us * DUTY_WINDOW_US / spare_us.max(1.0)) as u64
+        });
+
+        let shortest = Superframe::plan(&slots)?;
+        let wanted_us = needs.period_us.unwrap_or(legal_us.max(shortest.length_us()));
+        let period_ms = wanted_us as f64 / 1000.0;
+        if let Some(limit) = radio.duty_limit.filter(|_| wanted_us < legal_us) {
+            let (duty, least_ms) = (sent_us / wanted_us as f64, legal_us as f64 / 1000.0);
+            return Err(Error::DutyCycle { period_ms, duty, limit, least_ms });
+        }
+        if wanted_us < shortest.length_us() {
+            let least_ms = shortest.length_us() as f64 / 1000.0;
+            return Err(Error::PeriodTooShort { agents: needs.agents, period_ms, least_ms });
+        }
+        // A longer round is a longer tail; its guard times grow with it, and the tail gives that back.
+        let mut superframe = shortest;
+        for _ in 0..8 {
+            let missing = wanted_us as i64 - superframe.length_us() as i64;
+            if missing == 0 {
+                break;
+            }
+            slots.tail_us = u32::try_from((i64::from(slots.tail_us) + missing).max(0))
+                .map_err(|_| slots::Error::TooLong)?;
+            superframe = Superframe::plan(&slots)?;
+        }
+        let period_us = superframe.length_us() as f64;
+        let duty_cycle = sent_us / period_us;
+        let mean_mw = duty_cycle * radio.transmit_mw + (1.0 - duty_cycle) * radio.receive_mw;
+        Ok(Self {
+            superframe,
+            packets: radio.packets(needs.frame_bytes).count(),
+            airtime_us,
+            rounds_per_second: 1e6 / period_us,
+            duty_cycle,
+            channel_use: duty_cycle * f64::from(needs.agents),
+            mean_mw,
+            round_mj: mean_mw * period_us / 1e6,
+        })
+    }
+}

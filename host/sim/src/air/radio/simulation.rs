@@ -1,0 +1,436 @@
+//! Agents with clocks of their own on one channel.
+
+use super::channel::{Channel, ChannelCounts, ForeignTraffic, PacketFate, PacketOnAir};
+use super::clock::ClockError;
+use super::places::{Places, RadioPath};
+use super::plan::DUTY_WINDOW_US;
+use super::timing::RadioTiming;
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How long a radio listens before it talks.
+const LISTEN_US: f64 = 128.0;
+
+/// What a simulated radio swarm is like.
+#[derive(Clone, Debug)]
+pub struct RadioSettings {
+    /// Seed of clocks, powers and losses.
+    pub seed: u64,
+    /// The radio.
+    pub radio: RadioTiming,
+    /// The slots.
+    pub superframe: Superframe,
+    /// Bytes of the frame that an agent sends in its slot.
+    pub frame_bytes: usize,
+    /// Bytes of what it sends in a shared slot; 0 for nothing.
+    pub shared_bytes: usize,
+    /// Errors of the clocks are drawn from plus or minus this.
+    pub ppm: f64,
+    /// How far each clock's error swings besides.
+    pub swing_ppm: f64,
+    /// Share of packets that each link loses.
+    pub loss: f64,
+    /// Standard deviation of transmit powers, in dB, about 0 dBm: differences make links one-way.
+    pub power_spread_db: f64,
+    /// Where agents are.
+    pub places: Places,
+    /// Senders that do not belong to the swarm.
+    pub foreign: Option<ForeignTraffic>,
+    /// Whether agents listen before they talk.
+    pub listens_before: bool,
+}
+
+/// What happened in a simulated radio swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadioEvent {
+    /// An agent sends its frame.
+    Sent {
+        /// Who.
+        agent: usize,
+    },
+    /// A whole frame arrived.
+    Delivered {
+        /// Whose.
+        sender: usize,
+        /// Where.
+        receiver: usize,
+        /// In which of the sender's superframes it was sent.
+        superframe: u32,
+    },
+    /// A superframe of an agent is over.
+    RoundEnded {
+        /// Whose.
+        agent: usize,
+        /// Its number.
+        superframe: u32,
+    },
+}
+
+/// The simulation.
+#[derive(Debug)]
+pub struct RadioAir {
+    settings: RadioSettings,
+    stations: Vec<Station>,
+    channel: Channel,
+    queue: BinaryHeap<Timed>,
+    pushed: u64,
+    now_us: f64,
+    frames: Vec<FrameOnAir>,
+    counts: ChannelCounts,
+    longest_packet_us: f64,
+}
+
+#[derive(Debug)]
+struct Station {
+    schedule: SlotSchedule,
+    clock: ClockError,
+    power_dbm: f64,
+    is_on: bool,
+    /// Counts changes of what is due: older entries of the queue are void.
+    version: u64,
+    /// What it sent in the last hour, where the law counts that: start and airtime.
+    sent: VecDeque<(f64, f64)>,
+    rounds: u64,
+    jumps: u64,
+}
+
+/// A frame whose packets are being sent.
+#[derive(Debug)]
+struct FrameOnAir {
+    sender: usize,
+    stamp: Stamp,
+    start_us: f64,
+    /// Packets still to come.
+    left: usize,
+    count: usize,
+    received: Vec<usize>,
+    delays_us: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct Timed {
+    at_us: f64,
+    order: u64,
+    what: Occurrence,
+}
+
+#[derive(Debug)]
+enum Occurrence {
+    Due { agent: usize, version: u64 },
+    PacketStart { packet: usize, frame: usize, length_us: f64 },
+    PacketEnd { packet: PacketOnAir, frame: usize },
+}
+
+/// The earliest comes first; what was pushed first of two at once.
+impl Ord for Timed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.at_us.total_cmp(&self.at_us).then(other.order.cmp(&self.order))
+    }
+}
+
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Timed {}
+
+impl RadioAir {
+    /// A swarm whose agents are all switched off.
+    #[must_use]
+    pub fn new(settings: RadioSettings) -> Self {
+        let station = |agent: u16| {
+            let mut draw = Stream::new(settings.seed, agent.into(), 0, Purpose::Clock);
+            let clock = ClockError {
+                start_us: 1e9 * draw.uniform_f64(),
+                ppm: settings.ppm * (2.0 * draw.uniform_f64() - 1.0),
+                swing_ppm: settings.swing_ppm,
+                swing_s: 60.0 + 60.0 * draw.uniform_f64(),
+            };
+            Station {
+                schedule: SlotSchedule::new(settings.superframe, agent, 0, 0),
+                clock,
+                power_dbm: settings.power_spread_db * draw.gaussian_f64(),
+                is_on: false,
+                version: 0,
+                sent: VecDeque::new(),
+                rounds: 0,
+                jumps: 0,
+            }
+        };
+        let longest = settings.radio.packet_us(settings.radio.mtu);
+        Self {
+            stations: (0..settings.superframe.agents).map(station).collect(),
+            channel: Channel::new(settings.seed, settings.loss, settings.foreign),
+            queue: BinaryHeap::new(),
+            pushed: 0,
+            now_us: 0.0,
+            frames: Vec::new(),
+            counts: ChannelCounts::default(),
+            longest_packet_us: f64::from(longest),
+            settings,
+        }
+    }
+
+    /// Switches an agent on, which goes on with round `round`.
+    ///
+    /// # Panics
+    /// When there is no such agent.
+    pub fn switch_on(&mut self, agent: usize, round: u32) {
+        let station = &mut self.stations[agent];
+        let now = station.clock.local_us(self.now_us);
+        station.schedule = SlotSchedule::new(self.settings.superframe, agent as u16, round, now);
+        station.is_on = true;
+        self.look(agent);
+    }
+
+    /// Switches an agent off.
+    ///
+    /// # Panics
+    /// When there is no such agent.
+    pub fn switch_off(&mut self, agent: usize) {
+        self.stations[agent].is_on = false;
+        self.stations[agent].version += 1;
+    }
+
+    /// Goes on until a true time, in s.
+    pub fn run_until(&mut self, seconds: f64, mut report: impl FnMut(RadioEvent)) {
+        while let Some(next) = self.queue.peek() {
+            if next.at_us > seconds * 1e6 {
+                break;
+            }
+            let Some(Timed { at_us, what, .. }) = self.queue.pop() else { break };
+            self.now_us = at_us;
+            match what {
+                Occurrence::Due { agent, version } if self.stations[agent].version == version => {
+                    self.do_what_is_due(agent, &mut report);
+                }
+                Occurrence::Due { .. } => {}
+                Occurrence::PacketStart { packet, frame, length_us } => {
+                    self.start_packet(packet, frame, length_us);
+                }
+                Occurrence::PacketEnd { packet, frame } => self.end_packet(&packet, frame, &mut report),
+            }
+        }
+        self.now_us = seconds * 1e6;
+    }
+
+    /// True time, in s.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.now_us / 1e6
+    }
+
+    /// What happened on the channel so far.
+    #[must_use]
+    pub const fn counts(&self) -> ChannelCounts {
+        self.counts
+    }
+
+    /// Superframes that an agent has ended.
+    ///
+    /// # Panics
+    /// When there is no such agent.
+    #[must_use]
+    pub fn rounds(&self, agent: usize) -> u64 {
+        self.stations[agent].rounds
+    }
+
+    /// How often an agent's time jumped.
+    ///
+    /// # Panics
+    /// When there is no such agent.
+    #[must_use]
+    pub fn jumps(&self, agent: usize) -> u64 {
+        self.stations[agent].jumps
+    }
+
+    /// The schedules of the agents that are on.
+    pub fn schedules(&self) -> impl Iterator<Item = &SlotSchedule> {
+        self.stations.iter().filter(|station| station.is_on).map(|station| &station.schedule)
+    }
+
+    /// Whether all agents that are on keep the time of the lowest of them, in the same superframe but for its borders.
+    #[must_use]
+    pub fn is_synchronised(&self) -> bool {
+        let lowest = self.stations.iter().position(|station| station.is_on).unwrap_or_default();
+        let number = self.stations[lowest].schedule.number();
+        self.schedules().all(|schedule| {
+            schedule.is_synchronised()
+                && usize::from(schedule.stamp().root) == lowest
+                && schedule.number().abs_diff(number) <= 1
+        })
+    }
+
+    fn push(&mut self, at_us: f64, what: Occurrence) {
+        self.pushed += 1;
+        self.queue.push(Timed { at_us, order: self.pushed, what });
+    }
+
+    /// Puts what is due at an agent into the queue, in place of what was.
+    fn look(&mut self, agent: usize) {
+        let station = &mut self.stations[agent];
+        station.version += 1;
+        let version = station.version;
+        let at_us = station.clock.true_us(station.schedule.due().at_us).max(self.now_us);
+        self.push(at_us, Occurrence::Due { agent, version });
+    }
+
+    fn do_what_is_due(&mut self, agent: usize, report: &mut impl FnMut(RadioEvent)) {
+        let station = &mut self.stations[agent];
+        let due = station.schedule.due();
+        let late_us = station.clock.local_us(self.now_us).saturating_sub(due.at_us);
+        match due.task {
+            SlotTask::Found => {}
+            SlotTask::Transmit { .. } if late_us > u64::from(self.settings.superframe.guard_us / 2) => {
+                self.counts.late += 1;
+            }
+            SlotTask::EndRound => {
+                station.rounds += 1;
+                report(RadioEvent::RoundEnded { agent, superframe: station.schedule.number() });
+            }
+            SlotTask::Transmit { room_us, is_shared } => self.transmit(agent, room_us, is_shared, report),
+        }
+        self.stations[agent].schedule.complete();
+        self.look(agent);
+    }
+
+    fn transmit(&mut self, agent: usize, room_us: u32, is_shared: bool, report: &mut impl FnMut(RadioEvent)) {
+        let radio = self.settings.radio;
+        let bytes = if is_shared { self.settings.shared_bytes } else { self.settings.frame_bytes };
+        if bytes == 0 {
+            return;
+        }
+        if radio.frame_us(bytes) > room_us {
+            self.counts.too_long += 1;
+            return;
+        }
+        if self.settings.listens_before && self.channel.is_busy(agent, self.now_us, LISTEN_US) {
+            self.counts.busy += 1;
+            return;
+        }
+        if !self.stations[agent].spend(radio.duty_limit, f64::from(radio.airtime_us(bytes)), self.now_us) {
+            self.counts.over_duty += 1;
+            return;
+        }
+        let agents = self.stations.len();
+        let lengths: Vec<usize> = radio.packets(bytes).collect();
+        let mut draw = Stream::new(self.settings.seed, agent as u32, self.pushed as u32, Purpose::Clock);
+        let mut at_us = self.now_us;
+        let frame = self.frames.iter().position(|frame| frame.left == 0).unwrap_or(self.frames.len());
+        let stamp = self.stations[agent].schedule.stamp();
+        let new = FrameOnAir {
+            sender: agent,
+            stamp,
+            start_us: at_us,
+            left: lengths.len(),
+            count: lengths.len(),
+            received: vec![0; agents],
+            delays_us: vec![0.0; agents],
+        };
+        match self.frames.get_mut(frame) {
+            Some(place) => *place = new,
+            None => self.frames.push(new),
+        }
+        for (packet, length) in lengths.into_iter().enumerate() {
+            at_us += f64::from(radio.access_us) * draw.uniform_f64();
+            if packet == 0 {
+                self.frames[frame].start_us = at_us;
+            }
+            let length_us = f64::from(radio.packet_us(length));
+            self.push(at_us, Occurrence::PacketStart { packet, frame, length_us });
+            at_us += length_us + f64::from(radio.gap_us);
+        }
+        if !is_shared {
+            report(RadioEvent::Sent { agent });
+        }
+    }
+
+    fn start_packet(&mut self, packet: usize, frame: usize, length_us: f64) {
+        self.counts.packets += 1;
+        let sender = self.frames[frame].sender;
+        let agents = self.stations.len();
+        let place = |agent| self.settings.places.position(agent, agents, self.now_us / 1e6);
+        let here = place(sender);
+        let power = self.stations[sender].power_dbm;
+        let paths: Vec<_> = (0..agents).map(|agent| RadioPath::between(here, place(agent), power)).collect();
+        if packet == 0 {
+            for (delay, path) in self.frames[frame].delays_us.iter_mut().zip(&paths) {
+                *delay = path.delay_us;
+            }
+        }
+        let end_us = self.now_us + length_us;
+        let packet = PacketOnAir { sender, start_us: self.now_us, end_us, paths };
+        self.channel.send(packet.clone(), self.now_us - 2.0 * self.longest_packet_us);
+        // Late enough that its end has reached everybody.
+        self.push(end_us + 1.0, Occurrence::PacketEnd { packet, frame });
+    }
+
+    fn end_packet(&mut self, packet: &PacketOnAir, frame: usize, report: &mut impl FnMut(RadioEvent)) {
+        for receiver in 0..self.stations.len() {
+            if receiver == packet.sender || !self.stations[receiver].is_on {
+                continue;
+            }
+            let fate = self.channel.fate(packet, receiver);
+            self.counts.in_reach += u64::from(fate != PacketFate::OutOfReach);
+            match fate {
+                PacketFate::OutOfReach | PacketFate::Lost => {}
+                PacketFate::Deaf => self.counts.deaf += 1,
+                PacketFate::Collided => self.counts.collisions += 1,
+                PacketFate::Foreign => self.counts.foreign += 1,
+                PacketFate::Received { is_captured } => {
+                    self.counts.received += 1;
+                    self.counts.collisions += u64::from(is_captured);
+                    self.counts.captured += u64::from(is_captured);
+                    self.frames[frame].received[receiver] += 1;
+                }
+            }
+        }
+        let on_air = &mut self.frames[frame];
+        on_air.left -= 1;
+        if on_air.left > 0 {
+            return;
+        }
+        let (sender, stamp, start_us) = (on_air.sender, on_air.stamp, on_air.start_us);
+        for receiver in 0..self.stations.len() {
+            let on_air = &self.frames[frame];
+            if on_air.received[receiver] < on_air.count {
+                continue;
+            }
+            let arrival_us = start_us + on_air.delays_us[receiver];
+            let station = &mut self.stations[receiver];
+            let local_us = station.clock.local_us(arrival_us);
+            let hearing = station.schedule.hear(local_us, sender as u16, &stamp);
+            station.jumps += u64::from(hearing == Hearing::Jumped);
+            report(RadioEvent::Delivered { sender, receiver, superframe: stamp.superframe });
+            if hearing != Hearing::Nothing {
+                self.look(receiver);
+            }
+        }
+    }
+}
+
+impl Station {
+    /// Notes airtime that the law allows; `false` where it is too much.
+    fn spend(&mut self, limit: Option<f64>, airtime_us: f64, now_us: f64) -> bool {
+        let Some(limit) = limit else { return true };
+        while self.sent.front().is_some_and(|&(at_us, _)| at_us < now_us - DUTY_WINDOW_US) {
+            self.sent.pop_front();
+        }
+        let used_us: f64 = self.sent.iter().map(|&(_, airtime_us)| airtime_us).sum();
+        let is_allowed = used_us + airtime_us <= limit * DUTY_WINDOW_US;
+        if is_allowed {
+            self.sent.push_back((now_us, airtime_us));
+        }
+        is_allowed
+    }
+}

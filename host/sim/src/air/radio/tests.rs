@@ -1,0 +1,298 @@
+use super::*;
+
+/// Frames of 120 bytes, full payloads in turns.
+fn needs(agents: u16) -> RadioNeeds {
+    RadioNeeds { agents, frame_bytes: 122, shared_bytes: 369, ..RadioNeeds::default() }
+}
+
+fn settings(radio: RadioKind, needs: &RadioNeeds, places: Places) -> RadioSettings {
+    let radio = RadioTiming::new(radio);
+    RadioSettings {
+        seed: 7,
+        radio,
+        superframe: RadioPlan::new(&radio, needs).unwrap().superframe,
+        frame_bytes: needs.frame_bytes,
+        shared_bytes: needs.shared_bytes,
+        ppm: needs.ppm.into(),
+        swing_ppm: 2.0,
+        loss: 0.0,
+        power_spread_db: 1.0,
+        places,
+        foreign: None,
+        listens_before: false,
+    }
+}
+
+const BENCH: Places = Places::Bench { radius_m: 15.0 };
+
+/// Five groups in a row, each in reach of its neighbours: four hops from end to end.
+const FOUR_HOPS: Places = Places::Groups { count: 5, spacing_m: 70.0, radius_m: 8.0, speed_m_s: 5.0 };
+
+fn all_on(settings: RadioSettings) -> RadioAir {
+    let agents = usize::from(settings.superframe.agents);
+    let mut air = RadioAir::new(settings);
+    for agent in 0..agents {
+        air.switch_on(agent, 0);
+    }
+    air
+}
+
+/// Runs until all agents keep one time, and returns how many superframes that took.
+fn superframes_to_synchronise(air: &mut RadioAir, period_s: f64, at_most: u32) -> u32 {
+    (1..=at_most)
+        .find(|_| {
+            air.run_until(air.seconds() + period_s, |_| {});
+            air.is_synchronised()
+        })
+        .unwrap_or_else(|| {
+            panic!("not synchronised: {:?}", air.schedules().map(|s| s.stamp()).collect::<Vec<_>>())
+        })
+}
+
+fn period_s(settings: &RadioSettings) -> f64 {
+    settings.superframe.length_us() as f64 / 1e6
+}
+
+fn check_ten_thousand_rounds(settings: RadioSettings, most_superframes: u32) {
+    let period = period_s(&settings);
+    let mut air = RadioAir::new(settings);
+    // Somebody switches them on one after the other, in an order of its own.
+    for index in 0..20 {
+        air.switch_on(index * 7 % 20, 0);
+        air.run_until(air.seconds() + 0.31, |_| {});
+    }
+    let took = superframes_to_synchronise(&mut air, period, most_superframes);
+    eprintln!("synchronised {took} superframes of {:.1} ms after the last was switched on", 1000.0 * period);
+    // Corrections of the first superframes may still be under way.
+    air.run_until(air.seconds() + 2.0 * period, |_| {});
+    let before = air.counts();
+    air.run_until(air.seconds() + 10_000.0 * period, |_| {});
+    let after = air.counts();
+    assert_eq!(after.collisions, before.collisions, "{after:?}");
+    assert_eq!(
+        after.late + after.too_long + after.deaf,
+        before.late + before.too_long + before.deaf,
+        "{after:?}"
+    );
+    assert!(after.received - before.received > 10_000 * 20 * 4);
+    assert!(air.is_synchronised());
+    for agent in 0..20 {
+        assert!(air.rounds(agent) >= 10_000, "agent {agent}");
+    }
+}
+
+#[test]
+fn twenty_agents_in_reach_never_collide() {
+    check_ten_thousand_rounds(settings(RadioKind::Ieee802154, &needs(20), BENCH), 10);
+}
+
+#[test]
+fn twenty_agents_over_four_hops_never_collide() {
+    let settings = RadioSettings { loss: 0.2, ..settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+    check_ten_thousand_rounds(settings, 40);
+}
+
+#[test]
+fn the_row_of_groups_is_four_hops_long() {
+    let mut air = all_on(settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
+    air.run_until(30.0, |_| {});
+    let hops: Vec<u8> = air.schedules().map(|schedule| schedule.stamp().hops).collect();
+    assert!((0..20).all(|agent| usize::from(hops[agent]) >= agent % 5), "{hops:?}");
+    assert_eq!(hops.iter().max(), Some(&4), "{hops:?}");
+}
+
+#[test]
+fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
+    let needs = needs(10);
+    let radio = RadioTiming::new(RadioKind::Ieee802154);
+    let plan = RadioPlan::new(&radio, &needs).unwrap();
+    assert!(plan.rounds_per_second >= 15.0, "{plan:?}");
+    assert_eq!(plan.packets, 1);
+    let mut air = all_on(settings(RadioKind::Ieee802154, &needs, BENCH));
+    air.run_until(10.0, |_| {});
+    let (rounds, mut delivered) = (air.rounds(3), 0);
+    air.run_until(70.0, |event| delivered += u64::from(matches!(event, RadioEvent::Delivered { .. })));
+    let measured = (air.rounds(3) - rounds) as f64 / 60.0;
+    assert!((measured / plan.rounds_per_second - 1.0).abs() < 0.05, "{measured} of {plan:?}");
+    assert!(measured >= 15.0);
+    // All to all in all but the silent superframes.
+    let frames = delivered as f64 / 60.0 / measured / 90.0;
+    assert!((0.93..1.1).contains(&frames), "{frames} of the frames");
+}
+
+#[test]
+fn other_radios_keep_to_their_plans() {
+    let lora = LoraSettings::default();
+    for kind in
+        [RadioKind::EspNow, RadioKind::Lora(lora), RadioKind::Lora(LoraSettings { spreading: 9, ..lora })]
+    {
+        let needs = RadioNeeds { hops: 1, ..needs(10) };
+        let plan = RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap();
+        let settings = settings(kind, &needs, BENCH);
+        let period = period_s(&settings);
+        let mut air = all_on(settings);
+        air.run_until(40.0 * period, |_| {});
+        assert!(air.is_synchronised(), "{kind}");
+        let (rounds, before) = (air.rounds(3), air.counts());
+        air.run_until(540.0 * period, |_| {});
+        let measured = (air.rounds(3) - rounds) as f64 / (500.0 * period);
+        assert!((measured / plan.rounds_per_second - 1.0).abs() < 0.05, "{kind}: {measured} of {plan:?}");
+        let after = air.counts();
+        assert_eq!((after.collisions, after.over_duty), (before.collisions, 0), "{kind}: {after:?}");
+    }
+}
+
+#[test]
+fn nobody_sends_more_than_the_law_allows() {
+    let kind = RadioKind::Lora(LoraSettings::default());
+    let radio = RadioTiming::new(kind);
+    let legal = RadioPlan::new(&radio, &needs(10)).unwrap();
+    assert!(legal.duty_cycle <= 0.01 && legal.duty_cycle > 0.0095, "{legal:?}");
+    let period_us = Some(legal.superframe.length_us() / 2);
+    let error = RadioPlan::new(&radio, &RadioNeeds { period_us, ..needs(10) }).unwrap_err();
+    assert!(matches!(error, Error::DutyCycle { .. }), "{error}");
+    assert!(error.to_string().contains("the law allows 1.00 %"), "{error}");
+
+    // Who flies a superframe that was planned without the law is stopped by the radio.
+    let lawless = RadioTiming { duty_limit: None, ..radio };
+    let superframe = RadioPlan::new(&lawless, &needs(10)).unwrap().superframe;
+    let settings = RadioSettings { superframe, ..settings(kind, &needs(10), BENCH) };
+    let mut air = all_on(settings);
+    air.run_until(3600.0, |_| {});
+    assert!(air.counts().over_duty > 100, "{:?}", air.counts());
+}
+
+#[test]
+fn late_joiners_and_leavers_are_absorbed() {
+    let settings = settings(RadioKind::Ieee802154, &needs(10), BENCH);
+    let period = period_s(&settings);
+    let mut air = RadioAir::new(settings);
+    // The root itself comes late, and finds a swarm that keeps the time of agent 3.
+    for agent in 3..9 {
+        air.switch_on(agent, 0);
+    }
+    air.run_until(100.0 * period, |_| {});
+    assert!(air.is_synchronised());
+    let jumps: u64 = (3..9).map(|agent| air.jumps(agent)).sum();
+    let before = air.counts();
+    for (at, agent) in [(110, 9), (130, 0), (150, 1)] {
+        air.run_until(f64::from(at) * period, |_| {});
+        air.switch_on(agent, 0);
+    }
+    air.run_until(200.0 * period, |_| {});
+    assert!(air.is_synchronised());
+    assert_eq!(air.counts().collisions, before.collisions, "nobody was disturbed");
+    assert_eq!(
+        (3..9).map(|agent| air.jumps(agent)).sum::<u64>(),
+        jumps,
+        "the newcomers took over the time as it was"
+    );
+    air.switch_off(4);
+    air.switch_off(9);
+    air.run_until(300.0 * period, |_| {});
+    assert!(air.is_synchronised());
+    assert_eq!(air.counts().collisions, before.collisions);
+}
+
+#[test]
+fn a_root_that_dies_is_replaced_without_a_collision() {
+    let settings = RadioSettings { loss: 0.2, ..settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+    let period = period_s(&settings);
+    let mut air = all_on(settings);
+    superframes_to_synchronise(&mut air, period, 120);
+    air.run_until(air.seconds() + 50.0 * period, |_| {});
+    let before = air.counts();
+    air.switch_off(0);
+    air.run_until(air.seconds() + 20.0 * period, |_| {});
+    assert!(!air.is_synchronised(), "its news are still believed");
+    let took = 20 + superframes_to_synchronise(&mut air, period, 100);
+    eprintln!("agent 1 keeps the time {took} superframes after the root died");
+    air.run_until(air.seconds() + 1000.0 * period, |_| {});
+    assert_eq!(air.counts().collisions, before.collisions);
+    // It comes back, finds its place and takes over again.
+    air.switch_on(0, 0);
+    superframes_to_synchronise(&mut air, period, 60);
+    assert_eq!(air.counts().collisions, before.collisions);
+}
+
+#[test]
+fn two_halves_that_meet_become_one() {
+    let mut slowest = 0;
+    for seed in 0..10 {
+        let settings = settings(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
+        let period = period_s(&settings);
+        let mut air = RadioAir::new(RadioSettings { seed, ..settings });
+        for agent in 0..10 {
+            air.switch_on(agent, 0);
+        }
+        air.run_until(17.0, |_| {});
+        for agent in 10..20 {
+            air.switch_on(agent, 500);
+        }
+        air.run_until(60.0, |_| {});
+        let roots: Vec<u16> = air.schedules().map(|schedule| schedule.stamp().root).collect();
+        assert_eq!((roots[0], roots[19]), (0, 10));
+        let ahead = air.schedules().last().unwrap().number();
+        slowest = slowest.max(superframes_to_synchronise(&mut air, period, 400));
+        assert!(air.schedules().all(|schedule| schedule.number() >= ahead), "rounds only go forward");
+        air.run_until(air.seconds() + 2.0 * period, |_| {});
+        let before = air.counts();
+        air.run_until(air.seconds() + 200.0 * period, |_| {});
+        assert_eq!(air.counts().collisions, before.collisions);
+    }
+    eprintln!("one swarm at most {slowest} superframes after they met");
+}
+
+#[test]
+fn clocks_that_swing_are_followed() {
+    let settings = RadioSettings { swing_ppm: 20.0, ..settings(RadioKind::Ieee802154, &needs(20), BENCH) };
+    let period = period_s(&settings);
+    let mut air = all_on(settings);
+    superframes_to_synchronise(&mut air, period, 40);
+    air.run_until(air.seconds() + 10.0 * period, |_| {});
+    let before = air.counts();
+    air.run_until(air.seconds() + 2000.0 * period, |_| {});
+    assert_eq!(air.counts().collisions, before.collisions);
+}
+
+#[test]
+fn foreign_traffic_is_listened_for() {
+    let foreign = Some(ForeignTraffic { load: 0.1, packet_us: 2000.0, signal_dbm: -75.0 });
+    let run = |listens_before| {
+        let settings = settings(RadioKind::Ieee802154, &needs(10), BENCH);
+        let mut air = all_on(RadioSettings { foreign, listens_before, ..settings });
+        air.run_until(60.0, |_| {});
+        assert!(air.is_synchronised());
+        air.counts()
+    };
+    let (deaf, polite) = (run(false), run(true));
+    assert_eq!((deaf.busy, deaf.collisions), (0, 0));
+    assert!(polite.busy > 100, "{polite:?}");
+    // A packet that is there before the slot is heard; one that begins in it is not.
+    assert!(polite.foreign < deaf.foreign, "{polite:?} {deaf:?}");
+    assert_eq!(polite.collisions, 0);
+}
+
+#[test]
+fn without_synchronisation_clocks_collide() {
+    // The test of the tests: agents that do not follow each other run into each other's slots.
+    let settings = RadioSettings {
+        places: Places::Groups { count: 4, spacing_m: 1e5, radius_m: 1.0, speed_m_s: 0.0 },
+        ..settings(RadioKind::Ieee802154, &needs(4), BENCH)
+    };
+    let period = period_s(&settings);
+    let mut air = all_on(settings);
+    air.run_until(100.0 * period, |_| {});
+    assert_eq!(air.counts().in_reach, 0);
+    let roots: Vec<u16> = air.schedules().map(|schedule| schedule.stamp().root).collect();
+    assert_eq!(roots, [0, 1, 2, 3]);
+
+    let guard_free = |mut settings: RadioSettings| {
+        settings.superframe.slot_us -= settings.superframe.guard_us;
+        settings.superframe.guard_us = 0;
+        settings
+    };
+    let mut air = all_on(guard_free(self::settings(RadioKind::Ieee802154, &needs(20), BENCH)));
+    air.run_until(60.0, |_| {});
+    assert!(air.counts().collisions > 0, "guard times are needed");
+}
