@@ -27,6 +27,7 @@ mod memory;
 mod peers;
 mod receive;
 mod round;
+mod sync;
 
 pub use fault::{Fault, FaultCause};
 pub use links::Links;
@@ -39,12 +40,13 @@ pub use round::Report;
 use admission::Admissions;
 use claim::Claim;
 use epoch::next_epoch;
+use sync::RoundSync;
 
 use crate::fab::Steps;
 use crate::graph::Schedule;
 use crate::ledger::{Arithmetic, ShareWeights};
 use crate::problem::{Mismatch, Moment, Penalty, Problem, Shape};
-use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
+use crate::wire::frame::{Admission, DataHeader, Frame, Hello, MembersHeader};
 use crate::wire::payload::{Encoder, Width};
 use crate::wire::{self, SCHEMA};
 use core::num::NonZeroU32;
@@ -274,8 +276,9 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     heard_epoch: Option<u32>,
     has_left: bool,
     announce_until: u32,
-    /// The round in which it last heard of an epoch while it is joining.
+    /// The round in which it last heard of an epoch while it is waiting.
     alone_since: u32,
+    sync: RoundSync,
     admissions: Admissions,
     round_claim: Claim,
     epoch_claim: Claim,
@@ -365,6 +368,7 @@ where
             has_left: false,
             announce_until: 0,
             alone_since: 0,
+            sync: RoundSync::known(),
             admissions: Admissions::default(),
             round_claim: Claim::default(),
             epoch_claim: Claim::default(),
@@ -412,6 +416,8 @@ where
         let is_founding = self.config.boot <= 1 && founders.contains(self.config.id);
         self.enter(1, if is_founding { founders } else { MemberSet::default() });
         (self.heard_epoch, self.announce_until, self.alone_since) = (None, 0, 0);
+        let is_pending = !is_founding && self.is_lock_step();
+        self.sync = if is_pending { RoundSync::pending(None) } else { RoundSync::known() };
         self.begin_round();
         Ok(())
     }
@@ -513,9 +519,13 @@ where
         wire::frame::DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged()).max(MemberSet::BYTES)
     }
 
-    /// Whether every sender of the schedule was heard in this round, or is in the next one already.
+    /// Whether every sender of the schedule was heard in this round, or is in the next one already. An agent that waits to take
+    /// part follows whomever it hears.
     #[must_use]
     pub fn is_complete(&self, schedule: &impl Schedule) -> bool {
+        if self.is_waiting() {
+            return self.sync.has_heard(self.round);
+        }
         let mut is_complete = true;
         schedule.heard_by(usize::from(self.config.id), self.round, |sender| {
             let is_due = self.members.contains(sender as u16);
@@ -537,6 +547,20 @@ where
         self.epoch == 0
     }
 
+    fn is_lock_step(&self) -> bool {
+        self.config.mode == Mode::LockStep
+    }
+
+    /// Whether it takes no part in rounds: it has no ledger, or does not know the round.
+    fn is_waiting(&self) -> bool {
+        self.is_joining() || self.sync.is_pending
+    }
+
+    /// The round it stamps on its frames: the swarm's, as far as it knows.
+    fn present(&self) -> u32 {
+        self.sync.present(self.round)
+    }
+
     /// Writes the next frame to send in this round and returns its length, or `None` if there is none.
     ///
     /// # Errors
@@ -546,8 +570,8 @@ where
             return Ok(None);
         }
         if self.outbox.has_members {
-            let header =
-                MembersHeader { sender: self.config.id, epoch: self.heard_epoch.unwrap_or(self.epoch) };
+            let epoch = self.heard_epoch.unwrap_or(self.epoch);
+            let header = MembersHeader { sender: self.config.id, epoch, round: self.present() };
             let length = Frame::Members(header, self.members.as_bytes()).encode(out)?;
             self.outbox.has_members = false;
             return Ok(Some(length));
@@ -555,14 +579,14 @@ where
         if core::mem::take(&mut self.outbox.has_admission)
             && let Some(admission) = self.admissions.due(self.round)
         {
-            let length = Frame::Admission(admission).encode(out);
+            let length = Frame::Admission(Admission { round: self.present(), ..admission }).encode(out);
             self.outbox.has_admission = length.is_err();
             return length.map(Some);
         }
         if !self.outbox.has_data || self.has_left {
             return Ok(None);
         }
-        let length = if self.is_joining() { self.write_hello(out)? } else { self.write_data(out)? };
+        let length = if self.is_waiting() { self.write_hello(out)? } else { self.write_data(out)? };
         self.outbox.has_data = false;
         Ok(Some(length))
     }
@@ -572,6 +596,7 @@ where
             sender: self.config.id,
             boot: self.config.boot,
             epoch: self.heard_epoch.unwrap_or(0),
+            round: self.present(),
             schema: SCHEMA,
             x: self.shape.x as u16,
             y: self.shape.y as u16,

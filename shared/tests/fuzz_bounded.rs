@@ -140,11 +140,12 @@ impl Random {
 #[ignore = "writes the committed corpus"]
 fn write_corpus() {
     let data = DataHeader { sender: 3, epoch: 1, round: 20 };
-    let members = MembersHeader { sender: 3, epoch: 300 };
+    let members = MembersHeader { sender: 3, epoch: 300, round: 20 };
     let hello = Hello {
         sender: 3,
         boot: 2,
         epoch: 1,
+        round: 20,
         schema: SCHEMA,
         x: 5,
         y: 20,
@@ -153,6 +154,7 @@ fn write_corpus() {
     };
     let admission = Admission {
         sender: 4,
+        round: 20,
         challenge: Challenge { challenger: 4, boot: 1, round: 19 },
         joiner: 3,
         joiner_boot: 2,

@@ -69,14 +69,15 @@ fn examples() -> Vec<Vec<u8>> {
         sender: 3,
         boot: 2,
         epoch: 1,
+        round: 1001,
         schema: 0xFEED_F00D,
         x: 5,
         y: 20,
         x_is_local: true,
         echo: Some(challenge),
     };
-    let admission = Admission { sender: 4, challenge, joiner: 3, joiner_boot: 2, hops: 9 };
-    let members = MembersHeader { sender: 3, epoch: 2 };
+    let admission = Admission { sender: 4, round: 1001, challenge, joiner: 3, joiner_boot: 2, hops: 9 };
+    let members = MembersHeader { sender: 3, epoch: 2, round: 1001 };
     let mut frames: Vec<_> =
         [Width::Full, Width::Half, Width::Byte].map(|width| data_frame(width, data)).into();
     for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1]), Frame::Admission(admission)] {
@@ -106,7 +107,7 @@ fn bytes_change_only_with_the_version() {
     // change in `LAYOUT`, and only then write the new numbers here.
     assert_eq!(
         (VERSION, SCHEMA, digest),
-        (4, 0x8173_230a, 0xdd4d_c5c9_a450_848c),
+        (5, 0x4ea9_6503, 0x888d_02e6_719f_400c),
         "schema {SCHEMA:#010x}, digest {digest:#018x}"
     );
 }

@@ -109,10 +109,12 @@ where
         if !MemberSet::default().insert(hello.sender) {
             return Received::Refused(Refusal::NotMember);
         }
-        // Another joiner is let in only where nobody is left who could do it.
-        let is_alone = self.round >= self.alone_since.saturating_add(ALONE_ROUNDS);
-        if self.has_left || (self.is_joining() && !is_alone) {
+        if self.has_left || (self.is_waiting() && !self.is_alone()) {
             return Received::Unchanged;
+        }
+        // In lock-step a hello is of the present round, or was recorded.
+        if self.is_lock_step() && hello.round > self.present().saturating_add(1) {
+            return Received::Refused(Refusal::Jump);
         }
         if !self.is_joining() && hello.epoch < self.epoch {
             // It may have a share already; if not, it must know this epoch to tell a later one from it.
@@ -132,12 +134,18 @@ where
         }
     }
 
+    /// Whether it waits and has heard nobody for long who takes part. Only then does it let other joiners in, or go on by itself.
+    pub(super) fn is_alone(&self) -> bool {
+        self.round >= self.alone_since.saturating_add(ALONE_ROUNDS)
+    }
+
     /// Puts a challenge to a joiner. Boot and round of this agent were never together before.
     fn challenge(&mut self, hello: &Hello) {
         let challenge = Challenge { challenger: self.config.id, boot: self.config.boot, round: self.round };
         let members = self.members.len().max(u32::from(self.config.founders));
         let admission = Admission {
             sender: self.config.id,
+            round: self.round,
             challenge,
             joiner: hello.sender,
             joiner_boot: hello.boot,
@@ -163,6 +171,9 @@ where
         let Some(next) = next_epoch(newest.max(hello.epoch), self.config.id) else {
             return Received::Refused(Refusal::Jump);
         };
+        if self.sync.is_pending {
+            self.synchronise();
+        }
         self.admissions.clear();
         self.enter(next, members);
         Received::NewEpoch
@@ -171,14 +182,22 @@ where
     /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on.
     pub(super) fn receive_admission(&mut self, admission: &Admission) -> Received {
         let Admission { challenge, joiner, joiner_boot, hops, .. } = *admission;
-        let keep_until = self.round.saturating_add(LIFETIME);
         if joiner == self.config.id {
-            if self.is_joining() && joiner_boot == self.config.boot {
+            if joiner_boot != self.config.boot {
+                return Received::Unchanged;
+            }
+            // Who answered this boot found its round to be the present one.
+            if self.sync.is_pending {
+                self.synchronise();
+            }
+            if self.is_joining() {
+                let keep_until = self.round.saturating_add(LIFETIME);
                 self.admissions.remember(Pending { admission: *admission, send_until: 0, keep_until });
             }
         } else if challenge.challenger != self.config.id && hops > 0 && !self.has_left {
             let relayed = Admission { sender: self.config.id, hops: hops - 1, ..*admission };
             let send_until = self.round.saturating_add(RELAY_ROUNDS);
+            let keep_until = self.round.saturating_add(LIFETIME);
             self.outbox.has_admission |=
                 self.admissions.remember(Pending { admission: relayed, send_until, keep_until });
         }

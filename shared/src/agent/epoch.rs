@@ -41,19 +41,27 @@ where
 
     /// A broadcast of another epoch: it cannot count, but shows which of the two is behind.
     pub(super) fn receive_other_epoch(&mut self, header: DataHeader) -> Received {
-        if self.is_joining() {
+        if self.is_waiting() {
             if !self.believes_epoch(header.epoch) {
                 return Received::Refused(Refusal::Jump);
             }
-            if Some(header.epoch) > self.heard_epoch {
-                // Who belongs to it is not known yet.
-                (self.heard_epoch, self.members) = (Some(header.epoch), MemberSet::default());
-            }
+            self.overhear_epoch(header.epoch);
             self.alone_since = self.round;
         } else if header.epoch < self.epoch {
             self.announce();
         }
         Received::OtherEpoch
+    }
+
+    /// Notes an epoch that others are in.
+    pub(super) fn overhear_epoch(&mut self, epoch: u32) {
+        if Some(epoch) > self.heard_epoch {
+            self.heard_epoch = Some(epoch);
+            if self.is_joining() {
+                // Who belongs to it is not known yet.
+                self.members = MemberSet::default();
+            }
+        }
     }
 
     /// Announces this epoch to agents that are behind.
@@ -84,6 +92,11 @@ where
         }
         if self.is_joining() {
             return self.consider(header.epoch, members);
+        }
+        if self.sync.is_pending {
+            self.overhear_epoch(header.epoch);
+            self.alone_since = self.round;
+            return Received::Unchanged;
         }
         if header.epoch > self.epoch {
             self.enter(header.epoch, members);
@@ -143,7 +156,7 @@ where
         let is_member = members.contains(self.config.id);
         let before = self.members;
         self.epoch = if is_member { epoch } else { 0 };
-        self.heard_epoch = Some(epoch);
+        (self.heard_epoch, self.alone_since) = (Some(epoch), self.round);
         self.members = members;
         self.t = self.d;
         self.before = self.d;

@@ -4,7 +4,7 @@
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
 use super::peers::{Peers, Reception};
-use super::{Agent, Error};
+use super::{Agent, Error, RoundSync};
 use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::payload::Encoder;
@@ -146,6 +146,12 @@ where
         self.encoder = Encoder::new(self.config.width, self.config.id);
         self.share_weights = self.current_share_weights();
         self.outbox.has_data = true;
+        // A lock-step swarm may have gone on since, unless there is nobody else in it.
+        let is_alone = self.members.len() <= 1 && !self.is_joining();
+        self.sync = match is_alone || !self.is_lock_step() {
+            true => RoundSync::known(),
+            false => RoundSync::pending(if self.is_joining() { None } else { Some(0) }),
+        };
         Ok(())
     }
 }

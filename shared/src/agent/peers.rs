@@ -48,6 +48,14 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
         if self.taken_round.is_some() { Reception::forgotten() } else { Reception::new() }
     }
 
+    /// Notes that the sender lived through `round`, where this agent is in round `own`. A frame shows that its sender made some
+    /// rounds since the last one, and not when: somebody may have held it back. So it stands for a few rounds of this agent
+    /// for each of the sender's, and frames of a dead sender that trickle in do not keep it alive.
+    pub(super) fn live_through(&mut self, round: u32, own: u32) {
+        let lived = self.taken_round.map_or(u32::MAX, |taken| round.saturating_sub(taken).saturating_mul(4));
+        self.heard_at = Some(self.heard_at.map_or(own, |at| at.saturating_add(lived).min(own)));
+    }
+
     /// Forgets everything that belongs to an epoch.
     pub(super) fn reset(&mut self) {
         self.taken_round = None;

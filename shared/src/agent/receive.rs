@@ -1,7 +1,8 @@
 //! How an agent takes frames.
 
 use super::peers::Peers;
-use super::{Agent, Mode};
+use super::sync::FrameAge;
+use super::{Agent, MemberSet, Mode, RoundSync};
 use crate::ledger::Arithmetic;
 use crate::linear::first_exception;
 use crate::problem::Problem;
@@ -34,7 +35,7 @@ pub enum Received {
     Taken,
     /// It is of the next round and waits for it.
     Early,
-    /// Its sender was heard in that round or a later one already.
+    /// It is of a round that is over, or its sender was heard in that round or a later one already.
     Stale,
     /// It is of an epoch that this agent is not in.
     OtherEpoch,
@@ -113,13 +114,18 @@ where
         if frame.sender() == self.config.id {
             return Received::Refused(Refusal::Own);
         }
+        if self.is_lock_step() && !self.is_present(&frame) {
+            return Received::Stale;
+        }
         let received = match frame {
             Frame::Data(header, payload) => self.receive_data(header, payload),
             Frame::Hello(hello) => self.receive_hello(&hello),
             Frame::Members(header, set) => self.receive_members(header, set),
             Frame::Admission(admission) => self.receive_admission(&admission),
         };
-        if !matches!(received, Received::Refused(_))
+        // In lock-step a frame of the present round is a sign of life, whatever is in it.
+        if self.is_lock_step()
+            && !matches!(received, Received::Refused(_))
             && let Ok(at) = self.peers.find(frame.sender())
         {
             self.peers.get_mut(at).heard_at = Some(self.round);
@@ -127,8 +133,66 @@ where
         received
     }
 
+    /// Whether a frame of a lock-step swarm is not older than it may be, as far as this agent can tell.
+    fn is_present(&mut self, frame: &Frame<'_>) -> bool {
+        let (round, late) = (frame.round(), self.config.late_rounds);
+        if self.is_joining() && round > self.round.saturating_add(1) {
+            // The swarm went on without this agent, as after a suspension.
+            self.sync.doubt();
+        }
+        if !self.sync.is_pending {
+            self.sync.hear(self.round);
+            let is_of_epoch = matches!(frame, Frame::Data(header, _) if header.epoch == self.epoch);
+            if !is_of_epoch
+                && round > self.round.saturating_add(1)
+                && self.sync.note(round, self.round, late) == FrameAge::Later
+            {
+                // Two parts of a swarm that were apart meet again: the one that is behind follows.
+                self.jump_to(self.present());
+                self.sync = RoundSync::known();
+            }
+            return round.saturating_add(late) >= self.round;
+        }
+        if let Frame::Hello(hello) = frame {
+            if self.is_alone() {
+                // No round is left to be found: joiners agree on the highest of their own.
+                self.sync.trust_own_count();
+            } else if hello.epoch == 0 {
+                // It knows no more than this agent.
+                return false;
+            }
+        }
+        match self.sync.note(round, self.round, late) {
+            FrameAge::Other => false,
+            FrameAge::Present => true,
+            FrameAge::Later => {
+                // What was heard before was recorded.
+                self.heard_epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
+                if self.is_joining() {
+                    self.members = MemberSet::default();
+                }
+                self.admissions.clear();
+                (self.outbox.has_members, self.outbox.has_admission) = (false, false);
+                true
+            }
+        }
+    }
+
+    /// Goes on from the round that was found to be the swarm's.
+    pub(super) fn synchronise(&mut self) {
+        let present = self.present();
+        self.sync = RoundSync::known();
+        self.admissions.clear();
+        if self.is_joining() {
+            self.round = present;
+        } else {
+            self.jump_to(present);
+        }
+        self.alone_since = self.round;
+    }
+
     fn receive_data(&mut self, header: DataHeader, payload: &[u8]) -> Received {
-        if header.epoch != self.epoch {
+        if header.epoch != self.epoch || self.sync.is_pending {
             return self.receive_other_epoch(header);
         }
         if !self.members.contains(header.sender) {
@@ -144,13 +208,12 @@ where
             Err(_) => return Received::Refused(Refusal::NoRoom),
         };
         let words = self.exchanged();
-        let is_lock_step = self.config.mode == Mode::LockStep;
+        let is_lock_step = self.is_lock_step();
         if !self.believes_round(at, header.round) {
             return Received::Refused(Refusal::Jump);
         }
         let largest = self.largest_decision(header.round);
-        let is_too_late = is_lock_step && header.round.saturating_add(self.config.late_rounds) < self.round;
-        if is_too_late || self.peers.get(at).taken_round.is_some_and(|taken| header.round <= taken) {
+        if self.peers.get(at).taken_round.is_some_and(|taken| header.round <= taken) {
             return Received::Stale;
         }
         let (peer, reception) = self.peers.list(at);
@@ -193,6 +256,7 @@ where
             self.jump_to(header.round);
         }
         let (peer, reception) = self.peers.list(at);
+        peer.live_through(header.round, self.round);
         reception.take(peer, header.round, words, &mut self.t);
         peer.taken_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.

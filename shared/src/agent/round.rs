@@ -1,7 +1,7 @@
 //! The rounds of an agent.
 
 use super::peers::{Peers, Reception};
-use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, digest};
+use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, RoundSync, digest};
 use crate::fab::{gather, pull_weight};
 use crate::ledger::{Arithmetic, descend, descend_word};
 use crate::linear::{first_exception, scaled};
@@ -35,7 +35,11 @@ where
         let (round, epoch) = (self.round, self.epoch);
         let heard = self.receptions().filter(|reception| reception.is_fresh).count() as u16;
         if self.fault.is_none() {
-            if !self.is_joining() {
+            if self.sync.is_pending && !self.is_joining() && self.is_alone() {
+                // Nobody is left who could tell the round: its own is as good as any.
+                self.sync = RoundSync::known();
+            }
+            if !self.is_waiting() {
                 self.fault = self.update(heard).err();
                 self.give_up_on_the_silent();
             }
@@ -127,11 +131,12 @@ where
         for index in 0..self.peers.listed() {
             self.peers.listed_at_mut(index).1.begin_round();
         }
-        let has_members =
+        let is_due =
             self.round < self.announce_until || (self.epoch > 1 && self.round.is_multiple_of(ANNOUNCE_EVERY));
+        let has_members = is_due && (self.is_joining() || !self.sync.is_pending);
         let has_admission = self.admissions.begin_round(self.round);
         self.outbox = Outbox { has_data: true, has_members, has_admission };
-        if self.is_joining() {
+        if self.is_waiting() {
             return;
         }
         self.before[..words].copy_from_slice(&self.t[..words]);

@@ -1,6 +1,9 @@
 //! Small swarms in memory, under everything the air can do.
 
 extern crate std;
+
+mod recordings;
+
 use super::*;
 use crate::ledger::{Exact, Float};
 use crate::problem::PolicyEvaluation;
@@ -145,7 +148,7 @@ fn float_and_exact_arithmetic_agree() {
 }
 
 fn with_momentum() -> Config {
-    Config { steps: Steps { x: 0.3, y: 0.06, z: 0.05, momentum: 0.7 }, ..config(0) }
+    Config { steps: Steps { x: 0.3, y: 0.06, z: 0.05, momentum: 0.7 }, founders: 1, ..config(0) }
 }
 
 #[test]
@@ -262,6 +265,7 @@ fn refused_frames_change_nothing() {
     assert!(matches!(unreadable, Received::Refused(Refusal::Wire(_))), "{unreadable:?}");
     assert_eq!(agents[0].round(), 5);
     let mut stranger = agent::<Exact>(Config { founders: 5, ..config(4) });
+    (0..5).for_each(|_| assert_eq!(stranger.end_round().fault, None));
     let length = stranger.poll_frame(&mut out).unwrap().unwrap();
     assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::NotMember));
     assert_eq!(agents[0].digest(), digest);
@@ -422,7 +426,17 @@ fn members_join_leave_and_are_given_up() {
 #[test]
 fn a_hello_of_another_format_or_shape_is_refused() {
     let mut agents = swarm::<Exact>();
-    let hello = Hello { sender: 9, boot: 1, epoch: 0, schema: 5, x: 2, y: 4, x_is_local: false, echo: None };
+    let hello = Hello {
+        sender: 9,
+        boot: 1,
+        epoch: 0,
+        round: 0,
+        schema: 5,
+        x: 2,
+        y: 4,
+        x_is_local: false,
+        echo: None,
+    };
     let mut out = [0; 64];
     let length = Frame::Hello(hello).encode(&mut out).unwrap();
     assert_eq!(
@@ -635,13 +649,22 @@ fn no_single_frame_of_a_member_moves_anybody() {
     let mut agents = swarm::<Exact>();
     (0..20).for_each(|_| round(&mut agents, |_, _| true));
     let sealed = Origin::Sealed { sender: 3, boot: 1 };
-    let hello =
-        Hello { sender: 3, boot: 1, epoch: 1, schema: SCHEMA, x: 2, y: 4, x_is_local: false, echo: None };
+    let hello = Hello {
+        sender: 3,
+        boot: 1,
+        epoch: 1,
+        round: 20,
+        schema: SCHEMA,
+        x: 2,
+        y: 4,
+        x_is_local: false,
+        echo: None,
+    };
     let mut payload = [0; 1 + 8 * WORDS];
     let data =
         |epoch, round, payload: &[u8]| encoded(Frame::Data(DataHeader { sender: 3, epoch, round }, payload));
     let everybody = [0xF];
-    let members = |epoch| encoded(Frame::Members(MembersHeader { sender: 3, epoch }, &everybody));
+    let members = |epoch| encoded(Frame::Members(MembersHeader { sender: 3, epoch, round: 20 }, &everybody));
     let jump = Refusal::Jump;
     let mut bad = std::vec![
         (data(1, u32::MAX - 1, &payload), jump),

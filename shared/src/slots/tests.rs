@@ -257,8 +257,17 @@ fn a_stamp_of_a_data_frame_takes_two_bytes() {
     let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
     let stamp = Stamp { root: 7, hops: 4, age: 31, is_timed: true, superframe: 20_000 };
     assert_eq!(stamp.encode(&frame[..length], &mut [0; STAMP_MAX]), Ok(2));
-    let hello =
-        Hello { sender: 9, boot: 1, epoch: 0, schema: SCHEMA, x: 5, y: 20, x_is_local: false, echo: None };
+    let hello = Hello {
+        sender: 9,
+        boot: 1,
+        epoch: 0,
+        round: 0,
+        schema: SCHEMA,
+        x: 5,
+        y: 20,
+        x_is_local: false,
+        echo: None,
+    };
     let length = Frame::Hello(hello).encode(&mut frame).unwrap();
     assert_eq!(stamp.encode(&frame[..length], &mut [0; STAMP_MAX]), Ok(5));
 }

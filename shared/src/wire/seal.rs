@@ -18,8 +18,8 @@
 //! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
 //! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
-//! its memory takes a recorded frame of a sender until it hears that sender in its present boot, if its epoch and round fit. A
-//! recorded hello admits nobody: that needs the answer to a fresh challenge. `SECURITY.md` has the whole threat model.
+//! its memory opens a recorded frame of a sender until it hears that sender in its present boot; that the frame is of an earlier
+//! round is for the [agent](crate::agent) to see. `SECURITY.md` has the whole threat model.
 //!
 //! ```
 //! use fabswarm_shared::wire::Error;
