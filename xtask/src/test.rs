@@ -103,7 +103,7 @@ fn docs() -> Result<()> {
 }
 
 /// What a swarm in one process must not wait for.
-const HEAVY: [&str; 5] = ["cudarc", "gemm", "parquet", "fabswarm-large", "fabswarm-attach"];
+const HEAVY: [&str; 5] = ["cudarc", "gemm-common", "parquet", "fabswarm-large", "fabswarm-attach"];
 
 /// A swarm of small agents in this process builds and runs without CUDA, GEMM and Parquet.
 fn alone() -> Result<()> {

@@ -4,16 +4,44 @@ use std::iter::Sum;
 use std::ops::DivAssign;
 
 use fabswarm_shared::scalar::Scalar;
+use gemm_common::Parallelism;
+
+/// `(m, n, k, c, c_column, c_row, read_c, a, a_column, a_row, b, b_column, b_row, beta, alpha, three conjugations, threads)`:
+/// `c = beta · c + alpha · a b` on pointers and strides.
+pub(crate) type GemmKernel<S> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut S,
+    isize,
+    isize,
+    bool,
+    *const S,
+    isize,
+    isize,
+    *const S,
+    isize,
+    isize,
+    S,
+    S,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
 
 /// What layers of large agents ask of a number, beyond what problems of small ones do.
 pub trait Real: Scalar + Sum + DivAssign {
     fn tanh(self) -> Self;
     /// The error function, of which GELU is made.
     fn erf(self) -> Self;
+    /// Returns the fastest matrix product of this processor.
+    #[doc(hidden)]
+    fn gemm_kernel() -> GemmKernel<Self>;
 }
 
 macro_rules! real {
-    ($float:ty, $tanh:path, $erf:path) => {
+    ($float:ty, $tanh:path, $erf:path, $gemm:path) => {
         impl Real for $float {
             fn tanh(self) -> Self {
                 $tanh(self)
@@ -21,9 +49,12 @@ macro_rules! real {
             fn erf(self) -> Self {
                 $erf(self)
             }
+            fn gemm_kernel() -> GemmKernel<Self> {
+                $gemm()
+            }
         }
     };
 }
 
-real!(f32, libm::tanhf, libm::erff);
-real!(f64, libm::tanh, libm::erf);
+real!(f32, libm::tanhf, libm::erff, gemm_f32::gemm::f32::get_gemm_fn);
+real!(f64, libm::tanh, libm::erf, gemm_f64::gemm::f64::get_gemm_fn);

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 use super::agent::{AgentPass, Workspace};
 use crate::program::op::Operand;
@@ -38,22 +38,32 @@ fn product<S: Real>(g: &Gemm, a: &[S], b: &[S], c: &mut [S]) {
     assert!(last(g.m, g.k, a_row, a_column) < a.len(), "the left operand is too short");
     assert!(last(g.k, g.n, b_row, b_column) < b.len(), "the right operand is too short");
     assert!(last(g.m, g.n, g.c.row, 1) < c.len(), "the result is too short");
+    // The kernels want a column-major result: `c` of several columns is computed as its transpose, `cᵀ = bᵀ aᵀ`.
+    let (a, b) =
+        ((a.as_ptr(), a_column as isize, a_row as isize), (b.as_ptr(), b_column as isize, b_row as isize));
+    let transposed = |(at, column, row)| (at, row, column);
+    let c_row = g.c.row as isize;
+    let (m, n, c_strides, a, b) = if c_row > 1 {
+        (g.n, g.m, (c_row, 1), transposed(b), transposed(a))
+    } else {
+        (g.m, g.n, (1, c_row), a, b)
+    };
     // SAFETY: the last element each stride reaches lies inside its slice (asserted above), and `c` is borrowed exclusively.
     unsafe {
-        gemm::gemm(
-            g.m,
-            g.n,
+        S::gemm_kernel()(
+            m,
+            n,
             g.k,
             c.as_mut_ptr(),
-            1,
-            g.c.row as isize,
+            c_strides.0,
+            c_strides.1,
             g.beta != 0.0,
-            a.as_ptr(),
-            a_column as isize,
-            a_row as isize,
-            b.as_ptr(),
-            b_column as isize,
-            b_row as isize,
+            a.0,
+            a.1,
+            a.2,
+            b.0,
+            b.1,
+            b.2,
             S::from_f64(g.beta),
             S::from_f64(g.alpha),
             false,
