@@ -4,7 +4,9 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 /// Cargo features that may take more memory: each may have a budget of its own, `<feature>_budget_kib`.
-const FEATURES: [&str; 2] = ["large_swarm", "uart"];
+const FEATURES: [&str; 3] = ["large_swarm", "uart", "usb"];
+
+const KIB: i64 = 1024;
 
 /// Writes both files and returns the folder they are in.
 pub fn write() -> Result<PathBuf, Box<dyn Error>> {
@@ -19,22 +21,35 @@ pub fn write() -> Result<PathBuf, Box<dyn Error>> {
     fs::write(
         out.join("memory.x"),
         format!(
-            "MEMORY\n{{\n  FLASH : {}\n  RAM : {}\n}}\n",
+            "MEMORY\n{{\n{}  FLASH : {}\n  RAM : {}\n}}\n",
+            extra_regions(&board)?,
             region(&board, "flash")?,
             region(&board, "ram")?
         ),
     )?;
-    fs::write(
-        out.join("board.rs"),
-        format!(
-            "/// `name` of `board.toml`.\npub const NAME: &str = {:?};\n\
-             /// `[page] origin` of `board.toml`: the address of the provisioning page.\npub const PAGE_ADDRESS: usize = {:#x};\n",
-            text(&board, "name")?,
-            integer(&board, "page", "origin")?
-        ),
-    )?;
+    fs::write(out.join("board.rs"), constants(&board)?)?;
     println!("cargo:rustc-link-search={}", out.display());
     Ok(out)
+}
+
+/// The board's constants, as Rust.
+fn constants(board: &toml::Table) -> Result<String, Box<dyn Error>> {
+    let mut constants =
+        format!("/// `name` of `board.toml`.\npub const NAME: &str = {:?};\n", text(board, "name")?);
+    for (table, what) in [("page", "the provisioning page"), ("storage", "what the firmware stores")] {
+        let (origin, bytes) = (integer(board, table, "origin")?, KIB * integer(board, table, "length_kib")?);
+        let name = table.to_uppercase();
+        constants += &format!(
+            "/// The address of {what}.\npub const {name}_ADDRESS: usize = {origin:#x};\n\
+             /// Bytes of flash for {what}.\npub const {name}_BYTES: usize = {bytes:#x};\n"
+        );
+    }
+    // The baud rate is of no use to an image that has no UART.
+    if board.contains_key("serial") && env::var_os("CARGO_FEATURE_USB").is_none() {
+        let baud = integer(board, "serial", "baud")?;
+        constants += &format!("/// Bits per second of the serial line.\npub const BAUD: u32 = {baud};\n");
+    }
+    Ok(constants)
 }
 
 /// Refuses keys that nothing reads: a misspelt budget would otherwise not count.
@@ -42,17 +57,23 @@ fn check_keys(board: &toml::Table) -> Result<(), Box<dyn Error>> {
     let unknown =
         |key: &str| format!("board.toml: unknown key `{key}`\nhelp: see boards/memory.rs for those it reads");
     for (key, value) in board {
-        let known = match (key.as_str(), value) {
-            ("name" | "chip" | "target", _) => continue,
-            ("flash" | "ram", toml::Value::Table(table)) => (table, true),
-            ("page", toml::Value::Table(table)) => (table, false),
-            _ => return Err(unknown(key).into()),
+        let toml::Value::Table(table) = value else {
+            if ["name", "chip", "target"].contains(&key.as_str()) {
+                continue;
+            }
+            return Err(unknown(key).into());
         };
-        let (table, has_budget) = known;
         for inner in table.keys() {
             let is_budget = inner == "budget_kib"
                 || FEATURES.iter().any(|feature| *inner == format!("{feature}_budget_kib"));
-            if inner != "origin" && !(has_budget && is_budget) {
+            let is_known = match key.as_str() {
+                "flash" | "ram" => inner == "origin" || is_budget,
+                "page" | "storage" => ["origin", "length_kib"].contains(&inner.as_str()),
+                "serial" => inner == "baud",
+                "regions" => true,
+                _ => return Err(unknown(key).into()),
+            };
+            if !is_known {
                 return Err(unknown(&format!("{key}.{inner}")).into());
             }
         }
@@ -81,6 +102,20 @@ fn check_chip(board: &toml::Table) -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
+}
+
+/// Memory that the linker script of a chip's HAL asks for by name: `[regions.NAME]`.
+fn extra_regions(board: &toml::Table) -> Result<String, Box<dyn Error>> {
+    let regions = board.get("regions").and_then(toml::Value::as_table);
+    let mut lines = String::new();
+    for (name, region) in regions.into_iter().flatten() {
+        let number = |key: &str| {
+            let value = region.get(key).and_then(toml::Value::as_integer);
+            value.ok_or_else(|| format!("board.toml: [regions.{name}] needs an integer `{key}`"))
+        };
+        lines += &format!("  {name} : ORIGIN = {:#x}, LENGTH = {:#x}\n", number("origin")?, number("bytes")?);
+    }
+    Ok(lines)
 }
 
 fn region(board: &toml::Table, name: &str) -> Result<String, Box<dyn Error>> {

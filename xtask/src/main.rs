@@ -2,24 +2,31 @@
 //!
 //! ```text
 //! cargo xtask test [STEP…]    everything a change must pass, or only the steps named
-//! cargo xtask install qemu    the emulator that emulated boards run in, where it is missing
+//! cargo xtask install NAME    an emulator of boards, where it is missing: qemu or rp2040js
 //! cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
 //! ```
 
+mod boards;
 mod crates;
 mod qemu;
+mod rp2040js;
 mod step;
 mod test;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test [STEP…] | cargo xtask install qemu | cargo xtask crates";
+const USAGE: &str =
+    "usage: cargo xtask test [STEP…] | cargo xtask install qemu|rp2040js | cargo xtask crates";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
-        Some("install") if arguments.next().as_deref() == Some("qemu") => qemu::install(),
+        Some("install") => match arguments.next().as_deref() {
+            Some("qemu") => qemu::install(),
+            Some("rp2040js") => rp2040js::install(),
+            _ => Err(anyhow::anyhow!("{USAGE}")),
+        },
         Some("crates") => crates::print(),
         Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
         None => Err(anyhow::anyhow!("{USAGE}")),

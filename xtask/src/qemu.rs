@@ -27,26 +27,13 @@ pub(crate) fn install() -> Result<()> {
         if !Path::new(BACKPORTS).exists() {
             let draft = env::temp_dir().join("bookworm-backports.sources");
             fs::write(&draft, backports()?).with_context(|| format!("cannot write {}", draft.display()))?;
-            as_root("install", &["-m", "644", &draft.to_string_lossy(), BACKPORTS])?;
+            step::as_root("install", &["-m", "644", &draft.to_string_lossy(), BACKPORTS])?;
         }
         from = vec!["-t", "bookworm-backports"];
     }
-    as_root("apt-get", &["update", "-qq"])?;
+    step::as_root("apt-get", &["update", "-qq"])?;
     let install = ["install", "-y", "-qq", "--no-install-recommends"];
-    as_root("apt-get", &[&install[..], &from[..], &[PROGRAM]].concat())
-}
-
-/// Runs a command that only root may run, by way of sudo where this is somebody else.
-fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
-    if step::output_of("id", &["-u"])?.trim() == "0" {
-        return step::run(program, arguments);
-    }
-    // Without a terminal nobody could answer a question.
-    step::run("sudo", &[&["-n", program], arguments].concat()).with_context(|| {
-        format!(
-            "{PROGRAM} must be installed by root: run `sudo apt-get install {PROGRAM}`, or this task as root"
-        )
-    })
+    step::as_root("apt-get", &[&install[..], &from[..], &[PROGRAM]].concat())
 }
 
 /// The source of backports, on the mirror that the system takes its other packages from.

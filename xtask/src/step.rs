@@ -101,3 +101,14 @@ pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
+
+/// Runs a command that only root may run, by way of sudo where this is somebody else.
+pub(crate) fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
+    if output_of("id", &["-u"])?.trim() == "0" {
+        return run(program, arguments);
+    }
+    // Without a terminal nobody could answer a question.
+    run("sudo", &[&["-n", program], arguments].concat()).with_context(|| {
+        format!("root must run `{program} {}`: run it with sudo, or this task as root", arguments.join(" "))
+    })
+}

@@ -4,8 +4,10 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
+use crate::boards;
 use crate::crates;
 use crate::qemu;
+use crate::rp2040js;
 use crate::step::{self, Step};
 
 /// Microcontrollers without and with a floating-point unit, and a RISC-V one.
@@ -14,15 +16,15 @@ const TARGETS: [&str; 3] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf", "risc
 const STEPS: &[Step] = &[
     Step {
         name: "install",
-        what: "add the compiler targets and the emulator that are missing",
+        what: "add the compiler targets and the emulators that are missing",
         run: install,
     },
     Step { name: "fmt", what: "check the formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step { name: "clippy", what: "lint all code", run: clippy },
     Step {
         name: "boards",
-        what: "lint the firmware of every board and build it within its budget",
-        run: boards,
+        what: "lint the firmware of every board, build it within its budget and list what it takes",
+        run: boards::check,
     },
     Step { name: "tests", what: "run all tests", run: tests },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
@@ -52,20 +54,8 @@ fn install() -> Result<()> {
             step::run("rustup", &["target", "add", target])?;
         }
     }
-    qemu::install()
-}
-
-/// Boards stand outside the workspace: each has its own target and lock file.
-fn boards() -> Result<()> {
-    for board in ["mps2-an386", "native", "nrf52840-dk"] {
-        let folder = format!("boards/{board}");
-        step::run_in(&folder, "cargo", &["fmt", "--check"])?;
-        step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
-        step::run_in(&folder, "cargo", &["build", "--release", "--locked"])?;
-    }
-    // The largest swarm has a budget of its own, and the host's folder for its image.
-    let large = ["--features", "large-swarm", "--target-dir", "target/large-swarm"];
-    step::run_in("boards/mps2-an386", "cargo", &[&["build", "--release", "--locked"], &large[..]].concat())
+    qemu::install()?;
+    rp2040js::install()
 }
 
 fn clippy() -> Result<()> {

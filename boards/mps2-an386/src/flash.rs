@@ -1,17 +1,13 @@
 //! The board's flash: PSRAM that the emulator backs with a file, so that it outlives the process.
 
-use crate::board::PAGE_ADDRESS;
+use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
 use core::{convert::Infallible, ptr, slice};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
-use fabswarm_firmware::provisioning::PAGE_ROOM;
-
-const STORAGE: usize = PAGE_ADDRESS + PAGE_ROOM;
-const STORAGE_BYTES: usize = 64 * 1024;
 
 /// Where the host has put the provisioning page.
 pub fn page() -> &'static [u8] {
     // SAFETY: PSRAM is there from reset on, larger than this, and nothing of this firmware writes to this part of it.
-    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_ROOM) }
+    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_BYTES) }
 }
 
 /// The part of the flash that the firmware writes to, with the habits of NOR flash.
@@ -27,7 +23,7 @@ impl PsramFlash {
     fn place(offset: u32, length: usize) -> *mut u8 {
         let end = offset as usize + length;
         assert!(end <= STORAGE_BYTES, "an access behind the storage");
-        (STORAGE + offset as usize) as *mut u8
+        (STORAGE_ADDRESS + offset as usize) as *mut u8
     }
 }
 

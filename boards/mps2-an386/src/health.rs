@@ -1,7 +1,6 @@
 //! The CMSDK watchdog, and how deep the stack has been.
 
-use crate::registers::Registers;
-use core::ptr;
+use crate::{registers::Registers, stack};
 use fabswarm_firmware::health;
 
 // SAFETY: address of application note AN386.
@@ -15,11 +14,6 @@ const CLEAR: usize = 0xC;
 /// busy with a hundred boards starves none of them.
 const HALF_PERIOD_S: u32 = 30;
 const CLOCK_HZ: u32 = 25_000_000;
-
-unsafe extern "C" {
-    static mut _stack_start: u32;
-    static mut _stack_end: u32;
-}
 
 /// What watches over the firmware.
 pub struct CmsdkWatchdog(());
@@ -39,17 +33,6 @@ impl health::Health for CmsdkWatchdog {
     }
 
     fn deepest_stack_bytes(&mut self) -> Option<u32> {
-        let top = &raw const _stack_start;
-        let bottom = &raw const _stack_end;
-        let mut word = bottom;
-        // SAFETY: between both ends lies the stack, which cortex-m-rt painted before `main`; reading it is harmless
-        // whatever it holds now.
-        while word < top && unsafe { ptr::read_volatile(word) } == cortex_m_rt::STACK_PAINT_VALUE {
-            word = word.wrapping_add(1);
-        }
-        if word == bottom {
-            defmt::error!("the stack is full, and what lies below it may be spoiled");
-        }
-        Some(top as u32 - word as u32)
+        Some(stack::deepest_bytes())
     }
 }

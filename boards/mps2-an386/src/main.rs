@@ -15,6 +15,8 @@ mod health;
 mod interrupts;
 mod log;
 mod registers;
+#[path = "../../stack.rs"]
+mod stack;
 #[cfg(feature = "uart")]
 mod uart;
 

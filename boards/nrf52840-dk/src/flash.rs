@@ -1,17 +1,14 @@
 //! The last part of the chip's flash: the provisioning page, then what the firmware stores.
 
-use crate::board::PAGE_ADDRESS;
+use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
 use core::slice;
-use embassy_nrf::nvmc::{Error, FLASH_SIZE, Nvmc, PAGE_SIZE};
+use embassy_nrf::nvmc::{Error, Nvmc, PAGE_SIZE};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
-
-const PAGE_ROOM: usize = 64 * 1024;
-const STORAGE: usize = PAGE_ADDRESS + PAGE_ROOM;
 
 /// Where the flasher has put the provisioning page.
 pub fn page() -> &'static [u8] {
     // SAFETY: flash is always readable, and this part is written only while the firmware does not run.
-    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_ROOM) }
+    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_BYTES) }
 }
 
 /// The part of the flash that the firmware writes to.
@@ -25,11 +22,11 @@ impl ReadNorFlash for NvmcFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Error> {
-        self.0.read(STORAGE as u32 + offset, bytes)
+        self.0.read(STORAGE_ADDRESS as u32 + offset, bytes)
     }
 
     fn capacity(&self) -> usize {
-        FLASH_SIZE - STORAGE
+        STORAGE_BYTES
     }
 }
 
@@ -38,10 +35,10 @@ impl NorFlash for NvmcFlash {
     const ERASE_SIZE: usize = PAGE_SIZE;
 
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Error> {
-        self.0.erase(STORAGE as u32 + from, STORAGE as u32 + to)
+        self.0.erase(STORAGE_ADDRESS as u32 + from, STORAGE_ADDRESS as u32 + to)
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Error> {
-        self.0.write(STORAGE as u32 + offset, bytes)
+        self.0.write(STORAGE_ADDRESS as u32 + offset, bytes)
     }
 }

@@ -1,6 +1,6 @@
 //! The kinds of boards that the host can start.
 
-use super::{Error, firmware_crate::FirmwareCrate, native, packet_stream::PacketFraming, qemu};
+use super::{Error, firmware_crate::FirmwareCrate, native, packet_stream::PacketFraming, pico, qemu};
 use std::path::PathBuf;
 
 /// A kind of board.
@@ -10,11 +10,18 @@ pub enum BoardKind {
     Qemu,
     /// The same with a serial line as its radio.
     QemuUart,
+    /// A Raspberry Pi Pico emulated by rp2040js, with its UART as its radio.
+    Pico,
+    /// The same with its USB port as its radio.
+    PicoUsb,
     /// A Linux process.
     Native,
 }
 
 impl BoardKind {
+    /// All kinds.
+    pub(super) const ALL: [Self; 5] = [Self::Qemu, Self::QemuUart, Self::Pico, Self::PicoUsb, Self::Native];
+
     /// The name in the board's `board.toml`.
     #[must_use]
     pub const fn board(self) -> &'static str {
@@ -26,6 +33,8 @@ impl BoardKind {
         match self {
             Self::Qemu => "qemu",
             Self::QemuUart => "qemu-uart",
+            Self::Pico => "pico",
+            Self::PicoUsb => "pico-usb",
             Self::Native => "native",
         }
     }
@@ -33,7 +42,7 @@ impl BoardKind {
     pub(super) const fn framing(self) -> PacketFraming {
         match self {
             Self::Qemu | Self::Native => PacketFraming::Ethernet,
-            Self::QemuUart => PacketFraming::Serial,
+            Self::QemuUart | Self::Pico | Self::PicoUsb => PacketFraming::Serial,
         }
     }
 
@@ -41,6 +50,8 @@ impl BoardKind {
         match self {
             Self::Qemu => qemu::FIRMWARE,
             Self::QemuUart => qemu::UART_FIRMWARE,
+            Self::Pico => pico::FIRMWARE,
+            Self::PicoUsb => pico::USB_FIRMWARE,
             Self::Native => native::FIRMWARE,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     BoardKind, Error, board_log::BoardLog, child_process::ChildProcess, firmware::Firmware,
-    flash_file::FlashFile, native, packet_stream::PacketStream, qemu,
+    flash_file::FlashFile, native, packet_stream::PacketStream, pico, qemu,
 };
 use fabswarm_shared::packet::Packet;
 use mio::{Interest, Poll, Token, net::UnixListener};
@@ -55,7 +55,7 @@ impl BoardMachine {
     ) -> Result<Self, Error> {
         let agent = spec.agent;
         let file = |ending: &str| spec.folder.join(format!("{agent}.{ending}"));
-        let flash = FlashFile::create(file("flash"), page)?;
+        let flash = FlashFile::create(file("flash"), firmware.layout, page)?;
         let socket = file("sock");
         let listen = || {
             let mut listener = UnixListener::bind(&socket)?;
@@ -70,12 +70,12 @@ impl BoardMachine {
             _ => Error::File { path: socket.clone(), source },
         })?;
         let decoded = spec.folder.join(log_name(agent));
-        let log = match firmware.kind {
-            BoardKind::Qemu | BoardKind::QemuUart => Some(BoardLog::new(file("defmt"), &decoded)?),
-            BoardKind::Native => None,
+        let log = match firmware.log_table {
+            Some(_) => Some(BoardLog::new(file("defmt"), &decoded)?),
+            None => None,
         };
         let messages = if log.is_some() { file("messages") } else { decoded };
-        let process = launch(firmware, &socket, &flash, &file("defmt"), &messages)?;
+        let process = launch(agent, firmware, &socket, &flash, &file("defmt"), &messages)?;
         Ok(Self {
             agent,
             kind: firmware.kind,
@@ -95,7 +95,7 @@ impl BoardMachine {
     pub(super) fn restart(&mut self, firmware: &Firmware) -> Result<(), Error> {
         let log = self.socket.with_extension("defmt");
         let messages = self.process.messages_file().to_owned();
-        self.process = launch(firmware, &self.socket, &self.flash, &log, &messages)?;
+        self.process = launch(self.agent, firmware, &self.socket, &self.flash, &log, &messages)?;
         if let Some(log) = &mut self.log {
             log.start_over();
         }
@@ -223,21 +223,29 @@ pub(super) fn log_name(agent: u16) -> String {
 }
 
 fn launch(
+    agent: u16,
     firmware: &Firmware,
     socket: &Path,
     flash: &FlashFile,
     log: &Path,
     messages: &Path,
 ) -> Result<ChildProcess, Error> {
-    match &firmware.emulator {
-        Some(emulator) => {
-            let link = (firmware.kind.framing(), socket);
-            ChildProcess::start(
-                emulator,
-                &qemu::arguments(&firmware.image, link, flash.path(), log),
-                messages,
-            )
+    let program = firmware.emulator.as_ref().unwrap_or(&firmware.image);
+    let arguments = match firmware.kind {
+        BoardKind::Qemu | BoardKind::QemuUart => {
+            qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), flash.path(), log)
         }
-        None => ChildProcess::start(&firmware.image, &native::arguments(socket, flash.path()), messages),
-    }
+        BoardKind::Pico | BoardKind::PicoUsb => pico::EmulatedPico {
+            image: &firmware.image,
+            socket,
+            port: if firmware.kind == BoardKind::PicoUsb { "usb" } else { "uart" },
+            flash: flash.path(),
+            flash_address: flash.layout().address,
+            log,
+            chip: 1 + u64::from(agent),
+        }
+        .arguments(),
+        BoardKind::Native => native::arguments(socket, flash.path()),
+    };
+    ChildProcess::start(program, &arguments, messages)
 }

@@ -14,6 +14,30 @@ pub enum Error {
          help: run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`"
     )]
     NoQemu,
+    /// Node is not installed.
+    #[error(
+        "node is not on the PATH, and emulated Picos need it\n\
+         help: run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`"
+    )]
+    NoNode,
+    /// The emulator of Picos is not installed.
+    #[error(
+        "npm's rp2040js is not in {}, and emulated Picos need it\n\
+         help: run `cargo xtask install rp2040js`, or `npm ci` in that folder",
+        folder.display()
+    )]
+    NoRp2040js {
+        /// The folder of the script that uses it.
+        folder: PathBuf,
+    },
+    /// A board's `board.toml` cannot be used.
+    #[error("cannot use {}: {reason}\nhelp: run fabswarm where its source tree is, with the file as it was", path.display())]
+    BoardFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// `setpriv` is not installed.
     #[error(
         "setpriv is not on the PATH, and boards are started with it\nhelp: run `apt-get install util-linux`"
@@ -261,7 +285,7 @@ pub enum Error {
         /// The agent.
         agent: u16,
         /// Bytes there are.
-        room: usize,
+        room: u64,
     },
 }
 

@@ -1,6 +1,6 @@
 //! Firmware that is ready to run.
 
-use super::{BoardKind, Error, board_log::LogTable, qemu};
+use super::{BoardKind, Error, board_log::LogTable, flash_file::FlashLayout, pico, qemu};
 use std::path::PathBuf;
 
 /// The firmware that all boards of one kind run.
@@ -10,6 +10,7 @@ pub(super) struct Firmware {
     pub(super) image: PathBuf,
     /// The emulator, unless the image is a program of the host.
     pub(super) emulator: Option<PathBuf>,
+    pub(super) layout: FlashLayout,
     /// Decodes the boards' logs, unless they are plain text.
     pub(super) log_table: Option<LogTable>,
 }
@@ -19,13 +20,16 @@ impl Firmware {
     pub(super) fn prepare(kind: BoardKind, members: usize) -> Result<Self, Error> {
         let emulator = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => Some(qemu::emulator()?),
+            BoardKind::Pico | BoardKind::PicoUsb => Some(pico::emulator()?),
             BoardKind::Native => None,
         };
         let image = kind.firmware_crate().build(members)?;
         let log_table = match kind {
-            BoardKind::Qemu | BoardKind::QemuUart => Some(LogTable::of(kind.board(), &image)?),
+            BoardKind::Qemu | BoardKind::QemuUart | BoardKind::Pico | BoardKind::PicoUsb => {
+                Some(LogTable::of(kind.board(), &image)?)
+            }
             BoardKind::Native => None,
         };
-        Ok(Self { kind, image, emulator, log_table })
+        Ok(Self { kind, image, emulator, layout: FlashLayout::of(kind)?, log_table })
     }
 }

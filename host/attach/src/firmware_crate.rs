@@ -1,6 +1,6 @@
 //! Builds the firmware that a board runs.
 
-use super::Error;
+use super::{Error, board_file};
 use fabswarm_shared::provisioning::BOARD_MEMBERS;
 use std::{
     path::{Path, PathBuf},
@@ -43,7 +43,7 @@ impl FirmwareCrate {
     /// Builds the firmware for a swarm of `members` members, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
     pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(self.board);
+        let folder = board_file::folder(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
         if !folder.is_dir() {
             let place = folder.display();

@@ -1,6 +1,6 @@
 //! The file behind a board's flash: its page first, then its storage.
 
-use super::{Error, temp_dir::FILE_MODE};
+use super::{BoardKind, Error, board_file::BoardFile, temp_dir::FILE_MODE};
 use fabswarm_shared::provisioning::{BufferTooSmall, PAGE_ROOM, Page, page_crc};
 use std::{
     fs::File,
@@ -9,21 +9,65 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// The emulated machine maps its whole PSRAM to the file and accepts no other size.
-const FLASH_BYTES: u64 = 16 << 20;
+/// QEMU maps the whole PSRAM of its machine to the file and accepts no other size.
+const PSRAM_BYTES: u64 = 16 << 20;
 
-/// The storage of the firmware, which follows the page.
-const STORAGE_BYTES: usize = 64 * 1024;
+/// The storage of native boards.
+const NATIVE_STORAGE_BYTES: u64 = 64 * 1024;
 
 /// The two sectors of the boot counter, at the start of the storage.
-const BOOTS_BYTES: usize = 2 * 4096;
+const BOOTS_BYTES: u64 = 2 * 4096;
 
-/// Encodes a page. It holds the swarm's key and is wiped when dropped.
-pub(super) fn page_bytes(page: &Page<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let mut bytes = Zeroizing::new(vec![0; PAGE_ROOM]);
+/// Where page and storage are in a board's flash and in the file behind it, whose first byte is that of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlashLayout {
+    /// The address of the page.
+    pub(super) address: u64,
+    /// Room for the page.
+    pub(super) page_bytes: u64,
+    /// Where the storage begins in the file.
+    storage_at: u64,
+    storage_bytes: u64,
+    file_bytes: u64,
+}
+
+impl FlashLayout {
+    /// The layout of native boards, whose flash is nothing but the file.
+    pub(super) const NATIVE: Self = Self {
+        address: 0,
+        page_bytes: PAGE_ROOM as u64,
+        storage_at: PAGE_ROOM as u64,
+        storage_bytes: NATIVE_STORAGE_BYTES,
+        file_bytes: PAGE_ROOM as u64 + NATIVE_STORAGE_BYTES,
+    };
+
+    /// The layout of boards of `kind`, from their `board.toml`.
+    pub(super) fn of(kind: BoardKind) -> Result<Self, Error> {
+        if kind == BoardKind::Native {
+            return Ok(Self::NATIVE);
+        }
+        let BoardFile { page, storage } = BoardFile::read(kind.board())?;
+        let storage_at = storage.origin - page.origin;
+        let file_bytes = match kind {
+            BoardKind::Qemu | BoardKind::QemuUart => PSRAM_BYTES,
+            _ => storage_at + storage.bytes,
+        };
+        Ok(Self {
+            address: page.origin,
+            page_bytes: page.bytes,
+            storage_at,
+            storage_bytes: storage.bytes,
+            file_bytes,
+        })
+    }
+}
+
+/// Encodes a page for `room` bytes of flash. It holds the swarm's key and is wiped when dropped.
+pub(super) fn page_bytes(page: &Page<'_>, room: u64) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let mut bytes = Zeroizing::new(vec![0; room as usize]);
     let length = page
         .write(&mut bytes)
-        .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room: PAGE_ROOM })?;
+        .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room })?;
     bytes.truncate(length);
     Ok(bytes)
 }
@@ -32,22 +76,27 @@ pub(super) fn page_bytes(page: &Page<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
 #[derive(Debug)]
 pub(super) struct FlashFile {
     path: PathBuf,
+    layout: FlashLayout,
     page_crc: u32,
 }
 
 impl FlashFile {
     /// Creates a flash file with `page` in place of the page and erased storage. Only the user has access to it. It must not exist:
     /// whoever made it could read the key.
-    pub(super) fn create(path: PathBuf, page: &[u8]) -> Result<Self, Error> {
+    pub(super) fn create(path: PathBuf, layout: FlashLayout, page: &[u8]) -> Result<Self, Error> {
         let write = || {
             let file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&path)?;
-            file.set_len(FLASH_BYTES)?;
+            file.set_len(layout.file_bytes)?;
             // Erased flash reads as ones.
-            file.write_all_at(&[0xFF; STORAGE_BYTES], PAGE_ROOM as u64)?;
+            file.write_all_at(&vec![0xFF; layout.storage_bytes as usize], layout.storage_at)?;
             file.write_all_at(page, 0)
         };
         write().map_err(|source| Error::File { path: path.clone(), source })?;
-        Ok(Self { path, page_crc: page_crc(page) })
+        Ok(Self { path, layout, page_crc: page_crc(page) })
+    }
+
+    pub(super) const fn layout(&self) -> FlashLayout {
+        self.layout
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,7 +112,8 @@ impl FlashFile {
     pub(super) fn erase_state(&self) -> Result<(), Error> {
         let erase = || {
             let file = File::options().write(true).open(&self.path)?;
-            file.write_all_at(&[0xFF; STORAGE_BYTES - BOOTS_BYTES], (PAGE_ROOM + BOOTS_BYTES) as u64)
+            let FlashLayout { storage_at, storage_bytes, .. } = self.layout;
+            file.write_all_at(&vec![0xFF; (storage_bytes - BOOTS_BYTES) as usize], storage_at + BOOTS_BYTES)
         };
         erase().map_err(|source| Error::File { path: self.path.clone(), source })
     }
@@ -78,8 +128,11 @@ mod tests {
     fn only_the_user_can_read_a_flash_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.flash");
-        let flash = FlashFile::create(path.clone(), b"page").unwrap();
+        let flash = FlashFile::create(path.clone(), FlashLayout::NATIVE, b"page").unwrap();
         assert_eq!(std::fs::metadata(flash.path()).unwrap().permissions().mode() & 0o777, FILE_MODE);
-        assert!(matches!(FlashFile::create(path, b"page"), Err(Error::File { .. })), "it exists");
+        assert!(
+            matches!(FlashFile::create(path, FlashLayout::NATIVE, b"page"), Err(Error::File { .. })),
+            "it exists"
+        );
     }
 }

@@ -38,6 +38,7 @@
 //! Linux only. Firmware is built on demand from the source tree that this crate was built in.
 
 mod board;
+mod board_file;
 mod board_kind;
 mod board_log;
 mod board_machine;
@@ -51,6 +52,7 @@ mod flash_file;
 mod follow;
 mod native;
 mod packet_stream;
+mod pico;
 mod placement;
 mod qemu;
 mod remote;
@@ -73,8 +75,8 @@ use firmware::Firmware;
 use mio::{Events, Poll};
 use state_dump::StateDump;
 use std::{
-    fs, io,
-    path::Path,
+    env, fs, io,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
@@ -169,7 +171,7 @@ impl Boards {
                     firmware.len() - 1
                 }
             };
-            let bytes = flash_file::page_bytes(&page);
+            let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
             page.key.zeroize();
             let bytes = bytes?;
             pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes });
@@ -260,6 +262,12 @@ impl Boards {
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
         self.index_of(agent).map(|index| &mut self.boards[index])
     }
+}
+
+/// The path of a program that the user's PATH leads to.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

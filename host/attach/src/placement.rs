@@ -33,8 +33,8 @@ pub struct Placement {
 pub enum PlacementError {
     /// A group that names no known location, or has a malformed count.
     #[error(
-        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu or qemu-uart, each with an optional \
-         `:COUNT`"
+        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu, qemu-uart, pico or pico-usb, each \
+         with an optional `:COUNT`"
     )]
     Unknown(String),
     /// Counts that do not add up.
@@ -63,15 +63,10 @@ impl FromStr for Placement {
             };
             let location = match place.trim() {
                 "in-process" => AgentLocation::InProcess,
-                word => {
-                    match [BoardKind::Qemu, BoardKind::QemuUart, BoardKind::Native]
-                        .iter()
-                        .find(|kind| kind.name() == word)
-                    {
-                        Some(&kind) => AgentLocation::Board(kind),
-                        None => return Err(unknown()),
-                    }
-                }
+                word => match BoardKind::ALL.iter().find(|kind| kind.name() == word) {
+                    Some(&kind) => AgentLocation::Board(kind),
+                    None => return Err(unknown()),
+                },
             };
             Ok((location, count))
         };

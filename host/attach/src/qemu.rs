@@ -1,10 +1,7 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::{Error, firmware_crate::FirmwareCrate, packet_stream::PacketFraming};
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use super::{Error, firmware_crate::FirmwareCrate, on_path, packet_stream::PacketFraming};
+use std::path::{Path, PathBuf};
 
 pub(super) const FIRMWARE: FirmwareCrate =
     FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
@@ -16,15 +13,9 @@ pub(super) const UART_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("u
 pub(super) const COUNTING_FIRMWARE: FirmwareCrate =
     FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
 
-const EMULATOR: &str = "qemu-system-arm";
-
 /// The path of QEMU.
 pub(super) fn emulator() -> Result<PathBuf, Error> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .map(|folder| folder.join(EMULATOR))
-        .find(|file| file.is_file())
-        .ok_or(Error::NoQemu)
+    on_path("qemu-system-arm").ok_or(Error::NoQemu)
 }
 
 /// Escapes a path for use in a QEMU option, where a comma ends the value.

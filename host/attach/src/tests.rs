@@ -1,13 +1,13 @@
 //! Every failure of a board is reported as one clear error.
 
 use super::board_log::LogTable;
+use super::flash_file::FlashLayout;
 use super::*;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet};
 use fabswarm_sim::swarm::{Remote, Swarm};
 use fabswarm_sim::{scenario, trial};
 use object::{Object, ObjectSection, ObjectSymbol};
-use std::path::PathBuf;
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -20,7 +20,7 @@ fn page(kind: &'static str) -> Vec<u8> {
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
     let mut start = vec![0.0; task.shape().words()];
     task.start(&mut start);
-    flash_file::page_bytes(&Page {
+    let page = Page {
         board: kind,
         key: setup.key.as_ref().map(|key| *key.bytes()),
         key_number: 1,
@@ -32,13 +32,12 @@ fn page(kind: &'static str) -> Vec<u8> {
         saves_state: false,
         start: &start,
         problem: task.problem(0),
-    })
-    .unwrap()
-    .to_vec()
+    };
+    flash_file::page_bytes(&page, FlashLayout::NATIVE.page_bytes).unwrap().to_vec()
 }
 
 fn native(image: PathBuf) -> Firmware {
-    Firmware { kind: BoardKind::Native, image, emulator: None, log_table: None }
+    Firmware { kind: BoardKind::Native, image, emulator: None, layout: FlashLayout::NATIVE, log_table: None }
 }
 
 fn firmware() -> PathBuf {
@@ -100,13 +99,12 @@ fn images_that_are_not_firmware_are_reported() {
 
 #[test]
 fn an_emulated_board_without_a_program_ends_at_once() {
-    let log_table = Some(LogTable::of("mps2-an386", &qemu::FIRMWARE.build(10).unwrap()).unwrap());
-    let emulator = Some(qemu::emulator().unwrap());
+    let firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
     // An empty vector table: the processor has no stack to start with.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("mps2-an386");
     fs::write(&image, b"no program at all").unwrap();
-    let message = failure(Firmware { kind: BoardKind::Qemu, image, emulator, log_table }, page("mps2-an386"));
+    let message = failure(Firmware { image, ..firmware }, page("mps2-an386"));
     assert!(
         message.starts_with("the board of agent 0 ended (signal: 6") || message.contains("exit status: 1"),
         "{message}"

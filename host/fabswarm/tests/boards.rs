@@ -225,6 +225,34 @@ fn boards_on_a_serial_line_match_the_simulator() {
     matches_the_simulator("qemu-uart:2,in-process", &rounds);
 }
 
+/// Picos in rp2040js, each with its UART or USB port, through a crash with and one without memory.
+#[track_caller]
+fn picos_match_the_simulator(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let boards = format!("{kind}:4,in-process");
+    let faults = ["--crashes", "1@40+10, 2@60+5 forgets"];
+    let arguments = [&["--boards", &boards, "--rounds", "100", "--error-below", "0"], &faults[..]].concat();
+    let output = fabswarm(&arguments, folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let summary = summary(folder.path());
+    assert_eq!(
+        (&summary["digest_checks"], &summary["digest_mismatches"]),
+        (&(4 * 100 - 15).into(), &0.into())
+    );
+    let log = fs::read_to_string(folder.path().join("boards/agent-1.log")).unwrap();
+    assert!(log.contains("agent 1 starts, boot 2, round 40"), "{log}");
+}
+
+#[test]
+fn picos_match_the_simulator_by_uart() {
+    picos_match_the_simulator("pico");
+}
+
+#[test]
+fn picos_match_the_simulator_by_usb() {
+    picos_match_the_simulator("pico-usb");
+}
+
 /// Processes whose command line names `folder`.
 fn processes_of(folder: &str) -> Vec<String> {
     let names_it = |command: Vec<u8>| String::from_utf8_lossy(&command).contains(folder);
@@ -350,6 +378,8 @@ fn errors_before_a_run_have_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let mut without_qemu = fabswarm(&["--boards", "qemu"], folder.path());
     refuses(without_qemu.env("PATH", folder.path()), "apt-get install qemu-system-arm");
+    let mut without_node = fabswarm(&["--boards", "pico"], folder.path());
+    refuses(without_node.env("PATH", folder.path()), "apt-get install nodejs npm");
     let too_few = &mut fabswarm(&["--boards", "qemu:3"], folder.path());
     refuses(too_few, "places 3 agents, but the swarm has 10");
     let typo = &mut fabswarm(&["--boards", "quemu"], folder.path());

@@ -1,0 +1,104 @@
+// A Raspberry Pi Pico in rp2040js: runs an image with a unix socket as its serial line or USB port.
+//
+//   node main.mjs --image FILE.elf|FILE.uf2 --socket SOCKET --port uart|usb
+//                 [--flash FILE --flash-at ADDRESS] [--log FILE] [--chip HEX]
+//
+// FILE holds the flash from ADDRESS on, so that what the firmware stores outlives the process. Without it the flash is
+// forgotten in the end. `--log` gets the bytes of the firmware's log (RTT), `--chip` is the number of the flash chip.
+
+import net from 'node:net';
+import { parseArgs } from 'node:util';
+import { FlashChip } from './flash.mjs';
+import { Pico } from './pico.mjs';
+import { RttLog } from './rtt.mjs';
+
+const { values } = parseArgs({
+  options: {
+    image: { type: 'string' },
+    socket: { type: 'string' },
+    port: { type: 'string', default: 'uart' },
+    flash: { type: 'string' },
+    'flash-at': { type: 'string' },
+    log: { type: 'string' },
+    chip: { type: 'string', default: '0' },
+  },
+});
+
+/** Bytes from the host that the board has not taken yet. */
+class Inbox {
+  #chunks = [];
+  #offset = 0;
+
+  get isEmpty() {
+    return this.#chunks.length === 0;
+  }
+
+  push(chunk) {
+    this.#chunks.push(chunk);
+  }
+
+  pull() {
+    const byte = this.#chunks[0][this.#offset++];
+    if (this.#offset === this.#chunks[0].length) {
+      this.#chunks.shift();
+      this.#offset = 0;
+    }
+    return byte;
+  }
+}
+
+const flash = new FlashChip(BigInt(`0x${values.chip}`));
+flash.load(values.image);
+if (values.flash) flash.keepIn(values.flash, Number(values['flash-at']));
+
+const inbox = new Inbox();
+const log = values.log ? new RttLog(values.log) : null;
+const socket = net.connect(values.socket);
+let pico = boot();
+let wake = () => {};
+
+socket.on('data', (chunk) => {
+  inbox.push(chunk);
+  wake();
+});
+// The host has closed its end, or is gone.
+for (const event of ['close', 'error']) socket.on(event, () => process.exit(0));
+
+function boot() {
+  log?.startOver();
+  const pico = new Pico(flash, values.port, inbox);
+  pico.onFault = (what) => {
+    log?.drain(pico.chip.sram);
+    console.error(what);
+    process.exit(1);
+  };
+  return pico;
+}
+
+/** Runs a slice of instructions, then lets Node take what has arrived. */
+function run() {
+  pico.run();
+  log?.drain(pico.chip.sram);
+  const bytes = pico.takeSent();
+  if (bytes.length > 0) socket.write(bytes);
+  if (pico.isReset) {
+    pico = boot();
+    return setImmediate(run);
+  }
+  if (!pico.isAsleep) return setImmediate(run);
+  // While the processor sleeps, its clock is ours: timers of the firmware must not flood the host.
+  const began = process.hrtime.bigint();
+  const go = () => {
+    clearTimeout(timer);
+    wake = () => {};
+    pico.sleep(Number(process.hrtime.bigint() - began));
+    run();
+  };
+  const timer = setTimeout(go, pico.msToNextAlarm);
+  wake = () => {
+    wake = () => {};
+    setImmediate(go);
+  };
+  if (!inbox.isEmpty) wake();
+}
+run();

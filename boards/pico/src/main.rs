@@ -1,0 +1,50 @@
+//! fabswarm on the Raspberry Pi Pico: everything by UART 0 (GPIO 0 and 1), or by USB with the feature `usb`.
+#![no_std]
+#![no_main]
+
+/// What the build script took from `board.toml`.
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
+mod flash;
+mod health;
+#[path = "../../stack.rs"]
+mod stack;
+#[cfg(not(feature = "usb"))]
+mod uart;
+#[cfg(feature = "usb")]
+mod usb;
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
+use panic_probe as _;
+use static_cell::ConstStaticCell;
+
+static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
+
+defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
+
+#[embassy_executor::main]
+async fn main(_spawner: Spawner) {
+    let pico = embassy_rp::init(Default::default());
+    let mut flash = flash::QspiFlash::new(pico.FLASH);
+    let chip = flash.unique_id();
+    #[cfg(not(feature = "usb"))]
+    let port = uart::start(pico.UART0, pico.PIN_0, pico.PIN_1);
+    #[cfg(feature = "usb")]
+    let (port, device) = usb::start(pico.USB, chip);
+    let agent = run(Parts {
+        board: board::NAME,
+        chip,
+        page: flash::page(),
+        buffers: BUFFERS.take(),
+        link: SerialLink::<_, LINE>::new(port),
+        storage: BoardStorage::new(flash),
+        health: health::ChipWatchdog::start(pico.WATCHDOG),
+    });
+    #[cfg(not(feature = "usb"))]
+    agent.await;
+    #[cfg(feature = "usb")]
+    embassy_futures::join::join(device, agent).await.1;
+}

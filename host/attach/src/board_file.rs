@@ -1,0 +1,77 @@
+//! What the host reads of a board's `board.toml`.
+
+use super::Error;
+use std::path::{Path, PathBuf};
+use toml_edit::{Document, Item};
+
+/// A part of a board's flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlashRegion {
+    /// Its address.
+    pub(super) origin: u64,
+    pub(super) bytes: u64,
+}
+
+/// A board's `board.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BoardFile {
+    pub(super) page: FlashRegion,
+    pub(super) storage: FlashRegion,
+}
+
+/// The folder of a board's sources.
+pub(super) fn folder(board: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
+}
+
+impl BoardFile {
+    /// Reads the file of `board` from the source tree that this crate was built in.
+    pub(super) fn read(board: &str) -> Result<Self, Error> {
+        let path = folder(board).join("board.toml");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| Error::BoardFile { path: path.clone(), reason: source.to_string() })?;
+        Self::parse(&text).map_err(|reason| Error::BoardFile { path, reason })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let file = Document::parse(text).map_err(|error| error.to_string())?;
+        let integer = |table: &str, key: &str| {
+            let value = file.get(table).and_then(|table| table.get(key)).and_then(Item::as_integer);
+            let value = value.and_then(|value| u64::try_from(value).ok());
+            value.ok_or_else(|| format!("[{table}] needs a number `{key}`"))
+        };
+        let region = |table: &str| -> Result<FlashRegion, String> {
+            Ok(FlashRegion { origin: integer(table, "origin")?, bytes: 1024 * integer(table, "length_kib")? })
+        };
+        let (page, storage) = (region("page")?, region("storage")?);
+        if storage.origin < page.origin + page.bytes {
+            return Err("[storage] must begin behind [page]".to_owned());
+        }
+        Ok(Self { page, storage })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_all_boards_are_read() {
+        let pico = BoardFile::read("pico").unwrap();
+        assert_eq!(pico.page, FlashRegion { origin: 0x101E_0000, bytes: 64 * 1024 });
+        for board in ["mps2-an386", "nrf52840-dk"] {
+            BoardFile::read(board).unwrap();
+        }
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let reason = |text: &str| BoardFile::parse(text).unwrap_err();
+        assert_eq!(reason("[page]\norigin = 0"), "[page] needs a number `length_kib`");
+        assert_eq!(reason("[page]\norigin = -1\nlength_kib = 4"), "[page] needs a number `origin`");
+        let overlapping = "[page]\norigin = 0\nlength_kib = 4\n[storage]\norigin = 0\nlength_kib = 4";
+        assert_eq!(reason(overlapping), "[storage] must begin behind [page]");
+        let message = BoardFile::read("nothing").unwrap_err().to_string();
+        assert!(message.contains("boards/nothing/board.toml") && message.contains("\nhelp: "), "{message}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Emulated boards: the Raspberry Pi Pico in npm's `rp2040js`.
+
+use super::{Error, board_file, firmware_crate::FirmwareCrate, on_path};
+use std::path::{Path, PathBuf};
+
+/// Everything by UART.
+pub(super) const FIRMWARE: FirmwareCrate =
+    FirmwareCrate { board: "pico", target: Some("thumbv6m-none-eabi"), feature: None };
+
+/// Everything by USB.
+pub(super) const USB_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("usb"), ..FIRMWARE };
+
+/// The path of Node, once the emulator's package is known to be there.
+pub(super) fn emulator() -> Result<PathBuf, Error> {
+    let node = on_path("node").ok_or(Error::NoNode)?;
+    let folder = folder();
+    if !folder.join("node_modules/rp2040js/package.json").is_file() {
+        return Err(Error::NoRp2040js { folder });
+    }
+    Ok(node)
+}
+
+/// The folder of the emulator's script.
+fn folder() -> PathBuf {
+    board_file::folder("pico").join("emulator")
+}
+
+/// What an emulated Pico is made of.
+pub(super) struct EmulatedPico<'a> {
+    pub(super) image: &'a Path,
+    pub(super) socket: &'a Path,
+    /// `uart` or `usb`.
+    pub(super) port: &'a str,
+    /// The file that keeps the flash from `flash_address` on.
+    pub(super) flash: &'a Path,
+    pub(super) flash_address: u64,
+    pub(super) log: &'a Path,
+    /// The number of its chip.
+    pub(super) chip: u64,
+}
+
+impl EmulatedPico<'_> {
+    /// Node's arguments for running it.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let path = |path: &Path| path.display().to_string();
+        [
+            path(&folder().join("main.mjs")),
+            format!("--image={}", path(self.image)),
+            format!("--socket={}", path(self.socket)),
+            format!("--port={}", self.port),
+            format!("--flash={}", path(self.flash)),
+            format!("--flash-at={}", self.flash_address),
+            format!("--log={}", path(self.log)),
+            format!("--chip={:x}", self.chip),
+        ]
+        .to_vec()
+    }
+}
