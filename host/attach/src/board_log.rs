@@ -48,8 +48,10 @@ impl BoardLog {
         Ok(Self { encoded, read: 0, pending: Vec::new(), decoded: file, last_error: None })
     }
 
-    /// Starts over at the beginning of the encoded log: every boot begins a new one.
+    /// Deletes the encoded log, for a boot that begins a new one. Without this an emulator that is slow to start would truncate
+    /// a log that was read a second time, and the first lines of the new one would be missed.
     pub(super) fn start_over(&mut self) {
+        let _ = fs::remove_file(&self.encoded);
         self.read = 0;
         self.pending.clear();
     }

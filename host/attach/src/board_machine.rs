@@ -93,12 +93,12 @@ impl BoardMachine {
 
     /// Starts the process again after [`BoardMachine::kill`].
     pub(super) fn restart(&mut self, firmware: &Firmware) -> Result<(), Error> {
-        let log = self.socket.with_extension("defmt");
-        let messages = self.process.messages_file().to_owned();
-        self.process = launch(self.agent, firmware, &self.socket, &self.flash, &log, &messages)?;
         if let Some(log) = &mut self.log {
             log.start_over();
         }
+        let log = self.socket.with_extension("defmt");
+        let messages = self.process.messages_file().to_owned();
+        self.process = launch(self.agent, firmware, &self.socket, &self.flash, &log, &messages)?;
         Ok(())
     }
 
