@@ -5,7 +5,7 @@
 //!   transmit ─┼─▶ signal margin ─▶ loss ─▶ duplication ─▶ damage ─▶ delay ─▶ reordering ─▶ deliver
 //!    (unless  │   (motion only)                              │ waits for later slots ▲
 //!   the agent │                                              └───────────────────────┘
-//!    is away) └─▶ intruder: replays and forgeries, received by all agents
+//!    is away) └─▶ intruder: replays and forgeries, received by all agents before anything else, and relays
 //! ```
 //!
 //! Time goes in slots: a round where agents keep step, a tick of the simulation where each has its own clock. Every random
@@ -66,6 +66,9 @@ struct Arrival {
     origin: CopyOrigin,
 }
 
+/// What an intruder sends, to one agent only or to all.
+type Stranger = (Option<usize>, Arrival);
+
 /// A copy that arrives in a later slot.
 #[derive(Clone, Debug)]
 struct DelayedCopy {
@@ -87,7 +90,7 @@ impl Air {
         }
         let faults = LinkFaults::new(&scenario.faults, agents)?;
         let outages = Outages::new(&scenario.faults, agents)?;
-        let intruder = Intruder::new(&scenario.faults, agents, seed);
+        let intruder = Intruder::new(&scenario.intruder, agents, seed);
         Ok(Self {
             seed,
             agents,
@@ -154,21 +157,25 @@ impl Air {
         }
     }
 
-    /// What an intruder broadcasts in `slot`, based on the frames it recorded in earlier slots.
-    fn strangers(&mut self, slot: u32) -> Vec<Arrival> {
-        let Self { intruder: Some(intruder), transmissions, .. } = self else {
+    /// What an intruder sends in `slot`, based on the frames it recorded in earlier slots.
+    fn strangers(&mut self, slot: u32) -> Vec<Stranger> {
+        let Self { intruder: Some(intruder), outages, transmissions, .. } = self else {
             return Vec::new();
         };
+        for crash in outages.restarts(slot) {
+            intruder.ambush(crash.agent, slot);
+        }
         let mut strangers = Vec::new();
-        if let Some((sender, bytes)) = intruder.replays(slot) {
-            let span = transmissions.keep(bytes);
-            strangers.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Replayed });
+        for replay in intruder.replays(slot) {
+            let span = transmissions.keep(replay.bytes);
+            let arrival = Arrival { sender: replay.sender as u32, span, origin: CopyOrigin::Replayed };
+            strangers.push((replay.victim, arrival));
         }
-        if let Some((sender, bytes)) = intruder.forges(slot) {
+        for (sender, bytes) in intruder.forges(slot) {
             let span = transmissions.keep(&bytes);
-            strangers.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Forged });
+            strangers.push((None, Arrival { sender: sender as u32, span, origin: CopyOrigin::Forged }));
         }
-        transmissions.all().for_each(|(sender, bytes)| intruder.overhear(sender, bytes));
+        intruder.overhear(slot, transmissions.all());
         strangers
     }
 
@@ -187,9 +194,11 @@ impl Air {
     }
 
     /// Fills `arrivals` with what arrives at `receiver`.
-    fn collect(&mut self, slot: u32, receiver: usize, strangers: &[Arrival], late: &[(u32, Arrival)]) {
+    fn collect(&mut self, slot: u32, receiver: usize, strangers: &[Stranger], late: &[(u32, Arrival)]) {
         let is_away = self.is_away(receiver, slot);
-        let Self { seed, agents, source, faults, transmissions, waiting, arrivals, counters, .. } = self;
+        let Self {
+            seed, agents, source, faults, intruder, transmissions, waiting, arrivals, counters, ..
+        } = self;
         let link_from = |sender: usize| receiver * *agents + sender;
         arrivals.clear();
 
@@ -197,8 +206,12 @@ impl Air {
         arrivals
             .extend(late[first..].iter().take_while(|late| late.0 as usize == receiver).map(|late| late.1));
 
+        let mut relays = intruder.as_ref().and_then(|intruder| intruder.relays(receiver, slot));
         source.each_link(receiver, slot, |sender, is_received| {
             let link = link_from(sender);
+            if let Some(relays) = &mut relays {
+                relays.leave_out(sender);
+            }
             let mut stream = link_stream(*seed, sender, receiver, slot, Purpose::Air);
             // The first number of the stream was for the signal.
             stream.next_u64();
@@ -239,11 +252,29 @@ impl Air {
             }
         });
 
-        arrivals.extend_from_slice(strangers);
-        for stranger in strangers {
-            match stranger.origin {
-                CopyOrigin::Forged => counters.forged += 1,
-                _ => counters.replayed += 1,
+        arrivals.sort_by_key(|arrival| arrival.sender);
+        let mut stream = Stream::new(*seed, receiver as u32, slot, Purpose::Air);
+        let reordered = faults.reorder(arrivals, &mut stream);
+
+        // What an intruder sends leaves all that the swarm sends as it is, and comes before it where that may do harm.
+        let genuine = arrivals.len();
+        for &(victim, stranger) in strangers {
+            if victim.is_none_or(|victim| victim == receiver) {
+                match stranger.origin {
+                    CopyOrigin::Forged => counters.forged += 1,
+                    _ => counters.replayed += 1,
+                }
+                arrivals.push(stranger);
+            }
+        }
+        arrivals.rotate_left(genuine);
+        for sender in
+            relays.into_iter().flat_map(|relays| relays.senders()).filter(|&sender| sender != receiver)
+        {
+            for index in transmissions.of(sender) {
+                let span = transmissions.span(index);
+                arrivals.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Relayed });
+                counters.relayed += 1;
             }
         }
         if is_away {
@@ -253,9 +284,12 @@ impl Air {
             }
             return;
         }
-        arrivals.sort_by_key(|arrival| arrival.sender);
-        let mut stream = Stream::new(*seed, receiver as u32, slot, Purpose::Air);
-        counters.reordered += faults.reorder(arrivals, &mut stream);
+        counters.reordered += reordered;
+    }
+
+    /// Counts fragments that an intruder forged.
+    pub fn count_forged_fragments(&mut self, count: u64) {
+        self.counters.forged_fragments += count;
     }
 
     /// Whether the radio of `agent` is off in `slot`: it computes, but neither sends nor receives.

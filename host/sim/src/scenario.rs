@@ -52,6 +52,7 @@ pub struct Scenario {
     pub network: NetworkSection,
     pub motion: MotionSection,
     pub faults: FaultsSection,
+    pub intruder: IntruderSection,
     pub stop: StopSection,
     pub output: OutputSection,
     pub training: TrainingSection,
@@ -195,8 +196,6 @@ pub struct FaultsSection {
     pub duplication: f64,
     pub reordering: f64,
     pub bit_corruption: f64,
-    pub replay: f64,
-    pub wrong_key: f64,
     pub silent: Silences,
     pub frozen: Silences,
     pub crashes: Crashes,
@@ -207,13 +206,38 @@ impl FaultsSection {
     #[must_use]
     pub fn are_none(&self) -> bool {
         let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
-        let intruder = [self.replay, self.wrong_key];
         shares == [0.0; 5]
-            && intruder == [0.0; 2]
             && self.delay_rounds == 0
             && self.silent.0.is_empty()
             && self.frozen.0.is_empty()
             && self.crashes.0.is_empty()
+    }
+}
+
+/// An intruder on the air.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntruderSection {
+    pub replay: f64,
+    pub wrong_key: f64,
+    pub frames_per_round: u32,
+    pub memory_frames: usize,
+    pub ambush_frames: u32,
+    pub relay: f64,
+    pub forged_fragments: u32,
+}
+
+impl IntruderSection {
+    /// Whether there is no intruder.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        !self.is_on_air() && self.forged_fragments == 0
+    }
+
+    /// Whether it sends frames.
+    #[must_use]
+    pub fn is_on_air(&self) -> bool {
+        [self.replay, self.wrong_key, self.relay] != [0.0; 3] || self.ambush_frames > 0
     }
 }
 
@@ -255,6 +279,12 @@ pub struct TrainingSection {
 }
 
 impl Scenario {
+    /// Whether the air has neither faults nor an intruder.
+    #[must_use]
+    pub fn has_perfect_air(&self) -> bool {
+        self.faults.are_none() && self.intruder.is_none()
+    }
+
     /// How many rounds late a frame may arrive and still count: an air that delays frames by more than
     /// `frames.late_rounds` raises the limit, since agents would otherwise discard what it delivers.
     #[must_use]

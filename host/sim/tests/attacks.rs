@@ -43,9 +43,8 @@ fn distance(swarm: &Agents, other: &Agents, count: usize) -> f32 {
 #[test]
 fn a_ring_with_a_replaying_intruder_finds_the_same_answer() {
     let free =
-        "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\nmode = \"free-running\"\n[faults]\nreplay = ";
-    let late =
-        "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\n[frames]\nlate_rounds = 5\n[faults]\nreplay = ";
+        "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\nmode = \"free-running\"\n[intruder]\nreplay = ";
+    let late = "[network]\ntopology = \"ring\"\n[swarm]\nagents = 6\n[frames]\nlate_rounds = 5\n[intruder]\nreplay = ";
     for (lines, replays, rounds) in [(free, &["0.05", "1.0"][..], 8000), (late, &["0.5"], 4000)] {
         let mut alone = agents(&scenario(&format!("{lines}0.0")));
         run(&mut alone, rounds);

@@ -167,6 +167,9 @@ where
             FrameAge::Present => true,
             FrameAge::Later => {
                 // What was heard before was recorded.
+                if !self.is_alone() {
+                    self.alone_since = self.round;
+                }
                 self.heard_epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
                 if self.is_joining() {
                     self.members = MemberSet::default();

@@ -77,7 +77,7 @@ impl TrainingNetwork {
         let mut source = LinkSource::new(scenario)?;
         source.check_connectivity(scenario)?;
         if scenario.algorithm.kind == AlgorithmKind::Fab {
-            if !scenario.faults.are_none() {
+            if !scenario.has_perfect_air() {
                 return Err(Error::Unfit {
                     what: "a frame that is lost on the air takes tracking mass with it for good, unless there is a ledger",
                     remedy: "set algorithm.kind to \"ledger\", or the keys of [faults] back to their defaults",
@@ -263,7 +263,7 @@ mod tests {
         let (rounds, links) = hear(
             &scenario(|scenario| {
                 (scenario.faults.bit_corruption, scenario.faults.duplication) = (0.2, 0.2);
-                (scenario.faults.replay, scenario.faults.wrong_key) = (0.5, 0.5);
+                (scenario.intruder.replay, scenario.intruder.wrong_key) = (0.5, 0.5);
             }),
             100,
         );

@@ -25,6 +25,8 @@ pub(super) enum CopyOrigin {
     Replayed,
     /// Made by an intruder.
     Forged,
+    /// Passed on by an intruder, in the round it was sent in.
+    Relayed,
 }
 
 /// Why a copy was lost.
@@ -76,7 +78,7 @@ impl From<&Counters> for FrameCounts {
 
 /// Frames and copies so far. A frame is broadcast once; each link that exists then carries a copy of it.
 ///
-/// Nothing goes unaccounted for: `copies + duplicated + replayed + forged = heard() + lost.total() + waiting`.
+/// Nothing goes unaccounted for: `copies + duplicated + replayed + forged + relayed = heard() + lost.total() + waiting`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Frames that were broadcast.
@@ -91,6 +93,10 @@ pub struct Counters {
     pub replayed: u64,
     /// Copies of frames that an intruder sealed with a key of its own.
     pub forged: u64,
+    /// Copies that an intruder passed on at once to receivers out of reach.
+    pub relayed: u64,
+    /// Forged fragments that an intruder sent among those of frames.
+    pub forged_fragments: u64,
     /// Copies that did not come through.
     pub lost: Losses,
     /// Copies on their way to a later slot.
@@ -205,7 +211,7 @@ impl Counters {
             (FrameVerdict::Taken, origin) => {
                 self.taken += 1;
                 match origin {
-                    CopyOrigin::Genuine => {}
+                    CopyOrigin::Genuine | CopyOrigin::Relayed => {}
                     CopyOrigin::Damaged => self.damaged_taken += 1,
                     CopyOrigin::Replayed => self.replayed_taken += 1,
                     CopyOrigin::Forged => self.forged_taken += 1,

@@ -41,7 +41,8 @@ fn frame(slot: u32, sender: usize) -> Vec<u8> {
 }
 
 fn assert_accounts_balance(counters: &Counters) {
-    let put_in = counters.copies + counters.duplicated + counters.replayed + counters.forged;
+    let put_in =
+        counters.copies + counters.duplicated + counters.replayed + counters.forged + counters.relayed;
     assert_eq!(put_in, counters.heard() + counters.lost.total() + counters.waiting);
     let links: u64 = counters.worst_links(usize::MAX).iter().map(|link| link.lost).sum();
     assert!(links <= counters.lost.total());
@@ -175,8 +176,9 @@ fn crashes_begin_and_end_when_asked() {
 
 #[test]
 fn an_intruder_is_heard_by_everybody() {
-    let faults = scenario::FaultsSection { replay: 0.5, wrong_key: 0.25, ..no_faults() };
-    let (air, heard) = fly(&complete(faults), 1000);
+    let mut scenario = complete(no_faults());
+    (scenario.intruder.replay, scenario.intruder.wrong_key) = (0.5, 0.25);
+    let (air, heard) = fly(&scenario, 1000);
     let counters = air.counters();
     assert!((share(counters.replayed, 10_000) - 0.5).abs() < 0.05);
     assert!((share(counters.forged, 10_000) - 0.25).abs() < 0.05);
@@ -216,12 +218,15 @@ proptest! {
         scenario.network.topology = topology;
         scenario.faults = scenario::FaultsSection {
             iid_loss, burst_loss, burst_rounds: 10.0, delay_rounds, duplication, reordering, bit_corruption,
-            replay: intrusion, wrong_key: intrusion,
             silent: Silences(vec![scenario::Silence { agent: silent.0 % agents, from: silent.1, rounds: silent.2 }]),
             frozen: Silences::default(),
             crashes: scenario::Crashes(vec![scenario::Crash {
                 agent: crash.0 % agents, round: crash.1, down_rounds: crash.2, keeps_memory: true,
             }]),
+        };
+        scenario.intruder = scenario::IntruderSection {
+            replay: intrusion, wrong_key: intrusion, relay: intrusion, frames_per_round: 3, memory_frames: 40,
+            ambush_frames: 5, forged_fragments: 0,
         };
         let (first, heard) = fly(&scenario, 50);
         let (second, heard_again) = fly(&scenario, 50);

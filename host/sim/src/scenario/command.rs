@@ -12,7 +12,7 @@ pub enum ScenarioCommand {
 }
 
 /// Sections that large agents share with small ones, whole.
-const SHARED_SECTIONS: [&str; 3] = ["network", "motion", "faults"];
+const SHARED_SECTIONS: [&str; 4] = ["network", "motion", "faults", "intruder"];
 /// Keys of other sections that large agents share with small ones.
 const SHARED_KEYS: [&str; 12] = [
     "version",
@@ -51,7 +51,7 @@ impl ScenarioCommand {
             Self::Train => {
                 section == "training"
                     || path == "output.out"
-                    || SHARED_SECTIONS.contains(&section)
+                    || (SHARED_SECTIONS.contains(&section) && path != "intruder.forged_fragments")
                     || SHARED_KEYS.contains(&path)
             }
         }

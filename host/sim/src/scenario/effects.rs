@@ -6,7 +6,7 @@ use super::command::ScenarioCommand;
 
 /// Whether `command` on `scenario` looks at the key at `path`.
 pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
-    let Scenario { swarm, problem, algorithm, network, motion, faults, stop, .. } = scenario;
+    let Scenario { swarm, problem, algorithm, network, motion, faults, intruder, stop, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
     if !command.takes(path) {
@@ -27,6 +27,10 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         }
         ("motion", _) => network.topology == TopologyKind::Motion,
         ("faults", "burst_rounds") => faults.burst_loss > 0.0,
+        ("intruder", "frames_per_round") => intruder.replay > 0.0 || intruder.wrong_key > 0.0,
+        ("intruder", "memory_frames") => intruder.replay > 0.0 || intruder.ambush_frames > 0,
+        ("intruder", "ambush_frames") => !faults.crashes.0.is_empty(),
+        ("intruder", "forged_fragments") => is_ledger,
         ("stop", "extra_rounds") => stop.error_below > 0.0,
         (section, _) => {
             let section = section.replace('_', "-");

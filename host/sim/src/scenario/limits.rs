@@ -108,7 +108,13 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "motion.power_dbm" | "motion.reference_loss_db" | "motion.sensitivity_dbm" => Limit::Finite,
 
         "faults.iid_loss" | "faults.burst_loss" | "faults.duplication" => Limit::BelowOne,
-        "faults.reordering" | "faults.bit_corruption" | "faults.replay" | "faults.wrong_key" => Limit::Share,
+        "faults.reordering" | "faults.bit_corruption" => Limit::Share,
+        "intruder.replay" | "intruder.wrong_key" | "intruder.relay" => Limit::Share,
+        "intruder.frames_per_round" => Limit::Whole(1, 10_000),
+        "intruder.ambush_frames" => Limit::Whole(0, 10_000),
+        "intruder.memory_frames" => Limit::Whole(2, 1_000_000),
+        // More than two may take all the room that a receiver has for one sender.
+        "intruder.forged_fragments" => Limit::Whole(0, 2),
         "faults.burst_rounds" => Limit::AtLeastOne,
         "faults.delay_rounds" => Limit::Whole(0, 10_000),
 

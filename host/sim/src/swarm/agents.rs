@@ -4,6 +4,7 @@
 //! little fast or slow, and ends a round at each of its ticks; a slot is one tick of a perfect clock.
 
 mod agent_problem;
+mod fragments;
 mod mass;
 mod peers;
 mod remote;
@@ -22,6 +23,7 @@ use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire;
+use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 pub use remote::{DigestCounts, Remote};
@@ -41,7 +43,9 @@ pub struct AgentSetup {
     pub key: Option<SwarmKey>,
     /// Clock error in free-running mode: rates are uniform in 1 ± this.
     pub clock_spread: f64,
-    /// Seed of the clocks.
+    /// Forged fragments that an intruder sends among those of every frame; with 0 frames travel whole.
+    pub forged_fragments: u32,
+    /// Seed of the clocks, and of what an intruder forges.
     pub seed: u64,
 }
 
@@ -124,6 +128,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     has_broken_books: bool,
     buffer: Vec<u8>,
     opened: OpenedInSlot,
+    fragments: Option<FragmentPath>,
     remote: Option<Box<dyn Remote>>,
 }
 
@@ -161,6 +166,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
             }
         }
+        let forged = setup.forged_fragments;
+        let fragments = (forged > 0).then(|| FragmentPath::new(count, forged, setup.seed));
         Ok(Self {
             shape,
             setup,
@@ -173,6 +180,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             has_broken_books: false,
             buffer,
             opened: OpenedInSlot::default(),
+            fragments,
             remote: None,
         })
     }
@@ -295,18 +303,26 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     fn deliver(&mut self) {
         let (agents, remote, opened) = (&mut self.agents, &mut self.remote, &mut self.opened);
+        let fragments = &mut self.fragments;
         opened.clear();
         self.air.deliver(self.slot, |receiver, sender, bytes| {
             if let Some(remote) = remote {
                 remote.shadow_received(receiver, sender, bytes);
             }
             let own = &mut agents[receiver];
-            match own.seal.open_shared(opened, sender, bytes) {
+            let mut hear = |frame: &[u8]| match own.seal.open_shared(opened, sender, frame) {
                 Ok((origin, frame)) => hearing(own.agent.receive(origin, frame)),
                 Err(wire::Error::Replayed) => FrameVerdict::Useless,
                 Err(error) => FrameVerdict::Refused(refusal_cause(error)),
+            };
+            match fragments {
+                None => hear(bytes),
+                Some(fragments) => fragments.carry(receiver, sender, bytes, hear),
             }
         });
+        if let Some(fragments) = &mut self.fragments {
+            self.air.count_forged_fragments(fragments.take_forged());
+        }
     }
 
     /// The error for books that broke in this slot.
@@ -435,8 +451,8 @@ fn start<A: Arithmetic, const WORDS: usize>(
 
 fn hearing(received: Received) -> FrameVerdict {
     match received {
-        Received::Taken | Received::Early | Received::NewEpoch | Received::Unchanged => FrameVerdict::Taken,
-        Received::Stale | Received::OtherEpoch => FrameVerdict::Useless,
+        Received::Taken | Received::Early | Received::NewEpoch => FrameVerdict::Taken,
+        Received::Stale | Received::OtherEpoch | Received::Unchanged => FrameVerdict::Useless,
         Received::Refused(refusal) => FrameVerdict::Refused(match refusal {
             Refusal::Wire(error) => refusal_cause(error),
             Refusal::Own => "own frame",

@@ -191,7 +191,10 @@ impl Account {
         self.collected = Fingerprint::default();
         self.unbalanced.clear();
         if epoch > 0 {
-            self.histories.push_back(History { epoch, sums: VecDeque::new() });
+            // Who restarts may come back to an epoch from before one that it has forgotten.
+            let known = self.histories.iter().position(|history| history.epoch == epoch);
+            let history = known.and_then(|place| self.histories.remove(place));
+            self.histories.push_back(history.unwrap_or(History { epoch, sums: VecDeque::new() }));
             if self.histories.len() > EPOCHS {
                 self.histories.pop_front();
             }
@@ -274,14 +277,20 @@ impl Books {
             let sums = history.map(|history| &history.sums);
             let (last, before) =
                 self.accounts[usize::from(id)].taken.get(&sender).copied().unwrap_or_default();
-            let had = sums.is_some_and(|sums| match sums.binary_search_by_key(&sender_round, |sum| sum.0) {
-                Ok(place) => {
-                    // Several frames may have come since the last look, each with one half.
-                    let since = sums.range(..=place).rev().take_while(|sum| sum.0 > last).map(|sum| &sum.1);
-                    rho.is_made_of(since.chain([&sums[place].1, &before]))
+            // An agent that was down for long remembers an epoch that its sender's history no longer has.
+            let is_long_over =
+                histories.len() == EPOCHS && histories.iter().all(|history| history.epoch > epoch);
+            let had = sums.map_or(is_long_over, |sums| {
+                match sums.binary_search_by_key(&sender_round, |sum| sum.0) {
+                    Ok(place) => {
+                        // Several frames may have come since the last look, each with one half.
+                        let since =
+                            sums.range(..=place).rev().take_while(|sum| sum.0 > last).map(|sum| &sum.1);
+                        rho.is_made_of(since.chain([&sums[place].1, &before]))
+                    }
+                    // Older than what is remembered: nothing can be said of it.
+                    Err(place) => place == 0 && sums.len() == HISTORY,
                 }
-                // Older than what is remembered: nothing can be said of it.
-                Err(place) => place == 0 && sums.len() == HISTORY,
             });
             if !had {
                 return Err(Imbalance::Invented { sender, receiver: id, sender_round });

@@ -127,7 +127,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
         mixing: MixingRule::Degrees(weights),
     };
     let task = Task::draw(scenario);
-    if scenario.faults.are_none() {
+    if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
     }
     Ok(Box::new(UnguardedFab::new(task, Air::new(scenario)?, constants, scenario.faults.delay_rounds)))
@@ -140,7 +140,7 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     let is_ring = is_ring(scenario);
     let has_own_audiences = !is_ring && audiences(scenario, &mut source).is_some();
     let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
-    if !scenario.faults.are_none() || !has_plain_frames || is_free_running || has_own_audiences {
+    if !scenario.has_perfect_air() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
             what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up are simulated \
                    agent by agent, for at most 1024 agents",
@@ -258,6 +258,7 @@ pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
         audiences: None,
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
         clock_spread: scenario.swarm.clock_spread,
+        forged_fragments: scenario.intruder.forged_fragments,
         seed: scenario.seed,
     })
 }

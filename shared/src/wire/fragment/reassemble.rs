@@ -54,12 +54,12 @@ enum Relation {
 /// Puts frames of up to `FRAME` bytes together, `SLOTS` at a time.
 ///
 /// Nothing here is authenticated: anyone can send parts under any sender and number. A part that conflicts with those of its frame
-/// therefore begins a second candidate, which shares the parts that do not conflict, and all complete candidates are returned: the
-/// seal decides which one is genuine.
+/// therefore begins another candidate, which shares the parts that do not conflict, and all complete candidates are returned: the
+/// seal decides which one is genuine. Forged parts double the candidates, up to a sender's share of the slots.
 ///
-/// A sender has at most half of the slots. When all slots are taken, the sender with the most of them gives up its oldest one.
-/// Allow four slots for each sender that may be heard at once. A returned frame keeps its slot until then, so that late
-/// duplicates of its packets are known.
+/// A sender has at most half of the slots. A frame keeps its slots until another one needs them, so that late duplicates of its
+/// packets are known: first one of the same sender, then one of the sender with the most. Allow four slots for each sender that
+/// may be heard at once; with eight for one sender, no two forged parts stop a frame of four.
 #[derive(Clone, Debug)]
 pub struct Reassembler<const FRAME: usize, const SLOTS: usize> {
     slots: [PartialFrame<FRAME>; SLOTS],
@@ -119,52 +119,68 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
         self.slots.iter_mut().find_map(PartialFrame::complete)
     }
 
-    /// Adds the part to every candidate of its frame in which it is missing, or begins one.
+    /// Adds the part to every candidate of its frame in which it is missing, and begins another one for each with which it
+    /// conflicts.
     fn take(&mut self, part: &Fragment) {
-        let (mut is_taken, mut conflicting) = (false, None);
-        for (i, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.is_of(part)) {
+        let (mut is_known, mut is_taken) = (false, false);
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_of(part)) {
             match slot.relation_to(part) {
-                Relation::Repeated => is_taken = true,
+                Relation::Repeated => is_known = true,
                 Relation::Missing => {
                     slot.add(part);
                     is_taken = true;
                 }
-                // The newest candidate is the one in which the later of two conflicting parts won.
-                Relation::Conflicting => {
-                    let age = self.begun.wrapping_sub(slot.begun);
-                    if conflicting.is_none_or(|(_, youngest)| age < youngest) {
-                        conflicting = Some((i, age));
-                    }
-                }
+                Relation::Conflicting => {}
             }
         }
-        if is_taken {
+        if is_known {
             return;
         }
-        let to = self.slot_to_begin(part.sender);
-        self.begun = self.begun.wrapping_add(1);
-        if let Some((from, _)) = conflicting {
-            if from != to {
-                self.slots[to] = self.slots[from].clone();
+        // What is begun on the way has the part, and does not conflict.
+        for from in 0..SLOTS {
+            let slot = &self.slots[from];
+            if slot.is_of(part)
+                && slot.relation_to(part) == Relation::Conflicting
+                && (slot.goes_with(part) || !is_taken)
+            {
+                let to = self.begin(part);
+                if from != to {
+                    self.slots[to] = self.slots[from].clone();
+                }
+                self.slots[to].drop_conflicts_with(part);
+                self.slots[to].begun = self.begun;
+                self.slots[to].add(part);
+                is_taken = true;
             }
-            self.slots[to].drop_conflicts_with(part);
-        } else {
-            self.slots[to].begin(part);
         }
-        self.slots[to].begun = self.begun;
-        self.slots[to].add(part);
+        if !is_taken {
+            let to = self.begin(part);
+            self.slots[to].begin(part);
+            self.slots[to].begun = self.begun;
+            self.slots[to].add(part);
+        }
     }
 
-    /// A slot that was never used, or the oldest one of the sender that must give one up.
-    fn slot_to_begin(&self, sender: u16) -> usize {
+    /// Finds a slot for another candidate of the part's frame.
+    fn begin(&mut self, part: &Fragment) -> usize {
+        let to = self.slot_to_begin(part);
+        self.begun = self.begun.wrapping_add(1);
+        to
+    }
+
+    /// A slot that was never used, the oldest one of an earlier frame of the same sender, or the oldest one of the sender with the
+    /// most; one of the same frame only where there is no other.
+    fn slot_to_begin(&self, part: &Fragment) -> usize {
         let count = |sender| self.slots.iter().filter(|slot| slot.count > 0 && slot.sender == sender).count();
-        let is_at_share = count(sender) >= Self::SLOTS_PER_SENDER;
+        let is_at_share = count(part.sender) >= Self::SLOTS_PER_SENDER;
         let rank = |slot: &PartialFrame<FRAME>| {
+            let is_own = slot.count > 0 && slot.sender == part.sender;
             let slots = match slot.count {
-                0 if is_at_share => 0,
+                _ if is_own && slot.number != part.number => SLOTS + 2,
+                _ if is_own => 1,
+                _ if is_at_share => 0,
                 0 => usize::MAX,
-                _ if is_at_share => usize::from(slot.sender == sender),
-                _ => count(slot.sender),
+                _ => 1 + count(slot.sender),
             };
             (slots, self.begun.wrapping_sub(slot.begun))
         };
@@ -228,6 +244,17 @@ impl<const FRAME: usize> PartialFrame<FRAME> {
         (self.part, self.last) = (0, 0);
         self.seen = [0; 8];
         self.is_returned = false;
+    }
+
+    /// Whether another part than the same one can be in one frame with a part that conflicts.
+    fn goes_with(&self, part: &Fragment) -> bool {
+        let length = part.bytes.len();
+        let front_parts = self.count - self.missing - u8::from(self.last > 0);
+        if part.is_last() {
+            return front_parts > 0 && self.fits(self.part, length);
+        }
+        let has_others = front_parts > u8::from(self.has_seen(part.index));
+        (self.part == length && has_others) || (self.last > 0 && self.fits(length, self.last))
     }
 
     /// Keeps the parts of a copied frame that can be in one frame with this one.
@@ -439,6 +466,35 @@ mod tests {
                     "frame {number}, sender {impersonated} impersonated"
                 );
             }
+        }
+    }
+
+    /// Every way to put two forged parts, short ones and such as fit, among the four of a frame.
+    #[test]
+    fn two_forged_parts_keep_no_frame_from_being_put_together() {
+        let frame: [u8; 380] = core::array::from_fn(|byte| byte as u8);
+        let genuine = cut(&frame, 3, 9, 125);
+        let ways = |way: usize| {
+            let (place, index, is_short) = (way % 5, way / 5 % 4, way / 20 == 1);
+            let mut part = std::vec![4, index as u8, 3, 0, 9, 0];
+            part.resize(if is_short { 7 } else { 125 }, 0xEE + is_short as u8);
+            (place, part)
+        };
+        for (first, second) in (0..40).flat_map(|first| (0..40).map(move |second| (first, second))) {
+            let mut air = genuine.clone();
+            for (place, part) in [ways(first), ways(second)] {
+                air.insert(place, part);
+            }
+            let mut reassembler = Reassembler::<400, 16>::new();
+            let mut times = 0;
+            for packet in &air {
+                let mut next = reassembler.receive(packet).unwrap().map(<[u8]>::to_vec);
+                while let Some(whole) = next {
+                    times += u32::from(whole == frame);
+                    next = reassembler.next_frame().map(<[u8]>::to_vec);
+                }
+            }
+            assert!(times > 0, "{first} and {second}");
         }
     }
 

@@ -127,6 +127,8 @@ fn air(report: &AirReport) -> Vec<(&'static str, String)> {
                 ("damaged", counters.damaged),
                 ("replayed", counters.replayed),
                 ("forged", counters.forged),
+                ("relayed", counters.relayed),
+                ("fragments forged", counters.forged_fragments),
             ]),
         ),
         ("copies refused", some(&refused)),

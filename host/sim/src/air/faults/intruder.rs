@@ -5,24 +5,33 @@ use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader};
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Sealer, VolatileBoots};
 
-use crate::scenario::FaultsSection;
+use crate::scenario::IntruderSection;
 
-/// Frames that the intruder keeps.
-const MEMORY: usize = 256;
-/// What it takes for an agent's number in its random stream: no agent has it.
-const NAME: u32 = u32::MAX;
+/// Rounds for which it lies in wait for an agent that has restarted.
+const AMBUSH_ROUNDS: u32 = 50;
+
+/// What it takes for an agent's number in its random streams: no agent has these.
+const REPLAY: u32 = u32::MAX;
+const FORGERY: u32 = u32::MAX - 1;
+const MEMORY: u32 = u32::MAX - 2;
+/// Above all seeds that people choose, so that relays are drawn apart from everything else of a receiver.
+const RELAY_SEED: u64 = 1 << 63;
 
 /// An intruder without the swarm's key.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Intruder {
-    replay: f64,
-    wrong_key: f64,
+    settings: IntruderSection,
     seed: u64,
     agents: usize,
     key: Key,
-    memory: Vec<RecordedFrame>,
-    /// The oldest of a full memory.
+    /// The newest frames, in a ring whose oldest is at `oldest`.
+    newest: Vec<RecordedFrame>,
     oldest: usize,
+    /// A uniform selection of all frames so far, and how many those are.
+    selection: Vec<RecordedFrame>,
+    heard: u64,
+    /// The last slot in which it lies in wait for each agent.
+    ambush_until: Vec<Option<u32>>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,52 +40,105 @@ struct RecordedFrame {
     bytes: Vec<u8>,
 }
 
+impl RecordedFrame {
+    fn new(sender: usize, bytes: &[u8]) -> Self {
+        Self { sender, bytes: bytes.to_vec() }
+    }
+
+    fn record(&mut self, sender: usize, bytes: &[u8]) {
+        self.sender = sender;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+/// A recorded frame that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Replay<'a> {
+    /// The only one who hears it, if it is aimed at somebody.
+    pub(in super::super) victim: Option<usize>,
+    /// The original sender.
+    pub(in super::super) sender: usize,
+    pub(in super::super) bytes: &'a [u8],
+}
+
 impl Intruder {
-    /// The intruder that `faults` ask for, if they ask for one.
-    pub(in super::super) fn new(faults: &FaultsSection, agents: usize, seed: u64) -> Option<Self> {
-        let mut stream = Stream::new(seed, NAME, u32::MAX, Purpose::Air);
+    /// The intruder that `settings` ask for, if it sends anything.
+    pub(in super::super) fn new(settings: &IntruderSection, agents: usize, seed: u64) -> Option<Self> {
+        let mut stream = Stream::new(seed, REPLAY, u32::MAX, Purpose::Air);
         let key = Key::new(&std::array::from_fn(|_| stream.next_u32() as u8));
-        (faults.replay > 0.0 || faults.wrong_key > 0.0).then_some(Self {
-            replay: faults.replay,
-            wrong_key: faults.wrong_key,
+        settings.is_on_air().then(|| Self {
+            settings: settings.clone(),
             seed,
             agents,
             key,
-            memory: Vec::new(),
+            newest: Vec::new(),
             oldest: 0,
+            selection: Vec::new(),
+            heard: 0,
+            ambush_until: vec![None; agents],
         })
     }
 
-    /// Records a frame.
-    pub(in super::super) fn overhear(&mut self, sender: usize, bytes: &[u8]) {
-        if self.memory.len() < MEMORY {
-            self.memory.push(RecordedFrame { sender, bytes: bytes.to_vec() });
-            return;
+    /// Records the frames of `slot`.
+    pub(in super::super) fn overhear<'a>(
+        &mut self,
+        slot: u32,
+        frames: impl Iterator<Item = (usize, &'a [u8])>,
+    ) {
+        let room = self.settings.memory_frames / 2;
+        let mut stream = Stream::new(self.seed, MEMORY, slot, Purpose::Air);
+        for (sender, bytes) in frames {
+            if self.newest.len() < room {
+                self.newest.push(RecordedFrame::new(sender, bytes));
+            } else {
+                self.newest[self.oldest].record(sender, bytes);
+                self.oldest = (self.oldest + 1) % room;
+            }
+            self.heard += 1;
+            // Reservoir sampling: each frame so far is kept with the same chance.
+            if self.selection.len() < room {
+                self.selection.push(RecordedFrame::new(sender, bytes));
+            } else if let Some(place) = self.selection.get_mut((stream.next_u64() % self.heard) as usize) {
+                place.record(sender, bytes);
+            }
         }
-        let place = &mut self.memory[self.oldest];
-        place.sender = sender;
-        place.bytes.clear();
-        place.bytes.extend_from_slice(bytes);
-        self.oldest = (self.oldest + 1) % MEMORY;
     }
 
-    /// What it replays in `slot`: the original sender, and the bytes.
-    pub(in super::super) fn replays(&self, slot: u32) -> Option<(usize, &[u8])> {
-        let mut stream = Stream::new(self.seed, NAME, slot, Purpose::Air);
-        let is_on = stream.uniform_f64() < self.replay;
-        let old = self.memory.get(stream.below(self.memory.len() as u32) as usize)?;
-        is_on.then_some((old.sender, &old.bytes))
+    /// Lies in wait for an agent that restarts in `slot`.
+    pub(in super::super) fn ambush(&mut self, agent: usize, slot: u32) {
+        self.ambush_until[agent] = Some(slot.saturating_add(AMBUSH_ROUNDS));
     }
 
-    /// What it forges in `slot`: the alleged sender, and a frame as long as the last it recorded, sealed with its own
-    /// key.
-    pub(in super::super) fn forges(&self, slot: u32) -> Option<(usize, Vec<u8>)> {
-        let mut stream = Stream::new(self.seed, NAME - 1, slot, Purpose::Air);
-        if stream.uniform_f64() >= self.wrong_key {
-            return None;
+    /// What it replays in `slot`.
+    pub(in super::super) fn replays(&self, slot: u32) -> Vec<Replay<'_>> {
+        let mut stream = Stream::new(self.seed, REPLAY, slot, Purpose::Air);
+        let is_on = stream.uniform_f64() < self.settings.replay;
+        let to_all = if is_on { self.settings.frames_per_round } else { 0 };
+        let ambushed = self.ambush_until.iter().enumerate();
+        let ambushed = ambushed.filter(|(_, until)| until.is_some_and(|until| slot <= until));
+        let aimed =
+            ambushed.flat_map(|(agent, _)| (0..self.settings.ambush_frames).map(move |_| Some(agent)));
+        let mut replay = |victim| {
+            let frames = if stream.below(2) == 0 { &self.newest } else { &self.selection };
+            let old = frames.get(stream.below(frames.len() as u32) as usize)?;
+            Some(Replay { victim, sender: old.sender, bytes: &old.bytes })
+        };
+        (0..to_all).map(|_| None).chain(aimed).filter_map(&mut replay).collect()
+    }
+
+    /// What it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with its own key.
+    pub(in super::super) fn forges(&self, slot: u32) -> Vec<(usize, Vec<u8>)> {
+        let mut stream = Stream::new(self.seed, FORGERY, slot, Purpose::Air);
+        if stream.uniform_f64() >= self.settings.wrong_key {
+            return Vec::new();
         }
+        (0..self.settings.frames_per_round).filter_map(|_| self.forge(slot, &mut stream)).collect()
+    }
+
+    fn forge(&self, slot: u32, stream: &mut Stream) -> Option<(usize, Vec<u8>)> {
         let sender = stream.below(self.agents as u32);
-        let length = self.memory.last()?.bytes.len();
+        let length = self.newest.last()?.bytes.len();
         let payload: Vec<u8> = (0..length).map(|_| stream.next_u32() as u8).collect();
         let data = DataHeader { sender: sender as u16, epoch: 1, round: slot };
         let mut frame = vec![0; DATA_HEADER_MAX + length];
@@ -89,6 +151,38 @@ impl Intruder {
         sealed.truncate(sealed_length);
         Some((sender as usize, sealed))
     }
+
+    /// What it relays to `receiver` in `slot`.
+    pub(in super::super) fn relays(&self, receiver: usize, slot: u32) -> Option<Relays> {
+        if self.settings.relay == 0.0 {
+            return None;
+        }
+        let mut stream = Stream::new(self.seed ^ RELAY_SEED, receiver as u32, slot, Purpose::Air);
+        let is_relayed = (0..self.agents).map(|_| stream.uniform_f64() < self.settings.relay).collect();
+        Some(Relays { is_relayed })
+    }
+}
+
+/// Whose frames are relayed to a receiver.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Relays {
+    is_relayed: Vec<bool>,
+}
+
+impl Relays {
+    /// Leaves a sender out that is in reach.
+    pub(in super::super) fn leave_out(&mut self, sender: usize) {
+        self.is_relayed[sender] = false;
+    }
+
+    /// The senders that are left.
+    pub(in super::super) fn senders(self) -> impl Iterator<Item = usize> {
+        self.is_relayed
+            .into_iter()
+            .enumerate()
+            .filter(|(_, is_relayed)| *is_relayed)
+            .map(|(sender, _)| sender)
+    }
 }
 
 #[cfg(test)]
@@ -98,35 +192,63 @@ mod tests {
     use fabswarm_shared::wire;
     use fabswarm_shared::wire::seal::Opener;
 
+    fn intruder(change: impl FnOnce(&mut IntruderSection)) -> Intruder {
+        let mut settings = Scenario::default().intruder;
+        change(&mut settings);
+        Intruder::new(&settings, 10, 3).unwrap()
+    }
+
     #[test]
     fn what_it_forges_looks_like_a_frame_and_opens_for_nobody() {
-        let faults = FaultsSection { wrong_key: 1.0, ..Scenario::default().faults };
-        let mut intruder = Intruder::new(&faults, 10, 3).unwrap();
-        assert_eq!(intruder.forges(0), None, "it has no frame to go by yet");
-        intruder.overhear(4, &[0; 100]);
+        let mut intruder = intruder(|settings| (settings.wrong_key, settings.frames_per_round) = (1.0, 3));
+        assert!(intruder.forges(0).is_empty(), "it has no frame to go by yet");
+        intruder.overhear(0, [(4, &[0; 100][..])].into_iter());
         let key = Key::new(&[9; 32]);
         for slot in 1..50 {
-            let mut opener = Opener::<10>::new();
-            let (sender, bytes) = intruder.forges(slot).unwrap();
-            assert!(sender < 10 && (100..150).contains(&bytes.len()));
-            let refused = opener.open(&key, &bytes, &mut [0; 200]).unwrap_err();
-            assert!(matches!(refused, wire::Error::ForeignKey | wire::Error::Tampered));
-            assert!(opener.open(&intruder.key, &bytes, &mut [0; 200]).is_ok(), "it is sealed well");
+            let forged = intruder.forges(slot);
+            assert_eq!(forged.len(), 3);
+            for (sender, bytes) in forged {
+                let mut opener = Opener::<10>::new();
+                assert!(sender < 10 && (100..150).contains(&bytes.len()));
+                let refused = opener.open(&key, &bytes, &mut [0; 200]).unwrap_err();
+                assert!(matches!(refused, wire::Error::ForeignKey | wire::Error::Tampered));
+                assert!(opener.open(&intruder.key, &bytes, &mut [0; 200]).is_ok(), "it is sealed well");
+            }
         }
     }
 
     #[test]
-    fn it_replays_what_it_overheard_and_forgets_the_oldest() {
-        let faults = FaultsSection { replay: 1.0, ..Scenario::default().faults };
-        let mut intruder = Intruder::new(&faults, 10, 3).unwrap();
-        assert_eq!(intruder.replays(0), None);
-        for number in 0..2 * MEMORY as u32 {
-            intruder.overhear(number as usize % 10, &number.to_le_bytes());
+    fn it_replays_frames_of_the_whole_run_and_the_newest_more_often() {
+        let mut intruder = intruder(|settings| {
+            (settings.replay, settings.frames_per_round, settings.memory_frames) = (1.0, 20, 200);
+        });
+        assert!(intruder.replays(0).is_empty());
+        for number in 0..2000_u32 {
+            intruder.overhear(number, [(number as usize % 10, &number.to_le_bytes()[..])].into_iter());
         }
-        for slot in 0..100 {
-            let (sender, bytes) = intruder.replays(slot).unwrap();
-            let number = u32::from_le_bytes(bytes.try_into().unwrap());
-            assert!(number >= MEMORY as u32 && number % 10 == sender as u32);
+        assert_eq!((intruder.newest.len(), intruder.selection.len()), (100, 100));
+        let replays: Vec<_> = (0..200).flat_map(|slot| intruder.replays(slot)).collect();
+        assert_eq!(replays.len(), 4000);
+        let number = |replay: &Replay<'_>| u32::from_le_bytes(replay.bytes.try_into().unwrap());
+        assert!(replays.iter().all(|replay| number(replay) % 10 == replay.sender as u32));
+        assert!(replays.iter().all(|replay| replay.victim.is_none()));
+        let count = |range: std::ops::Range<u32>| {
+            replays.iter().filter(|replay| range.contains(&number(replay))).count()
+        };
+        assert!(count(1900..2000) > 1900, "half of them are of the newest");
+        assert!(count(0..1000) > 600, "and a quarter of the first half of the run");
+    }
+
+    #[test]
+    fn it_lies_in_wait_for_who_restarts() {
+        let mut intruder = intruder(|settings| settings.ambush_frames = 7);
+        intruder.overhear(0, [(4, &[1; 9][..])].into_iter());
+        assert!(intruder.replays(1).is_empty());
+        intruder.ambush(3, 20);
+        for slot in [20, 20 + AMBUSH_ROUNDS] {
+            let replays = intruder.replays(slot);
+            assert!(replays.len() == 7 && replays.iter().all(|replay| replay.victim == Some(3)));
         }
+        assert!(intruder.replays(21 + AMBUSH_ROUNDS).is_empty());
     }
 }
