@@ -1,4 +1,4 @@
-//! A board's watchdog and stack gauge.
+//! A board's watchdog, stack gauge, reset and light.
 
 /// Monitors the firmware of a board.
 pub trait Health {
@@ -9,4 +9,10 @@ pub trait Health {
     fn deepest_stack_bytes(&mut self) -> Option<u32> {
         None
     }
+
+    /// Restarts the board. Returns only on a board that cannot.
+    fn reset(&mut self) {}
+
+    /// Turns the board's light on or off, if it has one.
+    fn set_light(&mut self, _is_on: bool) {}
 }

@@ -28,12 +28,12 @@ pub mod storage;
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
-use embassy_futures::join::join;
-use embassy_time::{Duration, Timer};
+use embassy_futures::select::{Either, select};
+use embassy_time::{Duration, Instant, Timer};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     BUILD_ID,
-    packet::{Boot, Packet},
+    packet::{BoardIdentity, Boot, Packet},
     provisioning::Page,
     wire::seal::Sealer,
 };
@@ -41,7 +41,7 @@ use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
 use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
-use storage::BoardStorage;
+use storage::{BoardStorage, PageFlash};
 
 /// Interval between the boot packets of a board that waits for its host.
 const BOOT_EVERY: Duration = Duration::from_millis(50);
@@ -80,6 +80,8 @@ pub struct Parts<'a, L, F, H> {
     pub board: &'a str,
     /// The number that its maker gave its chip, if it has one.
     pub chip: Option<u64>,
+    /// Bytes that its link's receiver buffers while the firmware is busy.
+    pub window: u16,
     /// Its provisioning page, which may be followed by other bytes.
     pub page: &'a [u8],
     /// The firmware's large buffers.
@@ -93,28 +95,39 @@ pub struct Parts<'a, L, F, H> {
 }
 
 /// Runs the agent that the board's page describes.
-pub async fn run<L: Link, F: NorFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
-    let Parts { board, chip, page: bytes, buffers, mut link, mut storage, mut health } = parts;
+pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
+    let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
+    let boot = |page| Boot { board, schema: packet::SCHEMA, build: BUILD_ID, chip, window, page };
     let Buffers { peers, incoming, outgoing } = buffers;
     let mut place = None;
-    let (page, agent) = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
-        Ok(started) => started,
-        Err(error) => repeat_error(board, error, &mut link, &mut health).await,
+    let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
+        Ok((page, agent)) => {
+            link.start(page.agent.id, agent.boot());
+            let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
+            let (to_agent, receiver) = incoming.split();
+            let (sender, from_agent) = outgoing.split();
+            let identity = BoardIdentity {
+                agent: page.agent.id,
+                page_crc: provisioning::page_crc(bytes),
+                round: agent.round(),
+                boot: agent.boot(),
+            };
+            let mut rounds = RoundDriver::new(
+                &page,
+                boot(Ok(identity)),
+                agent,
+                &mut storage,
+                &mut health,
+                PacketReceiver::new(receiver),
+                PacketSender::new(sender),
+            );
+            select(link::serve(&mut link, to_agent, from_agent), rounds.run()).await;
+            provisioning::Error::InService
+        }
+        Err(error) => error,
     };
-    link.start(page.agent.id, agent.boot());
-    let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
-    let (to_agent, receiver) = incoming.split();
-    let (sender, from_agent) = outgoing.split();
-    let mut rounds = RoundDriver::new(
-        &page,
-        provisioning::page_crc(bytes),
-        agent,
-        &mut storage,
-        &mut health,
-        PacketReceiver::new(receiver),
-        PacketSender::new(sender),
-    );
-    join(link::serve(&mut link, to_agent, from_agent), rounds.run()).await.0
+    error!("no agent runs: {}", error);
+    serve_without_agent(boot(Err(error)), &mut link, &mut storage, &mut health, incoming.scratch()).await
 }
 
 /// Reads the page and constructs its agent in `place`.
@@ -138,20 +151,42 @@ fn start_agent<'a, 'p, F: NorFlash>(
     Ok((page, agent))
 }
 
-/// Repeats what is wrong with the board's page.
-async fn repeat_error<L: Link, H: Health>(
-    board: &str,
-    error: provisioning::Error,
+/// Repeats why the board runs no agent, and takes a new page where the board can write it.
+async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
+    boot: Boot<'_>,
     link: &mut L,
+    storage: &mut BoardStorage<F>,
     health: &mut H,
+    packet: &mut [u8],
 ) -> ! {
-    error!("no agent was started: {}", error);
-    let boot = Packet::Boot(Boot { board, schema: packet::SCHEMA, build: BUILD_ID, page: Err(error) });
-    let mut packet = [0; 64];
-    let length = boot.encode(&mut packet).unwrap_or_default();
+    let mut boot_at = Instant::MIN;
     loop {
-        link.send(&packet[..length]).await;
-        health.feed_watchdog();
-        Timer::after(BOOT_EVERY).await;
+        if Instant::now() >= boot_at {
+            let length = Packet::Boot(boot).encode(packet).unwrap_or_default();
+            link.send(&packet[..length]).await;
+            health.feed_watchdog();
+            boot_at = Instant::now() + BOOT_EVERY;
+        }
+        if !F::CAN_WRITE {
+            Timer::at(boot_at).await;
+            continue;
+        }
+        let Either::First(length) = select(link.receive(packet), Timer::at(boot_at)).await else {
+            continue;
+        };
+        let bytes = &packet[..length];
+        match Packet::decode_service(bytes).or_else(|_| Packet::decode_for_board(bytes)) {
+            Ok(Packet::PageBytes { offset, bytes }) => {
+                let is_written = storage.write_page(offset, bytes);
+                if !is_written {
+                    error!("the page could not be written at {}", offset);
+                }
+            }
+            // Returned as it came.
+            Ok(Packet::Mark { .. }) => link.send(bytes).await,
+            Ok(Packet::Reset) => health.reset(),
+            Ok(Packet::Identify) => health.set_light(true),
+            _ => {}
+        }
     }
 }

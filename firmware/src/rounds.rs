@@ -5,14 +5,13 @@ use crate::{
     health::Health,
     link::{PacketReceiver, PacketSender},
     sealed_agent::SealedAgent,
-    storage::BoardStorage,
+    storage::{BoardStorage, PageFlash},
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    BUILD_ID,
     agent::Mode,
-    packet::{self, BoardIdentity, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
+    packet::{self, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
 };
 
@@ -27,6 +26,8 @@ const ROUNDS_PER_STACK_CHECK: u32 = 64;
 pub(crate) struct RoundDriver<'a, F, H> {
     page: &'a Page<'a>,
     page_crc: u32,
+    /// What the host is told about the board.
+    boot: Boot<'a>,
     agent: SealedAgent<'a, 'a>,
     storage: &'a mut BoardStorage<F>,
     health: &'a mut H,
@@ -55,14 +56,18 @@ enum Event {
     StateRequest(u32),
     /// The host wants this number back once everything before it is processed.
     Mark(u32),
+    /// The host wants the board to wait for a new page.
+    Service,
+    /// The host wants to see which board it is.
+    Identify,
     /// The deadline passed.
     Late,
 }
 
-impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
+impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
     pub(crate) fn new(
         page: &'a Page<'a>,
-        page_crc: u32,
+        boot: Boot<'a>,
         agent: SealedAgent<'a, 'a>,
         storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
@@ -71,9 +76,11 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
+        let page_crc = boot.page.map_or(0, |identity| identity.page_crc);
         Self {
             page,
             page_crc,
+            boot,
             agent,
             storage,
             health,
@@ -86,8 +93,11 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
         }
     }
 
-    pub(crate) async fn run(&mut self) -> ! {
-        self.wait_for_the_host().await;
+    /// Goes through all rounds and then answers the host, forever. Returns when the host wants to replace the page before that.
+    pub(crate) async fn run(&mut self) {
+        if self.wait_for_the_host().await == Event::Service {
+            return;
+        }
         let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds && !self.is_held {
             round_ends = match self.page.pace {
@@ -109,28 +119,30 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 Event::Missed => self.report().await,
                 Event::StateRequest(from) => self.send_state(from).await,
                 Event::Mark(number) => self.echo_mark(number).await,
-                Event::Over(_) | Event::Start(_) | Event::Late => {}
+                Event::Identify if F::CAN_WRITE => self.health.set_light(true),
+                Event::Service if F::CAN_WRITE => return,
+                Event::Identify | Event::Service | Event::Over(_) | Event::Start(_) | Event::Late => {}
             }
         }
     }
 
-    /// Sends boot packets until the host starts the board. Where no host simulates the air, it sends one.
-    async fn wait_for_the_host(&mut self) {
+    /// Sends boot packets until the host starts the board, or wants to replace its page. Where no host simulates the air, it
+    /// sends one.
+    async fn wait_for_the_host(&mut self) -> Event {
         loop {
-            let identity = BoardIdentity {
-                agent: self.page.agent.id,
-                page_crc: self.page_crc,
-                round: self.agent.round(),
-            };
-            let boot =
-                Boot { board: self.page.board, schema: packet::SCHEMA, build: BUILD_ID, page: Ok(identity) };
+            let boot = self.boot;
             self.sender.post(|out| Packet::Boot(boot).encode(out).ok()).await;
             if self.page.pace != Pace::Air {
-                return;
+                return Event::Late;
             }
-            if let Event::Start(air_round) = self.next_event(Instant::now() + BOOT_EVERY).await {
-                self.air_round = air_round;
-                return;
+            match self.next_event(Instant::now() + BOOT_EVERY).await {
+                Event::Start(air_round) => {
+                    self.air_round = air_round;
+                    return Event::Late;
+                }
+                Event::Service => return Event::Service,
+                Event::Identify => self.health.set_light(true),
+                _ => {}
             }
         }
     }
@@ -169,6 +181,9 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 Event::Missed => self.broadcast().await,
                 Event::StateRequest(from) => self.send_state(from).await,
                 Event::Mark(number) => self.echo_mark(number).await,
+                Event::Identify => self.health.set_light(true),
+                // Not while a trial runs.
+                Event::Service => {}
             }
         }
         None
@@ -213,8 +228,17 @@ impl<'a, F: NorFlash, H: Health> RoundDriver<'a, F, H> {
                 Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
                 Ok(Packet::StateRequest { from }) => Some(Event::StateRequest(from)),
                 Ok(Packet::Mark { number }) => Some(Event::Mark(number)),
-                // A packet of another board on a shared link, or noise.
-                Ok(_) | Err(_) => None,
+                // Otherwise a packet of another board on a shared link, or noise.
+                Ok(_) | Err(_) if !F::CAN_WRITE => None,
+                Ok(_) | Err(_) => match Packet::decode_service(bytes) {
+                    Ok(Packet::Reset) => {
+                        self.health.reset();
+                        None
+                    }
+                    Ok(Packet::Service) => Some(Event::Service),
+                    Ok(Packet::Identify) => Some(Event::Identify),
+                    Ok(_) | Err(_) => None,
+                },
             };
             self.receiver.done();
             if let Some(event) = event {

@@ -21,6 +21,22 @@ const HEADER_BYTES: usize = 12;
 const WORD_BYTES: usize = 4;
 const BLANK: u32 = u32::MAX;
 
+/// Replaces the provisioning page of a board. The default is a board whose page only a flasher can write.
+pub trait PageFlash {
+    /// Whether it can.
+    const CAN_WRITE: bool = false;
+
+    /// Erases the page. Returns whether that succeeded.
+    fn erase_page(&mut self) -> bool {
+        false
+    }
+
+    /// Writes bytes at an offset into the erased page, in whole words. Returns whether that succeeded.
+    fn write_page(&mut self, _offset: u32, _bytes: &[u8]) -> bool {
+        false
+    }
+}
+
 /// Stores a board's boots and its agent's state in flash.
 #[derive(Debug)]
 pub struct BoardStorage<F> {
@@ -105,6 +121,13 @@ struct StateRecord {
     half: u32,
     length: u32,
     number: u32,
+}
+
+impl<F: PageFlash> BoardStorage<F> {
+    /// Writes bytes of a new page; at offset 0 the old one is erased. Returns whether that succeeded.
+    pub(crate) fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        (offset > 0 || self.flash.erase_page()) && self.flash.write_page(offset, bytes)
+    }
 }
 
 impl<F: NorFlash> BoardStorage<F> {

@@ -10,12 +10,12 @@ use fabswarm_firmware::{
     health::Health,
     link::{Link, SplitLink},
     run,
-    storage::BoardStorage,
+    storage::{BoardStorage, PageFlash},
 };
 use fabswarm_shared::{
     agent::{Config, Mode},
     graph::{Graph, Topology},
-    packet::{Packet, RoundOver, Telemetry},
+    packet::{Boot, Packet, RoundOver, Telemetry},
     problem::{AnyProblem, PolicyEvaluation},
     provisioning::{self, Pace, Page},
 };
@@ -72,6 +72,24 @@ impl NorFlash for RamFlash<'_> {
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
         self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
+    }
+}
+
+/// Where the page of a board is that can write it.
+const PAGE_AT: usize = 60 * 1024;
+const CHIP: u64 = 0xE661_0000_0000_0001;
+
+impl PageFlash for RamFlash<'_> {
+    const CAN_WRITE: bool = true;
+
+    fn erase_page(&mut self) -> bool {
+        self.0[PAGE_AT..].fill(0xFF);
+        true
+    }
+
+    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        self.0[PAGE_AT + offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        true
     }
 }
 
@@ -148,7 +166,8 @@ fn said_with(
     let heard = RefCell::new(Vec::new());
     let parts = Parts {
         board: "testing",
-        chip: None,
+        chip: Some(CHIP),
+        window: 1024,
         page: bytemuck::cast_slice(page),
         buffers: &mut Buffers::new(),
         link: Host { words: words.into_iter(), heard: &heard },
@@ -337,6 +356,49 @@ fn assert_refused(flash: &mut Vec<u8>, page: &[u32], error: provisioning::Error)
 #[test]
 fn a_board_without_a_page_says_so_and_nothing_else() {
     assert_refused(&mut vec![0xFF; 64 * 1024], &[u32::MAX; 64], provisioning::Error::Missing);
+}
+
+/// The last boot packet of a board, and whatever else it sent.
+fn last_boot(said: &[Vec<u8>]) -> (Boot<'_>, Vec<Packet<'_>>) {
+    let packets = said.iter().map(|packet| Packet::decode(packet).unwrap());
+    let (boots, others): (Vec<_>, Vec<_>) = packets.partition(|packet| matches!(packet, Packet::Boot(_)));
+    let Some(&Packet::Boot(last)) = boots.last() else { panic!("no boot packet") };
+    (last, others)
+}
+
+#[test]
+fn a_board_without_an_agent_takes_a_page() {
+    let commands = [
+        Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] },
+        Packet::PageBytes { offset: 4, bytes: &[5, 6, 7, 8] },
+        Packet::Mark { number: 7 },
+    ];
+    let mut flash = vec![0xFF; 64 * 1024];
+    flash[PAGE_AT..].fill(0);
+    let said = said_with(&mut flash, &[u32::MAX; 64], commands, a_while());
+    assert_eq!(flash[PAGE_AT..PAGE_AT + 9], [1, 2, 3, 4, 5, 6, 7, 8, 0xFF]);
+    let (boot, others) = last_boot(&said);
+    assert_eq!(boot.page, Err(provisioning::Error::Missing));
+    assert_eq!(others, [Packet::Mark { number: 7 }]);
+}
+
+#[test]
+fn a_board_that_waits_leaves_its_agent_for_service() {
+    let waiting = said(&page(Pace::Air), []);
+    let (boot, _) = last_boot(&waiting);
+    assert_eq!((boot.chip, boot.window, boot.page.unwrap().boot), (Some(CHIP), 1024, 1));
+    let in_service = said(&page(Pace::Air), [Packet::Service]);
+    assert_eq!(last_boot(&in_service).0.page, Err(provisioning::Error::InService));
+}
+
+#[test]
+fn a_board_that_runs_keeps_its_page() {
+    let page_bytes = Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] };
+    let commands = [Packet::Start { air_round: 0 }, Packet::Service, page_bytes, over(0)];
+    let mut flash = vec![0xFF; 64 * 1024];
+    let said = said_with(&mut flash, &page(Pace::Air), commands, a_while());
+    assert_eq!(flash[PAGE_AT], 0xFF);
+    assert_eq!(telemetry(&said).len(), 2);
 }
 
 #[test]

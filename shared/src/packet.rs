@@ -14,6 +14,10 @@
 //! | state request | to the board | `5`, number of the first word of the agent's state that is wanted |
 //! | state | to the host | `6`, number of the first word, then words of the state, as many as fit; none behind the last |
 //! | mark | both | `7`, a number, which a board returns once it has processed all packets before it |
+//! | reset | to the board | `8`: the board restarts |
+//! | service | to the board | `9`: the board leaves its agent, if it can have a new page, and says so in its boot packets |
+//! | page | to the board in service | `10`, an offset, then bytes of its new page from there on; at offset 0 the old one is erased |
+//! | identify | to the board that waits | `11`: the board blinks |
 
 use crate::provisioning;
 use crate::wire::frame;
@@ -21,10 +25,11 @@ use serde::{Deserialize, Serialize};
 
 /// What [`SCHEMA`] is a hash of, besides the format of frames.
 const LAYOUT: &str = "\
-    frame:0,sealed;boot:1,board,schema:u32,build:u64,page;\
+    frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,x:f32*;\
-    start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32";
+    start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
+    reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11";
 
 /// Hash of the format of packets and of the frames in them: a board and a host that differ in it cannot understand each other.
 pub const SCHEMA: u32 = frame::hash(frame::SCHEMA, LAYOUT);
@@ -44,6 +49,10 @@ pub struct Boot<'a> {
     pub schema: u32,
     /// [`BUILD_ID`](crate::BUILD_ID) of its firmware: a host with the same one computes the same bits.
     pub build: u64,
+    /// The number that its maker gave its chip, if it has one.
+    pub chip: Option<u64>,
+    /// Bytes that its receiver buffers while the firmware is busy: whoever sends more before it answers may lose some.
+    pub window: u16,
     /// Its identity, or why its page cannot be used.
     pub page: Result<BoardIdentity, provisioning::Error>,
 }
@@ -57,6 +66,8 @@ pub struct BoardIdentity {
     pub page_crc: u32,
     /// The round it would go on with: 0 when its storage held nothing.
     pub round: u32,
+    /// Its boot under the key of its page.
+    pub boot: u32,
 }
 
 /// The state of an agent after a round.
@@ -127,6 +138,19 @@ pub enum Packet<'a> {
         /// Which one it is.
         number: u32,
     },
+    /// The board restarts.
+    Reset,
+    /// The board leaves its agent and waits for a new page.
+    Service,
+    /// Bytes of the new page of a board in service.
+    PageBytes {
+        /// Where they belong.
+        offset: u32,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// The board shows which one it is.
+    Identify,
 }
 
 /// The bytes are not a packet, or a packet does not fit the buffer.
@@ -163,6 +187,10 @@ enum PacketHeader<'a> {
     StateRequest(u32),
     State(u32),
     Mark(u32),
+    Reset,
+    Service,
+    PageBytes(u32),
+    Identify,
 }
 
 /// The same without the contents of what only boards send.
@@ -177,6 +205,9 @@ enum BoardBoundHeader {
     State,
     Mark(u32),
 }
+
+/// The number of [`PacketHeader::Reset`], from which on packets are read by [`Packet::decode_service`].
+const FIRST_SERVICE: u8 = 8;
 
 impl<'a> Packet<'a> {
     /// Reads a packet that is sent to boards. This takes a kilobyte of flash less than [`decode`](Self::decode).
@@ -198,6 +229,26 @@ impl<'a> Packet<'a> {
         }
     }
 
+    /// Reads a packet that only boards understand whose page can be replaced: [`Reset`](Self::Reset), [`Service`](Self::Service),
+    /// [`PageBytes`](Self::PageBytes) or [`Identify`](Self::Identify). Other boards need not have the code.
+    ///
+    /// # Errors
+    /// [`Malformed`] for all other packets.
+    pub fn decode_service(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (&kind, rest) = bytes.split_first().ok_or(Malformed)?;
+        let number = kind.checked_sub(FIRST_SERVICE).ok_or(Malformed)?;
+        match (number, rest) {
+            (0, []) => Ok(Self::Reset),
+            (1, []) => Ok(Self::Service),
+            (2, _) => {
+                let (offset, bytes) = postcard::take_from_bytes(rest).map_err(|_| Malformed)?;
+                Ok(Self::PageBytes { offset, bytes })
+            }
+            (3, []) => Ok(Self::Identify),
+            _ => Err(Malformed),
+        }
+    }
+
     /// Reads exactly these bytes.
     ///
     /// # Errors
@@ -214,6 +265,10 @@ impl<'a> Packet<'a> {
             PacketHeader::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
             PacketHeader::StateRequest(from) if rest.is_empty() => Ok(Self::StateRequest { from }),
             PacketHeader::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
+            PacketHeader::Reset if rest.is_empty() => Ok(Self::Reset),
+            PacketHeader::Service if rest.is_empty() => Ok(Self::Service),
+            PacketHeader::Identify if rest.is_empty() => Ok(Self::Identify),
+            PacketHeader::PageBytes(offset) => Ok(Self::PageBytes { offset, bytes: rest }),
             PacketHeader::State(from) if rest.len().is_multiple_of(4) => {
                 Ok(Self::State { from, words: WordBytes(rest) })
             }
@@ -239,11 +294,16 @@ impl<'a> Packet<'a> {
             Self::RoundOver(over) => write(&PacketHeader::RoundOver(over), out),
             Self::StateRequest { from } => write(&PacketHeader::StateRequest(from), out),
             Self::Mark { number } => write(&PacketHeader::Mark(number), out),
+            Self::Reset => write(&PacketHeader::Reset, out),
+            Self::Service => write(&PacketHeader::Service, out),
+            Self::Identify => write(&PacketHeader::Identify, out),
+            Self::PageBytes { offset, bytes } => {
+                let start = write(&PacketHeader::PageBytes(offset), out)?;
+                append(start, bytes, out)
+            }
             Self::State { from, words } => {
                 let start = write_state_header(from, out)?;
-                let end = start + words.0.len();
-                out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(words.0);
-                Ok(end)
+                append(start, words.0, out)
             }
         }
     }
@@ -288,6 +348,20 @@ pub fn write_telemetry(
     Ok(end)
 }
 
+fn append(start: usize, bytes: &[u8], out: &mut [u8]) -> Result<usize, Malformed> {
+    let end = start + bytes.len();
+    out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(bytes);
+    Ok(end)
+}
+
+/// Returns the name and the [`SCHEMA`] in a boot packet, whose other fields may be those of another schema.
+#[must_use]
+pub fn boot_schema(packet: &[u8]) -> Option<(&str, u32)> {
+    let (&kind, boot) = packet.split_first()?;
+    let ((board, schema), _) = postcard::take_from_bytes(boot).ok().filter(|_| kind == 1)?;
+    Some((board, schema))
+}
+
 fn write(header: &PacketHeader, out: &mut [u8]) -> Result<usize, Malformed> {
     postcard::to_slice(header, out).map(|written| written.len()).map_err(|_| Malformed)
 }
@@ -303,7 +377,9 @@ mod tests {
         board: "mps2-an386",
         schema: 7,
         build: u64::MAX,
-        page: Ok(BoardIdentity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12 }),
+        chip: Some(u64::MAX),
+        window: 1024,
+        page: Ok(BoardIdentity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12, boot: 2 }),
     };
     const TELEMETRY: Telemetry = Telemetry {
         agent: 4,
@@ -332,16 +408,32 @@ mod tests {
             Packet::StateRequest { from: 300 },
             Packet::State { from: 300, words: WordBytes(&words) },
             Packet::Mark { number: 70_000 },
+            Packet::Reset,
+            Packet::Service,
+            Packet::PageBytes { offset: 70_000, bytes: &[9, 8] },
+            Packet::Identify,
         ] {
             let mut out = [0; 64];
             let length = packet.encode(&mut out).unwrap();
             assert_eq!(Packet::decode(&out[..length]), Ok(packet));
             let is_from_boards =
                 matches!(packet, Packet::Boot(_) | Packet::Telemetry(..) | Packet::State { .. });
-            let expected = if is_from_boards { Err(Malformed) } else { Ok(packet) };
+            let is_service = out[0] >= FIRST_SERVICE;
+            let expected = if is_from_boards || is_service { Err(Malformed) } else { Ok(packet) };
             assert_eq!(Packet::decode_for_board(&out[..length]), expected);
+            let expected = if is_service { Ok(packet) } else { Err(Malformed) };
+            assert_eq!(Packet::decode_service(&out[..length]), expected);
             assert_eq!(packet.encode(&mut out[..length - 1]), Err(Malformed));
         }
+    }
+
+    #[test]
+    fn a_boot_of_another_schema_still_tells_which() {
+        let mut out = [0; 64];
+        let length = Packet::Boot(BOOT).encode(&mut out).unwrap();
+        assert_eq!(boot_schema(&out[..length - 20]), Some(("mps2-an386", 7)));
+        assert_eq!(boot_schema(&[2, 0, 0]), None);
+        assert_eq!(boot_schema(&[]), None);
     }
 
     #[test]
@@ -355,9 +447,11 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let whole = Packet::decode(&bytes);
-            if let Ok(packet) = Packet::decode_for_board(&bytes) {
+            let for_boards = [Packet::decode_for_board(&bytes), Packet::decode_service(&bytes)];
+            for packet in for_boards.into_iter().flatten() {
                 assert_eq!(whole, Ok(packet));
             }
+            let _ = boot_schema(&bytes);
         }
     }
 }

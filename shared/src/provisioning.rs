@@ -99,6 +99,9 @@ pub enum Error {
     /// The page was written for another chip.
     #[error("the provisioning page is for another chip of the same kind")]
     OtherChip,
+    /// The board has left its agent and waits for a new page.
+    #[error("the board is in service: it waits for a new provisioning page")]
+    InService,
 }
 
 /// The page did not fit the buffer.

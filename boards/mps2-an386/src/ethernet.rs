@@ -12,6 +12,9 @@ use core::{
 use embassy_sync::waitqueue::AtomicWaker;
 use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER as HEADER};
 
+/// Bytes that may arrive while the firmware is busy: the receiver has room for 10,560 bytes of packets and padding.
+pub const WINDOW: u16 = 8 * 1024;
+
 // SAFETY: address of application note AN386.
 const LAN9118: Registers = unsafe { Registers::new(0x4020_0000) };
 

@@ -3,6 +3,7 @@
 use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
 use core::{convert::Infallible, ptr, slice};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fabswarm_firmware::storage::PageFlash;
 
 /// Where the host has put the provisioning page.
 pub fn page() -> &'static [u8] {
@@ -26,6 +27,9 @@ impl PsramFlash {
         (STORAGE_ADDRESS + offset as usize) as *mut u8
     }
 }
+
+/// The host writes the file behind the page.
+impl PageFlash for PsramFlash {}
 
 impl ErrorType for PsramFlash {
     type Error = Infallible;

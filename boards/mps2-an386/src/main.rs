@@ -33,6 +33,10 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: board::NAME,
         chip: None,
+        #[cfg(not(feature = "uart"))]
+        window: ethernet::WINDOW,
+        #[cfg(feature = "uart")]
+        window: uart::WINDOW,
         page: flash::page(),
         buffers: BUFFERS.take(),
         #[cfg(not(feature = "uart"))]

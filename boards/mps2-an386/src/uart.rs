@@ -26,8 +26,10 @@ const CONTROL_RX_ENABLE: u32 = 1 << 1;
 const CONTROL_RX_INTERRUPT: u32 = 1 << 3;
 const RX_INTERRUPT: u32 = 1 << 1;
 
+/// Bytes that may arrive while the firmware is busy: half of the buffer, as escape bytes and headers come on top.
+pub const WINDOW: u16 = 1024;
 /// Bytes that wait while the agent computes: a few frames. What comes on top of them is lost, as on any wire.
-const WAITING: usize = 2048;
+const WAITING: usize = 2 * WINDOW as usize;
 
 static RECEIVED: Mutex<RefCell<Deque<u8, WAITING>>> = Mutex::new(RefCell::new(Deque::new()));
 static ARRIVED: AtomicWaker = AtomicWaker::new();

@@ -1,7 +1,7 @@
 //! A file as the board's flash: the page in front, storage behind it.
 
 use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
-use fabswarm_firmware::provisioning::PAGE_ROOM;
+use fabswarm_firmware::{provisioning::PAGE_ROOM, storage::PageFlash};
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 const STORAGE_BYTES: usize = 64 * 1024;
@@ -35,6 +35,18 @@ impl FileFlash {
 
     fn write_at(&self, offset: u32, bytes: &[u8]) -> Result<(), FileFault> {
         self.file.write_all_at(bytes, PAGE_ROOM as u64 + u64::from(offset)).map_err(|_| FileFault)
+    }
+}
+
+impl PageFlash for FileFlash {
+    const CAN_WRITE: bool = true;
+
+    fn erase_page(&mut self) -> bool {
+        self.file.write_all_at(&vec![0xFF; PAGE_ROOM], 0).is_ok()
+    }
+
+    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        offset as usize + bytes.len() <= PAGE_ROOM && self.file.write_all_at(bytes, offset.into()).is_ok()
     }
 }
 

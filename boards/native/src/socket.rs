@@ -1,8 +1,15 @@
-//! A unix socket as the board's packet link, framed as QEMU's stream netdev frames Ethernet.
+//! A unix socket as the board's link: for packets, framed as QEMU's stream netdev frames Ethernet, or for the bytes of a serial
+//! line.
 
 use embassy_sync::waitqueue::AtomicWaker;
-use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER};
+use embedded_io_async::{ErrorType, Read as AsyncRead, Write as AsyncWrite};
+use fabswarm_firmware::{
+    LINE,
+    link::{Link, SerialLink},
+    packet::ETHERNET_HEADER,
+};
 use std::{
+    convert::Infallible,
     future::poll_fn,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
@@ -25,13 +32,16 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Connects to the host, and ends the process when the host goes away.
-    pub fn connect(path: &Path) -> io::Result<Self> {
+    /// Connects to the host, and ends the process when the host goes away. `read` takes a packet or some bytes from the socket.
+    fn connect(
+        path: &Path,
+        mut read: impl FnMut(&mut UnixStream) -> io::Result<Vec<u8>> + Send + 'static,
+    ) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         let mut incoming = stream.try_clone()?;
         let (sender, received) = sync_channel(WAITING);
         thread::spawn(move || {
-            while let Ok(packet) = read_packet(&mut incoming) {
+            while let Ok(packet) = read(&mut incoming) {
                 if sender.send(packet).is_err() {
                     break;
                 }
@@ -40,6 +50,21 @@ impl Socket {
             process::exit(0);
         });
         Ok(Self { stream, received })
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.stream.write_all(bytes) {
+            log::error!("the host is gone: {error}");
+            process::exit(1);
+        }
+    }
+
+    async fn next(&mut self) -> Vec<u8> {
+        poll_fn(|context| {
+            ARRIVED.register(context.waker());
+            self.received.try_recv().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }
 
@@ -51,24 +76,82 @@ fn read_packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(frame.split_off(ETHERNET_HEADER.len().min(frame.len())))
 }
 
-impl Link for Socket {
+/// At most as many bytes as a serial link reads at once.
+fn read_bytes(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut chunk = vec![0; 64];
+    let count = stream.read(&mut chunk)?;
+    if count == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    chunk.truncate(count);
+    Ok(chunk)
+}
+
+/// The bytes of a serial line.
+pub struct Line(Socket);
+
+impl ErrorType for Line {
+    type Error = Infallible;
+}
+
+impl AsyncRead for Line {
+    async fn read(&mut self, out: &mut [u8]) -> Result<usize, Infallible> {
+        let bytes = self.0.next().await;
+        out[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+}
+
+impl AsyncWrite for Line {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    async fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// What the board exchanges with its host.
+pub enum NativeLink {
+    /// Whole packets.
+    Packets(Socket),
+    /// The bytes of a serial line.
+    Serial(Box<SerialLink<Line, LINE>>),
+}
+
+impl NativeLink {
+    /// Connects to the host.
+    pub fn connect(path: &Path, is_serial: bool) -> io::Result<Self> {
+        Ok(if is_serial {
+            Self::Serial(Box::new(SerialLink::new(Line(Socket::connect(path, read_bytes)?))))
+        } else {
+            Self::Packets(Socket::connect(path, read_packet)?)
+        })
+    }
+}
+
+impl Link for NativeLink {
     async fn send(&mut self, packet: &[u8]) {
-        let length = (ETHERNET_HEADER.len() + packet.len()) as u32;
-        let frame = [&length.to_be_bytes()[..], &ETHERNET_HEADER, packet].concat();
-        if let Err(error) = self.stream.write_all(&frame) {
-            log::error!("the host is gone: {error}");
-            process::exit(1);
+        match self {
+            Self::Packets(socket) => {
+                let length = (ETHERNET_HEADER.len() + packet.len()) as u32;
+                socket.write(&[&length.to_be_bytes()[..], &ETHERNET_HEADER, packet].concat());
+            }
+            Self::Serial(link) => link.send(packet).await,
         }
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        let received = poll_fn(|context| {
-            ARRIVED.register(context.waker());
-            self.received.try_recv().map_or(Poll::Pending, Poll::Ready)
-        })
-        .await;
-        let length = received.len().min(packet.len());
-        packet[..length].copy_from_slice(&received[..length]);
-        length
+        match self {
+            Self::Packets(socket) => {
+                let received = socket.next().await;
+                let length = received.len().min(packet.len());
+                packet[..length].copy_from_slice(&received[..length]);
+                length
+            }
+            Self::Serial(link) => link.receive(packet).await,
+        }
     }
 }

@@ -4,15 +4,29 @@ use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
 use core::slice;
 use embassy_nrf::nvmc::{Error, Nvmc, PAGE_SIZE};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fabswarm_firmware::storage::PageFlash;
 
 /// Where the flasher has put the provisioning page.
 pub fn page() -> &'static [u8] {
-    // SAFETY: flash is always readable, and this part is written only while the firmware does not run.
+    // SAFETY: flash is always readable, and this part is written only in service, when nothing reads it any more.
     unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_BYTES) }
 }
 
 /// The part of the flash that the firmware writes to.
 pub struct NvmcFlash(pub Nvmc<'static>);
+
+impl PageFlash for NvmcFlash {
+    const CAN_WRITE: bool = true;
+
+    fn erase_page(&mut self) -> bool {
+        self.0.erase(PAGE_ADDRESS as u32, (PAGE_ADDRESS + PAGE_BYTES) as u32).is_ok()
+    }
+
+    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        offset as usize + bytes.len() <= PAGE_BYTES
+            && self.0.write(PAGE_ADDRESS as u32 + offset, bytes).is_ok()
+    }
+}
 
 impl ErrorType for NvmcFlash {
     type Error = Error;

@@ -27,4 +27,8 @@ impl health::Health for ChipWatchdog {
             handle.pet();
         }
     }
+
+    fn reset(&mut self) {
+        cortex_m::peripheral::SCB::sys_reset();
+    }
 }

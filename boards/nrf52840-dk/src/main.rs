@@ -32,6 +32,9 @@ use static_cell::ConstStaticCell;
 /// Frames on their way in at once: four for each of two neighbours that send at the same time.
 const SLOTS: usize = 8;
 
+/// Bytes that the UART buffers.
+const WINDOW: usize = 256;
+
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 bind_interrupts!(struct Interrupts {
@@ -47,7 +50,7 @@ async fn main(_spawner: Spawner) {
     let chip = embassy_nrf::init(config);
 
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
-    let (mut receiving, mut sending) = ([0; 256], [0; 256]);
+    let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     let port = BufferedUarte::new(
         chip.UARTE0,
         chip.TIMER1,
@@ -64,6 +67,7 @@ async fn main(_spawner: Spawner) {
     let parts = Parts {
         board: board::NAME,
         chip: Some(chip_id()),
+        window: WINDOW as u16,
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::new(

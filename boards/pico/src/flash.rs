@@ -8,17 +8,20 @@ use embassy_rp::{
     peripherals::FLASH,
 };
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fabswarm_firmware::storage::PageFlash;
 
 /// Where the processor sees the flash.
 const FLASH_ADDRESS: usize = 0x1000_0000;
 /// The storage is at the end of the flash.
 const FLASH_BYTES: usize = STORAGE_ADDRESS + STORAGE_BYTES - FLASH_ADDRESS;
+/// Where the page begins, counted from the start of the flash.
+const PAGE: u32 = (PAGE_ADDRESS - FLASH_ADDRESS) as u32;
 /// Where the storage begins, counted from the start of the flash.
 const STORAGE: u32 = (STORAGE_ADDRESS - FLASH_ADDRESS) as u32;
 
 /// Where the flasher has put the provisioning page.
 pub fn page() -> &'static [u8] {
-    // SAFETY: flash is always readable, and this part is written only while the firmware does not run.
+    // SAFETY: flash is always readable, and this part is written only in service, when nothing reads it any more.
     unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_BYTES) }
 }
 
@@ -35,6 +38,18 @@ impl QspiFlash {
         let mut id = [0; 8];
         self.0.blocking_unique_id(&mut id).ok()?;
         Some(u64::from_be_bytes(id))
+    }
+}
+
+impl PageFlash for QspiFlash {
+    const CAN_WRITE: bool = true;
+
+    fn erase_page(&mut self) -> bool {
+        self.0.blocking_erase(PAGE, PAGE + PAGE_BYTES as u32).is_ok()
+    }
+
+    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        offset as usize + bytes.len() <= PAGE_BYTES && self.0.blocking_write(PAGE + offset, bytes).is_ok()
     }
 }
 

@@ -37,11 +37,15 @@ async fn main(_spawner: Spawner) {
     let agent = run(Parts {
         board: board::NAME,
         chip,
+        #[cfg(not(feature = "usb"))]
+        window: uart::WINDOW,
+        #[cfg(feature = "usb")]
+        window: usb::WINDOW,
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
         storage: BoardStorage::new(flash),
-        health: health::ChipWatchdog::start(pico.WATCHDOG),
+        health: health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25),
     });
     #[cfg(not(feature = "usb"))]
     agent.await;

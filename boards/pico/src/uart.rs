@@ -7,8 +7,10 @@ use embassy_rp::{
 };
 use static_cell::ConstStaticCell;
 
-/// The host sends no more than half of this before the firmware has answered.
-static RECEIVED: ConstStaticCell<[u8; 2048]> = ConstStaticCell::new([0; 2048]);
+/// Bytes that may arrive while the firmware is busy: half of the buffer, as escape bytes and headers come on top.
+pub const WINDOW: u16 = 1024;
+
+static RECEIVED: ConstStaticCell<[u8; 2 * WINDOW as usize]> = ConstStaticCell::new([0; 2 * WINDOW as usize]);
 static SENDING: ConstStaticCell<[u8; 512]> = ConstStaticCell::new([0; 512]);
 
 bind_interrupts!(struct Interrupts {

@@ -10,6 +10,9 @@ use embassy_usb::{
 use embedded_io_async::{ErrorKind, ErrorType, Read, Write};
 use static_cell::{ConstStaticCell, StaticCell};
 
+/// Bytes that may arrive while the firmware is busy: as many as the host likes, for the device makes it wait.
+pub const WINDOW: u16 = 8192;
+
 /// Bytes of a packet on the bus.
 const PACKET: u16 = 64;
 

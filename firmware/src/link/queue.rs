@@ -13,8 +13,8 @@ use embassy_time::{Duration, Timer};
 
 /// Packets per queue.
 const WAITING: usize = 3;
-/// A packet that the link does not accept within this time is dropped, like one lost on the air.
-const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+/// A packet that the link does not accept within this time is dropped, like one lost on the air. Nothing is received meanwhile.
+const SEND_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Room for one packet.
 #[derive(Clone, Copy)]
@@ -37,6 +37,11 @@ pub(crate) struct PacketQueue<const PACKET: usize>([PacketBuffer<PACKET>; WAITIN
 impl<const PACKET: usize> PacketQueue<PACKET> {
     pub(crate) const fn new() -> Self {
         Self([PacketBuffer::EMPTY; WAITING])
+    }
+
+    /// The memory of one packet, while no channel uses it.
+    pub(crate) const fn scratch(&mut self) -> &mut [u8] {
+        &mut self.0[0].bytes
     }
 
     pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, PacketBuffer<PACKET>> {
@@ -89,6 +94,8 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
     mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
     mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
 ) -> ! {
+    // A link whose other end does not read is tried once per packet, until it takes one: waiting would leave the board deaf.
+    let mut is_stuck = false;
     loop {
         let receive = async {
             let mail = incoming.send().await;
@@ -97,13 +104,73 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         match select(outgoing.receive(), receive).await {
             Either::First(mail) => {
                 // Most links accept a packet at once: the clock is read only if one does not.
-                let patience = async { Timer::after(SEND_TIMEOUT).await };
-                if let Either::Second(()) = select(link.send(mail.bytes()), patience).await {
-                    warn!("the link did not accept a packet in time: dropped");
+                let patience = async {
+                    if !is_stuck {
+                        Timer::after(SEND_TIMEOUT).await;
+                    }
+                };
+                let is_dropped =
+                    matches!(select(link.send(mail.bytes()), patience).await, Either::Second(()));
+                if is_dropped && !is_stuck {
+                    warn!("the link does not accept packets: they are dropped");
                 }
+                is_stuck = is_dropped;
                 outgoing.receive_done();
             }
             Either::Second(()) => incoming.send_done(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use embassy_futures::{block_on, select::select3};
+    use std::vec::Vec;
+
+    /// A cable whose host sends and does not read.
+    struct Unread {
+        received: u8,
+    }
+
+    impl Link for Unread {
+        async fn send(&mut self, _: &[u8]) {
+            core::future::pending().await
+        }
+
+        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+            self.received += 1;
+            packet[0] = self.received;
+            1
+        }
+    }
+
+    /// Regression: every packet that was not read kept the board deaf for a second.
+    #[test]
+    fn a_host_that_does_not_read_is_heard() {
+        let (mut incoming, mut outgoing) = (PacketQueue::<8>::new(), PacketQueue::<8>::new());
+        let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
+        let (to_agent, receiver) = incoming.split();
+        let (sender, from_agent) = outgoing.split();
+        let (mut receiver, mut sender) = (PacketReceiver::new(receiver), PacketSender::new(sender));
+        let mut link = Unread { received: 0 };
+        let mut heard = Vec::new();
+        let send = async {
+            loop {
+                sender.post(|out| out.first_mut().map(|byte| *byte = 0).map(|()| 1)).await;
+            }
+        };
+        let hear = async {
+            while heard.len() < 100 {
+                heard.push(receiver.packet().await[0]);
+                receiver.done();
+            }
+        };
+        let begun = embassy_time::Instant::now();
+        block_on(select3(serve(&mut link, to_agent, from_agent), send, hear));
+        assert!(heard.iter().copied().eq(1..=100));
+        // One timeout, not one per packet.
+        assert!(begun.elapsed() < 20 * SEND_TIMEOUT);
     }
 }

@@ -1,8 +1,13 @@
 //! Packets over a serial line.
 
 use super::Link;
+use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
 use fabswarm_shared::wire::stream::{self, Deframer};
+
+/// How long to leave a port alone that has nothing to read, or fails, without waiting: one without its host does so again and
+/// again, and no other task would run.
+const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// Carries packets over a serial port; `N` is the longest encoded packet, without its delimiters.
 #[derive(Debug)]
@@ -48,12 +53,60 @@ impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
                 }
                 // Noise on the line: the next frame is intact.
                 Some(Err(_)) => {}
-                None => {
-                    if let Ok(count) = self.port.read(&mut self.chunk).await {
-                        self.unread = 0..count;
-                    }
-                }
+                None => match self.port.read(&mut self.chunk).await {
+                    Ok(0) | Err(_) => Timer::after(RETRY_AFTER).await,
+                    Ok(count) => self.unread = 0..count,
+                },
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use core::{future::Future, pin::pin, task::Context};
+    use embedded_io_async::{ErrorKind, ErrorType};
+    use std::{sync::mpsc::channel, task::Waker, thread};
+
+    /// A port that does not wait: one of a USB device without its host.
+    struct Unplugged(Result<usize, ErrorKind>);
+
+    impl ErrorType for Unplugged {
+        type Error = ErrorKind;
+    }
+
+    impl Read for Unplugged {
+        async fn read(&mut self, _: &mut [u8]) -> Result<usize, ErrorKind> {
+            self.0
+        }
+    }
+
+    impl Write for Unplugged {
+        async fn write(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
+            Ok(bytes.len())
+        }
+
+        async fn flush(&mut self) -> Result<(), ErrorKind> {
+            Ok(())
+        }
+    }
+
+    /// Regression: the executor never got control back.
+    #[test]
+    fn a_port_without_its_host_does_not_starve_other_tasks() {
+        for answer in [Err(ErrorKind::NotConnected), Ok(0)] {
+            let (sender, polled) = channel();
+            thread::spawn(move || {
+                let mut link = SerialLink::<_, 64>::new(Unplugged(answer));
+                let mut packet = [0; 64];
+                let receive = pin!(link.receive(&mut packet));
+                let _ = sender.send(receive.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            });
+            // The thread never ends if this fails.
+            let is_pending = polled.recv_timeout(std::time::Duration::from_secs(10));
+            assert_eq!(is_pending, Ok(true), "{answer:?}");
         }
     }
 }

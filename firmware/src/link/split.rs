@@ -2,7 +2,11 @@
 
 use super::Link;
 use embassy_futures::select::{Either, select};
+use embassy_time::{Duration, Timer};
 use fabswarm_shared::packet::is_frame;
+
+/// The radio hears nothing while the cable takes a packet: one that it does not take within this time is dropped.
+const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The link of a board in the field: frames go over a radio, other packets over a cable that may be unplugged.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
         if is_frame(packet) {
             self.radio.send(packet).await;
         } else {
-            self.cable.send(packet).await;
+            select(self.cable.send(packet), Timer::after(CABLE_TIMEOUT)).await;
         }
     }
 

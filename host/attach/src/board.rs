@@ -96,7 +96,7 @@ impl Board {
             agent: spec.agent,
             machine: BoardMachine::start(spec, firmware, page, poll)?,
             phase: BoardPhase::Booting,
-            queue: RoundQueue::new(0, firmware.kind.framing().receiver_bytes()),
+            queue: RoundQueue::new(0),
             sent: Vec::new(),
             sending: Vec::new(),
             frame_check: FrameCheck::default(),
@@ -115,7 +115,7 @@ impl Board {
         self.phase = BoardPhase::Booting;
         // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
         let round = air_round.max(self.queue.shadow_round());
-        self.queue = RoundQueue::new(round, firmware.kind.framing().receiver_bytes());
+        self.queue = RoundQueue::new(round);
         self.waited_since = Instant::now();
         Ok(())
     }
@@ -256,6 +256,7 @@ impl Board {
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
                 self.check_boot(&boot)?;
+                self.queue.set_window(boot.window.into());
                 self.sending.clear();
                 self.machine.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;

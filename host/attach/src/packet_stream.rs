@@ -21,17 +21,6 @@ pub(super) enum PacketFraming {
     Serial,
 }
 
-impl PacketFraming {
-    /// Bytes that a board's receiver buffers; it drops anything beyond. QEMU's LAN9118 has room for 10,560 bytes of packets and
-    /// padding, the emulated board's serial driver for 2,048.
-    pub(super) const fn receiver_bytes(self) -> usize {
-        match self {
-            Self::Ethernet => 8 * 1024,
-            Self::Serial => 1024,
-        }
-    }
-}
-
 /// The host's end of a board's socket, with what is buffered in both directions.
 #[derive(Debug)]
 pub(super) struct PacketStream {

@@ -64,10 +64,15 @@ pub(super) struct RoundQueue {
 }
 
 impl RoundQueue {
-    /// A queue for a board that starts in `round`, as its shadow does, and buffers `window` bytes.
-    pub(super) fn new(round: u32, window: usize) -> Self {
+    /// A queue for a board that starts in `round`, as its shadow does.
+    pub(super) fn new(round: u32) -> Self {
         let rounds = [PendingRound::default()].into();
-        Self { round, rounds, granted: 0, next: (0, 0), marks: 0, is_held: false, window }
+        Self { round, rounds, granted: 0, next: (0, 0), marks: 0, is_held: false, window: 0 }
+    }
+
+    /// Sets how many bytes may be sent before the board must answer a mark. Until then every packet is followed by one.
+    pub(super) const fn set_window(&mut self, bytes: usize) {
+        self.window = bytes;
     }
 
     /// Records a frame that the shadow sent.
@@ -142,12 +147,12 @@ impl RoundQueue {
 
     /// Pushes as many packets of the granted rounds as the board's receiver can buffer.
     pub(super) fn send(&mut self, mut push: impl FnMut(&Packet)) {
-        let mut room = self.window;
+        let (mut room, mut is_some_sent) = (self.window, false);
         while !self.is_held && self.next.0 < self.granted {
             let (round, packet) = self.next;
             let frame = self.rounds[round].received.get(packet);
             let bytes = PACKET_BYTES + frame.map_or(0, Vec::len);
-            if bytes > room && room < self.window {
+            if bytes > room && is_some_sent {
                 self.marks += 1;
                 self.is_held = true;
                 push(&Packet::Mark { number: self.marks });
@@ -159,6 +164,7 @@ impl RoundQueue {
                 self.next = (round + 1, 0);
             }
             room = room.saturating_sub(bytes);
+            is_some_sent = true;
         }
     }
 
@@ -201,6 +207,12 @@ mod tests {
 
     const WINDOW: usize = 8 * 1024;
 
+    fn queue_in(round: u32) -> RoundQueue {
+        let mut queue = RoundQueue::new(round);
+        queue.set_window(WINDOW);
+        queue
+    }
+
     fn end(slot: u32) -> RoundEnd {
         RoundEnd { slot, digest: 0, state: Vec::new() }
     }
@@ -221,7 +233,7 @@ mod tests {
 
     #[test]
     fn rounds_wait_for_the_senders_of_their_frames() {
-        let mut queue = RoundQueue::new(5, WINDOW);
+        let mut queue = queue_in(5);
         queue.record_received(Some(FrameSource { board: 1, air_round: 5 }), &[1]);
         queue.record_end(end(3));
         queue.record_received(None, &[2, 2]);
@@ -247,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_long_round_is_sent_in_windows() {
-        let mut queue = RoundQueue::new(0, WINDOW);
+        let mut queue = queue_in(0);
         (0..3).for_each(|_| queue.record_received(None, &[0; 4000]));
         queue.record_received(None, &[0; 2 * WINDOW]);
         queue.record_end(end(0));

@@ -201,19 +201,26 @@ fn boot_failure(boot: Boot<'static>) -> String {
 
 #[test]
 fn firmware_of_another_board_schema_or_build_is_refused() {
-    let page = Err(fabswarm_shared::provisioning::Error::Missing);
-    let message = boot_failure(Boot { board: "nrf52840-dk", schema: packet::SCHEMA, build: BUILD_ID, page });
+    let boot = Boot {
+        board: "native",
+        schema: packet::SCHEMA,
+        build: BUILD_ID,
+        chip: None,
+        window: 1024,
+        page: Err(fabswarm_shared::provisioning::Error::Missing),
+    };
+    let message = boot_failure(Boot { board: "nrf52840-dk", ..boot });
     assert_eq!(
         message,
         "the board of agent 0 runs firmware of `nrf52840-dk` instead of `native`\nhelp: build the firmware in boards/native"
     );
-    let message = boot_failure(Boot { board: "native", schema: 7, build: BUILD_ID, page });
+    let message = boot_failure(Boot { schema: 7, ..boot });
     let expected = format!(
         "the board of agent 0 has packet schema 0x00000007, the host {:#010x}\nhelp: build host and firmware from the same sources",
         packet::SCHEMA
     );
     assert_eq!(message, expected);
-    let message = boot_failure(Boot { board: "native", schema: packet::SCHEMA, build: 7, page });
+    let message = boot_failure(Boot { build: 7, ..boot });
     assert_eq!(
         message,
         format!(
