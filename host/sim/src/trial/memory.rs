@@ -13,21 +13,30 @@ const LINK_BYTES: f64 = 4.0;
 /// Bytes of a word that the ledger keeps for each agent that another has ever heard.
 const HEARD_BYTES: f64 = 4.0;
 
+/// Bytes of a frame on its way: two words of four bytes for each of the decision, and what surrounds them.
+const FRAME_WORD_BYTES: f64 = 8.0;
+const FRAME_BYTES: f64 = 128.0;
+
 /// A swarm that does not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
     "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
-    needed / 1e9, free / 1e9, remedy(*fitting)
+    needed / 1e9, free / 1e9, remedy(*fitting, *delay_rounds)
 )]
 pub struct TooLarge {
     agents: usize,
     needed: f64,
     free: f64,
     fitting: usize,
+    delay_rounds: u32,
 }
 
-fn remedy(fitting: usize) -> String {
+fn remedy(fitting: usize, delay_rounds: u32) -> String {
     match fitting {
+        fitting if delay_rounds > 0 => format!(
+            "at most {fitting} agents fit with faults.delay_rounds = {delay_rounds}; a shorter delay, a ring or smaller sizes of \
+             the problem take less"
+        ),
         0 => "lower the sizes of the problem: not one agent fits".to_owned(),
         fitting => {
             format!("at most {fitting} agents fit; a ring or smaller sizes of the problem take less")
@@ -58,7 +67,7 @@ fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
             too_many = middle;
         }
     }
-    Err(TooLarge { agents, needed, free, fitting })
+    Err(TooLarge { agents, needed, free, fitting, delay_rounds: scenario.faults.delay_rounds })
 }
 
 /// About what the data, states and links of `agents` agents take.
@@ -81,7 +90,12 @@ fn bytes(scenario: &Scenario, agents: usize) -> f64 {
         AlgorithmKind::Ledger => links_ever * words * HEARD_BYTES,
         AlgorithmKind::Fab => 0.0,
     };
-    data + agents * words * STATE_BYTES + links_now * LINK_BYTES + heard
+    let frame = words * FRAME_WORD_BYTES + FRAME_BYTES;
+    // Every copy waits for half of the longest delay on average.
+    let waiting = f64::from(scenario.faults.delay_rounds).min(scenario.swarm.rounds as f64) / 2.0;
+    let recorded = if scenario.intruder.is_on_air() { scenario.intruder.memory_frames as f64 } else { 0.0 };
+    let on_air = (links_now * waiting + recorded) * frame;
+    data + agents * words * STATE_BYTES + links_now * LINK_BYTES + heard + on_air
 }
 
 /// Words of an agent's decision.
@@ -121,6 +135,19 @@ mod tests {
         scenario.swarm.agents = 1_000_000;
         assert!(refused.to_string().contains(" agents fit"), "{refused}");
         assert_eq!(check_against(&scenario, 1e11), Ok(()));
+    }
+
+    #[test]
+    fn frames_on_their_way_are_planned_for() {
+        let mut scenario = Scenario::default();
+        scenario.network.topology = TopologyKind::Complete;
+        scenario.swarm.agents = 500;
+        assert_eq!(check_against(&scenario, 2e9), Ok(()));
+        scenario.faults.delay_rounds = 10_000;
+        let refused = check_against(&scenario, 2e9).unwrap_err().to_string();
+        assert!(refused.contains("faults.delay_rounds = 10000; a shorter delay"), "{refused}");
+        scenario.swarm.rounds = 10;
+        assert_eq!(check_against(&scenario, 2e9), Ok(()), "no frame waits for longer than the run");
     }
 
     #[test]
