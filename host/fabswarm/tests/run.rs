@@ -125,6 +125,7 @@ fn every_flag_is_its_key() {
             }
             _ if key.path == "swarm.boards" => ("native".to_owned(), "\"native\"".to_owned()),
             _ if key.path == "faults.burst_rounds" => ("2.5".to_owned(), "2.5".to_owned()),
+            _ if key.path == "intruder.forged_fragments" => ("2".to_owned(), "2".to_owned()),
             (None, default) if default.starts_with('"') => {
                 ("elsewhere".to_owned(), "\"elsewhere\"".to_owned())
             }

@@ -89,3 +89,66 @@ fn two_that_die_together_are_given_up_and_the_survivors_find_their_own_answer() 
     println!("farthest {farthest}");
     assert!(farthest < 0.01, "{farthest}");
 }
+
+/// Links of the paper's topology are often silent for more than 40 rounds: agents that are alive are given up all the time.
+#[test]
+fn who_is_given_up_alive_comes_back() {
+    const LIVING: usize = 4;
+    let mut absences = 0;
+    for seed in 0..10 {
+        let mut scenario = scenario("[swarm]\nagents = 6\n[algorithm]\ngive_up_after = 40\n");
+        scenario.seed = seed;
+        let crash = |agent| Crash { agent, round: 30, down_rounds: 10_000, keeps_memory: true };
+        scenario.faults.crashes = Crashes(vec![crash(4), crash(5)]);
+        let mut swarm = agents(&scenario);
+        let mut away = [0; LIVING];
+        for _ in 0..2000 {
+            run(&mut swarm, 1);
+            for (rounds, agent) in away.iter_mut().zip(swarm.agents()) {
+                absences += u32::from(*rounds == 0 && agent.epoch() == 0);
+                *rounds = if agent.epoch() == 0 { *rounds + 1 } else { 0 };
+                assert!(*rounds <= 64, "seed {seed}: agent {} is not let in again", agent.id());
+            }
+        }
+        let are_together = |swarm: &Agents| {
+            swarm
+                .agents()
+                .take(LIVING)
+                .all(|agent| agent.members().as_bytes() == [0b1111] && agent.epoch() > 0)
+        };
+        let together = (0..100).find(|_| {
+            run(&mut swarm, 1);
+            are_together(&swarm)
+        });
+        assert!(together.is_some(), "seed {seed}: the living are not together");
+    }
+    println!("{absences} absences");
+    assert!(absences > 20);
+}
+
+/// A recorded hello of a member that left, over a sealed air, to receivers that have restarted and have no replay window.
+#[test]
+fn a_recorded_hello_lets_no_ghost_in_after_a_restart() {
+    for forgets in ["", " forgets"] {
+        // Agent 5 loses its memory and says hello; later it dies and is given up. Then receivers restart, one by one.
+        let restarts: String = (0..5).map(|id| format!(", {id}@{}+2{forgets}", 300 + 60 * id)).collect();
+        let crashes = format!("crashes = \"5@60+10 forgets, 5@150+100000{restarts}\"");
+        let lines = |intruder| {
+            format!("{LIVELY}[frames]\nsealed = true\n[faults]\n{crashes}\n[intruder]\n{intruder}\n")
+        };
+        let mut alone = agents(&scenario(&lines("")));
+        // A memory that holds every frame: hellos are some of the oldest.
+        let attack = "replay = 1.0\nframes_per_round = 20\nambush_frames = 100\nmemory_frames = 20000";
+        let mut attacked = agents(&scenario(&lines(attack)));
+        for round in 0..700 {
+            run(&mut alone, 1);
+            run(&mut attacked, 1);
+            let ghosts =
+                attacked.agents().filter(|agent| agent.id() < 5 && agent.members().contains(5)).count();
+            assert!(ghosts == 0 || round < 260, "round {round}: {ghosts} have the ghost of agent 5");
+        }
+        let distance = distance(&attacked, &alone, 5);
+        assert!(distance < 0.01, "{distance}");
+        assert!(attacked.agents().take(5).all(|agent| agent.members().len() == 5));
+    }
+}
