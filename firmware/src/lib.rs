@@ -18,11 +18,13 @@
 
 #[macro_use]
 mod fmt;
+mod flight_log;
 pub mod health;
 pub mod link;
 mod rounds;
 mod sealed_agent;
 mod sizes;
+mod slot_rounds;
 pub mod storage;
 
 pub use fabswarm_shared::{packet, provisioning};

@@ -1,5 +1,7 @@
 //! Links: how a board sends and receives packets.
 
+use embassy_time::Instant;
+
 mod fragmented;
 mod queue;
 
@@ -25,6 +27,12 @@ pub trait Link {
     ///
     /// Must be cancel-safe: dropping the future loses no packet that a later call could still return.
     async fn receive(&mut self, packet: &mut [u8]) -> usize;
+
+    /// Returns when the first bit of the packet that [`receive`](Self::receive) returned last reached the board, or `None` if it
+    /// came all at once just now.
+    fn arrived(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Checks the length that a radio reports for a packet of at most `longest` bytes. Returns `None` if no packet has it.

@@ -2,9 +2,11 @@
 
 use crate::{
     BOOT_EVERY, PACKET,
+    flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
     sealed_agent::SealedAgent,
+    slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
 };
 use embassy_time::{Duration, Instant, with_deadline};
@@ -13,6 +15,7 @@ use fabswarm_shared::{
     agent::Mode,
     packet::{self, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
     provisioning::{Pace, Page},
+    slots::{Hearing, SlotSchedule},
 };
 
 /// Interval at which the firmware feeds the watchdog.
@@ -24,28 +27,32 @@ const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
 /// Drives one agent through its rounds.
 pub(crate) struct RoundDriver<'a, F, H> {
-    page: &'a Page<'a>,
+    pub(crate) page: &'a Page<'a>,
     page_crc: u32,
     /// What the host is told about the board.
     boot: Boot<'a>,
-    agent: SealedAgent<'a, 'a>,
+    pub(crate) agent: SealedAgent<'a, 'a>,
     storage: &'a mut BoardStorage<F>,
-    health: &'a mut H,
+    pub(crate) health: &'a mut H,
     /// When to feed the watchdog next.
     feed_at: Instant,
     /// The current round of the air.
-    air_round: u32,
+    pub(crate) air_round: u32,
     /// Telemetry of the last round.
-    telemetry: Telemetry,
+    pub(crate) telemetry: Telemetry,
     /// Whether the agent's state differs from the one the host expects: it then stays in that state.
     is_held: bool,
+    /// Who sends when, if the swarm keeps its own time.
+    pub(crate) slots: Option<SlotSchedule>,
+    /// Whose frames were taken.
+    pub(crate) log: FlightLog,
     receiver: PacketReceiver<'a, PACKET>,
-    sender: PacketSender<'a, PACKET>,
+    pub(crate) sender: PacketSender<'a, PACKET>,
 }
 
 /// An event other than a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
+pub(crate) enum Event {
     /// The round is over; the expected digest, if the host knows it.
     Over(Option<u32>),
     /// The air is in this round.
@@ -62,6 +69,8 @@ enum Event {
     Identify,
     /// The deadline passed.
     Late,
+    /// A frame changed when something is due.
+    Retimed,
 }
 
 impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
@@ -88,6 +97,8 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
             air_round: 0,
             telemetry,
             is_held: false,
+            slots: None,
+            log: FlightLog::default(),
             receiver,
             sender,
         }
@@ -98,10 +109,13 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
         if self.wait_for_the_host().await == Event::Service {
             return;
         }
+        if let Pace::Slots { superframe, slot_bytes, shared_bytes } = self.page.pace {
+            self.run_in_slots(SlotRooms { superframe, slot_bytes, shared_bytes }).await;
+        }
         let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds && !self.is_held {
             round_ends = match self.page.pace {
-                Pace::Air => Instant::MAX,
+                Pace::Air | Pace::Slots { .. } => Instant::MAX,
                 Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
                 // Counted from the end of the previous round: a late round does not shift the others.
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
@@ -121,7 +135,12 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
                 Event::Mark(number) => self.echo_mark(number).await,
                 Event::Identify if F::CAN_WRITE => self.health.set_light(true),
                 Event::Service if F::CAN_WRITE => return,
-                Event::Identify | Event::Service | Event::Over(_) | Event::Start(_) | Event::Late => {}
+                Event::Identify
+                | Event::Service
+                | Event::Over(_)
+                | Event::Start(_)
+                | Event::Late
+                | Event::Retimed => {}
             }
         }
     }
@@ -130,8 +149,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
     /// sends one.
     async fn wait_for_the_host(&mut self) -> Event {
         loop {
-            let boot = self.boot;
-            self.sender.post(|out| Packet::Boot(boot).encode(out).ok()).await;
+            self.send_boot().await;
             if self.page.pace != Pace::Air {
                 return Event::Late;
             }
@@ -147,6 +165,11 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
         }
     }
 
+    pub(crate) async fn send_boot(&mut self) {
+        let boot = self.boot;
+        self.sender.post(|out| Packet::Boot(boot).encode(out).ok()).await;
+    }
+
     /// Sends the agent's frames of this round, then the telemetry of the last one.
     async fn broadcast(&mut self) {
         let mut is_more = true;
@@ -154,7 +177,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
             let agent = &mut self.agent;
             let write = |out: &mut [u8]| {
                 packet::write_frame_header(out).ok()?;
-                Some(FRAME_OFFSET + agent.poll_frame(out.get_mut(FRAME_OFFSET..)?)?)
+                Some(FRAME_OFFSET + agent.poll_frame(None, out.get_mut(FRAME_OFFSET..)?)?)
             };
             is_more = self.sender.post(write).await;
         }
@@ -165,7 +188,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
     async fn hear_until(&mut self, deadline: Instant) -> Option<u32> {
         let schedule = match &self.page.pace {
             Pace::Deadline { schedule, .. } => Some(schedule),
-            Pace::Air | Pace::Period { .. } => None,
+            Pace::Air | Pace::Period { .. } | Pace::Slots { .. } => None,
         };
         while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
             match self.next_event(deadline).await {
@@ -179,6 +202,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
                     self.broadcast().await;
                 }
                 Event::Missed => self.broadcast().await,
+                Event::Retimed => {}
                 Event::StateRequest(from) => self.send_state(from).await,
                 Event::Mark(number) => self.echo_mark(number).await,
                 Event::Identify => self.health.set_light(true),
@@ -190,7 +214,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
     }
 
     /// Passes frames to the agent until another event occurs.
-    async fn next_event(&mut self, deadline: Instant) -> Event {
+    pub(crate) async fn next_event(&mut self, deadline: Instant) -> Event {
         let mut packets = 0_u32;
         loop {
             packets = packets.wrapping_add(1);
@@ -199,7 +223,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
             } else {
                 with_deadline(deadline.min(self.feed_at), self.receiver.packet()).await.ok()
             };
-            let Some(bytes) = packet else {
+            let Some((bytes, arrived)) = packet else {
                 let now = Instant::now();
                 if now >= self.feed_at {
                     self.health.feed_watchdog();
@@ -216,8 +240,16 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
             let event = match Packet::decode_for_board(bytes) {
                 Ok(Packet::Frame(_)) if self.is_held => None,
                 Ok(Packet::Frame(sealed)) => {
-                    self.telemetry.refused += u32::from(!self.agent.receive(sealed));
-                    None
+                    let report = self.agent.receive(sealed);
+                    self.telemetry.refused += u32::from(report.is_refused());
+                    match (&mut self.slots, report.stamp) {
+                        (Some(slots), Some(stamp)) => {
+                            self.log.note(report.sender, report.received, self.agent.round());
+                            let hearing = slots.hear(arrived.as_micros(), report.sender, &stamp);
+                            (hearing != Hearing::Nothing).then_some(Event::Retimed)
+                        }
+                        _ => None,
+                    }
                 }
                 Ok(Packet::RoundOver(RoundOver { air_round, digest })) if is_air && air_round == now => {
                     Some(Event::Over(digest))
@@ -247,7 +279,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
         }
     }
 
-    fn end_round(&mut self, expected: Option<u32>) {
+    pub(crate) fn end_round(&mut self, expected: Option<u32>) {
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         let report = self.agent.end_round(is_on_beat);
         self.telemetry.round = report.round;
@@ -277,16 +309,16 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
         }
     }
 
-    async fn send_state(&mut self, from: u32) {
+    pub(crate) async fn send_state(&mut self, from: u32) {
         let agent = &self.agent;
         self.sender.post(|out| agent.write_state(from, out)).await;
     }
 
-    async fn echo_mark(&mut self, number: u32) {
+    pub(crate) async fn echo_mark(&mut self, number: u32) {
         self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
     }
 
-    async fn report(&mut self) {
+    pub(crate) async fn report(&mut self) {
         let telemetry = Telemetry { air_round: self.air_round, ..self.telemetry };
         let x = self.agent.x(self.page);
         self.sender.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;

@@ -5,19 +5,24 @@
 
 use crate::{
     MEMBERS, WORDS,
-    sizes::{FRAME, PEERS},
+    sizes::{PEERS, STAMPED},
     storage::BoardStorage,
 };
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Origin, PeerSlot, Received, Report},
+    agent::{self, Agent, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
     graph::Schedule,
     ledger::Exact,
     packet,
     problem::{AnyProblem, Problem},
-    provisioning::{Error, Page},
-    wire::seal::{Key, Opener, Sealer},
+    provisioning::{Error, Pace, Page},
+    slots::{STAMP_ROOM, Stamp},
+    wire::{
+        self,
+        frame::Frame,
+        seal::{Key, Opener, Sealer},
+    },
 };
 
 /// The peers of a board's agent. They take most of its memory and are constructed in place.
@@ -33,6 +38,32 @@ pub(crate) struct SealedAgent<'p, 'a> {
     key: Option<Key>,
     sealer: Sealer,
     opener: Opener<MEMBERS>,
+    /// Whether frames carry the time of their senders.
+    is_stamped: bool,
+    /// From whom it takes frames, where nobody else sees to that; `None` for everybody.
+    senders: Option<MemberSet>,
+}
+
+/// What became of a received frame.
+pub(crate) struct FrameReport {
+    pub(crate) sender: u16,
+    /// The time of its sender.
+    pub(crate) stamp: Option<Stamp>,
+    /// What the agent did with it; `None` if it was not for the agent.
+    pub(crate) received: Option<Received>,
+}
+
+impl FrameReport {
+    /// The bytes are not a frame of this swarm.
+    const REFUSED: Self = Self {
+        sender: u16::MAX,
+        stamp: None,
+        received: Some(Received::Refused(Refusal::Wire(wire::Error::Malformed))),
+    };
+
+    pub(crate) const fn is_refused(&self) -> bool {
+        matches!(self.received, Some(Received::Refused(_)))
+    }
 }
 
 impl<'p, 'a> SealedAgent<'p, 'a> {
@@ -47,7 +78,13 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         let config = page.agent.with_boot(sealer.boot());
         let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
-        Ok(Self { agent, key, sealer, opener })
+        let is_stamped = matches!(page.pace, Pace::Slots { .. });
+        let senders = match page.agent.links {
+            // A host that simulates the air delivers over links only.
+            Links::Known { senders, .. } if page.pace != Pace::Air => Some(senders),
+            _ => None,
+        };
+        Ok(Self { agent, key, sealer, opener, is_stamped, senders })
     }
 
     /// Restores the state saved under this page, if there is one.
@@ -109,30 +146,69 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
         Some(start + written)
     }
 
-    /// Writes the next frame of this round to the start of `out`, sealed, if there is one.
+    /// Writes the next frame of this round to the start of `out`, with `stamp` in front and sealed, if there is one.
     #[inline(never)]
-    pub(crate) fn poll_frame(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn poll_frame(&mut self, stamp: Option<&Stamp>, out: &mut [u8]) -> Option<usize> {
         // Errors are treated as a lost frame: buffers hold the longest frame, so none is expected.
-        let Some(key) = &self.key else {
-            return self.agent.poll_frame(out).ok().flatten();
-        };
-        let mut frame = [0; FRAME];
-        let length = self.agent.poll_frame(&mut frame).ok().flatten()?;
-        self.sealer.seal(key, &frame[..length], out).ok()
+        let mut length = self.agent.poll_frame(out).ok().flatten()?;
+        if self.key.is_none() && stamp.is_none() {
+            return Some(length);
+        }
+        let mut plain = [0; STAMPED];
+        match stamp {
+            Some(stamp) => length = stamp.join(&out[..length], self.key.is_some(), &mut plain).ok()?,
+            None => plain.get_mut(..length)?.copy_from_slice(&out[..length]),
+        }
+        if let Some(key) = &self.key {
+            return self.sealer.seal(key, &plain[..length], out).ok();
+        }
+        out.get_mut(..length)?.copy_from_slice(&plain[..length]);
+        Some(length)
     }
 
-    /// Opens a received frame and passes it to the agent. Returns whether it was accepted.
+    /// Opens a received frame and passes it to the agent, if the agent may take it.
     #[inline(never)]
-    pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
-        let mut frame = [0; FRAME];
-        let (origin, frame) = match &self.key {
-            None => (Origin::Clear, bytes),
-            Some(key) => match self.opener.open(key, bytes, &mut frame) {
-                Ok(opened) => (Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame),
-                Err(_) => return false,
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> FrameReport {
+        let mut plain = [0; STAMP_ROOM + STAMPED];
+        let room = &mut plain[STAMP_ROOM..];
+        let (origin, length) = match &self.key {
+            None => match room.get_mut(..bytes.len()) {
+                Some(room) => {
+                    room.copy_from_slice(bytes);
+                    (Origin::Clear, bytes.len())
+                }
+                None => return FrameReport::REFUSED,
+            },
+            Some(key) => match self.opener.open(key, bytes, room) {
+                Ok(opened) => {
+                    (Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame.len())
+                }
+                Err(_) => return FrameReport::REFUSED,
             },
         };
-        !matches!(self.agent.receive(origin, frame), Received::Refused(_))
+        let plain = &mut plain[..STAMP_ROOM + length];
+        let (stamp, frame) = if self.is_stamped {
+            let sealed_by = match origin {
+                Origin::Sealed { sender, .. } => Some(sender),
+                Origin::Clear => None,
+            };
+            match Stamp::split(plain, sealed_by) {
+                Ok((stamp, frame)) => (Some(stamp), frame),
+                Err(_) => return FrameReport::REFUSED,
+            }
+        } else {
+            (None, &plain[STAMP_ROOM..])
+        };
+        let Ok(sender) = Frame::decode(frame).map(|frame| frame.sender()) else {
+            return FrameReport::REFUSED;
+        };
+        // What a radio hears beyond the links of the scenario tells the time and nothing else.
+        let is_linked = match &self.senders {
+            Some(senders) => senders.contains(sender),
+            None => true,
+        };
+        let received = is_linked.then(|| self.agent.receive(origin, frame));
+        FrameReport { sender, stamp, received }
     }
 
     /// Whether every sender of the schedule was heard in this round.
@@ -145,6 +221,11 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
     #[inline(never)]
     pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
         if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
+    }
+
+    /// Whether the swarm is one round ahead.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.agent.is_behind()
     }
 
     pub(crate) fn boot(&self) -> u32 {

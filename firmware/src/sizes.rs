@@ -4,7 +4,7 @@ use fabswarm_shared::{
     agent::MemberSet,
     packet,
     provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS},
-    wire,
+    slots, wire,
 };
 
 /// Words of the packed decision `[x | y | z]`.
@@ -20,8 +20,14 @@ pub(crate) const FRAME: usize = {
     wire::frame::DATA_HEADER_MAX + longest
 };
 
+/// Bytes of the longest frame with a stamp.
+pub(crate) const STAMPED: usize = slots::STAMP_MAX + FRAME;
+
+/// Bytes of a set of members.
+pub(crate) const MEMBER_BYTES: usize = MEMBERS.div_ceil(8);
+
 /// Bytes of the longest packet: a sealed frame.
-pub const PACKET: usize = packet::FRAME_OFFSET + FRAME + wire::seal::OVERHEAD_MAX;
+pub const PACKET: usize = packet::FRAME_OFFSET + STAMPED + wire::seal::OVERHEAD_MAX;
 
 /// Bytes of the longest packet on a serial line.
 pub const LINE: usize = wire::stream::encoded_max(PACKET);

@@ -18,6 +18,7 @@
 //! | service | to the board | `9`: the board leaves its agent, if it can have a new page, and says so in its boot packets |
 //! | page | to the board in service | `10`, an offset, then bytes of its new page from there on; at offset 0 the old one is erased |
 //! | identify | to the board that waits | `11`: the board blinks |
+//! | taken | to the host | `12`, round, then the agents whose frames of that round it took, bit i of byte j is agent 8j+i: before the telemetry of the round, if no host simulates the air |
 
 use crate::provisioning;
 use crate::wire::frame;
@@ -29,7 +30,7 @@ const LAYOUT: &str = "\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
-    reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11";
+    reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*";
 
 /// Hash of the format of packets and of the frames in them: a board and a host that differ in it cannot understand each other.
 pub const SCHEMA: u32 = frame::hash(frame::SCHEMA, LAYOUT);
@@ -133,6 +134,13 @@ pub enum Packet<'a> {
         /// The words.
         words: WordBytes<'a>,
     },
+    /// Whose frames an agent took in a round.
+    Taken {
+        /// The round.
+        round: u32,
+        /// The senders, as bits.
+        senders: &'a [u8],
+    },
     /// The host asks for this back, so as not to send more than the board's receiver holds; the board returns the same packet.
     Mark {
         /// Which one it is.
@@ -191,6 +199,7 @@ enum PacketHeader<'a> {
     Service,
     PageBytes(u32),
     Identify,
+    Taken(u32),
 }
 
 /// The same without the contents of what only boards send.
@@ -269,6 +278,7 @@ impl<'a> Packet<'a> {
             PacketHeader::Service if rest.is_empty() => Ok(Self::Service),
             PacketHeader::Identify if rest.is_empty() => Ok(Self::Identify),
             PacketHeader::PageBytes(offset) => Ok(Self::PageBytes { offset, bytes: rest }),
+            PacketHeader::Taken(round) => Ok(Self::Taken { round, senders: rest }),
             PacketHeader::State(from) if rest.len().is_multiple_of(4) => {
                 Ok(Self::State { from, words: WordBytes(rest) })
             }
@@ -301,10 +311,8 @@ impl<'a> Packet<'a> {
                 let start = write(&PacketHeader::PageBytes(offset), out)?;
                 append(start, bytes, out)
             }
-            Self::State { from, words } => {
-                let start = write_state_header(from, out)?;
-                append(start, words.0, out)
-            }
+            Self::State { from, words } => append(write_state_header(from, out)?, words.0, out),
+            Self::Taken { round, senders } => append(write(&PacketHeader::Taken(round), out)?, senders, out),
         }
     }
 }
@@ -412,13 +420,16 @@ mod tests {
             Packet::Service,
             Packet::PageBytes { offset: 70_000, bytes: &[9, 8] },
             Packet::Identify,
+            Packet::Taken { round: 300, senders: &[0b101, 1] },
         ] {
             let mut out = [0; 64];
             let length = packet.encode(&mut out).unwrap();
             assert_eq!(Packet::decode(&out[..length]), Ok(packet));
-            let is_from_boards =
-                matches!(packet, Packet::Boot(_) | Packet::Telemetry(..) | Packet::State { .. });
-            let is_service = out[0] >= FIRST_SERVICE;
+            let is_from_boards = matches!(
+                packet,
+                Packet::Boot(_) | Packet::Telemetry(..) | Packet::State { .. } | Packet::Taken { .. }
+            );
+            let is_service = (FIRST_SERVICE..FIRST_SERVICE + 4).contains(&out[0]);
             let expected = if is_from_boards || is_service { Err(Malformed) } else { Ok(packet) };
             assert_eq!(Packet::decode_for_board(&out[..length]), expected);
             let expected = if is_service { Ok(packet) } else { Err(Malformed) };

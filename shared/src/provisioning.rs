@@ -16,6 +16,7 @@ use crate::{
     agent,
     graph::Graph,
     problem::AnyProblem,
+    slots::Superframe,
     wire::{self, seal::KEY_BYTES},
 };
 use constants::ProblemConstants;
@@ -23,7 +24,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;
@@ -126,6 +127,15 @@ pub enum Pace {
     Period {
         /// Length of a round.
         us: u32,
+    },
+    /// The swarm's clocks together, in slots.
+    Slots {
+        /// Who sends when.
+        superframe: Superframe,
+        /// Bytes of packets that fit a slot.
+        slot_bytes: u16,
+        /// Bytes of packets that fit a shared slot.
+        shared_bytes: u16,
     },
 }
 
@@ -246,6 +256,11 @@ impl<'a> Page<'a> {
         }
         if body.schema != wire::SCHEMA {
             return Err(Error::Schema { page: body.schema, firmware: wire::SCHEMA });
+        }
+        if let Pace::Slots { superframe, .. } = body.pace
+            && (!superframe.is_sound() || body.agent.id >= superframe.agents)
+        {
+            return Err(Error::Malformed);
         }
         let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;
         Ok(Self {

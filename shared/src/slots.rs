@@ -39,7 +39,7 @@ mod stamp;
 mod superframe;
 
 pub use schedule::{Hearing, SlotDue, SlotSchedule, SlotTask};
-pub use stamp::{STAMP_MAX, Stamp};
+pub use stamp::{STAMP_MAX, STAMP_ROOM, Stamp};
 pub use superframe::{Error, SlotNeeds, Superframe};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use embassy_sync::{
     blocking_mutex::raw::NoopRawMutex,
     zerocopy_channel::{Channel, Receiver, Sender},
 };
-use embassy_time::{Duration, Timer};
+use embassy_time::{Duration, Instant, Timer};
 
 /// Packets per queue.
 const WAITING: usize = 3;
@@ -21,10 +21,12 @@ const SEND_TIMEOUT: Duration = Duration::from_millis(250);
 pub(crate) struct PacketBuffer<const PACKET: usize> {
     bytes: [u8; PACKET],
     length: usize,
+    /// When an incoming packet arrived, or when an outgoing one is to be sent.
+    at: Instant,
 }
 
 impl<const PACKET: usize> PacketBuffer<PACKET> {
-    const EMPTY: Self = Self { bytes: [0; PACKET], length: 0 };
+    const EMPTY: Self = Self { bytes: [0; PACKET], length: 0, at: Instant::MIN };
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
@@ -57,9 +59,10 @@ impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
         Self(receiver)
     }
 
-    /// Waits for a packet, which stays queued until [`PacketReceiver::done`].
-    pub(crate) async fn packet(&mut self) -> &[u8] {
-        self.0.receive().await.bytes()
+    /// Waits for a packet and returns it with the time of its arrival. It stays queued until [`PacketReceiver::done`].
+    pub(crate) async fn packet(&mut self) -> (&[u8], Instant) {
+        let mail = self.0.receive().await;
+        (mail.bytes(), mail.at)
     }
 
     pub(crate) fn done(&mut self) {
@@ -78,10 +81,19 @@ impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
     /// Waits for room and sends the packet that `write` puts there. `write` returns its length, or `None` to send nothing.
     /// Returns whether a packet was sent.
     pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        self.post_at(Instant::MIN, write).await
+    }
+
+    /// The same for a packet that is sent at a time, or now if that has passed.
+    pub(crate) async fn post_at(
+        &mut self,
+        at: Instant,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> bool {
         let mail = self.0.send().await;
         let written = write(&mut mail.bytes);
         if let Some(length) = written {
-            mail.length = length.min(PACKET);
+            (mail.length, mail.at) = (length.min(PACKET), at);
             self.0.send_done();
         }
         written.is_some()
@@ -100,8 +112,17 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         let receive = async {
             let mail = incoming.send().await;
             mail.length = link.receive(&mut mail.bytes).await;
+            mail.at = link.arrived().unwrap_or_else(Instant::now);
         };
-        match select(outgoing.receive(), receive).await {
+        let due = async {
+            let mail = outgoing.receive().await;
+            // Most packets are sent at once: the clock is read only for those that have a time.
+            if mail.at != Instant::MIN {
+                Timer::at(mail.at).await;
+            }
+            mail
+        };
+        match select(due, receive).await {
             Either::First(mail) => {
                 // Most links accept a packet at once: the clock is read only if one does not.
                 let patience = async {
@@ -163,7 +184,7 @@ mod tests {
         };
         let hear = async {
             while heard.len() < 100 {
-                heard.push(receiver.packet().await[0]);
+                heard.push(receiver.packet().await.0[0]);
                 receiver.done();
             }
         };

@@ -2,7 +2,7 @@
 
 use super::Link;
 use embassy_futures::select::{Either, select};
-use embassy_time::{Duration, Timer};
+use embassy_time::{Duration, Instant, Timer};
 use fabswarm_shared::packet::is_frame;
 
 /// The radio hears nothing while the cable takes a packet: one that it does not take within this time is dropped.
@@ -33,6 +33,10 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
         } else {
             select(self.cable.send(packet), Timer::after(CABLE_TIMEOUT)).await;
         }
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        self.radio.arrived()
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {

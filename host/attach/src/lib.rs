@@ -58,12 +58,14 @@ mod qemu;
 mod remote;
 mod round_queue;
 mod state_dump;
+mod swarm_plan;
 mod temp_dir;
 
 pub use board_kind::{BoardKind, counting_program, image};
 pub use build::{BoardSwarmError, build};
 pub use error::Error;
 pub use placement::{AgentLocation, Placement, PlacementError};
+pub use swarm_plan::{PlanError, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};
 use board_machine::BoardSpec;

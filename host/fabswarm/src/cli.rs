@@ -24,6 +24,8 @@ macro_rules! println {
 #[cfg(not(all(feature = "boards", feature = "large")))]
 mod absent;
 mod bench;
+#[cfg(feature = "boards")]
+mod boards;
 #[cfg(feature = "large")]
 mod data;
 mod flags;
@@ -33,6 +35,8 @@ mod run;
 #[cfg(feature = "large")]
 mod train;
 
+#[cfg(not(feature = "boards"))]
+use absent::boards;
 #[cfg(not(feature = "large"))]
 use absent::{data, train};
 
@@ -47,6 +51,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
         Some(("bench", matches)) => bench::run(matches),
+        Some(("boards", matches)) => boards::run(matches),
         Some(("data", matches)) => data::run(matches),
         Some(("train", matches)) => train::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
@@ -76,6 +81,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .subcommand(run::command())
         .subcommand(bench::command())
+        .subcommand(boards::command())
         .subcommand(data::command())
         .subcommand(train::command())
 }

@@ -24,8 +24,8 @@ mod settings;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PrecisionKind, ProblemKind, TopologyKind,
-    TrainingMethod, WeightsKind, WidthKind,
+    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind,
+    RadioFamily, TopologyKind, TrainingMethod, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
@@ -51,6 +51,7 @@ pub struct Scenario {
     pub frames: FramesSection,
     pub network: NetworkSection,
     pub motion: MotionSection,
+    pub radio: RadioSection,
     pub faults: FaultsSection,
     pub intruder: IntruderSection,
     pub stop: StopSection,
@@ -67,6 +68,7 @@ pub struct SwarmSection {
     pub precision: PrecisionKind,
     pub boards: String,
     pub mode: ModeKind,
+    pub pace: PaceKind,
     pub clock_spread: f64,
 }
 
@@ -183,6 +185,21 @@ pub struct MotionSection {
     pub shadowing_s: f64,
     pub sensitivity_dbm: f64,
     pub steepness_db: f64,
+}
+
+/// The radio of boards that keep their own time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RadioSection {
+    pub kind: RadioFamily,
+    pub clock_ppm: u32,
+    pub hops: u8,
+    pub reach_m: f64,
+    pub compute_ms: f64,
+    pub period_ms: f64,
+    pub spreading: u8,
+    pub bandwidth_khz: u16,
+    pub duty_percent: f64,
 }
 
 /// Faults of the air.

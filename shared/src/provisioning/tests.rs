@@ -4,6 +4,7 @@ extern crate std;
 use super::*;
 use crate::graph::Topology;
 use crate::problem::{Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust};
+use crate::slots::SlotNeeds;
 use proptest::prelude::*;
 use std::{format, vec, vec::Vec};
 
@@ -92,6 +93,24 @@ fn every_problem_round_trips_through_a_page() {
         let flash = AlignedBytes::holding(&written(&page));
         let read = Page::read(flash.bytes(), "testing").unwrap();
         assert_eq!(format!("{read:?}"), format!("{page:?}"));
+    }
+}
+
+#[test]
+fn slots_round_trip_and_must_be_sound() {
+    let superframe = Superframe::plan(&SlotNeeds { shared_us: 9000, ..SlotNeeds::default() }).unwrap();
+    let in_slots = |superframe| Page {
+        pace: Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 },
+        ..page(policy_evaluation())
+    };
+    let flash = AlignedBytes::holding(&written(&in_slots(superframe)));
+    assert_eq!(Page::read(flash.bytes(), "testing").unwrap().pace, in_slots(superframe).pace);
+    for unsound in [
+        Superframe { turn: 0, ..superframe },
+        Superframe { guard_us: superframe.slot_us, ..superframe },
+        Superframe { agents: 3, ..superframe },
+    ] {
+        assert_eq!(read_error(&written(&in_slots(unsound))), Some(Error::Malformed), "{unsound:?}");
     }
 }
 

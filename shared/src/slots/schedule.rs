@@ -34,7 +34,7 @@ pub enum SlotTask {
         /// Whether it is a turn of a shared slot.
         is_shared: bool,
     },
-    /// The superframe is over: the agent ends its round and begins the next.
+    /// All slots are over: in the tail of the superframe the agent ends its round and begins the next.
     EndRound,
 }
 
@@ -119,7 +119,7 @@ impl SlotSchedule {
                 let task = SlotTask::Transmit { room_us: superframe.shared_room_us(), is_shared: true };
                 (self.clock.at_us(superframe.sends_at_us(self.id, self.number)), task)
             }
-            Position::End => (self.clock.at_us(superframe.length_us()), SlotTask::EndRound),
+            Position::End => (self.clock.at_us(superframe.tail_at_us()), SlotTask::EndRound),
         };
         SlotDue { at_us, task }
     }
@@ -136,6 +136,8 @@ impl SlotSchedule {
         }
     }
 
+    // On its own: what calls it is large enough.
+    #[inline(never)]
     /// A frame of `sender` arrived, whose first bit reached this agent at the local time `arrival_us`.
     pub fn hear(&mut self, arrival_us: u64, sender: u16, stamp: &Stamp) -> Hearing {
         if sender == self.id || sender >= self.superframe.agents {
@@ -152,11 +154,11 @@ impl SlotSchedule {
 
         // Counted in this agent's superframe: at a border the sender may be in the one before or behind.
         let behind = if is_aligned { sample.superframes } else { 0 };
-        let age = i64::from(stamp.age).saturating_sub(behind).max(0);
-        let number = (i64::from(stamp.superframe) - behind).clamp(0, u32::MAX.into()) as u32;
+        let age = stamp.age.saturating_add_signed(-behind);
+        let number = stamp.superframe.saturating_add_signed(i32::from(-behind));
 
-        let is_alive = age < i64::from(self.superframe.give_up_after);
-        let is_fresher = age < i64::from(self.age);
+        let is_alive = age < self.superframe.give_up_after;
+        let is_fresher = age < self.age;
         let follows = is_alive
             && (is_listening
                 || stamp.root < self.root
@@ -173,7 +175,7 @@ impl SlotSchedule {
             }
         };
         if follows && stamp.root < self.id {
-            (self.root, self.hops, self.age) = (stamp.root, stamp.hops.saturating_add(1), age as u8);
+            (self.root, self.hops, self.age) = (stamp.root, stamp.hops.saturating_add(1), age);
         } else if follows {
             // It keeps the swarm's time on from here, and the others follow it.
             (self.root, self.hops, self.age) = (self.id, 0, 0);

@@ -1,26 +1,31 @@
 //! What a frame says about its sender's time.
 
 use crate::wire::Error;
-use crate::wire::frame::Frame;
+use crate::wire::frame::{DataHeader, Frame};
 
-/// Bytes of the longest stamp.
+/// Bytes that a stamp adds at most.
 pub const STAMP_MAX: usize = 3 + 1 + 5;
+
+/// Bytes that [`Stamp::split`] needs in front of a stamped frame.
+pub const STAMP_ROOM: usize = 2;
 
 /// More hops than this are written as this many.
 const HOPS_MAX: u8 = 7;
 /// The oldest news that can be told.
-const AGE_MAX: u8 = 127;
-/// Set in the byte of the age where the number of the superframe follows.
+const AGE_MAX: u8 = 63;
+/// Set in the byte of the age where the frame is timed.
+const IS_TIMED: u8 = 64;
+/// Set there where the number of the superframe follows.
 const HAS_NUMBER: u8 = 128;
 
 /// In front of a frame, inside its seal: whose time its sender keeps.
 ///
 /// ```text
-///   root ‖ hops (3 bits) ‖ is_timed (1 bit), as a varint │ has number (1 bit) ‖ age (7 bits) │ number, as a varint
+///   root ‖ hops (3 bits), as a varint │ has number, is timed (1 bit each) ‖ age (6 bits) │ number, as a varint │ frame
 /// ```
 ///
-/// The number of the superframe is left out where it is the round of the data frame behind the stamp, which is the rule: a
-/// stamp of a root below 8 then takes two bytes.
+/// As a rule, the number of the superframe is the round of a data frame. Then it is left out, and so are the frame's kind and,
+/// if the frame is sealed, its sender, which the seal names. So a stamp of a root below 16 adds nothing to a sealed data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stamp {
@@ -37,49 +42,75 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Writes the stamp to the start of `out`, for `frame` to follow, and returns its length.
+    /// Writes the stamp and `frame` behind it to the start of `out`, and returns their length.
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`] when it does not fit.
-    pub fn encode(&self, frame: &[u8], out: &mut [u8]) -> Result<usize, Error> {
-        let place =
-            u32::from(self.root) << 4 | u32::from(self.hops.min(HOPS_MAX)) << 1 | u32::from(self.is_timed);
-        let has_number = round_of(frame) != Some(self.superframe);
-        let age = self.age.min(AGE_MAX) | if has_number { HAS_NUMBER } else { 0 };
-        let mut length = write(&(place, age), out)?;
-        if has_number {
-            length += write(&self.superframe, &mut out[length..])?;
+    /// [`Error::BufferTooSmall`] when they do not fit.
+    pub fn join(&self, frame: &[u8], is_sealed: bool, out: &mut [u8]) -> Result<usize, Error> {
+        let hops = u32::from(self.hops.min(HOPS_MAX));
+        let place = u32::from(self.root) << 3 | hops;
+        let data = data_header(frame).filter(|header| header.round == self.superframe);
+        let flags = if self.is_timed { IS_TIMED } else { 0 } | if data.is_some() { 0 } else { HAS_NUMBER };
+        let age = self.age.min(AGE_MAX) | flags;
+        let mut end = write(&(place, age), out)?;
+        let mut rest = frame;
+        match data {
+            Some(header) if is_sealed => rest = &frame[data_start(header.sender, &mut [0; DATA_START])?..],
+            Some(_) => {}
+            None => end += write(&self.superframe, &mut out[end..])?,
         }
-        Ok(length)
+        out.get_mut(end..end + rest.len()).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
+        Ok(end + rest.len())
     }
 
-    /// Splits what [`Stamp::encode`] and a frame behind it made into both.
+    /// Splits what [`Stamp::join`] wrote into stamp and frame. The first [`STAMP_ROOM`] bytes do not belong to it: the frame's
+    /// beginning is put back in place. `sealed_by` is who sealed it, if it was sealed.
     ///
     /// # Errors
     /// [`Error::Malformed`] when the bytes are not that.
-    pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
+    pub fn split(stamped: &mut [u8], sealed_by: Option<u16>) -> Result<(Self, &[u8]), Error> {
         let malformed = |_| Error::Malformed;
+        let bytes = stamped.get(STAMP_ROOM..).ok_or(Error::Malformed)?;
         let ((place, age), rest) = postcard::take_from_bytes::<(u32, u8)>(bytes).map_err(malformed)?;
-        let (superframe, frame) = if age & HAS_NUMBER == 0 {
-            (round_of(rest).ok_or(Error::Malformed)?, rest)
-        } else {
-            postcard::take_from_bytes(rest).map_err(malformed)?
-        };
         let stamp = Self {
-            root: u16::try_from(place >> 4).map_err(|_| Error::Malformed)?,
-            hops: (place >> 1) as u8 & HOPS_MAX,
+            root: u16::try_from(place >> 3).map_err(|_| Error::Malformed)?,
+            hops: place as u8 & HOPS_MAX,
             age: age & AGE_MAX,
-            is_timed: place & 1 == 1,
-            superframe,
+            is_timed: age & IS_TIMED != 0,
+            superframe: 0,
         };
-        Ok((stamp, frame))
+        if age & HAS_NUMBER != 0 {
+            let (superframe, frame) = postcard::take_from_bytes(rest).map_err(malformed)?;
+            let start = stamped.len() - frame.len();
+            return Ok((Self { superframe, ..stamp }, &stamped[start..]));
+        }
+        let mut start = stamped.len() - rest.len();
+        if let Some(sender) = sealed_by {
+            let mut header = [0; DATA_START];
+            let length = data_start(sender, &mut header)?;
+            // A stamp has two bytes at least, and the beginning of a frame four at most.
+            let room = stamped.get_mut(start - length..start).ok_or(Error::Malformed)?;
+            room.copy_from_slice(&header[..length]);
+            start -= length;
+        }
+        let frame = &stamped[start..];
+        let superframe = data_header(frame).ok_or(Error::Malformed)?.round;
+        Ok((Self { superframe, ..stamp }, frame))
     }
 }
 
-/// The round of a data frame.
-fn round_of(frame: &[u8]) -> Option<u32> {
+/// Bytes of the longest beginning of a data frame: its kind and sender.
+const DATA_START: usize = 1 + 3;
+
+/// Writes the beginning of a data frame and returns its length.
+fn data_start(sender: u16, out: &mut [u8; DATA_START]) -> Result<usize, Error> {
+    // The kind of a data frame is 0.
+    write(&(0u8, sender), out)
+}
+
+fn data_header(frame: &[u8]) -> Option<DataHeader> {
     match Frame::decode(frame) {
-        Ok(Frame::Data(header, _)) => Some(header.round),
+        Ok(Frame::Data(header, _)) => Some(header),
         _ => None,
     }
 }

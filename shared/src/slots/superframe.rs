@@ -1,6 +1,7 @@
 //! The layout of a superframe.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Why slots cannot be laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +45,7 @@ pub struct SlotNeeds {
     pub propagation_us: u32,
     /// Superframes for which an agent must do without news of the root before its drift is known.
     pub resync: u8,
-    /// Superframes without news after which a root is given up.
+    /// Superframes without news after which a root is given up, up to 63.
     pub give_up_after: u8,
     /// On average, one of so many superframes is silent; 0 for none.
     pub quiet_every: u8,
@@ -70,7 +71,7 @@ impl Default for SlotNeeds {
 }
 
 /// How a superframe is divided: the same for all agents of a swarm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superframe {
     /// Agents with a slot.
     pub agents: u16,
@@ -157,6 +158,12 @@ impl Superframe {
             + u64::from(self.tail_us)
     }
 
+    /// When all slots are over, from the start of the superframe.
+    #[must_use]
+    pub fn tail_at_us(&self) -> u64 {
+        self.length_us() - u64::from(self.tail_us)
+    }
+
     fn checked_length_us(&self) -> Option<u64> {
         Some(self.length_us()).filter(|&length| length < Self::LONGEST_US)
     }
@@ -208,3 +215,45 @@ impl Superframe {
         self.shared_us.saturating_sub(self.guard_us)
     }
 }
+
+/// As words: boards read it with a kilobyte of flash less than field by field.
+impl Serialize for Superframe {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let counts = u32::from(self.agents) << 16 | u32::from(self.turn);
+        let rest = u32::from_le_bytes([self.resync, self.give_up_after, self.quiet_every, 0]);
+        let words = [counts, self.slot_us, self.shared_us, self.tail_us, self.guard_us, rest];
+        let mut bytes = [0; WORDS * 4];
+        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        serializer.serialize_bytes(&bytes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Superframe {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        let (words, []) = bytes.as_chunks() else { return Err(D::Error::custom("not a superframe")) };
+        let &[counts, slot_us, shared_us, tail_us, guard_us, rest] = words else {
+            return Err(D::Error::custom("not a superframe"));
+        };
+        let [turn_low, turn_high, agents_low, agents_high] = counts;
+        let [resync, give_up_after, quiet_every, 0] = rest else {
+            return Err(D::Error::custom("not a superframe"));
+        };
+        Ok(Self {
+            agents: u16::from_le_bytes([agents_low, agents_high]),
+            slot_us: u32::from_le_bytes(slot_us),
+            shared_us: u32::from_le_bytes(shared_us),
+            turn: u16::from_le_bytes([turn_low, turn_high]),
+            tail_us: u32::from_le_bytes(tail_us),
+            guard_us: u32::from_le_bytes(guard_us),
+            resync,
+            give_up_after,
+            quiet_every,
+        })
+    }
+}
+
+/// Words of a superframe in a page.
+const WORDS: usize = 6;

@@ -30,7 +30,7 @@ impl Node {
 
     /// The true time at which its present superframe began, modulo the nominal length.
     fn phase(&self, length_us: f64) -> f64 {
-        let offset = self.schedule.superframe().length_us() as f64;
+        let offset = self.schedule.superframe().tail_at_us() as f64;
         let mut probe = self.schedule.clone();
         while probe.due().task != SlotTask::EndRound {
             probe.complete();
@@ -197,38 +197,36 @@ proptest! {
     }
 
     #[test]
-    fn stamps_come_back(root: u16, hops in 0u8..8, age in 0u8..128, is_timed: bool, superframe: u32, round: u32) {
+    fn stamped_frames_come_back(
+        root: u16, hops in 0u8..8, age in 0u8..64, is_timed: bool, superframe: u32, round: u32, sender: u16,
+    ) {
         let stamp = Stamp { root, hops, age, is_timed, superframe };
-        let mut frame = [0; 64];
-        let data = Frame::Data(DataHeader { sender: 1, epoch: 1, round }, b"payload");
-        for round in [round, superframe] {
-            let length = match data {
-                Frame::Data(header, payload) => {
-                    Frame::Data(DataHeader { round, ..header }, payload).encode(&mut frame).unwrap()
-                }
-                _ => unreachable!(),
-            };
+        for (round, is_sealed) in [(round, false), (superframe, false), (round, true), (superframe, true)] {
+            let mut frame = [0; 64];
+            let header = DataHeader { sender, epoch: 1, round };
+            let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
+            let frame = &frame[..length];
             let mut out = [0; 96];
-            let start = stamp.encode(&frame[..length], &mut out).unwrap();
-            prop_assert!(start <= STAMP_MAX);
-            prop_assert!(round != superframe || start <= 4);
-            out[start..start + length].copy_from_slice(&frame[..length]);
-            prop_assert_eq!(Stamp::split(&out[..start + length]), Ok((stamp, &frame[..length])));
-            for room in 0..start {
-                prop_assert_eq!(stamp.encode(&frame[..length], &mut out[..room]), Err(WireError::BufferTooSmall));
+            let end = STAMP_ROOM + stamp.join(frame, is_sealed, &mut out[STAMP_ROOM..]).unwrap();
+            prop_assert!(end - STAMP_ROOM <= length + STAMP_MAX);
+            for room in 0..end - STAMP_ROOM {
+                prop_assert_eq!(stamp.join(frame, is_sealed, &mut [0; 96][..room]), Err(WireError::BufferTooSmall));
             }
+            let sealed_by = is_sealed.then_some(sender);
+            prop_assert_eq!(Stamp::split(&mut out[..end], sealed_by), Ok((stamp, frame)));
         }
     }
 
     #[test]
     fn no_bytes_and_no_times_make_it_panic(
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
+        sealed_by: Option<u16>,
         heard in proptest::collection::vec(any::<(u64, u16, u16, u8, u8, bool, u32)>(), 0..40),
         now: u64,
         layout: (u16, u32, u32, u16, u32, u32),
         rest: (u8, u8, u8),
     ) {
-        let _ = Stamp::split(&bytes);
+        let _ = Stamp::split(&mut bytes, sealed_by);
         let (agents, slot_us, shared_us, turn, tail_us, guard_us) = layout;
         let (resync, give_up_after, quiet_every) = rest;
         let odd = Superframe { agents, slot_us, shared_us, turn, tail_us, guard_us, resync, give_up_after, quiet_every };
@@ -251,12 +249,13 @@ fn vec_of(agents: u16, start: f64) -> Vec<f64> {
 }
 
 #[test]
-fn a_stamp_of_a_data_frame_takes_two_bytes() {
+fn a_stamp_adds_nothing_to_a_sealed_data_frame() {
     let mut frame = [0; 64];
     let header = DataHeader { sender: 9, epoch: 1, round: 20_000 };
     let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
-    let stamp = Stamp { root: 7, hops: 4, age: 31, is_timed: true, superframe: 20_000 };
-    assert_eq!(stamp.encode(&frame[..length], &mut [0; STAMP_MAX]), Ok(2));
+    let stamp = Stamp { root: 15, hops: 4, age: 31, is_timed: true, superframe: 20_000 };
+    assert_eq!(stamp.join(&frame[..length], true, &mut [0; 96]), Ok(length));
+    assert_eq!(stamp.join(&frame[..length], false, &mut [0; 96]), Ok(length + 2));
     let hello = Hello {
         sender: 9,
         boot: 1,
@@ -269,7 +268,7 @@ fn a_stamp_of_a_data_frame_takes_two_bytes() {
         echo: None,
     };
     let length = Frame::Hello(hello).encode(&mut frame).unwrap();
-    assert_eq!(stamp.encode(&frame[..length], &mut [0; STAMP_MAX]), Ok(5));
+    assert_eq!(stamp.join(&frame[..length], true, &mut [0; 96]), Ok(length + 5));
 }
 
 #[test]

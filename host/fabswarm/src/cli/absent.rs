@@ -36,6 +36,8 @@ macro_rules! absent {
 
 #[cfg(not(feature = "boards"))]
 absent!(bench_boards, "boards", "boards");
+#[cfg(not(feature = "boards"))]
+absent!(boards, "boards", "boards");
 #[cfg(not(feature = "large"))]
 absent!(bench_large, "large", "large");
 #[cfg(not(feature = "large"))]

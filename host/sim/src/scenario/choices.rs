@@ -86,6 +86,30 @@ choice! {
 }
 
 choice! {
+    /// Who ends the rounds of boards.
+    PaceKind {
+        /// The host, which carries their frames.
+        Air = "air",
+        /// Their own clocks.
+        Slots = "slots",
+    }
+}
+
+choice! {
+    /// The radio of boards that keep their own time.
+    RadioFamily {
+        /// IEEE 802.15.4 at 2.4 GHz.
+        Ieee802154 = "802.15.4",
+        /// ESP-NOW.
+        EspNow = "esp-now",
+        /// LoRa.
+        Lora = "lora",
+        /// No radio: the host carries frames.
+        Carried = "carried",
+    }
+}
+
+choice! {
     /// How narrow frames are.
     WidthKind {
         /// f32 decisions and all of the running sum.
@@ -169,6 +193,8 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "swarm.precision" => Some(PrecisionKind::WORDS),
         "problem.kind" => Some(ProblemKind::WORDS),
         "swarm.mode" => Some(ModeKind::WORDS),
+        "swarm.pace" => Some(PaceKind::WORDS),
+        "radio.kind" => Some(RadioFamily::WORDS),
         "frames.width" => Some(WidthKind::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
         "algorithm.arithmetic" => Some(ArithmeticKind::WORDS),

@@ -1,12 +1,14 @@
 //! Which keys have no effect under what others choose.
 
 use super::Scenario;
-use super::choices::{AlgorithmKind, FlightPattern, ModeKind, ProblemKind, TopologyKind, WeightsKind};
+use super::choices::{
+    AlgorithmKind, FlightPattern, ModeKind, PaceKind, ProblemKind, RadioFamily, TopologyKind, WeightsKind,
+};
 use super::command::ScenarioCommand;
 
 /// Whether `command` on `scenario` looks at the key at `path`.
 pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
-    let Scenario { swarm, problem, algorithm, network, motion, faults, intruder, stop, .. } = scenario;
+    let Scenario { swarm, problem, algorithm, network, motion, radio, faults, intruder, stop, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
     if !command.takes(path) {
@@ -25,6 +27,10 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         ("motion", "spacing_m") => {
             network.topology == TopologyKind::Motion && motion.pattern == FlightPattern::Formation
         }
+        ("radio", "spreading" | "bandwidth_khz" | "duty_percent") => {
+            swarm.pace == PaceKind::Slots && radio.kind == RadioFamily::Lora
+        }
+        ("radio", _) => swarm.pace == PaceKind::Slots,
         ("motion", _) => network.topology == TopologyKind::Motion,
         ("faults", "burst_rounds") => faults.burst_loss > 0.0,
         ("intruder", "frames_per_round") => intruder.replay > 0.0 || intruder.wrong_key > 0.0,

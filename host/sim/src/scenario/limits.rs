@@ -107,6 +107,13 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "motion.height_m" | "motion.power_spread_db" | "motion.shadowing_db" => Limit::NotNegative,
         "motion.power_dbm" | "motion.reference_loss_db" | "motion.sensitivity_dbm" => Limit::Finite,
 
+        "radio.clock_ppm" => Limit::Whole(0, 200),
+        "radio.hops" => Limit::Whole(1, 100),
+        "radio.spreading" => Limit::Whole(7, 12),
+        "radio.bandwidth_khz" => Limit::Whole(125, 500),
+        "radio.reach_m" | "radio.duty_percent" => Limit::Positive,
+        "radio.compute_ms" | "radio.period_ms" => Limit::NotNegative,
+
         "faults.iid_loss" | "faults.burst_loss" | "faults.duplication" => Limit::BelowOne,
         "faults.reordering" | "faults.bit_corruption" => Limit::Share,
         "intruder.replay" | "intruder.wrong_key" | "intruder.relay" => Limit::Share,

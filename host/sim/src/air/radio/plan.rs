@@ -61,9 +61,11 @@ pub struct RadioNeeds {
     pub agents: u16,
     /// Bytes of the frame that an agent sends in most rounds, sealed and stamped.
     pub frame_bytes: usize,
-    /// Bytes of what it sends in turns: a full payload, or news about members.
+    /// Bytes of what it sends in its turn of a shared slot, a full payload; 0 if all frames are alike.
     pub shared_bytes: usize,
-    /// Rounds from one of these to the next.
+    /// Bytes of the longest news about members, which is sent in front of a frame: in a shared slot if there is one.
+    pub control_bytes: usize,
+    /// Rounds from one turn of a shared slot to the next.
     pub turn: u16,
     /// Error of the clocks.
     pub ppm: u32,
@@ -83,6 +85,7 @@ impl Default for RadioNeeds {
             agents: 10,
             frame_bytes: 120,
             shared_bytes: 0,
+            control_bytes: 0,
             turn: 16,
             ppm: 40,
             hops: 4,
@@ -125,10 +128,15 @@ impl RadioPlan {
                 return Err(Error::FrameTooLong { bytes, mtu: radio.mtu });
             }
         }
-        let shared_us = if needs.shared_bytes == 0 { 0 } else { radio.frame_us(needs.shared_bytes) };
+        let control_us =
+            if needs.control_bytes == 0 { 0 } else { radio.frame_us(needs.control_bytes) + radio.gap_us };
+        let (frame_us, shared_us) = match needs.shared_bytes {
+            0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
+            bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
+        };
         let mut slots = SlotNeeds {
             agents: needs.agents,
-            frame_us: radio.frame_us(needs.frame_bytes),
+            frame_us,
             shared_us,
             turn: needs.turn,
             tail_us: needs.compute_us,

@@ -1,5 +1,6 @@
 //! What a packet costs on a kind of radio.
 
+use crate::scenario::{RadioFamily, RadioSection};
 use fabswarm_shared::wire::fragment::{self, PART_HEADER, WHOLE_HEADER};
 use std::fmt;
 
@@ -30,6 +31,8 @@ pub enum RadioKind {
     EspNow,
     /// LoRa below 1 GHz.
     Lora(LoraSettings),
+    /// No radio: a host carries frames between boards that it emulates, whenever it comes to it.
+    Carried,
 }
 
 impl fmt::Display for RadioKind {
@@ -40,6 +43,7 @@ impl fmt::Display for RadioKind {
             Self::Lora(LoraSettings { spreading, bandwidth_khz, .. }) => {
                 write!(f, "LoRa SF{spreading} {bandwidth_khz} kHz")
             }
+            Self::Carried => f.write_str("carried by the host"),
         }
     }
 }
@@ -107,7 +111,32 @@ impl RadioTiming {
                 transmit_mw: 3.3 * (45.0 + 4.0),
                 receive_mw: 3.3 * (5.3 + 4.0),
             },
+            RadioKind::Carried => Self {
+                kind,
+                mtu: 1470,
+                gap_us: 0,
+                access_us: 4000,
+                tick_us: 500,
+                duty_limit: None,
+                transmit_mw: 0.0,
+                receive_mw: 0.0,
+            },
         }
+    }
+
+    /// The radio that a scenario chooses.
+    #[must_use]
+    pub fn of(radio: &RadioSection) -> Self {
+        Self::new(match radio.kind {
+            RadioFamily::Ieee802154 => RadioKind::Ieee802154,
+            RadioFamily::EspNow => RadioKind::EspNow,
+            RadioFamily::Carried => RadioKind::Carried,
+            RadioFamily::Lora => RadioKind::Lora(LoraSettings {
+                spreading: radio.spreading,
+                bandwidth_khz: radio.bandwidth_khz,
+                duty_per_mille: (10.0 * radio.duty_percent).min(1000.0) as u16,
+            }),
+        })
     }
 
     /// Time on the air of a packet with `bytes` of a frame or fragment.
@@ -121,6 +150,7 @@ impl RadioTiming {
                 192 + ((24 + 1 + 3 + 4 + elements + bytes + 4) * 8) as u32
             }
             RadioKind::Lora(lora) => lora_packet_us(lora, bytes),
+            RadioKind::Carried => 1000,
         }
     }
 

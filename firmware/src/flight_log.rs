@@ -1,0 +1,38 @@
+//! Whose frames an agent took, for a host that replays the flight.
+
+use crate::sizes::MEMBER_BYTES;
+use fabswarm_shared::agent::Received;
+
+/// The senders of this round and of the next.
+#[derive(Default)]
+pub(crate) struct FlightLog {
+    taken: [u8; MEMBER_BYTES],
+    /// Those whose frames wait for the next round.
+    early: [u8; MEMBER_BYTES],
+    /// The agent's round.
+    round: u32,
+}
+
+impl FlightLog {
+    /// Notes what became of a frame, with the agent's round after it.
+    pub(crate) fn note(&mut self, sender: u16, received: Option<Received>, round: u32) {
+        if round != self.round {
+            // The swarm was ahead, and the agent has left its round without ending it.
+            *self = Self { round, ..Self::default() };
+        }
+        let set = match received {
+            Some(Received::Taken) => &mut self.taken,
+            Some(Received::Early) => &mut self.early,
+            _ => return,
+        };
+        if let Some(byte) = set.get_mut(usize::from(sender / 8)) {
+            *byte |= 1 << (sender % 8);
+        }
+    }
+
+    /// Ends the round and returns whose frames were taken in it.
+    pub(crate) fn end_round(&mut self, round: u32) -> [u8; MEMBER_BYTES] {
+        self.round = round.wrapping_add(1);
+        core::mem::replace(&mut self.taken, core::mem::take(&mut self.early))
+    }
+}

@@ -1,0 +1,116 @@
+//! Rounds by the swarm's own clocks.
+
+use crate::{
+    health::Health,
+    rounds::{Event, RoundDriver},
+    storage::PageFlash,
+};
+use embassy_time::{Duration, Instant};
+use embedded_storage::nor_flash::NorFlash;
+use fabswarm_shared::{
+    packet::{self, FRAME_OFFSET, Packet},
+    slots::{SlotSchedule, SlotTask, Superframe},
+};
+
+/// A frame is written and sealed this long before its slot, and waits.
+const PREPARE: Duration = Duration::from_millis(3);
+/// A board reports who it is once in this many rounds: a host may come late.
+const ROUNDS_PER_BOOT: u32 = 64;
+
+/// The slots of a page.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotRooms {
+    pub(crate) superframe: Superframe,
+    pub(crate) slot_bytes: u16,
+    pub(crate) shared_bytes: u16,
+}
+
+impl<F: NorFlash + PageFlash, H: Health> RoundDriver<'_, F, H> {
+    /// Goes through all rounds, in slots.
+    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) {
+        let now = Instant::now().as_micros();
+        let id = self.page.agent.id;
+        self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), now));
+        while self.agent.round() < self.page.rounds {
+            let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { return };
+            let at = Instant::from_micros(due.at_us);
+            let is_slot = matches!(due.task, SlotTask::Transmit { .. });
+            let wake_at = if is_slot { at.checked_sub(PREPARE).unwrap_or(at) } else { at };
+            match self.next_event(wake_at).await {
+                Event::Late => {}
+                Event::StateRequest(from) => {
+                    self.send_state(from).await;
+                    continue;
+                }
+                Event::Mark(number) => {
+                    self.echo_mark(number).await;
+                    continue;
+                }
+                Event::Identify => {
+                    self.health.set_light(true);
+                    continue;
+                }
+                // A page is not replaced while a trial runs.
+                Event::Over(_) | Event::Start(_) | Event::Missed | Event::Service | Event::Retimed => {
+                    continue;
+                }
+            }
+            match due.task {
+                SlotTask::Found => info!("nobody was heard: agent {} keeps its own time", id),
+                SlotTask::Transmit { is_shared, .. } => {
+                    let room = if is_shared { rooms.shared_bytes } else { rooms.slot_bytes };
+                    let is_late =
+                        Instant::now() > at + Duration::from_micros((rooms.superframe.guard_us / 2).into());
+                    if !is_late {
+                        self.send_in_slot(at, room.into()).await;
+                    }
+                }
+                SlotTask::EndRound => self.end_slot_round().await,
+            }
+            if let Some(slots) = &mut self.slots {
+                slots.complete();
+            }
+        }
+    }
+
+    /// Sends the frames of this round that fit the slot which begins at `at`.
+    async fn send_in_slot(&mut self, at: Instant, mut room: usize) {
+        let Some(mut stamp) = self.slots.as_ref().map(SlotSchedule::stamp) else { return };
+        loop {
+            let agent = &mut self.agent;
+            let mut fits = true;
+            let write = |out: &mut [u8]| {
+                packet::write_frame_header(out).ok()?;
+                let length = agent.poll_frame(Some(&stamp), out.get_mut(FRAME_OFFSET..)?)?;
+                fits = length <= room;
+                room = room.saturating_sub(length);
+                fits.then_some(FRAME_OFFSET + length)
+            };
+            let is_sent = self.sender.post_at(at, write).await;
+            // A frame that does not fit is lost; a shorter one behind it may fit.
+            if !is_sent && fits {
+                return;
+            }
+            // Only what begins the slot tells when it began.
+            stamp.is_timed &= !is_sent;
+        }
+    }
+
+    /// Ends the agent's round, and the next one if the swarm is one ahead.
+    async fn end_slot_round(&mut self) {
+        loop {
+            self.end_round(None);
+            let round = self.telemetry.round;
+            let senders = self.log.end_round(round);
+            self.air_round = self.slots.as_ref().map_or(0, |slots| slots.number().wrapping_add(1));
+            self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
+            self.report().await;
+            if round.is_multiple_of(ROUNDS_PER_BOOT) {
+                self.send_boot().await;
+            }
+            if !self.agent.is_behind() {
+                return;
+            }
+        }
+    }
+}

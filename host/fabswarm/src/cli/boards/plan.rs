@@ -1,0 +1,105 @@
+//! `fabswarm boards plan`: rounds per second, airtime, energy and memory of a scenario, before anything is built or flashed.
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use fabswarm_attach::SwarmPlan;
+use fabswarm_sim::scenario::{self, Scenario, ScenarioCommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::super::flags;
+
+/// What a day has.
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// Charge of the battery that lifetimes are given for, at 3.7 V.
+const BATTERY_MAH: f64 = 1000.0;
+
+pub(super) fn command() -> Command {
+    Command::new("plan")
+        .about("Predict rounds per second, airtime, duty cycle, energy and memory of a scenario on a radio; nothing is built")
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML); flags lie over it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .args(flags::arguments(ScenarioCommand::Run))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let file = matches.get_one::<PathBuf>("scenario");
+    let flags = flags::given(ScenarioCommand::Run, matches);
+    let scenario = scenario::resolve(file.map(PathBuf::as_path), &flags)?.scenario;
+    print!("{}", report(&scenario, &SwarmPlan::new(&scenario)?));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
+    let SwarmPlan { slots, radio, needs, .. } = plan;
+    let superframe = &slots.superframe;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text.push_str(&format!("{name:<22} {value}\n"));
+    let ms = |us: f64| format!("{:.2} ms", us / 1000.0);
+
+    line("radio", format!("{}, packets of {} bytes", radio.kind, radio.mtu));
+    line("swarm", format!("{} agents, {} frames", needs.agents, scenario.frames.width));
+    line(
+        "words",
+        format!(
+            "{} per decision, {} of them travel; firmware needs room for {}",
+            plan.words, plan.exchanged, plan.room_words
+        ),
+    );
+    for width in &plan.widths {
+        let packets = if width.packets == 1 { "packet" } else { "packets" };
+        line(
+            &format!("frames, {}", width.width),
+            format!("{} bytes, {} {packets}", width.frame_bytes, width.packets),
+        );
+    }
+    line(
+        "slot",
+        format!("{}, of which {} guard time", ms(superframe.slot_us.into()), ms(superframe.guard_us.into())),
+    );
+    if superframe.shared_us > 0 {
+        let shared = format!(
+            "{} × {}, a turn of each agent every {} rounds, for full frames",
+            superframe.shared_slots(),
+            ms(superframe.shared_us.into()),
+            superframe.turn
+        );
+        line("shared slots", shared);
+    }
+    line("round", ms(superframe.length_us() as f64));
+    line("rounds per second", format!("{:.2}", slots.rounds_per_second));
+    line(
+        "airtime",
+        format!(
+            "{} per frame; the channel is used {:.1} % of the time",
+            ms(slots.airtime_us.into()),
+            100.0 * slots.channel_use
+        ),
+    );
+    let limit =
+        radio.duty_limit.map(|limit| format!(" (the law allows {:.2} %)", 100.0 * limit)).unwrap_or_default();
+    line("duty cycle", format!("{:.2} % per agent{limit}", 100.0 * slots.duty_cycle));
+    if slots.mean_mw > 0.0 {
+        let hours = BATTERY_MAH * 3.7 / slots.mean_mw;
+        let energy = format!(
+            "{:.0} mW on average, {:.2} mJ per round and agent; {hours:.0} h on {BATTERY_MAH:.0} mAh",
+            slots.mean_mw, slots.round_mj
+        );
+        line("energy", energy);
+    }
+    line("page", format!("{} bytes", plan.page_bytes));
+    line("RAM for peers", format!("{} bytes", plan.peer_ram_bytes));
+    let writes = match plan.saving_agents {
+        0 => "none per day; 8 bytes per start".to_owned(),
+        agents => {
+            let states = slots.rounds_per_second * SECONDS_PER_DAY;
+            format!("{states:.0} states per day on {agents} agents that keep their memory over restarts")
+        }
+    };
+    line("flash writes", writes);
+    text
+}
