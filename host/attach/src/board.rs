@@ -14,7 +14,7 @@ use mio::{Poll, Token};
 use std::time::{Duration, Instant};
 
 /// Bytes read from a socket at once: more than a board sends in a round.
-const CHUNK_BYTES: usize = 64 * 1024;
+pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Buffers for receiving packets, shared by all boards.
 #[derive(Debug)]
@@ -255,7 +255,7 @@ impl Board {
         let round = self.queue.round();
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
-                self.check_boot(&boot)?;
+                check_boot(self.agent, &self.machine, &boot)?;
                 self.queue.set_window(boot.window.into());
                 self.sending.clear();
                 self.machine.push(&Packet::Start { air_round: round });
@@ -310,24 +310,23 @@ impl Board {
         self.queue.stop();
         self.divergence = Some(Divergence { slot, round: telemetry.round, kind });
     }
+}
 
-    /// Checks that this is the board that was started, with the page that was written.
-    fn check_boot(&self, boot: &Boot) -> Result<(), Error> {
-        let agent = self.agent;
-        if boot.schema != packet::SCHEMA {
-            return Err(Error::Schema { agent, board: boot.schema, host: packet::SCHEMA });
-        }
-        if boot.board != self.machine.kind().board() {
-            let (found, expected) = (boot.board.to_owned(), self.machine.kind().board());
-            return Err(Error::WrongFirmware { agent, found, expected });
-        }
-        if boot.build != BUILD_ID {
-            return Err(Error::BuildId { agent, board: boot.build, host: BUILD_ID });
-        }
-        let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
-        if identity.page_crc != self.machine.page_crc() {
-            return Err(Error::WrongPage { agent });
-        }
-        Ok(())
+/// Checks that this is the board that was started, with the page that was written.
+pub(super) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Result<(), Error> {
+    if boot.schema != packet::SCHEMA {
+        return Err(Error::Schema { agent, board: boot.schema, host: packet::SCHEMA });
     }
+    if boot.board != machine.kind().board() {
+        let (found, expected) = (boot.board.to_owned(), machine.kind().board());
+        return Err(Error::WrongFirmware { agent, found, expected });
+    }
+    if boot.build != BUILD_ID {
+        return Err(Error::BuildId { agent, board: boot.build, host: BUILD_ID });
+    }
+    let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
+    if identity.page_crc != machine.page_crc() {
+        return Err(Error::WrongPage { agent });
+    }
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Makes the swarm that a scenario describes, wherever its agents run.
 
+use super::flight::{Flight, FlightError};
 use super::{Boards, Error, Placement, PlacementError};
 use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::provisioning::BOARD_WORDS;
-use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::sync::{Arc, atomic::AtomicBool};
@@ -21,6 +22,9 @@ pub enum BoardSwarmError {
     /// A board does not start.
     #[error(transparent)]
     Boards(#[from] Error),
+    /// Boards that keep their own time cannot begin.
+    #[error(transparent)]
+    Flight(#[from] FlightError),
 }
 
 /// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it.
@@ -36,6 +40,9 @@ pub enum BoardSwarmError {
 pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, BoardSwarmError> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
+    if scenario.swarm.pace == PaceKind::Slots && !placement.is_in_process() {
+        return Ok(Box::new(Flight::start(scenario, &locations, interrupted)?));
+    }
     if placement.is_in_process() {
         let mut scenario = scenario.clone();
         scenario.swarm.boards = trial::IN_PROCESS.to_owned();

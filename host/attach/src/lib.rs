@@ -49,6 +49,7 @@ mod error;
 mod firmware;
 mod firmware_crate;
 mod flash_file;
+mod flight;
 mod follow;
 mod native;
 mod packet_stream;
@@ -64,6 +65,7 @@ mod temp_dir;
 pub use board_kind::{BoardKind, counting_program, image};
 pub use build::{BoardSwarmError, build};
 pub use error::Error;
+pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
 pub use placement::{AgentLocation, Placement, PlacementError};
 pub use swarm_plan::{PlanError, SwarmPlan, WidthPlan};
 
@@ -139,13 +141,7 @@ impl Boards {
         will_remember: impl Fn(usize) -> bool,
     ) -> Result<Self, Error> {
         let (agents, words) = (locations.len(), task.shape().words());
-        if agents > BOARD_MEMBERS_LARGE {
-            return Err(Error::TooMany { agents });
-        }
-        let needed = words.max(task.problem(0).scratch_words());
-        if needed > BOARD_WORDS {
-            return Err(Error::TooLarge { words: needed });
-        }
+        check_sizes(task, agents)?;
         let mut start = vec![0.0; words];
         task.start(&mut start);
         let page = |agent: usize, kind: BoardKind| Page {
@@ -270,6 +266,18 @@ impl Boards {
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Checks that boards have room for a task and a swarm.
+fn check_sizes(task: &Task<f32>, agents: usize) -> Result<(), Error> {
+    if agents > BOARD_MEMBERS_LARGE {
+        return Err(Error::TooMany { agents });
+    }
+    let needed = task.shape().words().max(task.problem(0).scratch_words());
+    if needed > BOARD_WORDS {
+        return Err(Error::TooLarge { words: needed });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -45,6 +45,40 @@ fn emulated_boards_match_the_simulator_when_frames_are_lost() {
     converges(&["--boards", "qemu", "--iid-loss", "0.2"], 10, 0);
 }
 
+/// Ten emulated boards on their own clocks, with a host that only carries frames and listens.
+#[test]
+fn emulated_boards_that_keep_their_own_time_converge_and_can_be_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_slots =
+        ["--boards", "qemu", "--pace", "slots", "--radio", "carried", "--hops", "1", "--extra-rounds", "10"];
+    let output = fabswarm(&in_slots, folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let summary = summary(folder.path());
+    assert!(summary["final_relative_error"].as_f64().unwrap() < 0.01, "{summary:#}");
+    assert_eq!(summary["digest_mismatches"], 0);
+    assert!(summary["digest_checks"].as_u64() > summary["rounds"].as_u64(), "{summary:#}");
+
+    let verify = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+        command.args(["boards", "verify"]).arg(folder.path()).output().unwrap()
+    };
+    let whole = verify();
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+    assert!(text(&whole.stdout).contains("digests equal"), "{}", text(&whole.stdout));
+    // One bit of the last digest.
+    let record = folder.path().join("boards").join("flight.csv");
+    let lines = fs::read_to_string(&record).unwrap();
+    let (start, last) = lines.trim_end().rsplit_once('\n').unwrap();
+    let fields: Vec<&str> = last.split(',').collect();
+    let digest = u32::from_str_radix(&fields[2][2..], 16).unwrap() ^ 1 << 17;
+    fs::write(&record, format!("{start}\n{},{},{digest:#010x},{}\n", fields[0], fields[1], fields[3]))
+        .unwrap();
+    let flipped = verify();
+    assert_eq!(flipped.status.code(), Some(4));
+    let place = format!("agent {} differs from its shadow after round {}", fields[1], fields[0]);
+    assert!(text(&flipped.stderr).contains(&place), "{}", text(&flipped.stderr));
+}
+
 #[test]
 fn native_boards_match_the_simulator() {
     converges(&["--boards", "native"], 10, 0);

@@ -15,7 +15,7 @@ mod measure;
 mod plain;
 mod unguarded;
 
-pub use agents::{AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote, UncollectedMass};
+pub use agents::{AgentProblem, AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote, UncollectedMass};
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;

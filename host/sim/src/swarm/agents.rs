@@ -15,7 +15,7 @@ use super::{Diverged, LedgerConstants, Swarm, SwarmError};
 use crate::air::{Air, FrameCounts, FrameVerdict};
 use crate::sealing::{FrameSeal, OpenedInSlot, SwarmKey, refusal_cause};
 use crate::task::{Score, Task};
-use agent_problem::AgentProblem;
+pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{
     self, Agent, Collection, Config, Links, MemberSet, Mode, Received, Refusal, read_from,
 };

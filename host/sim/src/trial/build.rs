@@ -13,7 +13,7 @@ use fabswarm_shared::wire::payload;
 use super::memory;
 use crate::air::{self, Air, LinkSource};
 use crate::scenario::{
-    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PrecisionKind, ProblemKind, Scenario,
+    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario,
     TopologyKind, WeightsKind, WidthKind,
 };
 use crate::sealing::{KeyError, SwarmKey};
@@ -81,6 +81,12 @@ impl From<agent::Error> for BuildError {
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     if scenario.swarm.boards != IN_PROCESS {
         return Err(BuildError::Boards { boards: scenario.swarm.boards.clone() });
+    }
+    if scenario.swarm.pace == PaceKind::Slots {
+        return Err(BuildError::Unfit {
+            what: "agents in this process keep no time of their own, as swarm.pace = \"slots\" asks for",
+            remedy: "set swarm.boards to \"qemu\" or \"native\", or swarm.pace to \"air\"",
+        });
     }
     let mut source = checked_source(scenario)?;
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
@@ -211,6 +217,12 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
             what: "boards run the exact ledger in f32",
             remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\" and swarm.precision to \"f32\", or \
                      swarm.boards to \"in-process\"",
+        });
+    }
+    if swarm.pace == PaceKind::Slots && swarm.mode == ModeKind::FreeRunning {
+        return Err(BuildError::Unfit {
+            what: "slots end the rounds of all agents at once",
+            remedy: "set swarm.mode to \"lock-step\", or swarm.pace to \"air\"",
         });
     }
     Ok(ExactAgents {

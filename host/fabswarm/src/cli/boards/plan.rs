@@ -71,7 +71,7 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         line("shared slots", shared);
     }
     line("round", ms(superframe.length_us() as f64));
-    line("rounds per second", format!("{:.2}", slots.rounds_per_second));
+    line("rounds per second", format!("{:.3}", slots.rounds_per_second));
     line(
         "airtime",
         format!(

@@ -4,6 +4,7 @@ use crate::task::Task;
 use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape};
 use std::sync::Arc;
 
+/// The problem of one agent of a task.
 #[derive(Clone, Debug)]
 pub struct AgentProblem {
     task: Arc<Task<f32>>,
@@ -11,7 +12,9 @@ pub struct AgentProblem {
 }
 
 impl AgentProblem {
-    pub(super) fn new(task: Arc<Task<f32>>, agent: usize) -> Self {
+    /// The problem of `agent`.
+    #[must_use]
+    pub fn new(task: Arc<Task<f32>>, agent: usize) -> Self {
         Self { task, agent }
     }
 }

@@ -1,0 +1,380 @@
+//! Boards that keep their own time: the host carries their frames as an air does, listens, and follows on shadows.
+//!
+//! Nothing that the host sends ends a round or holds a board up. Each board reports per round whose frames it took and what it
+//! came to; shadows that take the same frames must come to the same bits, now or from the record of the run.
+
+mod record;
+mod replay;
+
+pub use record::{FlightEntry, RecordError};
+pub use replay::FlightFault;
+
+use super::board::{CHUNK_BYTES, check_boot};
+use super::board_machine::{self, BoardMachine, BoardSpec, TOKENS_PER_BOARD};
+use super::firmware::Firmware;
+use super::swarm_plan::{PlanError, SwarmPlan};
+use super::temp_dir::LockedTempDir;
+use super::{AgentLocation, Error, SILENCE_LIMIT, flash_file};
+use fabswarm_shared::agent;
+use fabswarm_shared::packet::{Packet, Telemetry};
+use fabswarm_shared::provisioning::Page;
+use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_sim::air::FrameCounts;
+use fabswarm_sim::scenario::{self, Scenario};
+use fabswarm_sim::swarm::{DigestCounts, Meter, Metrics, States, Swarm, SwarmError};
+use fabswarm_sim::task::{Score, Task};
+use fabswarm_sim::trial::{self, ExactAgents};
+use mio::{Events, Poll};
+use record::{read, write};
+use replay::FlightReplay;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+use zeroize::Zeroize;
+
+/// How long the host waits for packets before it looks after the boards.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The file in a run's folder `boards/` that holds the record of a flight.
+const RECORD: &str = "flight.csv";
+
+/// Why a flight cannot begin, or cannot be verified.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlightError {
+    /// The scenario describes no swarm of boards.
+    #[error(transparent)]
+    Trial(#[from] trial::BuildError),
+    /// Its slots cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A board does not start.
+    #[error(transparent)]
+    Boards(#[from] Error),
+    /// An agent cannot be made.
+    #[error("an agent cannot be made: {0}\nhelp: lower the sizes of the problem")]
+    Agent(agent::Error),
+    /// The record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The scenario of the run cannot be read.
+    #[error(transparent)]
+    Scenario(#[from] scenario::Error),
+    /// Some agents are to run in this process.
+    #[error(
+        "swarm.pace is \"slots\", and agents in this process keep no time of their own\n\
+         help: set swarm.boards to \"qemu\" or \"native\", or swarm.pace to \"air\""
+    )]
+    InProcess,
+}
+
+/// A board in flight.
+#[derive(Debug)]
+struct FlyingBoard {
+    agent: u16,
+    machine: BoardMachine,
+    /// Whose frames it took, and in which round: its telemetry follows.
+    taken: Option<(u32, Vec<u16>)>,
+    telemetry: Option<Telemetry>,
+    /// What it reported and the shadows have not followed yet.
+    entries: VecDeque<FlightEntry>,
+    heard_at: Instant,
+}
+
+impl FlyingBoard {
+    /// Whether it has ended `round`, or was never in it.
+    fn is_past(&self, round: u32) -> bool {
+        self.telemetry.is_some_and(|telemetry| telemetry.round >= round)
+    }
+}
+
+/// A swarm in flight, with its shadows.
+#[derive(Debug)]
+pub(super) struct Flight {
+    boards: Vec<FlyingBoard>,
+    firmware: Vec<Firmware>,
+    replay: FlightReplay,
+    task: Arc<Task<f32>>,
+    meter: Meter,
+    round: u32,
+    record: Vec<FlightEntry>,
+    counts: FrameCounts,
+    mismatches: u64,
+    seed: u64,
+    loss: f64,
+    poll: Poll,
+    events: Events,
+    chunk: Vec<u8>,
+    warnings: Vec<String>,
+    interrupted: Arc<AtomicBool>,
+    /// Holds sockets, flash and logs; removed when the boards are dropped, hence the last field.
+    temp_dir: LockedTempDir,
+}
+
+impl Flight {
+    /// Starts a board for each agent, with the slots of `scenario` in its page.
+    pub(super) fn start(
+        scenario: &Scenario,
+        locations: &[AgentLocation],
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Self, FlightError> {
+        let parts = trial::exact_agents(scenario)?;
+        let plan = SwarmPlan::of_agents(scenario, &parts)?;
+        let ExactAgents { task, setup, rounds, .. } = parts;
+        super::check_sizes(&task, locations.len())?;
+        let mut start = vec![0.0; task.shape().words()];
+        task.start(&mut start);
+        let temp_dir = LockedTempDir::new()?;
+        let poll = Poll::new().map_err(Error::Wait)?;
+        let mut firmware: Vec<Firmware> = Vec::new();
+        let mut boards = Vec::with_capacity(locations.len());
+        for (agent, location) in locations.iter().enumerate() {
+            let AgentLocation::Board(kind) = *location else { return Err(FlightError::InProcess) };
+            let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
+                Some(found) => found,
+                None => {
+                    firmware.push(Firmware::prepare(kind, locations.len())?);
+                    firmware.len() - 1
+                }
+            };
+            let mut page = Page {
+                board: kind.board(),
+                key: setup.key.as_ref().map(|key| *key.bytes()),
+                key_number: 1,
+                chip: None,
+                boot_floor: 1,
+                agent: setup.config_of(agent, setup.config.boot),
+                pace: plan.pace,
+                rounds,
+                saves_state: false,
+                start: &start,
+                problem: task.problem(agent),
+            };
+            let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
+            page.key.zeroize();
+            let spec =
+                BoardSpec { agent: agent as u16, index: agent, firmware: index, folder: temp_dir.path() };
+            boards.push(FlyingBoard {
+                agent: agent as u16,
+                machine: BoardMachine::start(spec, &firmware[index], &bytes?, &poll)?,
+                taken: None,
+                telemetry: None,
+                entries: VecDeque::new(),
+                heard_at: Instant::now(),
+            });
+        }
+        let task = Arc::new(task);
+        let replay = FlightReplay::new(&task, &setup, locations.len()).map_err(FlightError::Agent)?;
+        let mut meter = Meter::new(&task);
+        meter.start(&replay.decisions(), &replay.gradients());
+        Ok(Self {
+            events: Events::with_capacity(2 * boards.len().max(16)),
+            boards,
+            firmware,
+            replay,
+            task,
+            meter,
+            round: 0,
+            record: Vec::new(),
+            counts: FrameCounts::default(),
+            mismatches: 0,
+            seed: scenario.seed,
+            loss: scenario.faults.iid_loss,
+            poll,
+            chunk: vec![0; CHUNK_BYTES],
+            warnings: Vec::new(),
+            interrupted: Arc::clone(interrupted),
+            temp_dir,
+        })
+    }
+
+    /// Waits for packets for a while, and carries and notes what arrives.
+    fn serve(&mut self) -> Result<(), Error> {
+        match self.poll.poll(&mut self.events, Some(LOOK_EVERY)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            result => result.map_err(Error::Wait)?,
+        }
+        let tokens: Vec<_> = self.events.iter().map(mio::event::Event::token).collect();
+        let mut packet = Vec::new();
+        for token in tokens {
+            let index = token.0 / TOKENS_PER_BOARD;
+            let board = &mut self.boards[index];
+            let agent = board.agent;
+            board.heard_at = Instant::now();
+            board.machine.accept(token, &self.poll)?;
+            board.machine.fill(&mut self.chunk);
+            while self.boards[index].machine.pop(&mut packet).map_err(|_| Error::InvalidPacket { agent })? {
+                self.process(index, &packet)?;
+            }
+        }
+        for board in &mut self.boards {
+            board.machine.flush(&self.poll);
+        }
+        for FlyingBoard { agent, machine, heard_at, .. } in &mut self.boards {
+            let agent = *agent;
+            if let Some(status) = machine.exit_status() {
+                return Err(Error::Ended { agent, status, messages: machine.last_message() });
+            }
+            if heard_at.elapsed() > SILENCE_LIMIT {
+                return Err(Error::Silent { agent, after: SILENCE_LIMIT, purpose: "end a round" });
+            }
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, index: usize, packet: &[u8]) -> Result<(), Error> {
+        let board = &mut self.boards[index];
+        let agent = board.agent;
+        match Packet::decode(packet) {
+            Ok(Packet::Frame(frame)) => self.carry(index, frame),
+            Ok(Packet::Boot(boot)) => check_boot(agent, &board.machine, &boot)?,
+            Ok(Packet::Taken { round, senders }) => {
+                board.taken = Some((round, FlightEntry::senders_of(senders)));
+            }
+            Ok(Packet::Telemetry(telemetry, _)) => {
+                // The last telemetry of a board is repeated without whose frames it took.
+                if let Some((round, senders)) =
+                    board.taken.take().filter(|(round, _)| *round == telemetry.round)
+                {
+                    let entry = FlightEntry { agent, round, digest: telemetry.digest, senders };
+                    self.record.push(entry.clone());
+                    board.entries.push_back(entry);
+                    board.telemetry = Some(telemetry);
+                }
+            }
+            Ok(_) => {}
+            Err(_) => return Err(Error::InvalidPacket { agent }),
+        }
+        Ok(())
+    }
+
+    /// Passes a frame on to all other boards, but for those that lose it.
+    fn carry(&mut self, sender: usize, frame: &[u8]) {
+        self.counts.sent += 1;
+        let number = self.counts.sent as u32;
+        for (receiver, board) in self.boards.iter_mut().enumerate() {
+            if receiver == sender {
+                continue;
+            }
+            let mut air = Stream::new(self.seed, receiver as u32, number, Purpose::Air);
+            if air.uniform_f64() < self.loss {
+                self.counts.lost += 1;
+            } else {
+                board.machine.push(&Packet::Frame(frame));
+            }
+        }
+    }
+
+    /// Takes the shadows through the next round, once all boards have ended it.
+    fn follow(&mut self) -> Result<(), SwarmError> {
+        let round = self.round;
+        while !self.boards.iter().all(|board| board.is_past(round)) {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(SwarmError::Interrupted);
+            }
+            self.serve().map_err(Error::into_swarm_error)?;
+        }
+        let of_round = |board: &mut FlyingBoard| board.entries.pop_front_if(|entry| entry.round == round);
+        let entries: Vec<_> = self.boards.iter_mut().filter_map(of_round).collect();
+        self.round = round.saturating_add(1);
+        self.replay.follow(round, &entries).map_err(|fault| {
+            self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
+            SwarmError::Boards(Box::new(fault))
+        })
+    }
+}
+
+impl Swarm for Flight {
+    fn step(&mut self) -> Result<(), SwarmError> {
+        self.follow()
+    }
+
+    fn metrics(&self) -> Metrics {
+        // Shadows of boards in flight keep no books: what is on its way is known to nobody.
+        let defect = vec![f64::NAN; self.task.shape().exchanged().len()];
+        let (v, d) = (self.replay.decisions(), self.replay.gradients());
+        self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
+    }
+
+    fn round(&self) -> u64 {
+        self.round.into()
+    }
+
+    fn counts(&self) -> FrameCounts {
+        let refused =
+            self.boards.iter().filter_map(|board| board.telemetry).map(|last| u64::from(last.refused));
+        FrameCounts { refused: refused.sum(), ..self.counts }
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        self.task.scores(&self.replay.decisions())
+    }
+
+    fn digests(&self) -> DigestCounts {
+        DigestCounts { checks: self.replay.checks, mismatches: self.mismatches }
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.boards.iter().filter_map(|board| board.telemetry?.deepest_stack_bytes).max()
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        for board in &mut self.boards {
+            board.machine.read_log(&self.firmware, &mut self.warnings);
+        }
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for board in &self.boards {
+            let name = board_machine::log_name(board.agent);
+            fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
+        }
+        write(&self.record, &folder.join(RECORD))
+    }
+}
+
+/// What a flight that was replayed comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightVerdict {
+    /// Rounds of the swarm.
+    pub rounds: u32,
+    /// Digests that were compared and are equal.
+    pub checks: u64,
+    /// Where the flight first differs from its shadows, or cannot be followed.
+    pub fault: Option<FlightFault>,
+}
+
+/// Replays the flight in a run's folder on shadows.
+///
+/// # Errors
+/// When the folder does not hold a flight that can be read.
+pub fn verify(folder: &Path) -> Result<FlightVerdict, FlightError> {
+    let mut entries = read(&folder.join("boards").join(RECORD))?;
+    let scenario = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?.scenario;
+    let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario)?;
+    super::check_sizes(&task, scenario.swarm.agents)?;
+    let mut replay =
+        FlightReplay::new(&Arc::new(task), &setup, scenario.swarm.agents).map_err(FlightError::Agent)?;
+    entries.sort_by_key(|entry| (entry.round, entry.agent));
+    let mut rounds = 0;
+    for of_round in entries.chunk_by(|one, other| one.round == other.round) {
+        let round = of_round[0].round;
+        if let Err(fault) = replay.follow(round, of_round) {
+            // The check that failed is not one that is equal.
+            let checks = replay.checks - u64::from(matches!(fault, FlightFault::Digest { .. }));
+            return Ok(FlightVerdict { rounds, checks, fault: Some(fault) });
+        }
+        rounds = round.saturating_add(1);
+    }
+    Ok(FlightVerdict { rounds, checks: replay.checks, fault: None })
+}
+
+#[cfg(test)]
+mod tests;

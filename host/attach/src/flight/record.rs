@@ -1,0 +1,109 @@
+//! What boards in flight report: per round, whose frames an agent took and what it came to.
+
+use std::{fs, io, path::Path};
+
+/// The first line of a record.
+const HEADER: &str = "round,agent,digest,senders";
+
+/// A round of one board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightEntry {
+    /// The agent.
+    pub agent: u16,
+    /// Its round.
+    pub round: u32,
+    /// The digest of its state at the end of the round.
+    pub digest: u32,
+    /// The agents whose frames it took in the round, in ascending order.
+    pub senders: Vec<u16>,
+}
+
+impl FlightEntry {
+    /// The agents of a set, as bits.
+    pub(super) fn senders_of(bits: &[u8]) -> Vec<u16> {
+        let agents = 8 * bits.len();
+        (0..agents)
+            .filter(|agent| bits[agent / 8] >> (agent % 8) & 1 == 1)
+            .map(|agent| agent as u16)
+            .collect()
+    }
+}
+
+/// A record cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}\nhelp: name the folder of a run with swarm.pace = \"slots\"")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is not an entry.
+    #[error("{path}, line {line}: `{text}` is not an entry `{HEADER}`\nhelp: restore the file from the run")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// Writes a record as CSV.
+pub(super) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
+    let mut text = format!("{HEADER}\n");
+    for FlightEntry { agent, round, digest, senders } in entries {
+        let senders: Vec<String> = senders.iter().map(u16::to_string).collect();
+        text.push_str(&format!("{round},{agent},{digest:#010x},{}\n", senders.join(" ")));
+    }
+    fs::write(path, text)
+}
+
+/// Reads what [`write`] wrote.
+pub(super) fn read(path: &Path) -> Result<Vec<FlightEntry>, RecordError> {
+    let shown = || path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|source| RecordError::Read { path: shown(), source })?;
+    let mut entries = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let entry = if index == 0 { (line == HEADER).then_some(None) } else { parse(line).map(Some) };
+        match entry {
+            Some(entry) => entries.extend(entry),
+            None => return Err(RecordError::Line { path: shown(), line: index + 1, text: line.to_owned() }),
+        }
+    }
+    Ok(entries)
+}
+
+fn parse(line: &str) -> Option<FlightEntry> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let &[round, agent, digest, senders] = &fields[..] else { return None };
+    Some(FlightEntry {
+        round: round.parse().ok()?,
+        agent: agent.parse().ok()?,
+        digest: u32::from_str_radix(digest.strip_prefix("0x")?, 16).ok()?,
+        senders: senders.split_whitespace().map(|sender| sender.parse().ok()).collect::<Option<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_damage_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flight.csv");
+        let entry =
+            |agent, senders: &[u16]| FlightEntry { agent, round: 7, digest: 0x1F, senders: senders.to_vec() };
+        let entries = [entry(0, &[1, 9]), entry(1, &[])];
+        write(&entries, &path).unwrap();
+        assert_eq!(read(&path).unwrap(), entries);
+        fs::write(&path, format!("{HEADER}\n7,0,0x1f,1 x\n")).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("line 2"));
+        assert_eq!(FlightEntry::senders_of(&[0b10, 0b10]), [1, 9]);
+    }
+}

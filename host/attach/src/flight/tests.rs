@@ -1,0 +1,89 @@
+//! Boards that keep their own time converge, and a bit that flips is found.
+
+use super::*;
+use crate::BoardKind;
+use fabswarm_sim::scenario::{PaceKind, RadioFamily, TopologyKind};
+
+fn scenario() -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.swarm.pace = PaceKind::Slots;
+    scenario.radio.kind = RadioFamily::Carried;
+    scenario.radio.hops = 1;
+    scenario
+}
+
+/// Flies until the error is below 1 %, and returns the flight.
+fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
+    let locations = vec![AgentLocation::Board(kind); scenario.swarm.agents];
+    let mut flight = Flight::start(scenario, &locations, &Arc::default()).unwrap();
+    while flight.metrics().error >= 0.01 {
+        assert!(flight.round() < 3000, "error {}", flight.metrics().error);
+        if let Err(error) = flight.step() {
+            panic!("{error}");
+        }
+    }
+    flight
+}
+
+/// Writes what `fabswarm run` would, and verifies it.
+fn verified(
+    scenario: &scenario::Resolved,
+    flight: &mut Flight,
+    change: impl FnOnce(&mut String),
+) -> FlightVerdict {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("scenario.toml"), scenario.to_toml()).unwrap();
+    flight.keep_logs(&folder.path().join("boards")).unwrap();
+    let record = folder.path().join("boards").join(RECORD);
+    let mut text = fs::read_to_string(&record).unwrap();
+    change(&mut text);
+    fs::write(&record, text).unwrap();
+    verify(folder.path()).unwrap()
+}
+
+#[test]
+fn native_boards_converge_by_their_own_clocks_and_a_flipped_bit_is_found() {
+    let resolved = scenario::resolve(None, &[]).unwrap();
+    let mut flight = fly(&scenario(), BoardKind::Native);
+    eprintln!("{} rounds, {} digests", flight.round(), flight.replay.checks);
+    let checks = flight.replay.checks;
+    assert!(checks > 9 * flight.round(), "{checks} checks in {} rounds", flight.round());
+    let entries = flight.record.clone();
+    let heard: usize = entries.iter().map(|entry| entry.senders.len()).sum();
+    assert!(heard > entries.len() * 2, "{heard} frames taken in {} rounds of agents", entries.len());
+
+    let whole = verified(&resolved, &mut flight, |_| {});
+    assert_eq!(whole.fault, None);
+    assert!(whole.checks >= checks);
+    // One bit of one digest in the middle.
+    let flipped = &entries[entries.len() / 2];
+    let verdict = verified(&resolved, &mut flight, |text| {
+        let right = format!("{},{},{:#010x},", flipped.round, flipped.agent, flipped.digest);
+        let wrong = format!("{},{},{:#010x},", flipped.round, flipped.agent, flipped.digest ^ 1);
+        assert_eq!(text.matches(&right).count(), 1);
+        *text = text.replace(&right, &wrong);
+    });
+    let Some(FlightFault::Digest { agent, round, board, shadow }) = verdict.fault else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!((agent, round, board ^ shadow), (flipped.agent, flipped.round, 1));
+}
+
+#[test]
+fn a_ring_on_the_bench_is_a_ring() {
+    let mut scenario = scenario();
+    scenario.network.topology = TopologyKind::Ring;
+    scenario.swarm.agents = 4;
+    let locations = [AgentLocation::Board(BoardKind::Native); 4];
+    let mut flight = Flight::start(&scenario, &locations, &Arc::default()).unwrap();
+    for _ in 0..20 {
+        flight.step().unwrap();
+    }
+    let mut taken = 0;
+    for FlightEntry { agent, senders, .. } in &flight.record {
+        let before = (agent + 3) % 4;
+        assert!(senders.iter().all(|&sender| sender == before), "agent {agent} took from {senders:?}");
+        taken += senders.len();
+    }
+    assert!(taken > 0);
+}
