@@ -14,6 +14,7 @@
 
 mod connectivity;
 mod counters;
+mod delivery;
 mod error;
 mod faults;
 pub mod masks;
@@ -24,16 +25,18 @@ mod source;
 mod transmissions;
 
 pub use counters::{Counters, FrameCounts, FrameVerdict, LinkReport, Losses};
+pub use delivery::ReceivedFrame;
 pub use error::Error;
 pub use motion::Motion;
 pub use recording::Recording;
 pub use source::LinkSource;
 
 use counters::{CopyOrigin, LossCause};
+use delivery::Delivery;
 use fabswarm_shared::rng::{Purpose, Stream};
 use faults::{CopyTransit, Intruder, LinkFaults, LinkOutcome, Outages};
 use std::collections::BTreeMap;
-use transmissions::{FrameRange, Transmissions};
+use transmissions::{FrameIndex, Transmissions};
 
 use crate::scenario::{Crash, Scenario};
 
@@ -55,6 +58,7 @@ pub struct Air {
     /// Copies on their way, by the slot they arrive in.
     waiting: BTreeMap<u32, Vec<DelayedCopy>>,
     arrivals: Vec<Arrival>,
+    delivery: Delivery,
     counters: Counters,
 }
 
@@ -62,7 +66,7 @@ pub struct Air {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     sender: u32,
-    span: FrameRange,
+    frame: FrameIndex,
     origin: CopyOrigin,
 }
 
@@ -102,6 +106,7 @@ impl Air {
             transmissions: Transmissions::new(agents),
             waiting: BTreeMap::new(),
             arrivals: Vec::new(),
+            delivery: Delivery::default(),
             counters: Counters::new(agents),
         })
     }
@@ -119,41 +124,70 @@ impl Air {
     /// Passes everything that arrives in `slot` to `hear(receiver, sender, bytes)` and counts its verdicts. Receivers come in
     /// ascending order, and so do senders for each of them unless the air reorders what they send.
     pub fn deliver(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
-        self.source.look_at(slot);
-        self.transmissions.sort();
-        if self.is_clear {
-            self.deliver_clear(slot, hear);
-        } else {
-            let strangers = self.strangers(slot);
-            let late = self.late(slot);
-            for receiver in 0..self.agents {
-                self.collect(slot, receiver, &strangers, &late);
-                for arrival in &self.arrivals {
-                    let heard =
-                        hear(receiver, arrival.sender as usize, self.transmissions.bytes(arrival.span));
-                    self.counters.hear(heard, arrival.origin);
-                }
-            }
+        self.gather(slot);
+        let Self { delivery, transmissions, counters, .. } = self;
+        for (receiver, arrival) in delivery.each() {
+            let verdict = hear(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
+            counters.hear(verdict, arrival.origin);
         }
         self.transmissions.clear();
     }
 
-    /// Delivers where only the signal decides: frames are not copied.
-    fn deliver_clear(&mut self, slot: u32, mut hear: impl FnMut(usize, usize, &[u8]) -> FrameVerdict) {
-        let Self { agents, source, transmissions, counters, .. } = self;
+    /// As [`Air::deliver`], to `receivers` that hear independently of each other and so on all cores. Before them `witness`
+    /// sees every arrival; `open` is called once per frame, however many receive it.
+    pub fn deliver_to<R: Send, T: Send + Sync>(
+        &mut self,
+        slot: u32,
+        receivers: &mut [R],
+        mut witness: impl FnMut(usize, usize, &[u8]),
+        open: impl Fn(&[u8]) -> T + Sync,
+        hear: impl Fn(&mut R, ReceivedFrame<'_, T>) -> FrameVerdict + Sync,
+    ) {
+        self.gather(slot);
+        let Self { delivery, transmissions, counters, .. } = self;
+        for (receiver, arrival) in delivery.each() {
+            witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
+        }
+        delivery.hear(transmissions, receivers, open, hear);
+        delivery.count(counters);
+        self.transmissions.clear();
+    }
+
+    /// Finds out what arrives in `slot`.
+    fn gather(&mut self, slot: u32) {
+        self.source.look_at(slot);
+        self.transmissions.sort();
+        self.delivery.clear();
+        if self.is_clear {
+            self.gather_clear(slot);
+            return;
+        }
+        let strangers = self.strangers(slot);
+        let late = self.late(slot);
+        for receiver in 0..self.agents {
+            self.collect(slot, receiver, &strangers, &late);
+            self.delivery.extend(&self.arrivals);
+            self.delivery.end_receiver();
+        }
+    }
+
+    /// Finds out what arrives where only the signal decides.
+    fn gather_clear(&mut self, slot: u32) {
+        let Self { agents, source, transmissions, counters, delivery, .. } = self;
         for receiver in 0..*agents {
             source.each_link(receiver, slot, |sender, is_received| {
-                for index in transmissions.of(sender) {
+                for broadcast in transmissions.of(sender) {
                     let link = receiver * *agents + sender;
                     counters.copy(link);
                     if is_received {
-                        let bytes = transmissions.bytes(transmissions.span(index));
-                        counters.hear(hear(receiver, sender, bytes), CopyOrigin::Genuine);
+                        let frame = transmissions.index_of(broadcast);
+                        delivery.push(Arrival { sender: sender as u32, frame, origin: CopyOrigin::Genuine });
                     } else {
                         counters.lose(Some(link), LossCause::Margin);
                     }
                 }
             });
+            delivery.end_receiver();
         }
     }
 
@@ -167,13 +201,13 @@ impl Air {
         }
         let mut strangers = Vec::new();
         for replay in intruder.replays(slot) {
-            let span = transmissions.keep(replay.bytes);
-            let arrival = Arrival { sender: replay.sender as u32, span, origin: CopyOrigin::Replayed };
+            let frame = transmissions.keep(replay.bytes);
+            let arrival = Arrival { sender: replay.sender as u32, frame, origin: CopyOrigin::Replayed };
             strangers.push((replay.victim, arrival));
         }
         for (sender, bytes) in intruder.forges(slot) {
-            let span = transmissions.keep(&bytes);
-            strangers.push((None, Arrival { sender: sender as u32, span, origin: CopyOrigin::Forged }));
+            let frame = transmissions.keep(&bytes);
+            strangers.push((None, Arrival { sender: sender as u32, frame, origin: CopyOrigin::Forged }));
         }
         intruder.overhear(slot, transmissions.all());
         strangers
@@ -184,9 +218,9 @@ impl Air {
         let mut late = Vec::new();
         while let Some(due) = self.waiting.first_entry().filter(|due| *due.key() <= slot) {
             for copy in due.remove() {
-                let span = self.transmissions.keep(&copy.bytes);
+                let frame = self.transmissions.keep(&copy.bytes);
                 self.counters.waiting -= 1;
-                late.push((copy.receiver, Arrival { sender: copy.sender, span, origin: copy.origin }));
+                late.push((copy.receiver, Arrival { sender: copy.sender, frame, origin: copy.origin }));
             }
         }
         late.sort_by_key(|&(receiver, _)| receiver);
@@ -215,7 +249,7 @@ impl Air {
             let mut stream = link_stream(*seed, sender, receiver, slot, Purpose::Air);
             // The first number of the stream was for the signal.
             stream.next_u64();
-            for index in transmissions.of(sender) {
+            for broadcast in transmissions.of(sender) {
                 counters.copy(link);
                 let outcome = if is_received {
                     faults.pass(link, slot, &mut stream)
@@ -231,21 +265,21 @@ impl Air {
                 };
                 counters.duplicated += u64::from(second.is_some());
                 for CopyTransit { delay, is_damaged } in [Some(first), second].into_iter().flatten() {
-                    let (mut span, mut origin) = (transmissions.span(index), CopyOrigin::Genuine);
+                    let (mut frame, mut origin) = (transmissions.index_of(broadcast), CopyOrigin::Genuine);
                     if is_damaged {
-                        let (copy, bytes) = transmissions.copy(span);
+                        let (copy, bytes) = transmissions.copy(frame);
                         faults::damage(bytes, &mut stream);
-                        (span, origin) = (copy, CopyOrigin::Damaged);
+                        (frame, origin) = (copy, CopyOrigin::Damaged);
                         counters.damaged += 1;
                     }
                     let sender = sender as u32;
                     if delay == 0 {
-                        arrivals.push(Arrival { sender, span, origin });
+                        arrivals.push(Arrival { sender, frame, origin });
                         continue;
                     }
                     counters.delayed += 1;
                     counters.waiting += 1;
-                    let bytes = transmissions.bytes(span).into();
+                    let bytes = transmissions.bytes(frame).into();
                     let late = DelayedCopy { sender, receiver: receiver as u32, origin, bytes };
                     waiting.entry(slot.saturating_add(delay)).or_default().push(late);
                 }
@@ -271,9 +305,9 @@ impl Air {
         for sender in
             relays.into_iter().flat_map(|relays| relays.senders()).filter(|&sender| sender != receiver)
         {
-            for index in transmissions.of(sender) {
-                let span = transmissions.span(index);
-                arrivals.push(Arrival { sender: sender as u32, span, origin: CopyOrigin::Relayed });
+            for broadcast in transmissions.of(sender) {
+                let frame = transmissions.index_of(broadcast);
+                arrivals.push(Arrival { sender: sender as u32, frame, origin: CopyOrigin::Relayed });
                 counters.relayed += 1;
             }
         }

@@ -136,67 +136,70 @@ impl FrameSeal {
         Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
     }
 
-    /// As [`FrameSeal::open`], for bytes that `transmitter` sent and others of the swarm may have opened in this slot.
+    /// The second half of [`FrameSeal::open`], after [`SwarmOpener::authenticate`]: whether the frame is new to this receiver.
     ///
     /// # Errors
-    /// Why the frame is not genuine and new.
-    pub fn open_shared<'a>(
+    /// Why the frame is not genuine or not new.
+    pub fn admit<'a>(
         &mut self,
-        slot: &'a mut OpenedInSlot,
-        transmitter: usize,
+        authentic: &'a AuthenticFrame,
         bytes: &'a [u8],
     ) -> Result<(Origin, &'a [u8]), Error> {
-        let Some(seals) = &mut self.seals else {
-            return Ok((Origin::Clear, bytes));
-        };
-        let &OpenedFrame { sender, boot, counter, ref frame, .. } =
-            slot.open(&seals.key, transmitter, bytes)?;
-        seals.opener.admit(sender, boot, counter)?;
-        Ok((Origin::Sealed { sender, boot }, frame))
+        match (&mut self.seals, authentic) {
+            (Some(seals), AuthenticFrame::Sealed(opened)) => {
+                let &OpenedFrame { sender, boot, counter, ref frame } = opened.as_ref().map_err(|&e| e)?;
+                seals.opener.admit(sender, boot, counter)?;
+                Ok((Origin::Sealed { sender, boot }, frame))
+            }
+            _ => Ok((Origin::Clear, bytes)),
+        }
     }
 }
 
-/// The frames of a slot that were opened already. All receivers have the same key, so what ten of them hear is decrypted once.
-#[derive(Debug, Default)]
-pub struct OpenedInSlot {
-    by_transmitter: Vec<Vec<OpenedFrame>>,
+/// Opens frames as anybody with the swarm's key can, without a look at whether they are new.
+#[derive(Debug)]
+pub struct SwarmOpener(Option<Key>);
+
+impl SwarmOpener {
+    /// For a swarm with this key, or without one.
+    #[must_use]
+    pub fn new(key: Option<&SwarmKey>) -> Self {
+        Self(key.map(|key| Key::new(key.bytes())))
+    }
+
+    /// Opens a frame.
+    #[must_use]
+    pub fn authenticate(&self, bytes: &[u8]) -> AuthenticFrame {
+        let Some(key) = &self.0 else {
+            return AuthenticFrame::Clear;
+        };
+        let mut frame = vec![0; bytes.len()];
+        let opened = key.authenticate(bytes, &mut frame);
+        let opened = opened.map(|opened| (opened.sender, opened.boot, opened.counter, opened.frame.len()));
+        AuthenticFrame::Sealed(opened.map(|(sender, boot, counter, length)| {
+            frame.truncate(length);
+            OpenedFrame { sender, boot, counter, frame }
+        }))
+    }
 }
 
+/// A frame as everybody with the swarm's key sees it. All receivers have the same key, so what ten of them hear is decrypted
+/// once.
 #[derive(Debug)]
-struct OpenedFrame {
-    sealed: Box<[u8]>,
+pub enum AuthenticFrame {
+    /// The swarm has no key.
+    Clear,
+    /// The frame inside, or why there is none.
+    Sealed(Result<OpenedFrame, Error>),
+}
+
+/// The inside of a sealed frame.
+#[derive(Debug)]
+pub struct OpenedFrame {
     sender: u16,
     boot: u32,
     counter: u32,
     frame: Vec<u8>,
-}
-
-impl OpenedInSlot {
-    /// Begins a new slot.
-    pub fn clear(&mut self) {
-        self.by_transmitter.iter_mut().for_each(Vec::clear);
-    }
-
-    fn open(&mut self, key: &Key, transmitter: usize, bytes: &[u8]) -> Result<&OpenedFrame, Error> {
-        if self.by_transmitter.len() <= transmitter {
-            self.by_transmitter.resize_with(transmitter + 1, Vec::new);
-        }
-        let frames = &mut self.by_transmitter[transmitter];
-        let known = frames.iter().position(|known| *known.sealed == *bytes);
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let mut frame = vec![0; bytes.len()];
-                let opened = key.authenticate(bytes, &mut frame)?;
-                let (sender, boot, counter) = (opened.sender, opened.boot, opened.counter);
-                let length = opened.frame.len();
-                frame.truncate(length);
-                frames.push(OpenedFrame { sealed: bytes.into(), sender, boot, counter, frame });
-                frames.len() - 1
-            }
-        };
-        Ok(&frames[index])
-    }
 }
 
 /// The name of a refusal in the air's counters.

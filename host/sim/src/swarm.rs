@@ -9,6 +9,7 @@ use std::path::Path;
 
 mod agents;
 mod books;
+mod cores;
 mod exact;
 mod links;
 mod measure;

@@ -2,45 +2,55 @@
 
 use std::ops::Range;
 
-/// Where the bytes of a frame lie.
+/// The number of a frame among all that are kept in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameRange {
-    start: u32,
-    end: u32,
-}
+pub(super) struct FrameIndex(u32);
 
 /// The frames of one slot, one after the other in one buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Transmissions {
     bytes: Vec<u8>,
-    frames: Vec<(u32, FrameRange)>,
+    /// Where each frame that is kept ends, in the order in which they were kept.
+    ends: Vec<u32>,
+    /// The broadcasts, by sender.
+    frames: Vec<(u32, FrameIndex)>,
     /// The first frame of each sender once they are sorted, and the number of frames at the end.
     starts: Vec<u32>,
 }
 
 impl Transmissions {
     pub(super) fn new(agents: usize) -> Self {
-        Self { bytes: Vec::new(), frames: Vec::new(), starts: vec![0; agents + 1] }
+        Self { bytes: Vec::new(), ends: Vec::new(), frames: Vec::new(), starts: vec![0; agents + 1] }
     }
 
     /// Adds a broadcast of `sender`.
     pub(super) fn push(&mut self, sender: usize, frame: &[u8]) {
-        let span = self.keep(frame);
-        self.frames.push((sender as u32, span));
+        let index = self.keep(frame);
+        self.frames.push((sender as u32, index));
     }
 
     /// Keeps bytes that no agent of the swarm broadcasts.
-    pub(super) fn keep(&mut self, bytes: &[u8]) -> FrameRange {
-        let start = self.bytes.len() as u32;
+    pub(super) fn keep(&mut self, bytes: &[u8]) -> FrameIndex {
         self.bytes.extend_from_slice(bytes);
-        FrameRange { start, end: self.bytes.len() as u32 }
+        self.end_frame()
     }
 
-    /// Keeps another copy of bytes and hands it out for changes.
-    pub(super) fn copy(&mut self, span: FrameRange) -> (FrameRange, &mut [u8]) {
+    /// Keeps another copy of a frame and returns it for changes.
+    pub(super) fn copy(&mut self, index: FrameIndex) -> (FrameIndex, &mut [u8]) {
         let start = self.bytes.len();
-        self.bytes.extend_from_within(span.range());
-        (FrameRange { start: start as u32, end: self.bytes.len() as u32 }, &mut self.bytes[start..])
+        self.bytes.extend_from_within(self.range(index));
+        (self.end_frame(), &mut self.bytes[start..])
+    }
+
+    fn end_frame(&mut self) -> FrameIndex {
+        self.ends.push(self.bytes.len() as u32);
+        FrameIndex(self.ends.len() as u32 - 1)
+    }
+
+    fn range(&self, FrameIndex(index): FrameIndex) -> Range<usize> {
+        let index = index as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start as usize..self.ends[index] as usize
     }
 
     /// Sorts the broadcasts by sender, each sender's in the order they were sent.
@@ -59,7 +69,7 @@ impl Transmissions {
 
     /// All broadcasts.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        self.frames.iter().map(|&(sender, span)| (sender as usize, self.bytes(span)))
+        self.frames.iter().map(|&(sender, index)| (sender as usize, self.bytes(index)))
     }
 
     /// The broadcasts of `sender`, once they are sorted.
@@ -68,27 +78,37 @@ impl Transmissions {
         self.starts[sender] as usize..self.starts[sender + 1] as usize
     }
 
-    /// Where a broadcast lies.
+    /// A broadcast's number among all frames that are kept.
     #[inline]
-    pub(super) fn span(&self, index: usize) -> FrameRange {
-        self.frames[index].1
+    pub(super) fn index_of(&self, broadcast: usize) -> FrameIndex {
+        self.frames[broadcast].1
     }
 
     #[inline]
-    pub(super) fn bytes(&self, span: FrameRange) -> &[u8] {
-        &self.bytes[span.range()]
+    pub(super) fn bytes(&self, index: FrameIndex) -> &[u8] {
+        &self.bytes[self.range(index)]
+    }
+
+    /// How many frames are kept.
+    pub(super) fn kept(&self) -> u32 {
+        self.ends.len() as u32
     }
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
+        self.ends.clear();
         self.frames.clear();
     }
 }
 
-impl FrameRange {
-    #[inline]
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
+impl FrameIndex {
+    /// The numbers of the first `count` frames.
+    pub(super) fn first(count: u32) -> impl Iterator<Item = Self> {
+        (0..count).map(Self)
+    }
+
+    pub(super) const fn get(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -104,7 +124,7 @@ mod tests {
         }
         transmissions.sort();
         let of = |sender| -> Vec<&[u8]> {
-            transmissions.of(sender).map(|index| transmissions.bytes(transmissions.span(index))).collect()
+            transmissions.of(sender).map(|index| transmissions.bytes(transmissions.index_of(index))).collect()
         };
         assert_eq!(of(0), [b"bb"]);
         assert_eq!(of(2), [b"a", b"c"]);

@@ -10,14 +10,15 @@ mod peers;
 mod remote;
 
 use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
+use super::cores::each_on_all_cores;
 use super::measure::{Meter, Metrics, States};
 use super::{Diverged, LedgerConstants, Swarm, SwarmError};
-use crate::air::{Air, FrameCounts, FrameVerdict};
-use crate::sealing::{FrameSeal, OpenedInSlot, SwarmKey, refusal_cause};
+use crate::air::{Air, FrameCounts, FrameVerdict, ReceivedFrame};
+use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener, refusal_cause};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{
-    self, Agent, Collection, Config, Links, MemberSet, Mode, Received, Refusal, read_from,
+    self, Agent, Collection, Config, Links, MemberSet, Mode, Received, Refusal, Report, read_from,
 };
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
@@ -89,6 +90,13 @@ struct SimAgent<A: Arithmetic, const WORDS: usize> {
     boot: u32,
     /// Whether it has sent its frame of the current round.
     has_sent: bool,
+    /// How frames reach it where an intruder forges fragments.
+    fragments: Option<FragmentPath>,
+    /// Frames that are sealed and not yet on the air.
+    outbox: Vec<Box<[u8]>>,
+    /// The end of its current round, until it has been looked at.
+    report: Option<Report>,
+    buffer: Vec<u8>,
     /// What it saved at the end of its last round, if it will crash and remember.
     saved: Option<SavedAgent>,
     rate: f64,
@@ -102,6 +110,35 @@ impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
         let ticks = self.phase.floor();
         self.phase -= ticks;
         ticks as u32
+    }
+
+    /// Seals its frames, once per round. Frames that it produces later wait for the next round.
+    fn compose(&mut self) {
+        if std::mem::replace(&mut self.has_sent, true) {
+            return;
+        }
+        while let Ok(Some(length)) = self.agent.poll_frame(&mut self.buffer) {
+            self.outbox.push(self.seal.seal(&self.buffer[..length]).into());
+        }
+    }
+
+    /// Hears a frame that everybody with the key could open.
+    fn hear(&mut self, received: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
+        let Self { agent, seal, fragments, .. } = self;
+        let ReceivedFrame { sender, bytes, opened } = received;
+        let mut hear = |frame: &[u8]| {
+            // Forged fragments make frames that were never sent.
+            let opened = if frame == bytes { seal.admit(opened, bytes) } else { seal.open(frame) };
+            match opened {
+                Ok((origin, frame)) => hearing(agent.receive(origin, frame)),
+                Err(wire::Error::Replayed) => FrameVerdict::Useless,
+                Err(error) => FrameVerdict::Refused(refusal_cause(error)),
+            }
+        };
+        match fragments {
+            None => hear(bytes),
+            Some(fragments) => fragments.carry(sender, bytes, hear),
+        }
     }
 }
 
@@ -126,9 +163,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     /// Kept where the ledger is exact.
     books: Option<Books>,
     has_broken_books: bool,
-    buffer: Vec<u8>,
-    opened: OpenedInSlot,
-    fragments: Option<FragmentPath>,
+    opener: SwarmOpener,
     remote: Option<Box<dyn Remote>>,
 }
 
@@ -142,11 +177,17 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let mut agents = Vec::with_capacity(count);
         for id in 0..count {
             let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
+            let agent = Box::new(start(&task, &setup, id, 1)?);
             agents.push(SimAgent {
-                agent: Box::new(start(&task, &setup, id, 1)?),
+                buffer: vec![0; agent.largest_frame() + 64],
+                agent,
                 seal: FrameSeal::new(id as u16, setup.key.as_ref()),
                 boot: 1,
                 has_sent: false,
+                fragments: (setup.forged_fragments > 0)
+                    .then(|| FragmentPath::new(id, setup.forged_fragments, setup.seed)),
+                outbox: Vec::new(),
+                report: None,
                 saved: None,
                 rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
                 phase: stream.uniform_f64(),
@@ -156,7 +197,6 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let decisions: Vec<f32> = agents.iter().flat_map(|own| own.agent.decision()).copied().collect();
         let gradients: Vec<f32> = agents.iter().flat_map(|own| own.agent.gradient()).copied().collect();
         meter.start(&decisions, &gradients);
-        let buffer = vec![0; agents.first().map_or(0, |own| own.agent.largest_frame()) + 64];
         let shape = task.shape();
         let mut books =
             A::IS_MODULAR.then(|| Books::new(count, shape.exchanged().len(), setup.audiences.clone()));
@@ -166,10 +206,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
             }
         }
-        let forged = setup.forged_fragments;
-        let fragments = (forged > 0).then(|| FragmentPath::new(count, forged, setup.seed));
         Ok(Self {
             shape,
+            opener: SwarmOpener::new(setup.key.as_ref()),
             setup,
             task,
             air,
@@ -178,9 +217,6 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             meter,
             books,
             has_broken_books: false,
-            buffer,
-            opened: OpenedInSlot::default(),
-            fragments,
             remote: None,
         })
     }
@@ -286,43 +322,27 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         self.air.is_running(agent, self.slot)
     }
 
-    /// Sends the frames of an agent, once per round. Frames that it produces later wait for the next round.
-    fn send(&mut self, sender: usize) {
-        let own = &mut self.agents[sender];
-        if std::mem::replace(&mut own.has_sent, true) {
-            return;
-        }
-        while let Ok(Some(length)) = own.agent.poll_frame(&mut self.buffer) {
-            let frame = own.seal.seal(&self.buffer[..length]);
-            self.air.transmit(self.slot, sender, frame);
+    /// Puts the frames of an agent on the air.
+    fn transmit(&mut self, sender: usize) {
+        for frame in self.agents[sender].outbox.drain(..) {
+            self.air.transmit(self.slot, sender, &frame);
             if let Some(remote) = &mut self.remote {
-                remote.shadow_sent(sender, frame);
+                remote.shadow_sent(sender, &frame);
             }
         }
     }
 
     fn deliver(&mut self) {
-        let (agents, remote, opened) = (&mut self.agents, &mut self.remote, &mut self.opened);
-        let fragments = &mut self.fragments;
-        opened.clear();
-        self.air.deliver(self.slot, |receiver, sender, bytes| {
+        let (remote, opener) = (&mut self.remote, &self.opener);
+        let witness = |receiver, sender, bytes: &[u8]| {
             if let Some(remote) = remote {
                 remote.shadow_received(receiver, sender, bytes);
             }
-            let own = &mut agents[receiver];
-            let mut hear = |frame: &[u8]| match own.seal.open_shared(opened, sender, frame) {
-                Ok((origin, frame)) => hearing(own.agent.receive(origin, frame)),
-                Err(wire::Error::Replayed) => FrameVerdict::Useless,
-                Err(error) => FrameVerdict::Refused(refusal_cause(error)),
-            };
-            match fragments {
-                None => hear(bytes),
-                Some(fragments) => fragments.carry(receiver, sender, bytes, hear),
-            }
-        });
-        if let Some(fragments) = &mut self.fragments {
-            self.air.count_forged_fragments(fragments.take_forged());
-        }
+        };
+        let open = |bytes: &[u8]| opener.authenticate(bytes);
+        self.air.deliver_to(self.slot, &mut self.agents, witness, open, SimAgent::hear);
+        let fragments = self.agents.iter_mut().filter_map(|own| own.fragments.as_mut());
+        self.air.count_forged_fragments(fragments.map(FragmentPath::take_forged).sum());
     }
 
     /// The error for books that broke in this slot.
@@ -334,26 +354,36 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     /// Enters what all agents collected in this slot.
     fn collect(&mut self) -> Result<(), SwarmError> {
         let broken = self.broken();
-        let Some(books) = &mut self.books else { return Ok(()) };
-        self.agents.iter().try_for_each(|own| collect(books, &own.agent)).map_err(broken)
+        let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
+        books.collect_all(|id| collections_of(&agents[id].agent)).map_err(broken)
     }
 
-    fn end_round(&mut self, agent: usize) -> Result<(), SwarmError> {
+    /// Enters and balances the ledgers of all agents that have just ended a round.
+    fn balance(&mut self) -> Result<(), SwarmError> {
+        self.collect()?;
+        let broken = self.broken();
+        let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
+        let view = |id: usize| agents[id].report.is_some().then(|| ledger_of(&agents[id].agent));
+        books.balance_all(view).map_err(broken)
+    }
+
+    /// Ends a round of one agent and balances its ledger.
+    fn end_round_of(&mut self, agent: usize) -> Result<(), SwarmError> {
         let broken = self.broken();
         let own = &mut self.agents[agent];
-        let mut report = own.agent.end_round();
-        let mut balance = |agent: &HeapAgent<A, WORDS>| match &mut self.books {
-            Some(books) => collect(books, agent)
-                .and_then(|()| books.balance(agent.id(), &ledger_of(agent)))
-                .map_err(&broken),
-            None => Ok(()),
-        };
-        balance(&own.agent)?;
-        // As `Agent::end_on_beat` does, with a look at the books in between.
-        if self.setup.config.mode == Mode::LockStep && own.agent.is_behind() {
-            report = own.agent.end_round();
-            balance(&own.agent)?;
-        }
+        own.report = Some(own.agent.end_round());
+        let Some(books) = &mut self.books else { return Ok(()) };
+        let (epoch, collections) = collections_of(&own.agent);
+        books
+            .collect(own.agent.id(), epoch, collections)
+            .and_then(|()| books.balance(own.agent.id(), &ledger_of(&own.agent)))
+            .map_err(broken)
+    }
+
+    /// Does what follows the end of an agent's round: it saves its state, and a fault ends the run.
+    fn follow_up(&mut self, agent: usize) -> Result<(), SwarmError> {
+        let own = &mut self.agents[agent];
+        let Some(report) = own.report.take() else { return Ok(()) };
         own.has_sent = false;
         // As a board does: what comes after the end of its last round is lost with a crash.
         if self.air.will_remember(agent, self.slot) {
@@ -369,28 +399,50 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         Ok(())
     }
 
+    /// Ends the round of all running agents.
+    fn end_rounds(&mut self, running: &[usize]) -> Result<(), SwarmError> {
+        let Self { agents, air, slot, .. } = self;
+        let Ok(()) = each_on_all_cores(agents, |agent, own| {
+            own.report = air.is_running(agent, *slot).then(|| own.agent.end_round());
+            Ok::<_, Infallible>(())
+        });
+        let mut outcome = self.balance();
+        for &agent in running {
+            // As `Agent::end_on_beat` does, with a look at the books in between.
+            if self.agents[agent].agent.is_behind() {
+                outcome = outcome.and(self.end_round_of(agent));
+            }
+            outcome = outcome.and(self.follow_up(agent));
+        }
+        outcome
+    }
+
     /// Takes all agents through one slot of the air.
     fn advance(&mut self) -> Result<(), SwarmError> {
         self.apply_outages()?;
         let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
+        let Self { agents, air, slot, .. } = self;
+        let Ok(()) = each_on_all_cores(agents, |agent, own| {
+            if air.is_running(agent, *slot) {
+                own.compose();
+            }
+            Ok::<_, Infallible>(())
+        });
+        running.iter().for_each(|&agent| self.transmit(agent));
         let mut outcome = Ok(());
-        for &agent in &running {
-            self.send(agent);
-        }
         match self.setup.config.mode {
             Mode::LockStep => {
                 self.deliver();
                 self.collect()?;
-                for &agent in &running {
-                    outcome = outcome.and(self.end_round(agent));
-                }
+                outcome = self.end_rounds(&running);
             }
             Mode::FreeRunning => {
                 let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
                 for &agent in &running {
                     for _ in 0..ticks[agent] {
-                        outcome = outcome.and(self.end_round(agent));
-                        self.send(agent);
+                        outcome = outcome.and(self.end_round_of(agent)).and(self.follow_up(agent));
+                        self.agents[agent].compose();
+                        self.transmit(agent);
                     }
                 }
                 self.deliver();
@@ -416,11 +468,11 @@ fn ledger_of<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> 
     }
 }
 
-fn collect<A: Arithmetic, const WORDS: usize>(
-    books: &mut Books,
+/// An agent's epoch and what it collected since its round began.
+fn collections_of<A: Arithmetic, const WORDS: usize>(
     agent: &HeapAgent<A, WORDS>,
-) -> Result<(), Imbalance> {
-    books.collect(agent.id(), agent.epoch(), agent.collections().map(view))
+) -> (u32, impl Iterator<Item = CollectionView<'_>>) {
+    (agent.epoch(), agent.collections().map(view))
 }
 
 fn view<A: Arithmetic>(collection: Collection<'_, A>) -> CollectionView<'_> {

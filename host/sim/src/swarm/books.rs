@@ -14,9 +14,10 @@
 //! and of its odd words. They add up as the vectors do, so a link takes a few bytes and only what changed is looked at. A vector
 //! that differs in any way keeps its fingerprint with a chance of about 2⁻⁶².
 
+use super::cores::each_on_all_cores;
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::rng::{Purpose, Stream};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A sender's rounds that are remembered: older frames are beyond what an air delays.
 const HISTORY: usize = 4096;
@@ -166,65 +167,180 @@ struct History {
     sums: VecDeque<(u32, Fingerprint)>,
 }
 
-/// What is known of one agent.
+impl History {
+    /// The place of a round. Rounds rarely skip, so it is looked for first where it would be if none did.
+    fn place_of(&self, round: u32) -> Result<usize, usize> {
+        let newest = self.sums.len().wrapping_sub(1);
+        let back = self.sums.back().map_or(0, |&(last, _)| last.saturating_sub(round)) as usize;
+        let guess = newest.wrapping_sub(back);
+        match self.sums.get(guess) {
+            Some(&(found, _)) if found == round => Ok(guess),
+            _ => self.sums.binary_search_by_key(&round, |sum| sum.0),
+        }
+    }
+}
+
+/// The running sums of one agent in its last epochs; the newest comes last. Others' accounts are held against them.
 #[derive(Clone, Debug, Default)]
+struct Histories(VecDeque<History>);
+
+impl Histories {
+    fn of(&self, epoch: u32) -> Option<&History> {
+        self.0.iter().find(|history| history.epoch == epoch)
+    }
+
+    /// Whether the epoch was so long ago that nothing is remembered of it.
+    fn is_long_over(&self, epoch: u32) -> bool {
+        self.0.len() == EPOCHS && self.0.iter().all(|history| history.epoch > epoch)
+    }
+
+    /// The history of the epoch that the agent is in.
+    fn enter(&mut self, epoch: u32) -> &mut History {
+        if self.0.back().is_none_or(|history| history.epoch != epoch) {
+            // Who restarts may come back to an epoch from before one that it has forgotten.
+            let known = self.0.iter().position(|history| history.epoch == epoch);
+            let history = known.and_then(|place| self.0.remove(place));
+            self.0.push_back(history.unwrap_or(History { epoch, sums: VecDeque::new() }));
+            if self.0.len() > EPOCHS {
+                self.0.pop_front();
+            }
+        }
+        let newest = self.0.len() - 1;
+        &mut self.0[newest]
+    }
+}
+
+/// What one agent took from others.
+#[derive(Clone, Debug)]
 struct Account {
     epoch: u32,
     /// ρ and the sender's round, by sender, in this epoch.
-    taken: HashMap<u16, (u32, Fingerprint)>,
+    taken: Vec<(u32, Fingerprint)>,
     /// The sum of all ρ.
     collected: Fingerprint,
     /// What was collected since the ledger was balanced, and from whom.
     unbalanced: Vec<(u16, Fingerprint)>,
-    /// The newest epoch comes last.
-    histories: VecDeque<History>,
 }
 
 impl Account {
-    /// Begins a new epoch, unless it is in it already.
-    fn enter(&mut self, epoch: u32) {
-        if self.epoch == epoch {
-            return;
-        }
-        self.epoch = epoch;
-        self.taken.clear();
-        self.collected = Fingerprint::default();
-        self.unbalanced.clear();
-        if epoch > 0 {
-            // Who restarts may come back to an epoch from before one that it has forgotten.
-            let known = self.histories.iter().position(|history| history.epoch == epoch);
-            let history = known.and_then(|place| self.histories.remove(place));
-            self.histories.push_back(history.unwrap_or(History { epoch, sums: VecDeque::new() }));
-            if self.histories.len() > EPOCHS {
-                self.histories.pop_front();
-            }
+    fn new(agents: usize) -> Self {
+        Self {
+            epoch: 0,
+            taken: vec![Default::default(); agents],
+            collected: Fingerprint::default(),
+            unbalanced: Vec::new(),
         }
     }
 
-    /// Whether this is the first look at the epoch's ledger.
-    fn has_new_audience(&self, ledger: &LedgerView<'_>) -> bool {
-        self.histories.back().is_some_and(|history| history.epoch == ledger.epoch && history.sums.is_empty())
+    fn clear(&mut self) {
+        self.taken.fill(Default::default());
+        self.collected = Fingerprint::default();
+        self.unbalanced.clear();
+    }
+
+    /// Begins a new epoch, unless it is in it already.
+    fn enter(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.clear();
+        }
+    }
+
+    fn collect<'a>(
+        &mut self,
+        rules: &Rules,
+        histories: &[Histories],
+        id: u16,
+        (epoch, collections): (u32, impl Iterator<Item = CollectionView<'a>>),
+    ) -> Result<(), Imbalance> {
+        self.enter(epoch);
+        for CollectionView { sender, round: sender_round, rho } in collections {
+            if !rules.may_collect(sender, id) {
+                return Err(Imbalance::Listener { sender, receiver: id });
+            }
+            let rho = rules.fingerprint(rho);
+            let invented = Imbalance::Invented { sender, receiver: id, sender_round };
+            let taken = self.taken.get_mut(usize::from(sender)).ok_or(invented)?;
+            let (last, old) = *taken;
+            let histories = histories.get(usize::from(sender)).ok_or(invented)?;
+            let had = match histories.of(epoch) {
+                Some(history) => match history.place_of(sender_round) {
+                    Ok(place) => {
+                        // Several frames may have come since the last look, each with one half.
+                        let sums = &history.sums;
+                        let since =
+                            sums.range(..=place).rev().take_while(|sum| sum.0 > last).map(|sum| &sum.1);
+                        rho.is_made_of(since.chain([&sums[place].1, &old]))
+                    }
+                    // Older than what is remembered: nothing can be said of it.
+                    Err(place) => place == 0 && history.sums.len() == HISTORY,
+                },
+                // An agent that was down for long remembers an epoch that its sender's history no longer has.
+                None => histories.is_long_over(epoch),
+            };
+            if !had {
+                return Err(invented);
+            }
+            *taken = (sender_round, rho);
+            if sender_round < last {
+                return Err(Imbalance::Backwards { sender, receiver: id, sender_round });
+            }
+            self.collected = self.collected.plus(rho, 1).minus(old);
+            if rho != old {
+                self.unbalanced.push((sender, rho.minus(old)));
+            }
+        }
+        Ok(())
+    }
+
+    fn balance(
+        &mut self,
+        rules: &Rules,
+        histories: &mut Histories,
+        id: u16,
+        ledger: &LedgerView<'_>,
+    ) -> Result<(), Imbalance> {
+        self.enter(ledger.epoch);
+        if ledger.epoch == 0 {
+            return Ok(());
+        }
+        let sigma = rules.fingerprint(ledger.sigma);
+        let sums = &mut histories.enter(ledger.epoch).sums;
+        if sums.is_empty() {
+            rules.check_audience(id, self.taken.len() as u16, ledger)?;
+        }
+        match sums.back_mut() {
+            Some(last) if last.0 >= ledger.round => last.1 = sigma,
+            _ => {
+                sums.push_back((ledger.round, sigma));
+                if sums.len() > HISTORY {
+                    sums.pop_front();
+                }
+            }
+        }
+        let unbalanced = std::mem::take(&mut self.unbalanced);
+        let (t, d) = (rules.fingerprint(ledger.trackers), rules.fingerprint(ledger.gradients));
+        let excess = t.minus(d).plus(sigma, ledger.audience).minus(self.collected);
+        if excess == Fingerprint::default() {
+            return Ok(());
+        }
+        match unbalanced.iter().find(|(_, mass)| *mass == excess) {
+            Some(&(sender, _)) => Err(Imbalance::Doubled { sender, receiver: id }),
+            None => Err(Imbalance::Tracker { receiver: id }),
+        }
     }
 }
 
-/// The books of a swarm with an exact ledger.
+/// What holds for all agents in every round.
 #[derive(Clone, Debug)]
-pub(super) struct Books {
+struct Rules {
+    /// The factors of the fingerprints' linear forms.
     forms: Vec<[u32; 2]>,
     /// Who may collect from each agent, where that is not everybody.
     audiences: Option<Vec<MemberSet>>,
-    accounts: Vec<Account>,
 }
 
-impl Books {
-    /// Books for `agents` agents of `words` exchanged words.
-    pub(super) fn new(agents: usize, words: usize, audiences: Option<Vec<MemberSet>>) -> Self {
-        let mut stream = Stream::new(0, 0, 0, Purpose::Air);
-        // Odd factors: a change of one word always shows.
-        let forms = (0..words).map(|_| [stream.next_u32() | 1, stream.next_u32() | 1]).collect();
-        Self { forms, audiences, accounts: vec![Account::default(); agents] }
-    }
-
+impl Rules {
     fn fingerprint(&self, vector: &[i32]) -> Fingerprint {
         let mut halves = [[0_u32; 2]; 2];
         for (words, forms) in vector.chunks(2).zip(self.forms.chunks(2)) {
@@ -246,6 +362,38 @@ impl Books {
         }
     }
 
+    fn check_audience(&self, id: u16, agents: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
+        let listeners = (0..agents)
+            .filter(|&other| other != id && ledger.members.contains(other) && self.may_collect(id, other))
+            .count() as u32;
+        if listeners == ledger.audience {
+            return Ok(());
+        }
+        Err(Imbalance::Audience { sender: id, given: ledger.audience, listeners })
+    }
+}
+
+/// The books of a swarm with an exact ledger.
+#[derive(Clone, Debug)]
+pub(super) struct Books {
+    rules: Rules,
+    histories: Vec<Histories>,
+    accounts: Vec<Account>,
+}
+
+impl Books {
+    /// Books for `agents` agents of `words` exchanged words.
+    pub(super) fn new(agents: usize, words: usize, audiences: Option<Vec<MemberSet>>) -> Self {
+        let mut stream = Stream::new(0, 0, 0, Purpose::Air);
+        // Odd factors: a change of one word always shows.
+        let forms = (0..words).map(|_| [stream.next_u32() | 1, stream.next_u32() | 1]).collect();
+        Self {
+            rules: Rules { forms, audiences },
+            histories: vec![Histories::default(); agents],
+            accounts: vec![Account::new(agents); agents],
+        }
+    }
+
     /// Enters again what agent `id` remembers of its epoch after a restart: it may have lost what it collected last.
     pub(super) fn reopen<'a>(
         &mut self,
@@ -253,9 +401,7 @@ impl Books {
         epoch: u32,
         collections: impl Iterator<Item = CollectionView<'a>>,
     ) -> Result<(), Imbalance> {
-        let account = &mut self.accounts[usize::from(id)];
-        account.taken.clear();
-        account.collected = Fingerprint::default();
+        self.accounts[usize::from(id)].clear();
         self.collect(id, epoch, collections)
     }
 
@@ -266,90 +412,37 @@ impl Books {
         epoch: u32,
         collections: impl Iterator<Item = CollectionView<'a>>,
     ) -> Result<(), Imbalance> {
-        self.accounts[usize::from(id)].enter(epoch);
-        for CollectionView { sender, round: sender_round, rho } in collections {
-            if !self.may_collect(sender, id) {
-                return Err(Imbalance::Listener { sender, receiver: id });
-            }
-            let rho = self.fingerprint(rho);
-            let histories = &self.accounts[usize::from(sender)].histories;
-            let history = histories.iter().find(|history| history.epoch == epoch);
-            let sums = history.map(|history| &history.sums);
-            let (last, before) =
-                self.accounts[usize::from(id)].taken.get(&sender).copied().unwrap_or_default();
-            // An agent that was down for long remembers an epoch that its sender's history no longer has.
-            let is_long_over =
-                histories.len() == EPOCHS && histories.iter().all(|history| history.epoch > epoch);
-            let had = sums.map_or(is_long_over, |sums| {
-                match sums.binary_search_by_key(&sender_round, |sum| sum.0) {
-                    Ok(place) => {
-                        // Several frames may have come since the last look, each with one half.
-                        let since =
-                            sums.range(..=place).rev().take_while(|sum| sum.0 > last).map(|sum| &sum.1);
-                        rho.is_made_of(since.chain([&sums[place].1, &before]))
-                    }
-                    // Older than what is remembered: nothing can be said of it.
-                    Err(place) => place == 0 && sums.len() == HISTORY,
-                }
-            });
-            if !had {
-                return Err(Imbalance::Invented { sender, receiver: id, sender_round });
-            }
-            let account = &mut self.accounts[usize::from(id)];
-            let (last, old) = account.taken.insert(sender, (sender_round, rho)).unwrap_or_default();
-            if sender_round < last {
-                return Err(Imbalance::Backwards { sender, receiver: id, sender_round });
-            }
-            account.collected = account.collected.plus(rho, 1).minus(old);
-            if rho != old {
-                account.unbalanced.push((sender, rho.minus(old)));
-            }
-        }
-        Ok(())
+        let Self { rules, histories, accounts } = self;
+        accounts[usize::from(id)].collect(rules, histories, id, (epoch, collections))
     }
 
     /// Enters the ledger of agent `id` as it stands and balances it.
     pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
-        let sigma = self.fingerprint(ledger.sigma);
-        self.accounts[usize::from(id)].enter(ledger.epoch);
-        if ledger.epoch == 0 {
-            return Ok(());
-        }
-        if self.accounts[usize::from(id)].has_new_audience(ledger) {
-            self.check_audience(id, ledger)?;
-        }
-        let account = &mut self.accounts[usize::from(id)];
-        if let Some(history) = account.histories.back_mut() {
-            match history.sums.back_mut() {
-                Some(last) if last.0 >= ledger.round => last.1 = sigma,
-                _ => {
-                    history.sums.push_back((ledger.round, sigma));
-                    if history.sums.len() > HISTORY {
-                        history.sums.pop_front();
-                    }
-                }
-            }
-        }
-        let collected = account.collected;
-        let unbalanced = std::mem::take(&mut account.unbalanced);
-        let (t, d) = (self.fingerprint(ledger.trackers), self.fingerprint(ledger.gradients));
-        let excess = t.minus(d).plus(sigma, ledger.audience).minus(collected);
-        if excess == Fingerprint::default() {
-            return Ok(());
-        }
-        match unbalanced.iter().find(|(_, mass)| *mass == excess) {
-            Some(&(sender, _)) => Err(Imbalance::Doubled { sender, receiver: id }),
-            None => Err(Imbalance::Tracker { receiver: id }),
-        }
+        let Self { rules, histories, accounts } = self;
+        let at = usize::from(id);
+        accounts[at].balance(rules, &mut histories[at], id, ledger)
     }
 
-    fn check_audience(&self, id: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
-        let listeners = (0..self.accounts.len() as u16)
-            .filter(|&other| other != id && ledger.members.contains(other) && self.may_collect(id, other))
-            .count() as u32;
-        if listeners == ledger.audience {
-            return Ok(());
-        }
-        Err(Imbalance::Audience { sender: id, given: ledger.audience, listeners })
+    /// [`Books::collect`] for all agents, on all cores; `view` returns the epoch and the collections of each.
+    pub(super) fn collect_all<'a, C: Iterator<Item = CollectionView<'a>>>(
+        &mut self,
+        view: impl Fn(usize) -> (u32, C) + Sync,
+    ) -> Result<(), Imbalance> {
+        let Self { rules, histories, accounts } = self;
+        let histories = &*histories;
+        each_on_all_cores(accounts, |id, account| account.collect(rules, histories, id as u16, view(id)))
+    }
+
+    /// [`Books::balance`] for all agents that `view` returns a ledger of, on all cores.
+    pub(super) fn balance_all<'a>(
+        &mut self,
+        view: impl Fn(usize) -> Option<LedgerView<'a>> + Sync,
+    ) -> Result<(), Imbalance> {
+        let Self { rules, histories, accounts } = self;
+        let mut own: Vec<_> = accounts.iter_mut().zip(histories).collect();
+        each_on_all_cores(&mut own, |id, (account, histories)| match view(id) {
+            Some(ledger) => account.balance(rules, histories, id as u16, &ledger),
+            None => Ok(()),
+        })
     }
 }

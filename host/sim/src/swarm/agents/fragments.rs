@@ -13,10 +13,10 @@ const SLOTS: usize = 32;
 /// Above all seeds that people choose.
 const SEED: u64 = 1 << 62;
 
-/// Cuts frames into fragments and lets each receiver put them together again.
+/// Cuts the frames for one receiver into fragments and puts them together again.
 #[derive(Debug)]
 pub(super) struct FragmentPath {
-    reassemblers: Vec<Box<Reassembler<LONGEST_FRAME, SLOTS>>>,
+    reassembler: Box<Reassembler<LONGEST_FRAME, SLOTS>>,
     forged_per_frame: u32,
     stream: Stream,
     /// The number of the next frame.
@@ -26,21 +26,20 @@ pub(super) struct FragmentPath {
 }
 
 impl FragmentPath {
-    /// The path to `receivers`, on which an intruder adds fragments to each frame.
-    pub(super) fn new(receivers: usize, forged_per_frame: u32, seed: u64) -> Self {
+    /// The path to `receiver`, where an intruder adds fragments to each frame.
+    pub(super) fn new(receiver: usize, forged_per_frame: u32, seed: u64) -> Self {
         Self {
-            reassemblers: (0..receivers).map(|_| Box::default()).collect(),
+            reassembler: Box::default(),
             forged_per_frame,
-            stream: Stream::new(seed ^ SEED, u32::MAX, 0, Purpose::Air),
+            stream: Stream::new(seed ^ SEED, receiver as u32, 0, Purpose::Air),
             number: 0,
             forged: 0,
         }
     }
 
-    /// Carries a frame to a receiver, which passes all that it puts together to `hear`: the seal tells what is genuine.
+    /// Carries a frame to the receiver, which passes all that it puts together to `hear`: the seal tells what is genuine.
     pub(super) fn carry(
         &mut self,
-        receiver: usize,
         sender: usize,
         frame: &[u8],
         mut hear: impl FnMut(&[u8]) -> FrameVerdict,
@@ -54,7 +53,7 @@ impl FragmentPath {
         };
         let mut verdict = None;
         let mut receive = |packet: &[u8]| {
-            let reassembler = &mut self.reassemblers[receiver];
+            let reassembler = &mut self.reassembler;
             let mut next = reassembler.receive(packet).ok().flatten();
             while let Some(whole) = next {
                 let heard = hear(whole);
@@ -113,7 +112,7 @@ mod tests {
             for number in 0..500_u32 {
                 let frame: Vec<u8> = (0..383 + number % 200).map(|byte| (byte + number) as u8).collect();
                 let mut others = 0;
-                let verdict = path.carry(1, number as usize % 5, &frame, |whole| {
+                let verdict = path.carry(number as usize % 5, &frame, |whole| {
                     others += u32::from(whole != frame);
                     if whole == frame { FrameVerdict::Taken } else { FrameVerdict::Refused("tampered") }
                 });

@@ -13,10 +13,10 @@ pub struct HeapPeers<A: Arithmetic, const WORDS: usize> {
     peers: Vec<Box<Peer<A, WORDS>>>,
     /// The place of each sender.
     places: Vec<u16>,
-    /// Places in ascending order of senders.
-    ranks: Vec<u16>,
-    /// What is listed, by place, in ascending order of senders.
-    listed: Vec<(u16, Box<Reception<WORDS>>)>,
+    /// Senders and their places, in ascending order of senders.
+    ranks: Vec<(u16, u16)>,
+    /// What is listed, with sender and place, in ascending order of senders.
+    listed: Vec<(u16, u16, Box<Reception<WORDS>>)>,
     /// Receptions to be used again.
     unused: Vec<Box<Reception<WORDS>>>,
 }
@@ -47,7 +47,7 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
     }
 
     fn ranked(&self, rank: usize) -> usize {
-        self.ranks[rank].into()
+        self.ranks[rank].1.into()
     }
 
     fn find(&self, sender: u16) -> Result<usize, usize> {
@@ -61,8 +61,8 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         let number = usize::from(sender);
         self.places.resize(self.places.len().max(number + 1), NOWHERE);
         self.places[number] = place as u16;
-        let rank = self.ranks.partition_point(|&other| self.peers[usize::from(other)].sender() < sender);
-        self.ranks.insert(rank, place as u16);
+        let rank = self.ranks.partition_point(|&(other, _)| other < sender);
+        self.ranks.insert(rank, (sender, place as u16));
         self.peers.push(Box::new(Peer::new(sender)));
         true
     }
@@ -73,14 +73,13 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
 
     fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
         let sender = self.peers[place].sender();
-        let index =
-            self.listed.partition_point(|(other, _)| self.peers[usize::from(*other)].sender() < sender);
-        if self.listed.get(index).is_none_or(|(other, _)| usize::from(*other) != place) {
+        let index = self.listed.partition_point(|(other, ..)| *other < sender);
+        if self.listed.get(index).is_none_or(|(other, ..)| *other != sender) {
             let mut reception = self.unused.pop().unwrap_or_default();
             *reception = self.peers[place].new_reception();
-            self.listed.insert(index, (place as u16, reception));
+            self.listed.insert(index, (sender, place as u16, reception));
         }
-        (&mut self.peers[place], &mut self.listed[index].1)
+        (&mut self.peers[place], &mut self.listed[index].2)
     }
 
     fn listed(&self) -> usize {
@@ -88,17 +87,17 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
     }
 
     fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
-        let (place, reception) = &self.listed[index];
+        let (_, place, reception) = &self.listed[index];
         (&self.peers[usize::from(*place)], reception)
     }
 
     fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
-        let (place, reception) = &mut self.listed[index];
+        let (_, place, reception) = &mut self.listed[index];
         (&mut self.peers[usize::from(*place)], reception)
     }
 
     fn unlist_idle(&mut self) {
-        let idle = self.listed.extract_if(.., |(_, reception)| reception.is_idle());
-        self.unused.extend(idle.map(|(_, reception)| reception));
+        let idle = self.listed.extract_if(.., |(.., reception)| reception.is_idle());
+        self.unused.extend(idle.map(|(.., reception)| reception));
     }
 }
