@@ -107,14 +107,14 @@ impl Stream {
     }
 }
 
-/// The streams of neighbouring agents, drawn from side by side: vector registers hold several.
+/// The streams of consecutive agents, advanced together in vector registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams<const LANES: usize> {
     places: [u64; LANES],
 }
 
 impl<const LANES: usize> Streams<LANES> {
-    /// Those of the agents from `first` on.
+    /// The streams of the agents from `first` on.
     #[inline(always)]
     pub(crate) fn new(seed: u64, first: u32, round: u32, purpose: Purpose) -> Self {
         let mut places = [0; LANES];

@@ -13,7 +13,7 @@ use std::{env, os::unix::process::CommandExt, path::PathBuf, process::Command};
 /// The kernel buffers what arrives, and holds back whoever sends more.
 const WINDOW: u16 = 8192;
 
-/// The operating system watches over processes; nobody need feed it.
+/// The operating system watches processes: there is no watchdog to feed.
 struct ProcessHealth;
 
 impl Health for ProcessHealth {

@@ -6,9 +6,9 @@ use crate::rng::{Purpose, Streams};
 /// Draws whom `LANES` agents from `first` on hear: each other agent with this probability, and where `joins_ring` the agent
 /// before for certain. `visit` is that of [`super::Schedule::heard_side_by_side`].
 ///
-/// Not every pair is asked. What is drawn is how many agents are passed over before the next sender, which makes the cost
-/// follow the number of edges; and who is passed over says nothing about those behind, so stopping at the certain one on the way
-/// and drawing afresh from there changes no probability.
+/// Pairs are not drawn one by one. Each draw is the number of agents skipped before the next sender, so the cost is
+/// proportional to the number of edges. Skips are memoryless: stopping at the certain sender and drawing again from there changes
+/// no probability.
 #[cfg_attr(not(microcontroller), inline(always))]
 pub(super) fn senders<const LANES: usize>(
     graph: &Graph,
@@ -18,7 +18,7 @@ pub(super) fn senders<const LANES: usize>(
     joins_ring: bool,
     mut visit: impl FnMut(usize, [u32; LANES]),
 ) {
-    // An agent's candidates are numbered without itself; one beyond the last stands for nobody.
+    // Candidates are numbered without the agent itself; one past the last means none.
     let nobody = graph.agents as u32 - 1;
     let [mut agents, mut certain, mut candidates] = [[nobody; LANES]; 3];
     for (lane, agent) in (first as u32..graph.agents as u32).take(LANES).enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn senders<const LANES: usize>(
     let mut streams = Streams::<LANES>::new(graph.seed, first as u32, round, Purpose::Edges);
     let mut draws = [0; LANES];
     for number in 0.. {
-        // Each number that is drawn serves twice, its upper half first.
+        // Each 64-bit number serves for two draws, its upper half first.
         if number % 2 == 0 {
             draws = streams.next_u64();
         } else {
@@ -55,20 +55,21 @@ pub(super) fn senders<const LANES: usize>(
     }
 }
 
-/// How many different draws there are: as many as an f32 tells apart below one.
+/// The number of distinct draws: as many as an f32 has below one.
 const DRAWS: u32 = 1 << 24;
 
-/// The most that are passed over at once. More than a swarm has agents, and exact in an f32.
+/// The largest skip: more than a swarm has agents, and exact in an f32.
 const MOST: u32 = (1 << 22) - 1;
 
-/// How many agents are passed over for each halving of a uniform draw; infinite where none is ever heard.
+/// Agents skipped per halving of a uniform draw; infinite if the probability is zero.
 fn patience(probability: f64) -> f32 {
     // The subtraction keeps the sign of what is divided by positive where the logarithm is zero.
     (1.0 / (0.0 - libm::log(1.0 - probability) * core::f64::consts::LOG2_E)) as f32
 }
 
-/// How many are passed over before the next sender, from a draw below [`DRAWS`]: geometric, each probability to a multiple of
-/// 2⁻²⁴. f32 and a polynomial, because this is drawn for every edge; only additions and products, so that every machine agrees.
+/// The number of agents skipped before the next sender, from a draw below [`DRAWS`]: geometric, with probabilities rounded to
+/// multiples of 2⁻²⁴. In f32 with a polynomial, because it runs for every edge; additions and products only, so that every
+/// machine computes the same bits.
 #[inline(always)]
 fn passed_over(draw: u32, patience: f32) -> u32 {
     /// Beside it an f32 has no digits behind the point: adding it rounds, and leaves the integer in the lowest bits.

@@ -6,21 +6,19 @@
 //! | half | 3 + ⌈w/16⌉ + 4w | 16-bit multiple of 2^e, one e for 16 words | 16 bits |
 //! | byte | 4 + ⌈w/16⌉ + w + 2⌈w/2⌉ | low 8 bits of a multiple of 2^e | 16 bits of every other word |
 //!
-//! A receiver that heard this sender not long ago needs only the low bits of what changed little since. The
-//! sender keeps the range in which each word was in the last rounds, sends bits that tell a word from everything
-//! in that range, and writes into the payload for how many rounds this holds: the *window*. A receiver within the
-//! window completes the bits from what it holds; for any other the word waits for a full payload. A narrow sender
-//! sends full payloads when an epoch begins, every [`Width::period`] rounds, and when a value does not fit. So
-//! what is read is exactly what was sent, and the same bits for all.
+//! A receiver that heard this sender recently needs only the low bits of a word that changed little since. The sender tracks
+//! the range of each word over the last rounds, sends enough low bits to distinguish the word from everything in that range,
+//! and states in the payload for how many rounds this holds: the *window*. A receiver within the window completes the bits
+//! from what it holds; any other waits for a full payload. A narrow sender sends full payloads when an epoch begins, every
+//! [`Width::period`] rounds, and whenever a value does not fit. Every receiver therefore reads exactly what was sent.
 //!
-//! **v** is rounded on the way, and the sender adds what it rounded away to the next round's v (error feedback).
-//! Units are powers of two, so that no target divides differently. Half payloads share an exponent among 16 words
-//! rather than use f16: for the largest words its unit is 16 times finer, and they decide the error.
+//! **v** is rounded, and the sender adds the rounding error to the next round's v (error feedback). Units are powers of two, so
+//! that scaling is exact on every target. Half payloads share an exponent among 16 words instead of using f16: the unit of the
+//! largest words, which dominate the error, is 16 times finer.
 //!
-//! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with a g from
-//! [`Encoder::granularity`] that keeps their sum over a window countable, and what that leaves over stays in the
-//! ledger's carry. So the ledger's invariant holds as with full payloads, and a word of σ that is not sent is mass
-//! that waits.
+//! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with g from [`Encoder::granularity`] such that
+//! their sum over a window fits 16 bits, and the remainder stays in the ledger's carry. The ledger's invariant holds as with
+//! full payloads; a word of σ that is not sent is mass that waits.
 
 mod decision_history;
 mod decoder;
@@ -55,15 +53,15 @@ const FULL: u8 = 0;
 const HALF: u8 = 1;
 const BYTE: u8 = 2;
 
-/// The window of payloads that all receivers of this epoch can build on.
+/// The window of payloads that every receiver of this epoch can decode.
 const EPOCH: u8 = 255;
 
-/// The granularity of payloads whose σ nobody can read.
+/// The granularity of payloads without a readable σ.
 const SIGMA_OMITTED: u8 = 255;
 
 /// The first word of σ that a byte payload holds; every second word follows.
 ///
-/// The Thue–Morse sequence: however regularly a link comes and goes, it carries both halves.
+/// The Thue–Morse sequence: a link that fails periodically still carries both halves.
 const fn first_sigma_word(round: u32) -> usize {
     (round.count_ones() % 2) as usize
 }

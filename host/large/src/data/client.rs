@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    /// What makes it leave the archive of a package in the present folder. Own caches of the clients are
-    /// kept in that folder too, so that the growth of the folder shows the progress.
+    /// The arguments that download a package's archive into the current folder. The client's cache is kept there too, so that
+    /// the folder's growth shows the progress.
     fn arguments(self, spec: &'static str) -> Vec<&'static str> {
         match self {
             Self::Npm => vec!["pack", spec, "--silent", "--cache", "npm-cache"],
@@ -181,7 +181,7 @@ fn find_archive(folder: &Path, client: Client) -> Option<PathBuf> {
         .min()
 }
 
-/// The size of everything in a folder; what vanishes while we look counts nothing.
+/// The size of everything in a folder; files that disappear meanwhile count as empty.
 fn size_of(folder: &Path) -> u64 {
     let Ok(items) = fs::read_dir(folder) else { return 0 };
     items

@@ -1,4 +1,4 @@
-//! The operations a device must know.
+//! The operations that a device implements.
 
 use super::{MemorySpace, View};
 

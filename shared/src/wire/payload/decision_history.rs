@@ -1,11 +1,11 @@
 //! The range in which receivers may have seen each word of v.
 
-/// A window is at least so many rounds long, once so many were sent, and about twice as long at most.
+/// The shortest window, in rounds, once that many were sent; the longest is about twice as long.
 ///
-/// A longer one loses fewer receivers whose link was down, and leaves a coarser unit for v.
+/// A longer window keeps more receivers whose link was down, at the price of a coarser unit for v.
 pub(super) const GENERATION: u32 = 48;
 
-/// Least and greatest v that was history.
+/// The least and greatest v that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecisionRange {
     low: f32,
@@ -13,13 +13,13 @@ pub(super) struct DecisionRange {
 }
 
 impl DecisionRange {
-    /// How far `v` is from anything that was history.
+    /// The largest distance between `v` and anything that was sent.
     pub(super) fn reach(&self, v: f32) -> f32 {
         (v - self.low).max(self.high - v)
     }
 }
 
-/// What was shown from `start` until now.
+/// The range of what was sent since `start`.
 #[derive(Clone, Debug)]
 struct DecisionSpan<const WORDS: usize> {
     start: u32,
@@ -32,10 +32,10 @@ impl<const WORDS: usize> DecisionSpan<WORDS> {
     }
 }
 
-/// What was shown lately.
+/// The range of what was sent recently.
 ///
-/// Two spans, so that one of them always began at least [`GENERATION`] rounds ago: it takes no history, and few
-/// operations for each word and round.
+/// Two overlapping spans, one of which always began at least [`GENERATION`] rounds ago. No list of past values is kept, and
+/// a round costs a few operations per word.
 #[derive(Clone, Debug)]
 pub(super) struct DecisionHistory<const WORDS: usize> {
     old: DecisionSpan<WORDS>,
@@ -43,12 +43,12 @@ pub(super) struct DecisionHistory<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> DecisionHistory<WORDS> {
-    /// Begins with what is shown in `round`.
+    /// Begins with what is sent in `round`.
     pub(super) fn new(round: u32, v: &[f32; WORDS]) -> Self {
         Self { old: DecisionSpan::new(round, v), young: DecisionSpan::new(round, v) }
     }
 
-    /// Adds what is shown in a later round.
+    /// Adds what is sent in a later round.
     pub(super) fn add(&mut self, round: u32, v: &[f32; WORDS]) {
         for span in [&mut self.old, &mut self.young] {
             for (range, &v) in span.ranges.iter_mut().zip(v) {
@@ -60,12 +60,12 @@ impl<const WORDS: usize> DecisionHistory<WORDS> {
         }
     }
 
-    /// Where each word was within the [`window`](Self::window).
+    /// The range of each word within the [`window`](Self::window).
     pub(super) fn ranges(&self) -> &[DecisionRange; WORDS] {
         &self.old.ranges
     }
 
-    /// How many rounds old the v of a receiver may be.
+    /// The age in rounds that a receiver's v may have.
     pub(super) fn window(&self, round: u32) -> u8 {
         u8::try_from(round - self.old.start).unwrap_or(u8::MAX)
     }

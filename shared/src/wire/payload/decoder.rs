@@ -9,7 +9,7 @@ use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_wo
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Coverage {
-    /// Whether v is known. It is not when it is sent as a change from a payload that was not heard.
+    /// Whether v is known. It is unknown if it was sent as a change from a payload that was not received.
     pub v: bool,
     /// Which words of σ are known.
     pub sigma: SigmaCoverage,
@@ -22,7 +22,7 @@ pub enum SigmaCoverage {
     All,
     /// Every other.
     Half,
-    /// Not one: the receiver's ρ is too old for a few bits.
+    /// None: the receiver's ρ is too old for narrow payloads.
     None,
 }
 
@@ -38,7 +38,7 @@ pub struct Decoder<const WORDS: usize> {
     rho: [RhoOrigin; 2],
 }
 
-/// From when the receiver's ρ is.
+/// The age of the receiver's ρ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RhoOrigin {
     /// Not known to this decoder.
@@ -212,7 +212,7 @@ impl RhoOrigin {
     }
 }
 
-/// How to read the 16 bits of σ that a narrow payload carries.
+/// How the 16 bits of σ in a narrow payload are read.
 #[derive(Clone, Copy)]
 struct SigmaBits {
     granularity: u8,

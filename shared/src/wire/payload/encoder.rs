@@ -8,20 +8,20 @@ use super::{BLOCK, BYTE, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 
 /// Encodes one sender's payloads; up to `WORDS` words.
 ///
-/// In each round, [`encode`](Self::encode) gives the same bytes however often it is called, and
-/// [`end_round`](Self::end_round) with the same values then remembers what receivers saw.
+/// Within a round [`encode`](Self::encode) returns the same bytes however often it is called, and
+/// [`end_round`](Self::end_round) with the same values then records what receivers saw.
 #[derive(Clone, Debug)]
 pub struct Encoder<const WORDS: usize> {
     width: Width,
     phase: u32,
-    /// What rounding held back from v so far.
+    /// What rounding has held back from v so far.
     residual: [f32; WORDS],
     /// First round of the epoch, where it is known.
     epoch_round: Option<u32>,
     sent: Option<SendHistory<WORDS>>,
 }
 
-/// An epoch's first payloads are full: each receiver needs one to begin with.
+/// The first payloads of an epoch are full: each receiver needs one before it can read narrow ones.
 const EARLY: u32 = 64;
 
 /// What was sent before.
@@ -45,8 +45,8 @@ impl<const WORDS: usize> Encoder<WORDS> {
         *self = Self { epoch_round: Some(round), ..Self::new(self.width, self.phase as u16) };
     }
 
-    /// The g of which shares up to `largest` in magnitude should be multiples (of 2^g) this round, for 16 bits of σ to
-    /// tell them.
+    /// The exponent g for this round: shares up to `largest` in magnitude should be multiples of 2^g, so that 16 bits of σ
+    /// suffice.
     #[must_use]
     pub fn granularity(&self, largest: u32) -> u8 {
         match (self.width, &self.sent) {
@@ -75,7 +75,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
         Ok(length)
     }
 
-    /// Remembers what was sent in `round`; call it once, before v and σ change.
+    /// Records what was sent in `round`; call it once, before v and σ change.
     ///
     /// # Errors
     /// Those of [`encode`](Self::encode), with nothing changed.
@@ -130,7 +130,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
         Ok(if is_due || !fits { Width::Full } else { self.width })
     }
 
-    /// v with what rounding held back before.
+    /// v plus what rounding held back before.
     fn targets(&self, v: &[f32]) -> impl Iterator<Item = f32> {
         v.iter().zip(&self.residual).map(|(v, residual)| v + residual)
     }
@@ -165,7 +165,7 @@ impl<const WORDS: usize> Encoder<WORDS> {
         write_sigma(sigma.iter().skip(first_sigma_word(round)).step_by(2), granularity, sigma_out);
     }
 
-    /// Writes the exponents and hands on the multiples.
+    /// Writes the exponents and passes the multiples on.
     fn write_v(
         &self,
         width: Width,

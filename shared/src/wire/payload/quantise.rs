@@ -1,9 +1,9 @@
 //! v as multiples of a power of two, of which 16 bits or only the low 8 travel.
 
-/// Range of exponents that travel: 2^e and its inverse are normal.
+/// The range of exponents on the wire: 2^e and its inverse are normal numbers.
 pub(super) const EXPONENTS: core::ops::RangeInclusive<i8> = -126..=114;
 
-/// Words below this have a multiple with an exponent in range.
+/// Words below this can be represented with an exponent in range.
 pub(super) const LIMIT: f32 = power(120);
 
 /// 2^e for |e| ≤ 126.
@@ -44,7 +44,7 @@ pub(super) fn restore(base: f32, low: u8, e: i8) -> i32 {
     base.wrapping_add(i32::from(difference))
 }
 
-/// What a receiver sees.
+/// The value that a receiver reconstructs.
 pub(super) fn dequantise(multiple: i32, e: i8) -> f32 {
     multiple as f32 * power(e)
 }

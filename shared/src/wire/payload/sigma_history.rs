@@ -2,21 +2,21 @@
 
 use super::EPOCH;
 
-/// A window is at least so many rounds long, once so many were sent, and about twice as long at most.
+/// The shortest window, in rounds, once that many were sent; the longest is about twice as long.
 ///
-/// It should outlast a link that is down; 16 bits leave room for that.
+/// It should be longer than most outages of a link; 16 bits leave room for that.
 pub(super) const GENERATION: u32 = 480;
 
-/// Rounds in one unit of a window as it travels.
+/// Rounds per unit of the window field on the wire.
 pub(super) const WINDOW_UNIT: u32 = 4;
 
-/// 16 bits count up to this, in both directions.
+/// The largest difference that 16 bits can represent, in either direction.
 const COUNTABLE: u64 = 1 << 15;
 
-/// Where all upper bits of σ travel, more zeros below them are worth nothing.
+/// The coarsest useful granularity: all upper bits of σ are sent then.
 const COARSEST: u8 = 16;
 
-/// Least and greatest σ of then, minus σ of now.
+/// The least and greatest past σ, relative to the present one.
 #[derive(Clone, Copy, Debug)]
 struct SigmaReach {
     behind: i32,
@@ -75,7 +75,7 @@ impl<const WORDS: usize> SigmaSpan<WORDS> {
     }
 }
 
-/// How σ moved lately, in two spans like [`DecisionHistory`](super::decision_history::DecisionHistory).
+/// How σ changed recently, in two spans like [`DecisionHistory`](super::decision_history::DecisionHistory).
 #[derive(Clone, Debug)]
 pub(super) struct SigmaHistory<const WORDS: usize> {
     old: SigmaSpan<WORDS>,
@@ -114,26 +114,25 @@ impl<const WORDS: usize> SigmaHistory<WORDS> {
         }
     }
 
-    /// How old the ρ of a receiver may be: units of rounds, or [`EPOCH`].
+    /// The age that a receiver's ρ may have: in units of rounds, or [`EPOCH`].
     pub(super) fn window(&self, round: u32) -> u8 {
         let units = (round - self.old.start) / WINDOW_UNIT;
         if self.old.is_whole { EPOCH } else { units.min(u32::from(EPOCH) - 1) as u8 }
     }
 
-    /// The lowest bit of σ from which on 16 bits tell it to all in the window, if there is one.
+    /// The lowest bit from which 16 bits of σ are unambiguous to every receiver within the window, if there is one.
     pub(super) fn granularity(&self, sigma: &[i32]) -> Option<u8> {
         self.old.granularity(&self.sigma, sigma)
     }
 
-    /// The granularity that shares up to `largest` should have, so that one is found as long as they do not grow
-    /// fourfold.
+    /// The granularity for shares up to `largest` that keeps σ representable unless shares grow fourfold.
     pub(super) fn advice(&self, largest: u32) -> u8 {
         let moved = self.old.reaches.iter().map(|reach| reach.largest()).max();
         advice(moved.unwrap_or(0), largest)
     }
 }
 
-/// The smallest g for which what `moved`, and a generation of shares that may grow, can be counted in multiples of 2^g.
+/// The smallest g for which `moved`, and a generation of shares that may grow, fit 16 bits as multiples of 2^g.
 pub(super) fn advice(moved: u32, largest: u32) -> u8 {
     let ahead = 4 * u64::from(largest) * u64::from(GENERATION) + u64::from(moved);
     // With a carry, all rounds together give less than one multiple more.
