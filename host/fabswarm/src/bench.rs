@@ -1,8 +1,9 @@
 //! How fast swarms run, beside what a researcher would write instead.
 //!
 //! The first table has plain FAB: both sides take plain rounds of FAB policy evaluation, without metrics, files or progress. Repeats of both alternate, so
-//! that a machine that slows down slows both, and the median of each counts. The second has the ledger: on arrays, through
-//! agents and their frames, and with frames sealed.
+//! that a machine that slows down slows both, and the median of each counts. Then plain FAB as `fabswarm run` does it, with
+//! everything that is recorded. The last table has the ledger: on arrays, through agents and their frames, and with frames
+//! sealed, for ten agents and for a thousand, beside dense plain rounds in NumPy.
 
 #[cfg(feature = "boards")]
 pub mod boards;
@@ -10,9 +11,11 @@ mod numpy;
 
 pub use numpy::{NumPy, PeerError};
 
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use fabswarm_sim::air::LinkSource;
+use fabswarm_sim::record::{self, Recorder, RunFolder};
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
@@ -91,12 +94,21 @@ pub enum LedgerEngine {
     SealedFrames,
 }
 
-/// Rounds per second of ten agents with the ledger, over at least `seconds`.
+/// The swarms of the ledger's table.
+pub const LEDGER_CASES: [BenchCase; 2] = [
+    BenchCase { agents: 10, topology: TopologyKind::Paper, edge_probability: 0.3 },
+    BenchCase { agents: 1000, topology: TopologyKind::Paper, edge_probability: 0.01 },
+];
+
+/// Rounds per second of a swarm with the ledger, over at least `seconds`.
 ///
 /// # Errors
 /// When the swarm cannot be built.
-pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError> {
+pub fn measure_ledger(case: &BenchCase, way: LedgerEngine, seconds: f64) -> Result<f64, BuildError> {
     let mut scenario = Scenario::default();
+    scenario.swarm.agents = case.agents;
+    scenario.network.topology = case.topology;
+    scenario.network.edge_probability = case.edge_probability;
     scenario.frames.sealed = way == LedgerEngine::SealedFrames;
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
@@ -107,6 +119,38 @@ pub fn measure_ledger(way: LedgerEngine, seconds: f64) -> Result<f64, BuildError
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,
     };
     Ok(rounds_per_second(swarm.as_mut(), seconds))
+}
+
+/// Why a recorded run cannot be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The swarm cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The run folder cannot be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// There is no temporary folder for it.
+    #[error("cannot make a temporary folder: {0}\nhelp: set TMPDIR to a folder you may write to")]
+    Folder(#[from] std::io::Error),
+}
+
+/// Rounds per second of `rounds` rounds of plain FAB as `fabswarm run` does them: with metrics, files and a figure.
+///
+/// # Errors
+/// When the swarm cannot be built or its run folder cannot be written.
+pub fn measure_recorded(case: &BenchCase, rounds: u64) -> Result<f64, RecordingError> {
+    let mut scenario = case.scenario(PrecisionKind::F32);
+    scenario.swarm.rounds = rounds;
+    scenario.stop.error_below = 0.0;
+    let mut swarm = trial::build(&scenario)?;
+    let folder = tempfile::tempdir()?;
+    let mut recorder = Recorder::new(RunFolder::at(folder.path())?, "")?;
+    let uninterrupted = AtomicBool::new(false);
+    let outcome =
+        trial::run(&scenario, swarm.as_mut(), &mut recorder, &mut trial::NoObserver, &uninterrupted)?;
+    Ok(outcome.summary.rounds_per_second)
 }
 
 fn rounds_per_second(swarm: &mut dyn Swarm, seconds: f64) -> f64 {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::bench::{self, BenchCase, CASES, LedgerEngine, NumPy};
+use crate::bench::{self, BenchCase, CASES, LEDGER_CASES, LedgerEngine, NumPy};
 use fabswarm_sim::process_memory;
 use fabswarm_sim::scenario::{PrecisionKind, TopologyKind};
 
@@ -71,6 +71,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
         println!("{}", row(&case, bench::median(&singles), bench::median(&doubles), &peers));
     }
+    recorded(repeats, seconds)?;
     for case in CASES.iter().filter(|case| !case.fits_dense_matrices()) {
         let gigabytes = case.dense_bytes() / 1_000_000_000;
         println!(
@@ -78,7 +79,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             case.agents
         );
     }
-    ledger(repeats, seconds)?;
+    ledger(repeats, seconds, numpy.as_ref().ok())?;
     match process_memory::peak_resident_bytes() {
         Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
         None => println!("peak memory of this process: unknown on this system"),
@@ -95,25 +96,62 @@ fn duration(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Measures what recording costs: the first case as `fabswarm run` does it.
+fn recorded(repeats: u32, seconds: f64) -> Result<()> {
+    let case = &CASES[0];
+    let (mut plain, mut recorded) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        let rate = bench::measure(case, PrecisionKind::F32, seconds)?;
+        plain.push(rate);
+        recorded.push(bench::measure_recorded(case, (rate * seconds) as u64 + 1000)?);
+    }
+    let (plain, recorded) = (bench::median(&plain), bench::median(&recorded));
+    println!(
+        "\n{} agents, f32, as `fabswarm run` with metrics, files and figure: {recorded:.1} rounds per second, {:.2} of bare rounds",
+        case.agents,
+        recorded / plain
+    );
+    Ok(())
+}
+
 /// Measures what agents, frames, the air and sealing cost compared with plain arrays.
-fn ledger(repeats: u32, seconds: f64) -> Result<()> {
+fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
     let ways = [
         (LedgerEngine::Arrays, "on arrays, without frames"),
         (LedgerEngine::Frames, "agents, frames and air"),
         (LedgerEngine::SealedFrames, "the same, frames sealed"),
     ];
-    let mut rates = [const { Vec::new() }; 3];
-    for _ in 0..repeats {
-        for ((way, _), rates) in ways.iter().zip(&mut rates) {
-            rates.push(bench::measure_ledger(*way, seconds)?);
+    for case in LEDGER_CASES {
+        let (mut rates, mut peers) = ([const { Vec::new() }; 3], Vec::new());
+        for _ in 0..repeats {
+            for ((way, _), rates) in ways.iter().zip(&mut rates) {
+                rates.push(bench::measure_ledger(&case, *way, seconds)?);
+            }
+            if let Some(numpy) = numpy {
+                peers.push(numpy.measure(&case, seconds)?);
+            }
         }
+        let medians = rates.map(|rates| bench::median(&rates));
+        println!(
+            "\nledger, books checked, {} agents, paper topology, ν = {}; rounds per second, median of {repeats}\n",
+            case.agents, case.edge_probability
+        );
+        for ((_, name), rate) in ways.iter().zip(medians) {
+            println!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
+        }
+        if !peers.is_empty() {
+            let peer = bench::median(&peers);
+            println!(
+                "{:<28} {peer:>12.1} {:>6.2} times as fast: sealed frames",
+                "NumPy, plain FAB, dense f64",
+                medians[2] / peer
+            );
+        }
+        println!(
+            "sealing takes {:.0} % of a round with sealed frames",
+            100.0 * (1.0 - medians[2] / medians[1])
+        );
     }
-    let medians = rates.map(|rates| bench::median(&rates));
-    println!("\nledger, 10 agents, paper topology; rounds per second, median of {repeats}\n");
-    for ((_, name), rate) in ways.iter().zip(medians) {
-        println!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
-    }
-    println!("sealing takes {:.0} % of a round with sealed frames", 100.0 * (1.0 - medians[2] / medians[1]));
     Ok(())
 }
 
