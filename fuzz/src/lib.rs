@@ -1,5 +1,6 @@
-//! Fuzz targets for every parser, run by `cargo +nightly fuzz run NAME` here.
+//! Fuzz targets for every parser, for agents and for a whole swarm, run by `cargo +nightly fuzz run NAME` here.
 //!
-//! The workspace's tests run the same functions on a million inputs each, without a fuzzer.
+//! The workspace's tests run the same functions on thousands to a million inputs each, without a fuzzer.
 
+pub mod swarm;
 pub mod targets;

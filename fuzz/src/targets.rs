@@ -3,7 +3,7 @@
 use fabswarm_shared::provisioning::{Page, VERSION};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
-use fabswarm_shared::wire::fragment::Reassembler;
+use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
 use fabswarm_shared::wire::payload::{Decoder, SigmaCoverage};
 use fabswarm_shared::wire::seal::{Key, Opener};
 use fabswarm_shared::wire::stream::{self, Deframer};
@@ -67,6 +67,45 @@ pub fn fragment(mut bytes: &[u8]) -> bool {
         bytes = rest;
     }
     taken
+}
+
+/// A frame of up to four parts is put together whatever its order, its duplicates and up to two forged parts among them. The
+/// input is the frame's length, an order, and the forged parts, each behind its length.
+pub fn reassembly(bytes: &[u8]) -> bool {
+    let &[length, order, duplicate, ref forgeries @ ..] = bytes else {
+        return false;
+    };
+    let frame: Vec<u8> = (0..=length).collect();
+    let (mut packets, mut out) = (Vec::new(), [0; 80]);
+    let mut fragmenter = Fragmenter::new(&frame, 3, 9, out.len()).expect("a frame that fits");
+    while let Some(packet) = fragmenter.next_packet(&mut out).expect("room for a packet") {
+        packets.push(packet.to_vec());
+    }
+    let count = packets.len();
+    packets.rotate_left(usize::from(order) % count);
+    if order & 0x80 != 0 {
+        packets.reverse();
+    }
+    packets.insert(usize::from(duplicate) % count, packets[usize::from(duplicate >> 4) % count].clone());
+    let mut forgeries = forgeries;
+    for _ in 0..2 {
+        let &[place, index, length, ref rest @ ..] = forgeries else { break };
+        let (part, rest) = rest.split_at(rest.len().min(usize::from(length) % 75));
+        let header = [count as u8, index % count as u8, 3, 0, 9, 0];
+        packets.insert(usize::from(place) % packets.len(), [&header, part].concat());
+        forgeries = rest;
+    }
+    let mut reassembler = Reassembler::<256, 16>::new();
+    let mut is_complete = false;
+    for packet in &packets {
+        let mut next = reassembler.receive(packet).unwrap_or(None).map(<[u8]>::to_vec);
+        while let Some(whole) = next {
+            is_complete |= whole == frame;
+            next = reassembler.next_frame().map(<[u8]>::to_vec);
+        }
+    }
+    assert!(is_complete, "{packets:?}");
+    true
 }
 
 /// A sealed frame opens once; what does not open leaves no trace.

@@ -1,4 +1,5 @@
-//! A million random and mutated inputs into every parser: the fuzz targets of `fuzz/`, where no fuzzer is at hand.
+//! Random and mutated inputs into every parser, a million each, and into agents and a small swarm: the fuzz targets of `fuzz/`,
+//! where no fuzzer is at hand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +17,13 @@ use fabswarm_shared::wire::stream;
 #[allow(unreachable_pub, reason = "public in the fuzz crate")]
 mod targets;
 
+#[path = "../../fuzz/src/swarm.rs"]
+#[allow(unreachable_pub, reason = "public in the fuzz crate")]
+mod swarm;
+
 const INPUTS: u32 = 1_000_000;
+/// Inputs of targets that run a whole swarm.
+const PROGRAMS: u32 = 3_000;
 
 #[test]
 fn frame() {
@@ -49,9 +56,29 @@ fn page() {
     bombard("page", targets::page);
 }
 
+#[test]
+fn reassembly() {
+    bombard_with("reassembly", INPUTS / 4, targets::reassembly);
+}
+
+#[test]
+fn receive() {
+    bombard_with("receive", 10 * PROGRAMS, swarm::receive);
+}
+
+#[test]
+fn swarm() {
+    let key = Key::new(&targets::KEY);
+    bombard_with("swarm", PROGRAMS, |bytes| swarm::swarm(bytes, &key));
+}
+
+fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
+    bombard_with(name, INPUTS, target);
+}
+
 /// Half random bytes, half seeds with a few changes. Every seed must get through, or its mutants would all be
 /// refused at the first check.
-fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
+fn bombard_with(name: &str, inputs: u32, target: impl Fn(&[u8]) -> bool) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "no seeds for {name}");
     for (path, seed) in &seeds {
@@ -59,7 +86,7 @@ fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
     }
     let mut random = Random(0x5EED);
     let mut input = Vec::new();
-    for i in 0..INPUTS {
+    for i in 0..inputs {
         if i % 2 == 0 {
             let length = if i % 64 == 0 { 400 } else { 48 };
             let length = random.below(length);
@@ -190,6 +217,7 @@ fn write_corpus() {
         write("seal", name, &line[..end]);
     }
     write_page();
+    write_programs();
     for (name, first, second) in payloads {
         let header = [WORDS as u8, 17, 20, first.len() as u8];
         write("payload", name, &[&header[..], &first, &second].concat());
@@ -215,6 +243,28 @@ fn payload_pairs() -> [(&'static str, Vec<u8>, Vec<u8>); 3] {
             (name, first, second)
         },
     )
+}
+
+/// Rounds with a restart after some of them, and replays, damaged and invented frames in between.
+fn write_programs() {
+    let mut random = Random(0xFAB);
+    for (name, restart) in [("seed-with-memory", 0x27), ("seed-without-memory", 0x2F)] {
+        let mut program = Vec::new();
+        for round in 0..90 {
+            program.extend([0, random.next() as u8, random.next() as u8]);
+            for _ in 0..2 {
+                program.extend([random.next() as u8 & 0xF0 | 3, random.next() as u8, random.next() as u8]);
+            }
+            program.extend([random.next() as u8 & 0xF0 | 5, round, random.next() as u8, 1]);
+            if round == 20 {
+                program.push(restart);
+            }
+        }
+        write("swarm", name, &program);
+    }
+    // Two rounds, then agent 1 hears the last frame, and that frame with a changed byte.
+    write("receive", "seed-replay", &[0, 0x12, 0, 0, 0, 0x12, 1, 0, 0x16, 0, 9, 1, 0]);
+    write("reassembly", "seed-two-forged", &[250, 1, 0x21, 0, 0, 74, 1, 2, 3]);
 }
 
 /// What stands in a page, behind the number of its words.

@@ -169,7 +169,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     }
 
     /// A slot that was never used, the oldest one of an earlier frame of the same sender, or the oldest one of the sender with the
-    /// most; one of the same frame only where there is no other.
+    /// most; one of the same frame only where there is no other, and then the one with the most parts missing.
     fn slot_to_begin(&self, part: &Fragment) -> usize {
         let count = |sender| self.slots.iter().filter(|slot| slot.count > 0 && slot.sender == sender).count();
         let is_at_share = count(part.sender) >= Self::SLOTS_PER_SENDER;
@@ -182,7 +182,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
                 0 => usize::MAX,
                 _ => 1 + count(slot.sender),
             };
-            (slots, self.begun.wrapping_sub(slot.begun))
+            (slots, if slots == 1 { slot.missing } else { 0 }, self.begun.wrapping_sub(slot.begun))
         };
         (0..SLOTS).max_by_key(|&i| rank(&self.slots[i])).unwrap_or(0)
     }

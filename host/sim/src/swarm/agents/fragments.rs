@@ -9,7 +9,7 @@ const MTU: usize = 125;
 /// The longest frame that is cut into fragments.
 const LONGEST_FRAME: usize = 2048;
 /// Frames that a receiver puts together at a time: several candidates of one, where fragments conflict.
-const SLOTS: usize = 32;
+const SLOTS: usize = 16;
 /// Above all seeds that people choose.
 const SEED: u64 = 1 << 62;
 
