@@ -104,7 +104,7 @@ pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L
     let mut place = None;
     let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
         Ok((page, agent)) => {
-            link.start(page.agent.id, agent.boot());
+            link.start(page.agent.id, agent.boot(), matches!(page.pace, provisioning::Pace::Slots { .. }));
             let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
             let (to_agent, receiver) = incoming.split();
             let (sender, from_agent) = outgoing.split();

@@ -17,8 +17,9 @@ pub use split::SplitLink;
 /// merged.
 #[allow(async_fn_in_trait, reason = "one executor on one core: the futures need not be Send")]
 pub trait Link {
-    /// Tells the link which agent sends from here on, and in which boot. Only links that number their packets need to know.
-    fn start(&mut self, _sender: u16, _boot: u32) {}
+    /// Tells the link which agent sends from here on, in which boot, and whether in slots, where a packet that cannot be sent at
+    /// once must not be sent later. Only links that number their packets or share a channel need to know.
+    fn start(&mut self, _sender: u16, _boot: u32, _has_slots: bool) {}
 
     /// Sends one packet. Returns when it was sent or dropped.
     async fn send(&mut self, packet: &[u8]);

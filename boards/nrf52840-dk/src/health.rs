@@ -2,7 +2,7 @@
 
 use embassy_nrf::{
     Peri, peripherals,
-    wdt::{Config, Watchdog, WatchdogHandle},
+    wdt::{Config, HaltConfig, Watchdog, WatchdogHandle},
 };
 use fabswarm_firmware::health;
 
@@ -17,6 +17,8 @@ impl ChipWatchdog {
     pub fn start(watchdog: Peri<'static, peripherals::WDT>) -> Self {
         let mut config = Config::default();
         config.timeout_ticks = PERIOD_S * TICKS_PER_SECOND;
+        // A breakpoint is no hang.
+        config.action_during_debug_halt = HaltConfig::Pause;
         Self(Watchdog::try_new(watchdog, config).ok().map(|(_, [handle])| handle))
     }
 }

@@ -8,6 +8,7 @@ mod board {
 }
 mod flash;
 mod health;
+mod panic;
 mod radio;
 
 use defmt_rtt as _;
@@ -15,7 +16,7 @@ use embassy_executor::Spawner;
 use embassy_nrf::{
     bind_interrupts,
     buffered_uarte::{self, BufferedUarte},
-    config::{Config, HfclkSource},
+    config::{Config, HfclkSource, LfclkSource},
     nvmc::Nvmc,
     pac, peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
@@ -26,7 +27,6 @@ use fabswarm_firmware::{
     run,
     storage::BoardStorage,
 };
-use panic_probe as _;
 use static_cell::ConstStaticCell;
 
 /// Frames on their way in at once: four for each of two neighbours that send at the same time.
@@ -47,7 +47,12 @@ async fn main(_spawner: Spawner) {
     let mut config = Config::default();
     // The radio stays silent on the internal oscillator.
     config.hfclk_source = HfclkSource::ExternalXtal;
+    // The clock that rounds are counted by: the internal oscillator is off by 250 ppm and more, the crystal by 20.
+    config.lfclk_source = LfclkSource::ExternalXtal;
+    // The kit has the inductors; without it the radio takes twice the current.
+    config.dcdc.reg1 = true;
     let chip = embassy_nrf::init(config);
+    panic::report();
 
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);

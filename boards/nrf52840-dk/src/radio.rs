@@ -1,44 +1,100 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
 use embassy_nrf::radio::ieee802154::{Packet, Radio};
+use embassy_time::{Duration, Instant, Timer};
 use fabswarm_firmware::link::{Link, received_length};
 
+/// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
+/// see what it is, and ours are told apart by their keys.
+const MAC_HEADER: [u8; 2] = 0x2101_u16.to_le_bytes();
+
 /// Bytes of a packet behind its length and before its checksum.
-pub const MTU: usize = 125;
+const PAYLOAD: usize = Packet::CAPACITY as usize;
+
+/// Bytes of a packet behind its MAC header.
+pub const MTU: usize = PAYLOAD - MAC_HEADER.len();
 
 const CHANNEL: u8 = 15;
+
+/// From the call that sends a packet to its first bit: the receiver ramps up, listens, and the transmitter ramps up.
+const SEND_DELAY_US: u64 = 140 + 128 + 140;
+/// Time on the air of a byte.
+const BYTE_US: u64 = 32;
+/// Bytes on the air besides those of a packet: preamble, start of frame and length before it, checksum behind it.
+const EXTRA_BYTES: u64 = 6 + 2;
+
+/// A packet that finds the channel busy is tried this often, after random pauses, unless it has a time of its own.
+const ATTEMPTS: u32 = 5;
+/// The unit of those pauses.
+const BACKOFF_US: u64 = 320;
 
 /// The radio on one channel.
 pub struct RadioLink {
     radio: Radio<'static>,
     packet: Packet,
+    /// When the last packet was to be sent, by its sender's clock.
+    arrived: Instant,
+    /// Whether packets are sent in slots: then a late one would tell the wrong time.
+    has_slots: bool,
+    random: u32,
 }
 
 impl RadioLink {
     pub fn new(mut radio: Radio<'static>) -> Self {
         radio.set_channel(CHANNEL);
-        Self { radio, packet: Packet::new() }
+        Self { radio, packet: Packet::new(), arrived: Instant::MIN, has_slots: false, random: 1 }
+    }
+
+    /// A pause before the next attempt: up to 7 units, then up to 15, then up to 31, as CSMA/CA does.
+    fn backoff(&mut self, attempt: u32) -> Duration {
+        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let units = self.random >> (29_u32.saturating_sub(attempt).max(27));
+        Duration::from_micros(BACKOFF_US * u64::from(units))
     }
 }
 
 impl Link for RadioLink {
+    fn start(&mut self, sender: u16, boot: u32, has_slots: bool) {
+        self.has_slots = has_slots;
+        self.random = u32::from(sender) << 16 ^ boot;
+    }
+
     async fn send(&mut self, packet: &[u8]) {
-        self.packet.copy_from_slice(packet);
-        if self.radio.try_send(&mut self.packet).await.is_err() {
-            // The channel was busy: a lost frame, as any other.
-            defmt::debug!("the channel is busy");
+        let mut bytes = [0; PAYLOAD];
+        let length = MAC_HEADER.len() + packet.len().min(MTU);
+        bytes[..MAC_HEADER.len()].copy_from_slice(&MAC_HEADER);
+        bytes[MAC_HEADER.len()..length].copy_from_slice(&packet[..length - MAC_HEADER.len()]);
+        self.packet.copy_from_slice(&bytes[..length]);
+        for attempt in 0..ATTEMPTS {
+            if self.radio.try_send(&mut self.packet).await.is_ok() {
+                return;
+            }
+            if self.has_slots {
+                break;
+            }
+            Timer::after(self.backoff(attempt)).await;
         }
+        // A lost frame, as any other.
+        defmt::debug!("the channel is busy");
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         loop {
             let received = self.radio.receive(&mut self.packet).await;
+            let now = Instant::now();
             // Reading the packet panics if its length is wrong.
-            let length = received_length(self.packet.len(), MTU.min(packet.len()));
-            if let (Ok(()), Some(length)) = (received, length) {
-                packet[..length].copy_from_slice(&self.packet[..length]);
-                return length;
-            }
+            let length = received_length(self.packet.len(), PAYLOAD);
+            let (Ok(()), Some(length)) = (received, length) else { continue };
+            let Some(payload) = self.packet[..length].strip_prefix(&MAC_HEADER) else { continue };
+            let Some(room) = packet.get_mut(..payload.len()) else { continue };
+            room.copy_from_slice(payload);
+            let on_air_us = BYTE_US * (length as u64 + EXTRA_BYTES) + SEND_DELAY_US;
+            self.arrived = now.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(now);
+            return payload.len();
         }
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        Some(self.arrived)
     }
 }

@@ -3,12 +3,13 @@
 use super::Link;
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant, Timer};
-use fabswarm_shared::packet::is_frame;
+use fabswarm_shared::packet::{FRAME_OFFSET, is_frame, write_frame_header};
 
 /// The radio hears nothing while the cable takes a packet: one that it does not take within this time is dropped.
 const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// The link of a board in the field: frames go over a radio, other packets over a cable that may be unplugged.
+/// The link of a board in the field: frames go over a radio, without the byte that tells them from other packets, and those over
+/// a cable that may be unplugged.
 #[derive(Debug)]
 pub struct SplitLink<R, C> {
     radio: R,
@@ -23,15 +24,16 @@ impl<R, C> SplitLink<R, C> {
 }
 
 impl<R: Link, C: Link> Link for SplitLink<R, C> {
-    fn start(&mut self, sender: u16, boot: u32) {
-        self.radio.start(sender, boot);
+    fn start(&mut self, sender: u16, boot: u32, has_slots: bool) {
+        self.radio.start(sender, boot, has_slots);
     }
 
     async fn send(&mut self, packet: &[u8]) {
-        if is_frame(packet) {
-            self.radio.send(packet).await;
-        } else {
-            select(self.cable.send(packet), Timer::after(CABLE_TIMEOUT)).await;
+        match packet.get(FRAME_OFFSET..) {
+            Some(frame) if is_frame(packet) => self.radio.send(frame).await,
+            _ => {
+                select(self.cable.send(packet), Timer::after(CABLE_TIMEOUT)).await;
+            }
         }
     }
 
@@ -43,9 +45,12 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
         // Only the radio uses the caller's buffer: packets from the host are short.
         let mut command = [0; 16];
         loop {
-            match select(self.radio.receive(packet), self.cable.receive(&mut command)).await {
-                Either::First(length) if is_frame(&packet[..length]) => return length,
-                // Anyone can send by radio and only frames are sealed, so commands are accepted by cable only.
+            let Some(frame) = packet.get_mut(FRAME_OFFSET..) else { return 0 };
+            match select(self.radio.receive(frame), self.cable.receive(&mut command)).await {
+                // Anyone can send by radio and only frames are sealed: whatever comes from there is taken for a frame.
+                Either::First(length) if length > 0 && write_frame_header(packet).is_ok() => {
+                    return FRAME_OFFSET + length;
+                }
                 Either::First(_) => {}
                 Either::Second(length) => {
                     packet[..length].copy_from_slice(&command[..length]);
