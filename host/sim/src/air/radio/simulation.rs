@@ -155,6 +155,7 @@ impl RadioAir {
                 ppm: settings.ppm * (2.0 * draw.uniform_f64() - 1.0),
                 swing_ppm: settings.swing_ppm,
                 swing_s: 60.0 + 60.0 * draw.uniform_f64(),
+                tick_us: settings.radio.clock_tick_us,
             };
             Station {
                 schedule: SlotSchedule::new(settings.superframe, agent, 0, 0),

@@ -59,7 +59,9 @@ pub struct RadioTiming {
     pub gap_us: u32,
     /// By how much a packet may begin later than asked for: what a radio does that listens before it talks by itself.
     pub access_us: u32,
-    /// How exactly the arrival of a packet is known.
+    /// How long the clock of a board with this radio shows the same time.
+    pub clock_tick_us: f64,
+    /// By how much the arrival of a packet may be mistaken.
     pub tick_us: u32,
     /// The share of time in which a transmitter may send, by law.
     pub duty_limit: Option<f64>,
@@ -85,7 +87,9 @@ impl RadioTiming {
                 // A turnaround each way, and reading out the packet.
                 gap_us: 400,
                 access_us: 0,
-                tick_us: 2,
+                // The low-frequency clock of an nRF52840, half of whose tick a time is off.
+                clock_tick_us: 1e6 / 32_768.0,
+                tick_us: 16,
                 duty_limit: None,
                 transmit_mw: 3.0 * 9.0,
                 receive_mw: 3.0 * 9.5,
@@ -96,6 +100,7 @@ impl RadioTiming {
                 gap_us: 1000,
                 // DIFS and 31 slots of 20 µs: the radio's own backoff.
                 access_us: 50 + 31 * 20,
+                clock_tick_us: 1.0,
                 tick_us: 150,
                 duty_limit: None,
                 transmit_mw: 3.3 * 335.0,
@@ -106,6 +111,7 @@ impl RadioTiming {
                 mtu: 255,
                 gap_us: 5000,
                 access_us: 0,
+                clock_tick_us: 1.0,
                 tick_us: (symbol_us(lora) / 8.0) as u32 + 10,
                 duty_limit: Some(f64::from(lora.duty_per_mille) / 1000.0),
                 transmit_mw: 3.3 * (45.0 + 4.0),
@@ -115,7 +121,8 @@ impl RadioTiming {
                 kind,
                 mtu: 1470,
                 gap_us: 0,
-                access_us: 4000,
+                access_us: 10_000,
+                clock_tick_us: 1.0,
                 tick_us: 500,
                 duty_limit: None,
                 transmit_mw: 0.0,
