@@ -11,6 +11,8 @@ pub(crate) struct FlightLog {
     early: [u8; MEMBER_BYTES],
     /// The agent's round.
     round: u32,
+    /// A round that the agent left without ending it, with its senders.
+    left: Option<(u32, [u8; 2 * MEMBER_BYTES])>,
 }
 
 impl FlightLog {
@@ -18,7 +20,8 @@ impl FlightLog {
     pub(crate) fn note(&mut self, sender: u16, received: Option<Received>, round: u32) {
         if round != self.round {
             // The swarm was ahead, and the agent has left its round without ending it.
-            *self = Self { round, ..Self::default() };
+            self.left = Some((self.round, self.end_round(round)));
+            (self.taken, self.early, self.round) = ([0; MEMBER_BYTES], [0; MEMBER_BYTES], round);
         }
         let set = match received {
             Some(Received::Taken) => &mut self.taken,
@@ -30,9 +33,18 @@ impl FlightLog {
         }
     }
 
-    /// Ends the round and returns whose frames were taken in it.
-    pub(crate) fn end_round(&mut self, round: u32) -> [u8; MEMBER_BYTES] {
+    /// Takes the round that the agent last left without ending it, and whose frames it took in that.
+    pub(crate) fn take_left(&mut self) -> Option<(u32, [u8; 2 * MEMBER_BYTES])> {
+        self.left.take()
+    }
+
+    /// Ends the round and returns whose frames were taken in it, and whose frames waited for the next.
+    pub(crate) fn end_round(&mut self, round: u32) -> [u8; 2 * MEMBER_BYTES] {
+        let mut senders = [0; 2 * MEMBER_BYTES];
+        senders[..MEMBER_BYTES].copy_from_slice(&self.taken);
+        senders[MEMBER_BYTES..].copy_from_slice(&self.early);
         self.round = round.wrapping_add(1);
-        core::mem::replace(&mut self.taken, core::mem::take(&mut self.early))
+        self.taken = core::mem::take(&mut self.early);
+        senders
     }
 }

@@ -36,7 +36,11 @@ impl<F: NorFlash + PageFlash, H: Health> RoundDriver<'_, F, H> {
             let at = Instant::from_micros(due.at_us);
             let is_slot = matches!(due.task, SlotTask::Transmit { .. });
             let wake_at = if is_slot { at.checked_sub(PREPARE).unwrap_or(at) } else { at };
-            match self.next_event(wake_at).await {
+            let event = self.next_event(wake_at).await;
+            if let Some((round, senders)) = self.log.take_left() {
+                self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
+            }
+            match event {
                 Event::Late => {}
                 Event::StateRequest(from) => {
                     self.send_state(from).await;

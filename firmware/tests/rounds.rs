@@ -2,7 +2,11 @@
 
 use core::cell::RefCell;
 use core::convert::Infallible;
-use embassy_futures::{block_on, select::select, yield_now};
+use embassy_futures::{
+    block_on,
+    select::{select, select3},
+    yield_now,
+};
 use embassy_time::{Duration, Timer};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
@@ -18,6 +22,7 @@ use fabswarm_shared::{
     packet::{Boot, Packet, RoundOver, Telemetry},
     problem::{AnyProblem, PolicyEvaluation},
     provisioning::{self, Pace, Page},
+    slots::{SlotNeeds, Superframe},
 };
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -325,22 +330,115 @@ impl Link for Radio {
 }
 
 #[test]
-fn only_frames_come_by_radio() {
-    let packet = |packet: Packet<'_>| {
-        let mut bytes = vec![0; 64];
-        let length = packet.encode(&mut bytes).unwrap();
-        bytes.truncate(length);
-        bytes
-    };
-    let (frame, over) = (packet(Packet::Frame(&[1, 2, 3])), packet(over(0)));
-    let radio = Radio(VecDeque::from([over.clone(), frame.clone()]));
-    let mut pair = SplitLink::new(radio, Radio(VecDeque::new()));
+fn whatever_comes_by_radio_is_a_frame() {
+    let mut over_bytes = [0; 8];
+    let length = over(0).encode(&mut over_bytes).unwrap();
+    let over_bytes = &over_bytes[..length];
     let mut heard = [0; 64];
-    let length = block_on(pair.receive(&mut heard));
-    assert_eq!(heard[..length], frame);
-    let mut by_cable = SplitLink::new(Radio(VecDeque::new()), Radio(VecDeque::from([over.clone()])));
+    let mut by_radio = SplitLink::new(Radio(VecDeque::from([over_bytes.to_vec()])), Radio(VecDeque::new()));
+    let length = block_on(by_radio.receive(&mut heard));
+    assert_eq!(Packet::decode(&heard[..length]), Ok(Packet::Frame(over_bytes)));
+    let mut by_cable = SplitLink::new(Radio(VecDeque::new()), Radio(VecDeque::from([over_bytes.to_vec()])));
     let length = block_on(by_cable.receive(&mut heard));
-    assert_eq!(heard[..length], over);
+    assert_eq!(Packet::decode(&heard[..length]), Ok(over(0)));
+}
+
+/// Boards that hear each other, on one clock.
+#[derive(Default)]
+struct Ether {
+    /// What waits for each board, with when it was sent.
+    waiting: [VecDeque<(Vec<u8>, embassy_time::Instant)>; 3],
+    /// What each board said to the host.
+    said: [Vec<Vec<u8>>; 3],
+}
+
+struct EtherLink<'a> {
+    board: usize,
+    ether: &'a RefCell<Ether>,
+    arrived: Option<embassy_time::Instant>,
+}
+
+impl Link for EtherLink<'_> {
+    async fn send(&mut self, packet: &[u8]) {
+        let mut ether = self.ether.borrow_mut();
+        if let Ok(Packet::Frame(_)) = Packet::decode(packet) {
+            for board in (0..3).filter(|&board| board != self.board) {
+                ether.waiting[board].push_back((packet.to_vec(), embassy_time::Instant::now()));
+            }
+        } else {
+            ether.said[self.board].push(packet.to_vec());
+        }
+    }
+
+    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        loop {
+            let heard = self.ether.borrow_mut().waiting[self.board].pop_front();
+            if let Some((heard, at)) = heard {
+                self.arrived = Some(at);
+                packet[..heard.len()].copy_from_slice(&heard);
+                return heard.len();
+            }
+            yield_now().await;
+        }
+    }
+
+    fn arrived(&self) -> Option<embassy_time::Instant> {
+        self.arrived
+    }
+}
+
+/// Without a host: three boards find a common time, and each takes the frames of both others.
+#[test]
+fn boards_in_slots_hear_each_other() {
+    let superframe =
+        Superframe::plan(&SlotNeeds { agents: 3, frame_us: 4000, tick_us: 200, ..SlotNeeds::default() })
+            .unwrap();
+    let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
+    let pages: Vec<_> = (0..3)
+        .map(|id| {
+            page_with(5, pace, |page| {
+                page.agent = page.agent.with_id(id);
+                page.rounds = u32::MAX;
+            })
+        })
+        .collect();
+    let ether = RefCell::new(Ether::default());
+    let mut flashes = [(); 3].map(|()| vec![0xFF; 64 * 1024]);
+    let mut buffers = [(); 3].map(|()| Buffers::new());
+    let mut boards = flashes.iter_mut().zip(&mut buffers).zip(&pages).enumerate();
+    let mut board = || {
+        let (board, ((flash, buffers), page)) = boards.next().unwrap();
+        run(Parts {
+            board: "testing",
+            chip: None,
+            window: 1024,
+            page: bytemuck::cast_slice(page),
+            buffers,
+            link: EtherLink { board, ether: &ether, arrived: None },
+            storage: BoardStorage::new(RamFlash(flash)),
+            health: NoWatchdog,
+        })
+    };
+    let all_heard = async {
+        loop {
+            let heard = |said: &Vec<Vec<u8>>, others: u8| {
+                said.iter().any(|packet| {
+                    matches!(Packet::decode(packet), Ok(Packet::Taken { senders: [set, ..], .. }) if *set == others)
+                })
+            };
+            let is_heard = ether
+                .borrow()
+                .said
+                .iter()
+                .zip([0b110, 0b101, 0b011])
+                .all(|(said, others)| heard(said, others));
+            if is_heard {
+                return;
+            }
+            yield_now().await;
+        }
+    };
+    block_on(select(select3(board(), board(), board()), all_heard));
 }
 
 /// Checks that a board with this flash and page says this error and nothing else.

@@ -18,7 +18,7 @@
 //! | service | to the board | `9`: the board leaves its agent, if it can have a new page, and says so in its boot packets |
 //! | page | to the board in service | `10`, an offset, then bytes of its new page from there on; at offset 0 the old one is erased |
 //! | identify | to the board that waits | `11`: the board blinks |
-//! | taken | to the host | `12`, round, then the agents whose frames of that round it took, bit i of byte j is agent 8j+i: before the telemetry of the round, if no host simulates the air |
+//! | taken | to the host | `12`, round, then two sets, bit i of byte j is agent 8j+i: whose frames of that round it took, and whose frames of the next one wait: before the telemetry of the round, if no host simulates the air |
 
 use crate::provisioning;
 use crate::wire::frame;
@@ -138,7 +138,7 @@ pub enum Packet<'a> {
     Taken {
         /// The round.
         round: u32,
-        /// The senders, as bits.
+        /// The senders, as bits, and in the second half those whose frames of the next round waited at its end.
         senders: &'a [u8],
     },
     /// The host asks for this back, so as not to send more than the board's receiver holds; the board returns the same packet.

@@ -27,7 +27,6 @@ use fabswarm_sim::trial::{self, ExactAgents};
 use mio::{Events, Poll};
 use record::{read, write};
 use replay::FlightReplay;
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{
     Arc,
@@ -79,18 +78,11 @@ struct FlyingBoard {
     agent: u16,
     machine: BoardMachine,
     /// Whose frames it took, and in which round: its telemetry follows.
-    taken: Option<(u32, Vec<u16>)>,
+    taken: Option<(u32, [Vec<u16>; 2])>,
     telemetry: Option<Telemetry>,
-    /// What it reported and the shadows have not followed yet.
-    entries: VecDeque<FlightEntry>,
+    /// Whose frames of its next round it has already.
+    early: EarlySenders,
     heard_at: Instant,
-}
-
-impl FlyingBoard {
-    /// Whether it has ended `round`, or was never in it.
-    fn is_past(&self, round: u32) -> bool {
-        self.telemetry.is_some_and(|telemetry| telemetry.round >= round)
-    }
 }
 
 /// A swarm in flight, with its shadows.
@@ -164,7 +156,7 @@ impl Flight {
                 machine: BoardMachine::start(spec, &firmware[index], &bytes?, &poll)?,
                 taken: None,
                 telemetry: None,
-                entries: VecDeque::new(),
+                early: EarlySenders::default(),
                 heard_at: Instant::now(),
             });
         }
@@ -194,10 +186,10 @@ impl Flight {
     }
 
     /// Waits for packets for a while, and carries and notes what arrives.
-    fn serve(&mut self) -> Result<(), Error> {
+    fn serve(&mut self) -> Result<(), SwarmError> {
         match self.poll.poll(&mut self.events, Some(LOOK_EVERY)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            result => result.map_err(Error::Wait)?,
+            result => result.map_err(|error| Error::Wait(error).into_swarm_error())?,
         }
         let tokens: Vec<_> = self.events.iter().map(mio::event::Event::token).collect();
         let mut packet = Vec::new();
@@ -206,9 +198,10 @@ impl Flight {
             let board = &mut self.boards[index];
             let agent = board.agent;
             board.heard_at = Instant::now();
-            board.machine.accept(token, &self.poll)?;
+            board.machine.accept(token, &self.poll).map_err(Error::into_swarm_error)?;
             board.machine.fill(&mut self.chunk);
-            while self.boards[index].machine.pop(&mut packet).map_err(|_| Error::InvalidPacket { agent })? {
+            let invalid = |_| Error::InvalidPacket { agent }.into_swarm_error();
+            while self.boards[index].machine.pop(&mut packet).map_err(invalid)? {
                 self.process(index, &packet)?;
             }
         }
@@ -218,39 +211,58 @@ impl Flight {
         for FlyingBoard { agent, machine, heard_at, .. } in &mut self.boards {
             let agent = *agent;
             if let Some(status) = machine.exit_status() {
-                return Err(Error::Ended { agent, status, messages: machine.last_message() });
+                let messages = machine.last_message();
+                return Err(Error::Ended { agent, status, messages }.into_swarm_error());
             }
             if heard_at.elapsed() > SILENCE_LIMIT {
-                return Err(Error::Silent { agent, after: SILENCE_LIMIT, purpose: "end a round" });
+                let after = SILENCE_LIMIT;
+                return Err(Error::Silent { agent, after, purpose: "end a round" }.into_swarm_error());
             }
         }
         Ok(())
     }
 
-    fn process(&mut self, index: usize, packet: &[u8]) -> Result<(), Error> {
+    fn process(&mut self, index: usize, packet: &[u8]) -> Result<(), SwarmError> {
         let board = &mut self.boards[index];
         let agent = board.agent;
         match Packet::decode(packet) {
             Ok(Packet::Frame(frame)) => self.carry(index, frame),
-            Ok(Packet::Boot(boot)) => check_boot(agent, &board.machine, &boot)?,
+            Ok(Packet::Boot(boot)) => {
+                check_boot(agent, &board.machine, &boot).map_err(Error::into_swarm_error)?;
+            }
             Ok(Packet::Taken { round, senders }) => {
-                board.taken = Some((round, FlightEntry::senders_of(senders)));
+                let (taken, early) = senders.split_at(senders.len() / 2);
+                let taken = (round, [taken, early].map(FlightEntry::senders_of));
+                // No telemetry has come for what it reported before: it left that round without ending it.
+                if let Some(left) = board.taken.replace(taken) {
+                    self.note(index, left, None)?;
+                }
             }
             Ok(Packet::Telemetry(telemetry, _)) => {
+                board.telemetry = Some(telemetry);
                 // The last telemetry of a board is repeated without whose frames it took.
-                if let Some((round, senders)) =
-                    board.taken.take().filter(|(round, _)| *round == telemetry.round)
-                {
-                    let entry = FlightEntry { agent, round, digest: telemetry.digest, senders };
-                    self.record.push(entry.clone());
-                    board.entries.push_back(entry);
-                    board.telemetry = Some(telemetry);
+                if let Some(ended) = board.taken.take_if(|(round, _)| *round == telemetry.round) {
+                    self.note(index, ended, Some(telemetry.digest))?;
                 }
             }
             Ok(_) => {}
-            Err(_) => return Err(Error::InvalidPacket { agent }),
+            Err(_) => return Err(Error::InvalidPacket { agent }.into_swarm_error()),
         }
         Ok(())
+    }
+
+    /// Notes what a board reported about a round.
+    fn note(
+        &mut self,
+        index: usize,
+        (round, [senders, early]): (u32, [Vec<u16>; 2]),
+        digest: Option<u32>,
+    ) -> Result<(), SwarmError> {
+        let board = &mut self.boards[index];
+        let entry = FlightEntry { agent: board.agent, round, digest, senders, early };
+        self.record.push(entry.clone());
+        follow_entry(&mut self.replay, entry, &mut board.early)
+            .map_err(|fault| SwarmError::Boards(Box::new(fault)))
     }
 
     /// Passes a frame on to all other boards, but for those that lose it.
@@ -270,23 +282,46 @@ impl Flight {
         }
     }
 
-    /// Takes the shadows through the next round, once all boards have ended it.
+    /// Follows the boards until all of them have ended the next round.
     fn follow(&mut self) -> Result<(), SwarmError> {
-        let round = self.round;
-        while !self.boards.iter().all(|board| board.is_past(round)) {
+        loop {
+            self.replay.follow().map_err(|fault| {
+                self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
+                SwarmError::Boards(Box::new(fault))
+            })?;
+            if let Some(fault) = self.replay.stuck() {
+                return Err(SwarmError::Boards(Box::new(fault)));
+            }
+            if self.replay.rounds() > self.round {
+                self.round += 1;
+                return Ok(());
+            }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(SwarmError::Interrupted);
             }
-            self.serve().map_err(Error::into_swarm_error)?;
+            self.serve()?;
         }
-        let of_round = |board: &mut FlyingBoard| board.entries.pop_front_if(|entry| entry.round == round);
-        let entries: Vec<_> = self.boards.iter_mut().filter_map(of_round).collect();
-        self.round = round.saturating_add(1);
-        self.replay.follow(round, &entries).map_err(|fault| {
-            self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
-            SwarmError::Boards(Box::new(fault))
-        })
     }
+}
+
+/// Senders whose frames of a round came in the round before.
+#[derive(Clone, Debug, Default)]
+struct EarlySenders {
+    round: u32,
+    senders: Vec<u16>,
+}
+
+/// Adds an entry to a replay, without the frames that came early.
+fn follow_entry(
+    replay: &mut FlightReplay,
+    entry: FlightEntry,
+    early: &mut EarlySenders,
+) -> Result<(), FlightFault> {
+    let next = EarlySenders { round: entry.round.saturating_add(1), senders: entry.early.clone() };
+    let already = std::mem::replace(early, next);
+    // An agent that leaves a round without ending it leaves what waited for the next one behind.
+    let is_next = already.round == entry.round;
+    replay.push(entry, if is_next { &already.senders } else { &[] })
 }
 
 impl Swarm for Flight {
@@ -356,24 +391,27 @@ pub struct FlightVerdict {
 /// # Errors
 /// When the folder does not hold a flight that can be read.
 pub fn verify(folder: &Path) -> Result<FlightVerdict, FlightError> {
-    let mut entries = read(&folder.join("boards").join(RECORD))?;
+    let entries = read(&folder.join("boards").join(RECORD))?;
     let scenario = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?.scenario;
     let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario)?;
     super::check_sizes(&task, scenario.swarm.agents)?;
     let mut replay =
         FlightReplay::new(&Arc::new(task), &setup, scenario.swarm.agents).map_err(FlightError::Agent)?;
-    entries.sort_by_key(|entry| (entry.round, entry.agent));
-    let mut rounds = 0;
-    for of_round in entries.chunk_by(|one, other| one.round == other.round) {
-        let round = of_round[0].round;
-        if let Err(fault) = replay.follow(round, of_round) {
-            // The check that failed is not one that is equal.
-            let checks = replay.checks - u64::from(matches!(fault, FlightFault::Digest { .. }));
-            return Ok(FlightVerdict { rounds, checks, fault: Some(fault) });
+    let mut fault = None;
+    let mut early = vec![EarlySenders::default(); scenario.swarm.agents];
+    for entry in entries {
+        let agent = usize::from(entry.agent);
+        let pushed = match early.get_mut(agent) {
+            Some(early) => follow_entry(&mut replay, entry, early),
+            None => Err(FlightFault::Stranger { agent: entry.agent, agents: scenario.swarm.agents }),
+        };
+        if let Err(found) = pushed.and_then(|()| replay.follow()) {
+            fault = Some(found);
+            break;
         }
-        rounds = round.saturating_add(1);
     }
-    Ok(FlightVerdict { rounds, checks: replay.checks, fault: None })
+    let fault = fault.or_else(|| replay.stuck());
+    Ok(FlightVerdict { rounds: replay.rounds(), checks: replay.checks, fault })
 }
 
 #[cfg(test)]

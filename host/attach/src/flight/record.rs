@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 /// The first line of a record.
-const HEADER: &str = "round,agent,digest,senders";
+const HEADER: &str = "round,agent,digest,senders,early";
 
 /// A round of one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +12,12 @@ pub struct FlightEntry {
     pub agent: u16,
     /// Its round.
     pub round: u32,
-    /// The digest of its state at the end of the round.
-    pub digest: u32,
+    /// The digest of its state at the end of the round; `None` if it left the round without ending it, because the swarm was ahead.
+    pub digest: Option<u32>,
     /// The agents whose frames it took in the round, in ascending order.
     pub senders: Vec<u16>,
+    /// Those whose frames of the next round it had at the end of this one.
+    pub early: Vec<u16>,
 }
 
 impl FlightEntry {
@@ -56,9 +58,10 @@ pub enum RecordError {
 /// Writes a record as CSV.
 pub(super) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
     let mut text = format!("{HEADER}\n");
-    for FlightEntry { agent, round, digest, senders } in entries {
-        let senders: Vec<String> = senders.iter().map(u16::to_string).collect();
-        text.push_str(&format!("{round},{agent},{digest:#010x},{}\n", senders.join(" ")));
+    let list = |agents: &[u16]| agents.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");
+    for FlightEntry { agent, round, digest, senders, early } in entries {
+        let digest = digest.map(|digest| format!("{digest:#010x}")).unwrap_or_default();
+        text.push_str(&format!("{round},{agent},{digest},{},{}\n", list(senders), list(early)));
     }
     fs::write(path, text)
 }
@@ -80,12 +83,18 @@ pub(super) fn read(path: &Path) -> Result<Vec<FlightEntry>, RecordError> {
 
 fn parse(line: &str) -> Option<FlightEntry> {
     let fields: Vec<&str> = line.split(',').collect();
-    let &[round, agent, digest, senders] = &fields[..] else { return None };
+    let &[round, agent, digest, senders, early] = &fields[..] else { return None };
+    let list =
+        |agents: &str| agents.split_whitespace().map(|agent| agent.parse().ok()).collect::<Option<_>>();
     Some(FlightEntry {
         round: round.parse().ok()?,
         agent: agent.parse().ok()?,
-        digest: u32::from_str_radix(digest.strip_prefix("0x")?, 16).ok()?,
-        senders: senders.split_whitespace().map(|sender| sender.parse().ok()).collect::<Option<_>>()?,
+        digest: match digest {
+            "" => None,
+            digest => Some(u32::from_str_radix(digest.strip_prefix("0x")?, 16).ok()?),
+        },
+        senders: list(senders)?,
+        early: list(early)?,
     })
 }
 
@@ -97,12 +106,17 @@ mod tests {
     fn records_come_back_and_damage_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flight.csv");
-        let entry =
-            |agent, senders: &[u16]| FlightEntry { agent, round: 7, digest: 0x1F, senders: senders.to_vec() };
-        let entries = [entry(0, &[1, 9]), entry(1, &[])];
+        let entry = |agent, senders: &[u16], early: &[u16]| FlightEntry {
+            agent,
+            round: 7,
+            digest: (agent == 0).then_some(0x1F),
+            senders: senders.to_vec(),
+            early: early.to_vec(),
+        };
+        let entries = [entry(0, &[1, 9], &[]), entry(1, &[], &[0])];
         write(&entries, &path).unwrap();
         assert_eq!(read(&path).unwrap(), entries);
-        fs::write(&path, format!("{HEADER}\n7,0,0x1f,1 x\n")).unwrap();
+        fs::write(&path, format!("{HEADER}\n7,0,0x1f,1 x,\n")).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("line 2"));
         assert_eq!(FlightEntry::senders_of(&[0b10, 0b10]), [1, 9]);
     }

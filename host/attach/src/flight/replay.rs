@@ -7,6 +7,7 @@ use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_shared::wire::frame::Frame;
 use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
 use fabswarm_sim::task::Task;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 type Shadow = Agent<AgentProblem, Exact, HeapPeers<Exact, BOARD_WORDS>, BOARD_WORDS>;
@@ -83,13 +84,31 @@ pub enum FlightFault {
     },
 }
 
-/// Shadows that follow a flight, round by round.
+/// Frames of an agent that others may still take.
+const FRAMES_KEPT: usize = 8;
+
+/// Shadows that follow a flight, in the order in which things happened.
+///
+/// Each board's entries are followed one by one: its shadow takes the frames that the entry names, as soon as the shadows of
+/// their senders have come to that round, and ends the round.
 #[derive(Debug)]
 pub(super) struct FlightReplay {
     shadows: Vec<Shadow>,
-    /// Each agent's data frame of the present round, once it is in that round.
-    frames: Vec<Option<Vec<u8>>>,
+    /// What each board reported and its shadow has not followed yet.
+    entries: Vec<VecDeque<PendingEntry>>,
+    /// Each agent's last data frames with their rounds.
+    frames: Vec<VecDeque<(u32, Vec<u8>)>>,
+    /// The rounds that each shadow has ended.
+    ended: Vec<u32>,
     pub(super) checks: u64,
+}
+
+/// An entry, and what of it the shadow has not taken yet.
+#[derive(Debug)]
+struct PendingEntry {
+    entry: FlightEntry,
+    senders: Vec<u16>,
+    early: Vec<u16>,
 }
 
 impl FlightReplay {
@@ -104,78 +123,147 @@ impl FlightReplay {
             let problem = AgentProblem::new(Arc::clone(task), agent);
             Shadow::new(setup.config_of(agent, 1), problem, &start, HeapPeers::default())
         };
-        let shadows = (0..agents).map(shadow).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { frames: vec![None; agents], shadows, checks: 0 })
+        Ok(Self {
+            shadows: (0..agents).map(shadow).collect::<Result<_, _>>()?,
+            entries: (0..agents).map(|_| VecDeque::new()).collect(),
+            frames: vec![VecDeque::new(); agents],
+            ended: vec![0; agents],
+            checks: 0,
+        })
     }
 
-    /// Takes the shadows through `round`, which these boards ended.
-    pub(super) fn follow(&mut self, round: u32, entries: &[FlightEntry]) -> Result<(), FlightFault> {
+    /// Adds what a board reported. Entries of a board come in their order.
+    pub(super) fn push(&mut self, entry: FlightEntry, already: &[u16]) -> Result<(), FlightFault> {
         let agents = self.shadows.len();
-        for entry in entries {
-            let named = entry.senders.iter().chain([&entry.agent]);
-            if let Some(&agent) = named.into_iter().find(|&&agent| usize::from(agent) >= agents) {
-                return Err(FlightFault::Stranger { agent, agents });
-            }
+        let is_stranger = |agent: &&u16| usize::from(**agent) >= agents;
+        let stranger = entry.senders.iter().chain(&entry.early).chain([&entry.agent]).find(is_stranger);
+        if let Some(&agent) = stranger {
+            return Err(FlightFault::Stranger { agent, agents });
         }
-        self.frames.fill(None);
-        let mut waiting: Vec<(u16, u16)> = entries
-            .iter()
-            .flat_map(|entry| entry.senders.iter().map(|&sender| (entry.agent, sender)))
-            .collect();
-        // An agent that was behind joins the round with the first frame it takes, and only then sends its own.
-        loop {
-            self.write_frames(round);
-            let before = waiting.len();
-            let mut fault = None;
-            waiting.retain(|&(agent, sender)| {
-                let Some(frame) = &self.frames[usize::from(sender)] else { return true };
-                match self.shadows[usize::from(agent)].receive(Origin::Clear, frame) {
-                    Received::Taken => {}
-                    received => {
-                        let received = format!("{received:?}");
-                        fault.get_or_insert(FlightFault::NotTaken { agent, sender, round, received });
-                    }
-                }
-                false
-            });
-            if let Some(fault) = fault {
-                return Err(fault);
-            }
-            if waiting.len() == before {
-                break;
-            }
-        }
-        if let Some(&(agent, sender)) = waiting.first() {
-            return Err(FlightFault::Unsent { agent, sender, round });
-        }
-        for &FlightEntry { agent, digest: board, .. } in entries {
-            let shadow = &mut self.shadows[usize::from(agent)];
-            if shadow.round() != round {
-                return Err(FlightFault::Gap { agent, round, shadow: shadow.round() });
-            }
-            shadow.end_round();
-            self.checks += 1;
-            let digest = shadow.digest();
-            if digest != board {
-                return Err(FlightFault::Digest { agent, round, board, shadow: digest });
-            }
-        }
+        // Frames that came early count in their round without coming again.
+        let senders = entry.senders.iter().copied().filter(|sender| !already.contains(sender)).collect();
+        let early = entry.early.clone();
+        self.entries[usize::from(entry.agent)].push_back(PendingEntry { entry, senders, early });
         Ok(())
     }
 
-    /// Writes the data frames of all agents that are in `round` and have not sent theirs.
-    fn write_frames(&mut self, round: u32) {
-        for (shadow, frame) in self.shadows.iter_mut().zip(&mut self.frames) {
-            if frame.is_some() || shadow.round() != round {
-                continue;
+    /// Follows as far as the entries go.
+    pub(super) fn follow(&mut self) -> Result<(), FlightFault> {
+        loop {
+            let mut has_progressed = false;
+            for agent in 0..self.shadows.len() {
+                while self.follow_entry(agent)? {
+                    has_progressed = true;
+                }
             }
+            if !has_progressed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a shadow on in its present entry. Returns whether it is done with it.
+    fn follow_entry(&mut self, agent: usize) -> Result<bool, FlightFault> {
+        let Some(mut pending) = self.entries[agent].pop_front() else { return Ok(false) };
+        let round = pending.entry.round;
+        pending.senders = self.take_sent(agent, round, &pending.senders, Received::Taken)?;
+        if pending.senders.is_empty() {
+            let next = round.saturating_add(1);
+            pending.early = self.take_sent(agent, next, &pending.early, Received::Early)?;
+        }
+        if !pending.senders.is_empty() || !pending.early.is_empty() {
+            self.entries[agent].push_front(pending);
+            return Ok(false);
+        }
+        if let Some(board) = pending.entry.digest {
+            self.end_round(round, agent, board)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the frames of `round` that have been sent, and returns whose have not.
+    fn take_sent(
+        &mut self,
+        agent: usize,
+        round: u32,
+        senders: &[u16],
+        expected: Received,
+    ) -> Result<Vec<u16>, FlightFault> {
+        let mut left = Vec::new();
+        for &sender in senders {
+            match self.frame(round, sender) {
+                Some(frame) => self.deliver(&frame, (round, sender), agent as u16, expected)?,
+                None => left.push(sender),
+            }
+        }
+        Ok(left)
+    }
+
+    fn end_round(&mut self, round: u32, agent: usize, board: u32) -> Result<(), FlightFault> {
+        // Writes its frame, before the state that it is made from changes.
+        self.frame(round, agent as u16);
+        let shadow = &mut self.shadows[agent];
+        if shadow.round() != round {
+            return Err(FlightFault::Gap { agent: agent as u16, round, shadow: shadow.round() });
+        }
+        shadow.end_round();
+        let digest = shadow.digest();
+        if digest != board {
+            return Err(FlightFault::Digest { agent: agent as u16, round, board, shadow: digest });
+        }
+        self.checks += 1;
+        self.ended[agent] = round.saturating_add(1);
+        Ok(())
+    }
+
+    fn deliver(
+        &mut self,
+        frame: &[u8],
+        (round, sender): (u32, u16),
+        agent: u16,
+        expected: Received,
+    ) -> Result<(), FlightFault> {
+        let received = self.shadows[usize::from(agent)].receive(Origin::Clear, frame);
+        if received == expected {
+            return Ok(());
+        }
+        Err(FlightFault::NotTaken { agent, sender, round, received: format!("{received:?}") })
+    }
+
+    /// The data frame of an agent's round, if it has been in that round.
+    fn frame(&mut self, round: u32, sender: u16) -> Option<Vec<u8>> {
+        let (shadow, frames) =
+            (&mut self.shadows[usize::from(sender)], &mut self.frames[usize::from(sender)]);
+        if shadow.round() == round && !frames.iter().any(|(of, _)| *of == round) {
             let mut bytes = vec![0; shadow.largest_frame()];
             while let Ok(Some(length)) = shadow.poll_frame(&mut bytes) {
                 if let Ok(Frame::Data(..)) = Frame::decode(&bytes[..length]) {
-                    *frame = Some(bytes[..length].to_vec());
+                    frames.push_back((round, bytes[..length].to_vec()));
                 }
             }
+            while frames.len() > FRAMES_KEPT {
+                frames.pop_front();
+            }
         }
+        frames.iter().find(|(of, _)| *of == round).map(|(_, frame)| frame.clone())
+    }
+
+    /// Rounds that all shadows have ended.
+    pub(super) fn rounds(&self) -> u32 {
+        self.ended.iter().copied().min().unwrap_or(0)
+    }
+
+    /// What waits for a frame that nobody has sent, if more does than the end of a record explains.
+    pub(super) fn stuck(&self) -> Option<FlightFault> {
+        let left: usize = self.entries.iter().map(VecDeque::len).sum();
+        let first =
+            self.entries.iter().filter_map(VecDeque::front).min_by_key(|pending| pending.entry.round)?;
+        let PendingEntry { entry: FlightEntry { agent, round, .. }, senders, early } = first;
+        let (sender, round) = match senders.first() {
+            Some(&sender) => (sender, *round),
+            None => (*early.first()?, round.saturating_add(1)),
+        };
+        (left > 2 * self.shadows.len()).then_some(FlightFault::Unsent { agent: *agent, sender, round })
     }
 
     /// Packed decisions of all agents.
