@@ -204,3 +204,67 @@ where
         Received::Unchanged
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(challenger: u16, joiner: u16, send_until: u32, keep_until: u32) -> Pending {
+        let challenge = Challenge { challenger, boot: 1, round: 7 };
+        let admission =
+            Admission { sender: challenger, round: 7, challenge, joiner, joiner_boot: 2, hops: 4 };
+        Pending { admission, send_until, keep_until }
+    }
+
+    fn hello(sender: u16, boot: u32) -> Hello {
+        Hello { sender, boot, epoch: 1, round: 7, schema: SCHEMA, x: 1, y: 1, x_is_local: false, echo: None }
+    }
+
+    #[test]
+    fn admissions_take_turns_while_they_are_sent_and_are_forgotten_later() {
+        let mut admissions = Admissions::default();
+        assert!(!admissions.begin_round(0), "there is nothing to send");
+        assert_eq!(admissions.due(0), None);
+        assert!(admissions.remember(pending(1, 9, 5, 20)) && admissions.remember(pending(2, 8, 6, 10)));
+        let due = |admissions: &Admissions, round| {
+            admissions.due(round).map(|admission| admission.challenge.challenger)
+        };
+        assert_eq!([4, 5].map(|round| due(&admissions, round)), [Some(1), Some(2)]);
+        assert_eq!(due(&admissions, 6), Some(2), "the first is not sent any longer");
+        assert!(admissions.begin_round(6));
+        assert_eq!(due(&admissions, 7), None);
+        assert!(!admissions.begin_round(10) && admissions.pending.len() == 2);
+        assert!(!admissions.begin_round(11));
+        assert_eq!(admissions.pending.as_slice(), [pending(1, 9, 5, 20)]);
+        admissions.clear();
+        assert!(admissions.pending.is_empty());
+    }
+
+    #[test]
+    fn a_joiner_repeats_what_was_put_to_it_in_turn() {
+        let mut admissions = Admissions::default();
+        for offer in [pending(1, 9, 0, 20), pending(2, 8, 0, 20), pending(3, 9, 0, 20)] {
+            assert!(admissions.remember(offer));
+        }
+        let echo = |id, round| admissions.echo(id, round).map(|challenge| challenge.challenger);
+        assert_eq!([10, 11].map(|round| echo(9, round)), [Some(1), Some(3)]);
+        assert_eq!((echo(8, 10), echo(7, 10)), (Some(2), None));
+        assert!(admissions.is_offered(3, 9) && admissions.is_offered(2, 8));
+        assert!(!admissions.is_offered(2, 9) && !admissions.is_offered(3, 8));
+        let put_to = |challenger, sender, boot| admissions.put_to(challenger, &hello(sender, boot));
+        assert_eq!(put_to(3, 9, 2), Some(pending(3, 9, 0, 0).admission.challenge));
+        assert_eq!((put_to(3, 9, 1), put_to(3, 8, 2), put_to(2, 9, 2)), (None, None, None));
+    }
+
+    #[test]
+    fn the_admission_that_ends_first_makes_room() {
+        let mut admissions = Admissions::default();
+        for (challenger, keep_until) in [(1, 30), (2, 10), (3, 20), (4, 40)] {
+            assert!(admissions.remember(pending(challenger, 9, 0, keep_until)));
+            assert!(!admissions.remember(pending(challenger, 9, 0, 99)), "it is known");
+        }
+        assert!(admissions.remember(pending(5, 9, 0, 50)));
+        let left = [1, 2, 3, 4, 5].map(|challenger| admissions.is_offered(challenger, 9));
+        assert_eq!(left, [true, false, true, true, true]);
+    }
+}

@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod membership;
 mod recordings;
 
 use super::*;
