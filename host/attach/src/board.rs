@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 /// Bytes read from a socket at once: more than a board sends in a round.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
+/// How long a real board that was lost may be silent before it is reset: one whose cable alone was unplugged still waits in its
+/// round.
+const RESET_AFTER: Duration = Duration::from_secs(1);
+
 /// Buffers for receiving packets, shared by all boards.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffers {
@@ -40,6 +44,18 @@ enum BoardPhase {
     Starting,
     /// Goes through rounds.
     Up,
+    /// Restarted by itself, was unplugged or does not answer; has not sent a boot packet since.
+    Lost,
+    /// Is there again, in this boot, and waits to be started.
+    Returned { boot: u32 },
+}
+
+/// Why a board is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BoardLoss {
+    Restarted,
+    Unplugged,
+    Silent,
 }
 
 /// How the frames that a board sent in its round compare with its shadow's.
@@ -79,6 +95,12 @@ pub(super) struct Board {
     pub(super) divergence: Option<Divergence>,
     /// The state of its shadow after the last round that the board ended.
     shadow_state: Vec<u32>,
+    /// Whether it ever went through rounds.
+    was_up: bool,
+    /// The boot that its shadow is in, of a board that has returned.
+    expected_boot: Option<u32>,
+    /// Why it was lost, until that is dealt with.
+    pub(super) loss: Option<BoardLoss>,
     /// When it last sent something, or was sent something to answer.
     waited_since: Instant,
     state_request: Option<PendingState>,
@@ -92,9 +114,14 @@ impl Board {
         page: &[u8],
         poll: &Poll,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            agent: spec.agent,
-            machine: BoardMachine::start(spec, firmware, page, poll)?,
+        Ok(Self::new(spec.agent, BoardMachine::start(spec, firmware, page, poll)?))
+    }
+
+    /// A board in round 0 whose boot packet has not arrived.
+    pub(super) fn new(agent: u16, machine: BoardMachine) -> Self {
+        Self {
+            agent,
+            machine,
             phase: BoardPhase::Booting,
             queue: RoundQueue::new(0),
             sent: Vec::new(),
@@ -104,14 +131,22 @@ impl Board {
             digests: DigestCounts::default(),
             divergence: None,
             shadow_state: Vec::new(),
+            was_up: false,
+            expected_boot: None,
+            loss: None,
             waited_since: Instant::now(),
             state_request: None,
-        })
+        }
     }
 
-    /// Restarts a killed board, which joins in `air_round`.
-    pub(super) fn restart(&mut self, firmware: &Firmware, air_round: u32) -> Result<(), Error> {
-        self.machine.restart(firmware)?;
+    /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
+    pub(super) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Error> {
+        self.expected_boot = None;
+        match self.phase {
+            BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
+            _ => self.machine.restart(firmware)?,
+        }
+        // One that has returned repeats its boot packet.
         self.phase = BoardPhase::Booting;
         // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
         let round = air_round.max(self.queue.shadow_round());
@@ -121,8 +156,51 @@ impl Board {
     }
 
     pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
+        // One that is lost comes back when it can.
+        if self.is_lost() {
+            return Ok(());
+        }
         self.phase = BoardPhase::Down;
         self.machine.kill(keeps_memory)
+    }
+
+    /// Gives the board up until it sends a boot packet again. A process is restarted for that, without its memory.
+    pub(super) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Error> {
+        self.phase = BoardPhase::Lost;
+        self.expected_boot = None;
+        self.queue.stop();
+        self.sending.clear();
+        self.frame_check = FrameCheck::Pending;
+        self.state_request = None;
+        // Another reset would only make another boot.
+        if loss == BoardLoss::Restarted && self.machine.is_serial() {
+            return Ok(());
+        }
+        self.machine.kill(false)?;
+        self.machine.restart(firmware)
+    }
+
+    /// Brings a real board back that is lost: opens its port again, or resets it if it does not tell that it has restarted.
+    pub(super) fn recall(&mut self, poll: &Poll) -> Result<(), Error> {
+        if self.machine.is_unplugged() {
+            self.waited_since = Instant::now();
+            return self.machine.replug(poll);
+        }
+        if self.machine.is_serial() && self.phase == BoardPhase::Lost && self.waited() > RESET_AFTER {
+            self.waited_since = Instant::now();
+            self.machine.push(&Packet::Reset);
+        }
+        Ok(())
+    }
+
+    /// Whether it is gone, outside of what the scenario plans.
+    pub(super) const fn is_lost(&self) -> bool {
+        matches!(self.phase, BoardPhase::Lost | BoardPhase::Returned { .. })
+    }
+
+    /// Whether it ever went through rounds.
+    pub(super) const fn was_up(&self) -> bool {
+        self.was_up
     }
 
     pub(super) fn freeze(&mut self) {
@@ -137,7 +215,7 @@ impl Board {
     }
 
     fn is_down(&self) -> bool {
-        self.phase == BoardPhase::Down
+        self.phase == BoardPhase::Down || self.is_lost()
     }
 
     /// Whether it is killed or frozen.
@@ -227,28 +305,37 @@ impl Board {
             (Some(PendingState { from, words: None }), _) => Some(Packet::StateRequest { from: *from }),
             (_, BoardPhase::Starting) => Some(Packet::Start { air_round: self.queue.round() }),
             (_, BoardPhase::Up) => self.queue.unanswered(),
-            (_, BoardPhase::Down | BoardPhase::Booting) => None,
+            (_, BoardPhase::Down | BoardPhase::Booting | BoardPhase::Lost | BoardPhase::Returned { .. }) => {
+                None
+            }
         };
         if let Some(packet) = unanswered {
             self.machine.push(&packet);
         }
     }
 
-    /// Processes what arrived at one of the board's sockets.
+    /// Processes what arrived from the board. Returns the boot of a lost board that has returned.
     pub(super) fn serve(
         &mut self,
         token: Token,
         poll: &Poll,
         buffers: &mut ReceiveBuffers,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<u32>, Error> {
         self.waited_since = Instant::now();
         self.machine.accept(token, poll)?;
-        self.machine.fill(&mut buffers.chunk);
+        let was_lost = self.phase == BoardPhase::Lost;
+        if self.machine.fill(&mut buffers.chunk) {
+            self.loss = Some(BoardLoss::Unplugged);
+            return Ok(None);
+        }
         let agent = self.agent;
         while self.machine.pop(&mut buffers.packet).map_err(|_| Error::InvalidPacket { agent })? {
             self.process(&buffers.packet)?;
         }
-        Ok(())
+        match self.phase {
+            BoardPhase::Returned { boot } if was_lost => Ok(Some(boot)),
+            _ => Ok(None),
+        }
     }
 
     fn process(&mut self, packet: &[u8]) -> Result<(), Error> {
@@ -256,13 +343,22 @@ impl Board {
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
                 check_boot(self.agent, &self.machine, &boot)?;
+                // It has restarted once more.
+                if boot.page.is_ok_and(|page| self.expected_boot.is_some_and(|boot| boot != page.boot)) {
+                    self.loss = Some(BoardLoss::Restarted);
+                    return Ok(());
+                }
                 self.queue.set_window(boot.window.into());
                 self.sending.clear();
                 self.machine.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;
             }
-            (Ok(Packet::Boot(_)), BoardPhase::Up) => {
-                return Err(Error::Restarted { agent: self.agent, air_round: round });
+            (Ok(Packet::Boot(_)), BoardPhase::Up) => self.loss = Some(BoardLoss::Restarted),
+            (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
+                check_boot(self.agent, &self.machine, &boot)?;
+                if let Ok(identity) = boot.page {
+                    self.phase = BoardPhase::Returned { boot: identity.boot };
+                }
             }
             (Ok(Packet::Frame(frame)), BoardPhase::Starting | BoardPhase::Up) => {
                 self.sending.push(frame.to_vec());
@@ -271,6 +367,7 @@ impl Board {
                 self.sent = std::mem::take(&mut self.sending);
                 self.frame_check = FrameCheck::Pending;
                 self.phase = BoardPhase::Up;
+                self.was_up = true;
             }
             (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Up) if telemetry.air_round == round + 1 => {
                 self.finish_round(telemetry);
@@ -284,6 +381,8 @@ impl Board {
                     request.words = Some(words.bits().collect());
                 }
             }
+            // A real board's line may carry anything.
+            (Err(_), _) if self.machine.is_serial() => {}
             (Err(_), _) => return Err(Error::InvalidPacket { agent: self.agent }),
             // Repeated, because the host repeated a packet that was not lost.
             (Ok(_), _) => {}
@@ -317,12 +416,15 @@ pub(super) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Res
     if boot.schema != packet::SCHEMA {
         return Err(Error::Schema { agent, board: boot.schema, host: packet::SCHEMA });
     }
-    if boot.board != machine.kind().board() {
-        let (found, expected) = (boot.board.to_owned(), machine.kind().board());
+    if boot.board != machine.board() {
+        let (found, expected) = (boot.board.to_owned(), machine.board().to_owned());
         return Err(Error::WrongFirmware { agent, found, expected });
     }
     if boot.build != BUILD_ID {
         return Err(Error::BuildId { agent, board: boot.build, host: BUILD_ID });
+    }
+    if machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
+        return Err(Error::OtherBoard { agent });
     }
     let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
     if identity.page_crc != machine.page_crc() {

@@ -1,6 +1,7 @@
 //! What the host reads of a board's `board.toml`.
 
 use super::Error;
+use fabswarm_shared::provisioning::PAGE_ROOM;
 use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item};
 
@@ -31,6 +32,14 @@ impl BoardFile {
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::BoardFile { path: path.clone(), reason: source.to_string() })?;
         Self::parse(&text).map_err(|reason| Error::BoardFile { path, reason })
+    }
+
+    /// Room for the page on `board`, where that is known here.
+    pub(super) fn page_bytes(board: &str) -> Option<u64> {
+        if board == "native" {
+            return Some(PAGE_ROOM as u64);
+        }
+        Self::read(board).ok().map(|file| file.page.bytes)
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -1,8 +1,16 @@
-//! The machine that a board runs on: its process, flash, log and packet stream.
+//! The machine that a board runs on: a process with flash and log, or a real board; and the packet stream to it.
 
 use super::{
-    BoardKind, Error, board_log::BoardLog, child_process::ChildProcess, firmware::Firmware,
-    flash_file::FlashFile, native, packet_stream::PacketStream, pico, qemu,
+    BoardKind, Error,
+    board_log::BoardLog,
+    cable::Cable,
+    child_process::ChildProcess,
+    firmware::Firmware,
+    flash_file::FlashFile,
+    native,
+    packet_stream::{PacketFraming, PacketStream},
+    pico, qemu,
+    serial::{ReadyBoard, SerialBoard},
 };
 use fabswarm_shared::packet::Packet;
 use mio::{Interest, Poll, Token, net::UnixListener};
@@ -28,20 +36,38 @@ pub(super) struct BoardSpec<'a> {
     pub(super) folder: &'a Path,
 }
 
+/// What runs a board.
+#[derive(Debug)]
+enum BoardBody {
+    /// A process of the host.
+    Process(Box<BoardProcess>),
+    /// A real board on a serial port.
+    Serial(SerialBoard),
+}
+
 /// A board's process, with everything it reads and writes.
 #[derive(Debug)]
-pub(super) struct BoardMachine {
-    agent: u16,
+struct BoardProcess {
     kind: BoardKind,
-    index: usize,
     /// Index of its firmware.
     firmware: usize,
     flash: FlashFile,
     listener: UnixListener,
     socket: PathBuf,
     process: ChildProcess,
-    stream: Option<PacketStream>,
     log: Option<BoardLog>,
+}
+
+/// A board and the host's connection to it.
+#[derive(Debug)]
+pub(super) struct BoardMachine {
+    agent: u16,
+    index: usize,
+    /// The name in its `board.toml`.
+    board: String,
+    page_crc: u32,
+    body: BoardBody,
+    stream: Option<PacketStream>,
     is_frozen: bool,
 }
 
@@ -76,52 +102,122 @@ impl BoardMachine {
         };
         let messages = if log.is_some() { file("messages") } else { decoded };
         let process = launch(agent, firmware, &socket, &flash, &file("defmt"), &messages)?;
+        let page_crc = flash.page_crc();
+        let (kind, firmware) = (firmware.kind, spec.firmware);
+        let body = BoardProcess { kind, firmware, flash, listener, socket, process, log };
         Ok(Self {
             agent,
-            kind: firmware.kind,
             index: spec.index,
-            firmware: spec.firmware,
-            flash,
-            listener,
-            socket,
-            process,
+            board: kind.board().to_owned(),
+            page_crc,
+            body: BoardBody::Process(Box::new(body)),
             stream: None,
-            log,
             is_frozen: false,
         })
     }
 
-    /// Starts the process again after [`BoardMachine::kill`].
-    pub(super) fn restart(&mut self, firmware: &Firmware) -> Result<(), Error> {
-        if let Some(log) = &mut self.log {
-            log.start_over();
-        }
-        let log = self.socket.with_extension("defmt");
-        let messages = self.process.messages_file().to_owned();
-        self.process = launch(self.agent, firmware, &self.socket, &self.flash, &log, &messages)?;
+    /// Takes over a real board that has its page and has just started.
+    pub(super) fn connect(
+        spec: BoardSpec,
+        ready: ReadyBoard,
+        page_crc: u32,
+        poll: &Poll,
+    ) -> Result<Self, Error> {
+        let ReadyBoard { board, port, name } = ready;
+        let path = spec.folder.join(log_name(spec.agent));
+        let note = format!("{name} on {}\n", board.path.display());
+        std::fs::write(&path, note).map_err(|source| Error::File { path, source })?;
+        let mut machine = Self {
+            agent: spec.agent,
+            index: spec.index,
+            board: name,
+            page_crc,
+            body: BoardBody::Serial(board),
+            stream: None,
+            is_frozen: false,
+        };
+        machine.attach(Cable::Port(port), poll, PacketFraming::Serial)?;
+        Ok(machine)
+    }
+
+    fn attach(&mut self, mut cable: Cable, poll: &Poll, framing: PacketFraming) -> Result<(), Error> {
+        cable.register(poll.registry(), self.stream_token()).map_err(Error::Wait)?;
+        self.stream = Some(PacketStream::new(cable, framing));
         Ok(())
     }
 
-    /// Kills the process, and erases the stored state unless `keeps_memory`.
+    /// Starts the process again after [`BoardMachine::kill`]. A real board has restarted by itself.
+    pub(super) fn restart(&mut self, firmware: &[Firmware]) -> Result<(), Error> {
+        let agent = self.agent;
+        let BoardBody::Process(body) = &mut self.body else { return Ok(()) };
+        if let Some(log) = &mut body.log {
+            log.start_over();
+        }
+        let log = body.socket.with_extension("defmt");
+        let messages = body.process.messages_file().to_owned();
+        let firmware = &firmware[body.firmware];
+        body.process = launch(agent, firmware, &body.socket, &body.flash, &log, &messages)?;
+        Ok(())
+    }
+
+    /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset.
     pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
-        self.process.kill();
-        self.stream = None;
         self.is_frozen = false;
-        if keeps_memory { Ok(()) } else { self.flash.erase_state() }
+        match &mut self.body {
+            BoardBody::Process(body) => {
+                body.process.kill();
+                self.stream = None;
+                if keeps_memory { Ok(()) } else { body.flash.erase_state() }
+            }
+            BoardBody::Serial(_) => {
+                self.push(&Packet::Reset);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether it is a real board.
+    pub(super) const fn is_serial(&self) -> bool {
+        matches!(self.body, BoardBody::Serial(_))
+    }
+
+    /// Whether its cable is unplugged: its port failed and was closed.
+    pub(super) const fn is_unplugged(&self) -> bool {
+        self.is_serial() && self.stream.is_none()
+    }
+
+    /// Opens the port of an unplugged board again, if it is there.
+    pub(super) fn replug(&mut self, poll: &Poll) -> Result<(), Error> {
+        let BoardBody::Serial(board) = &mut self.body else { return Ok(()) };
+        if let Some(port) = board.reopen() {
+            self.attach(Cable::Port(port), poll, PacketFraming::Serial)?;
+        }
+        Ok(())
+    }
+
+    /// The number of its chip, if it must be a certain one.
+    pub(super) const fn chip(&self) -> Option<u64> {
+        match &self.body {
+            BoardBody::Process(_) => None,
+            BoardBody::Serial(board) => Some(board.chip),
+        }
     }
 
     /// Suspends the process.
     pub(super) fn freeze(&mut self) {
-        if !self.is_frozen {
-            self.process.pause();
-            self.is_frozen = true;
+        if !std::mem::replace(&mut self.is_frozen, true)
+            && let BoardBody::Process(body) = &self.body
+        {
+            body.process.pause();
         }
     }
 
     /// Resumes a suspended process.
     pub(super) fn thaw(&mut self) {
-        if std::mem::take(&mut self.is_frozen) {
-            self.process.resume();
+        if std::mem::take(&mut self.is_frozen)
+            && let BoardBody::Process(body) = &self.body
+        {
+            body.process.resume();
         }
     }
 
@@ -129,17 +225,14 @@ impl BoardMachine {
         self.is_frozen
     }
 
-    pub(super) const fn kind(&self) -> BoardKind {
-        self.kind
-    }
-
-    pub(super) const fn firmware(&self) -> usize {
-        self.firmware
+    /// The name in its `board.toml`.
+    pub(super) fn board(&self) -> &str {
+        &self.board
     }
 
     /// The checksum of its page.
-    pub(super) fn page_crc(&self) -> u32 {
-        self.flash.page_crc()
+    pub(super) const fn page_crc(&self) -> u32 {
+        self.page_crc
     }
 
     /// Queues a packet. Nothing is sent before [`BoardMachine::flush`].
@@ -167,28 +260,29 @@ impl BoardMachine {
 
     /// Accepts the board's connection, if `token` is that of its listener.
     pub(super) fn accept(&mut self, token: Token, poll: &Poll) -> Result<(), Error> {
+        let BoardBody::Process(body) = &mut self.body else { return Ok(()) };
         if !token.0.is_multiple_of(TOKENS_PER_BOARD) {
             return Ok(());
         }
-        match self.listener.accept() {
-            Ok((mut socket, _)) => {
-                poll.registry()
-                    .register(&mut socket, self.stream_token(), Interest::READABLE)
-                    .map_err(Error::Wait)?;
-                self.stream = Some(PacketStream::new(socket, self.kind.framing()));
-                Ok(())
+        match body.listener.accept() {
+            Ok((socket, _)) => {
+                let framing = body.kind.framing();
+                self.attach(Cable::Socket(socket), poll, framing)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(source) => Err(Error::File { path: self.socket.clone(), source }),
+            Err(source) => Err(Error::File { path: body.socket.clone(), source }),
         }
     }
 
-    /// Reads what has arrived, using `chunk` as a buffer.
-    pub(super) fn fill(&mut self, chunk: &mut [u8]) {
-        if let Some(stream) = &mut self.stream {
-            // The end of the stream is reported as the end of the process; what arrived before it still counts.
-            let _ = stream.fill(chunk);
+    /// Reads what has arrived, using `chunk` as a buffer. Returns whether the board was unplugged.
+    pub(super) fn fill(&mut self, chunk: &mut [u8]) -> bool {
+        let Some(stream) = &mut self.stream else { return false };
+        // The end of a process's stream is reported as the end of the process; what arrived before it still counts.
+        let is_closed = stream.fill(chunk).is_err() && self.is_serial();
+        if is_closed {
+            self.stream = None;
         }
+        is_closed
     }
 
     /// Moves the next complete packet into `packet`; returns whether there was one.
@@ -198,20 +292,25 @@ impl BoardMachine {
 
     /// The exit status of the process, once it has ended.
     pub(super) fn exit_status(&mut self) -> Option<String> {
-        self.process.exit_status().map(|status| status.to_string())
+        match &mut self.body {
+            BoardBody::Process(body) => body.process.exit_status().map(|status| status.to_string()),
+            BoardBody::Serial(_) => None,
+        }
     }
 
     /// The last error in the board's log, or else what its process printed.
     pub(super) fn last_message(&self) -> String {
-        match self.log.as_ref().and_then(BoardLog::last_error) {
+        let BoardBody::Process(body) = &self.body else { return String::new() };
+        match body.log.as_ref().and_then(BoardLog::last_error) {
             Some(error) => error.to_owned(),
-            None => self.process.messages(),
+            None => body.process.messages(),
         }
     }
 
     /// Decodes what was added to the board's log and appends its warnings to `warnings`.
     pub(super) fn read_log(&mut self, firmware: &[Firmware], warnings: &mut Vec<String>) {
-        if let (Some(log), Some(table)) = (&mut self.log, &firmware[self.firmware].log_table) {
+        let BoardBody::Process(body) = &mut self.body else { return };
+        if let (Some(log), Some(table)) = (&mut body.log, &firmware[body.firmware].log_table) {
             log.decode(table, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }

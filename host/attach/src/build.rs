@@ -49,8 +49,16 @@ pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<d
         return Ok(trial::build(&scenario)?);
     }
     let ExactAgents { task, setup, air, rounds } = trial::exact_agents(scenario)?;
-    let boards = Boards::start(&task, &setup, &locations, rounds, |agent| air.will_remember(agent, 0))?
-        .with_interrupt(Arc::clone(interrupted));
+    let boards = Boards::start(
+        &task,
+        &setup,
+        &locations,
+        rounds,
+        |agent| air.will_remember(agent, 0),
+        placement.serial_pattern(),
+    )?
+    .with_lost_boards(scenario.swarm.lost_boards)
+    .with_interrupt(Arc::clone(interrupted));
     let agents = AgentSwarm::<Exact, BOARD_WORDS>::new(task, air, scenario.swarm.agents, setup);
     Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(Box::new(boards))))
 }

@@ -1,5 +1,6 @@
 //! Why boards could not be started, or why the run on them failed.
 
+use super::serial::SerialError;
 use fabswarm_shared::provisioning;
 use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::PathBuf, time::Duration};
@@ -155,7 +156,7 @@ pub enum Error {
         /// The board that the firmware is for.
         found: String,
         /// The board that was started.
-        expected: &'static str,
+        expected: String,
     },
     /// Another process listens on the socket of a board.
     #[error(
@@ -178,13 +179,45 @@ pub enum Error {
     /// A board restarted, though the scenario did not ask for it.
     #[error(
         "the board of agent {agent} restarted by itself in round {air_round}\n\
-         help: see agent-{agent}.log in the run's folder boards/"
+         help: see agent-{agent}.log in the run's folder boards/, or set swarm.lost_boards to \"rejoin\""
     )]
     Restarted {
         /// The agent.
         agent: u16,
         /// The air's round.
         air_round: u32,
+    },
+    /// A board was unplugged, though the scenario says that this ends the run, or before it began.
+    #[error(
+        "the board of agent {agent} was unplugged in round {air_round}\n\
+         help: check its cable, or set swarm.lost_boards to \"rejoin\""
+    )]
+    Unplugged {
+        /// The agent.
+        agent: u16,
+        /// The air's round.
+        air_round: u32,
+    },
+    /// Another board than before is on a port.
+    #[error(
+        "another board is on the port of the board of agent {agent}\n\
+         help: plug each board into the port it was on, or name ports by /dev/serial/by-id"
+    )]
+    OtherBoard {
+        /// The agent.
+        agent: u16,
+    },
+    /// Real boards cannot be found or prepared.
+    #[error("{0}")]
+    Serial(#[from] SerialError),
+    /// Faults that a real board cannot have.
+    #[error(
+        "faults.crashes lets agent {agent} keep its memory, and a board on a serial port cannot be cut off its power\n\
+         help: write `forgets` behind its crash, or place the agent elsewhere"
+    )]
+    Unforgettable {
+        /// The agent.
+        agent: usize,
     },
     /// No board can go on, though none owes the host a packet.
     #[error(

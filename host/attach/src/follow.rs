@@ -2,12 +2,14 @@
 
 use super::{
     Boards, Error,
-    board::Board,
+    board::{Board, BoardLoss},
     board_machine::TOKENS_PER_BOARD,
     divergence::{Divergence, ShadowDifference},
     round_queue::FrameSource,
     state_dump::StateDump,
 };
+use fabswarm_sim::scenario::LostBoards;
+use fabswarm_sim::swarm::BoardChange;
 use std::{
     io::{self, IsTerminal},
     num::NonZero,
@@ -24,6 +26,9 @@ const ANNOUNCE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long an interrupted host waits for the next packet: boards that still answer catch up with their shadows.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
+
+/// How often the host looks whether a board that was unplugged is there again.
+const RECALL_EVERY: Duration = Duration::from_millis(300);
 
 /// Agents that are listed by number; of more, only the first.
 const LISTED_AGENTS: usize = 8;
@@ -47,6 +52,9 @@ impl Boards {
     /// is interrupted and no packet arrives.
     pub(super) fn follow(&mut self) -> Result<(), Error> {
         self.slot += 1;
+        if self.boards.iter().any(Board::is_lost) {
+            self.serve("return", Duration::ZERO)?;
+        }
         self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
     }
 
@@ -63,6 +71,7 @@ impl Boards {
     /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
     fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
         self.progressed = Instant::now();
+        self.checked = self.progressed;
         loop {
             self.boards.iter_mut().for_each(Board::check_frames);
             let divergence = self.first_divergence();
@@ -75,11 +84,11 @@ impl Boards {
                 (None, Some(board)) if is_idle => return Err(self.stall(board.agent)),
                 (Some((agent, divergence)), _) => {
                     // The known divergence says more than the loss of another board after it.
-                    if self.serve(purpose).is_err() {
+                    if self.serve(purpose, CHECK_EVERY).is_err() {
                         return Err(self.report(agent, divergence));
                     }
                 }
-                (None, Some(_)) => self.serve(purpose)?,
+                (None, Some(_)) => self.serve(purpose, CHECK_EVERY)?,
             }
         }
     }
@@ -95,27 +104,38 @@ impl Boards {
         }
     }
 
-    /// Sends what is queued and processes what arrives next.
-    fn serve(&mut self, purpose: &'static str) -> Result<(), Error> {
+    /// Sends what is queued and processes what arrives within `timeout`.
+    fn serve(&mut self, purpose: &'static str, timeout: Duration) -> Result<(), Error> {
         for board in &mut self.boards {
             board.machine.flush(&self.poll);
         }
-        match self.poll.poll(&mut self.events, Some(CHECK_EVERY)) {
+        match self.poll.poll(&mut self.events, Some(timeout)) {
             // A signal, such as Ctrl-C: whoever handles it ends the run in order.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             outcome => outcome.map_err(Error::Wait)?,
         }
+        // Boards that are lost repeat their boot packets: others must not wait for the run because of that.
+        let mut has_progress = false;
         for event in &self.events {
             let index = event.token().0 / TOKENS_PER_BOARD;
             if let Some(board) = self.boards.get_mut(index) {
-                board.serve(event.token(), &self.poll, &mut self.buffers)?;
+                has_progress |= !board.is_lost();
+                let returned = board.serve(event.token(), &self.poll, &mut self.buffers)?;
+                self.changes.extend(
+                    returned.map(|boot| BoardChange::Returned { agent: usize::from(board.agent), boot }),
+                );
             }
         }
-        if self.events.is_empty() {
+        self.lose_boards()?;
+        self.recall_boards()?;
+        let now = Instant::now();
+        if has_progress {
+            (self.progressed, self.checked, self.is_wait_announced) = (now, now, false);
+        } else if now - self.checked >= CHECK_EVERY {
+            self.checked = now;
             self.check_awaited(purpose)?;
-            return self.check_interrupt();
+            self.check_interrupt()?;
         }
-        (self.progressed, self.is_wait_announced) = (Instant::now(), false);
         Ok(())
     }
 
@@ -158,11 +178,56 @@ impl Boards {
                 return Err(Error::Ended { agent: board.agent, status, messages });
             }
             if board.waited() > self.silence_limit {
+                if self.lost_boards == LostBoards::Rejoin && board.was_up() {
+                    board.loss = Some(BoardLoss::Silent);
+                    continue;
+                }
                 return Err(Error::Silent { agent: board.agent, after: self.silence_limit, purpose });
             }
             board.send_again();
         }
         Ok(())
+    }
+
+    /// Gives up boards that were lost, or ends the run because of them.
+    fn lose_boards(&mut self) -> Result<(), Error> {
+        for board in &mut self.boards {
+            let Some(loss) = board.loss.take() else { continue };
+            if board.is_lost() {
+                continue;
+            }
+            let (agent, air_round) = (board.agent, board.queue.round());
+            if self.lost_boards == LostBoards::Fail || !board.was_up() {
+                return Err(match loss {
+                    BoardLoss::Restarted => Error::Restarted { agent, air_round },
+                    BoardLoss::Unplugged => Error::Unplugged { agent, air_round },
+                    BoardLoss::Silent => {
+                        Error::Silent { agent, after: self.silence_limit, purpose: "end a round" }
+                    }
+                });
+            }
+            let what = match loss {
+                BoardLoss::Restarted => "restarted by itself",
+                BoardLoss::Unplugged => "was unplugged",
+                BoardLoss::Silent => "no longer answers",
+            };
+            self.warnings.push(format!(
+                "agent {agent}: its board {what} in round {air_round}; it may rejoin, without its memory"
+            ));
+            board.lose(loss, &self.firmware)?;
+            self.changes.push(BoardChange::Lost { agent: agent.into() });
+        }
+        Ok(())
+    }
+
+    /// Looks, now and then, whether lost boards are there again.
+    fn recall_boards(&mut self) -> Result<(), Error> {
+        if self.recalled.elapsed() < RECALL_EVERY {
+            return Ok(());
+        }
+        self.recalled = Instant::now();
+        let poll = &self.poll;
+        self.boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))
     }
 
     /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
@@ -215,7 +280,7 @@ impl Boards {
                 board.request_state(state.len() as u32);
             }
             while !self.boards.iter().all(Board::has_sent_state) {
-                self.serve("send its state")?;
+                self.serve("send its state", CHECK_EVERY)?;
             }
             match self.find_mut(agent).and_then(Board::take_state) {
                 Some(words) if !words.is_empty() => state.extend(words),

@@ -43,6 +43,7 @@ mod board_kind;
 mod board_log;
 mod board_machine;
 mod build;
+mod cable;
 mod child_process;
 mod divergence;
 mod error;
@@ -58,6 +59,7 @@ mod placement;
 mod qemu;
 mod remote;
 mod round_queue;
+pub mod serial;
 mod state_dump;
 mod swarm_plan;
 mod temp_dir;
@@ -70,19 +72,22 @@ pub use placement::{AgentLocation, Placement, PlacementError};
 pub use swarm_plan::{PlanError, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};
-use board_machine::BoardSpec;
+use board_file::BoardFile;
+use board_machine::{BoardMachine, BoardSpec};
 use fabswarm_shared::problem::Problem;
-use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, Pace, Page};
-use fabswarm_sim::swarm::AgentSetup;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page, page_crc};
+use fabswarm_sim::scenario::LostBoards;
+use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
 use firmware::Firmware;
 use mio::{Events, Poll};
+use serial::FoundBoard;
 use state_dump::StateDump;
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use temp_dir::LockedTempDir;
 use zeroize::{Zeroize, Zeroizing};
@@ -97,6 +102,14 @@ struct BoardPage {
     agent: u16,
     /// They hold the swarm's key.
     bytes: Zeroizing<Vec<u8>>,
+    /// The real board that gets it.
+    port: Option<FoundBoard>,
+}
+
+/// Seconds since 1970, which number the keys of runs on real boards.
+fn key_number() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// The boards of a swarm.
@@ -110,6 +123,11 @@ pub struct Boards {
     events: Events,
     buffers: ReceiveBuffers,
     warnings: Vec<String>,
+    /// What happened to boards since the swarm was told last.
+    changes: Vec<BoardChange>,
+    lost_boards: LostBoards,
+    /// When the host last looked for lost boards.
+    recalled: Instant,
     dumps: Vec<StateDump>,
     /// The air's slot that the shadows are in.
     slot: u32,
@@ -118,6 +136,8 @@ pub struct Boards {
     silence_limit: Duration,
     /// When a packet last arrived, or the host began to wait for one.
     progressed: Instant,
+    /// When the host last looked whether awaited boards are still there, or had no reason to.
+    checked: Instant,
     /// Whether the user was told which boards the host waits for.
     is_wait_announced: bool,
     /// Ends a wait for boards that do not answer.
@@ -128,7 +148,8 @@ pub struct Boards {
 
 impl Boards {
     /// Starts a board for each agent that `locations` places on one. Only agents for which `will_remember` holds save their state
-    /// every round, which takes a fifth of a round: those that will be restarted with their memory.
+    /// every round, which takes a fifth of a round: those that will be restarted with their memory. Real boards are those on the
+    /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip.
     ///
     /// # Errors
     /// [`Error::TooMany`] or [`Error::TooLarge`] if the swarm or the task is too large for boards; any other if a board does not
@@ -139,13 +160,14 @@ impl Boards {
         locations: &[AgentLocation],
         rounds: u32,
         will_remember: impl Fn(usize) -> bool,
+        serial_pattern: Option<&str>,
     ) -> Result<Self, Error> {
         let (agents, words) = (locations.len(), task.shape().words());
         check_sizes(task, agents)?;
         let mut start = vec![0.0; words];
         task.start(&mut start);
-        let page = |agent: usize, kind: BoardKind| Page {
-            board: kind.board(),
+        let page = |agent: usize, board| Page {
+            board,
             key: setup.key.as_ref().map(|key| *key.bytes()),
             key_number: 1,
             chip: None,
@@ -159,9 +181,33 @@ impl Boards {
         };
         let mut firmware: Vec<Firmware> = Vec::new();
         let mut pages = Vec::with_capacity(agents);
+        let needed = locations.iter().filter(|location| **location == AgentLocation::Serial).count();
+        let found = if needed > 0 { serial::find_boards(serial_pattern, needed)? } else { Vec::new() };
+        let mut found = found.iter();
         for (agent, location) in locations.iter().enumerate() {
-            let AgentLocation::Board(kind) = *location else { continue };
-            let mut page = page(agent, kind);
+            let kind = match *location {
+                AgentLocation::InProcess => continue,
+                AgentLocation::Board(kind) => kind,
+                AgentLocation::Serial if will_remember(agent) => return Err(Error::Unforgettable { agent }),
+                AgentLocation::Serial => {
+                    // There are as many as were asked for.
+                    let Some(board) = found.next() else { continue };
+                    // A key of its own for every run, and a number above that of every run before.
+                    let mut page =
+                        Page { chip: board.chip, key_number: key_number(), ..page(agent, &board.name) };
+                    let room = BoardFile::page_bytes(&board.name).unwrap_or(PAGE_ROOM as u64);
+                    let bytes = flash_file::page_bytes(&page, room);
+                    page.key.zeroize();
+                    pages.push(BoardPage {
+                        firmware: 0,
+                        agent: agent as u16,
+                        bytes: bytes?,
+                        port: Some(board.clone()),
+                    });
+                    continue;
+                }
+            };
+            let mut page = page(agent, kind.board());
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
@@ -172,9 +218,16 @@ impl Boards {
             let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
             page.key.zeroize();
             let bytes = bytes?;
-            pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes });
+            pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes, port: None });
         }
         Self::launch(firmware, &pages, SILENCE_LIMIT)
+    }
+
+    /// Sets what happens when a board is lost.
+    #[must_use]
+    pub const fn with_lost_boards(mut self, lost_boards: LostBoards) -> Self {
+        self.lost_boards = lost_boards;
+        self
     }
 
     /// Ends waits for boards that do not answer once `interrupted` is set.
@@ -189,10 +242,18 @@ impl Boards {
         let temp_dir = LockedTempDir::new()?;
         let poll = Poll::new().map_err(Error::Wait)?;
         let mut boards = Vec::with_capacity(pages.len());
+        let on_ports = pages.iter().filter_map(|page| Some((page.port.clone()?, &**page.bytes)));
+        let mut ready = serial::prepare(on_ports.collect())?.into_iter();
         for (index, page) in pages.iter().enumerate() {
             let spec =
                 BoardSpec { agent: page.agent, index, firmware: page.firmware, folder: temp_dir.path() };
-            boards.push(Board::start(spec, &firmware[page.firmware], &page.bytes, &poll)?);
+            boards.push(match page.port.as_ref().and_then(|_| ready.next()) {
+                Some(ready) => {
+                    let machine = BoardMachine::connect(spec, ready, page_crc(&page.bytes), &poll)?;
+                    Board::new(page.agent, machine)
+                }
+                None => Board::start(spec, &firmware[page.firmware], &page.bytes, &poll)?,
+            });
         }
         let events = Events::with_capacity(2 * boards.len().max(16));
         let mut boards = Self {
@@ -202,11 +263,15 @@ impl Boards {
             events,
             buffers: ReceiveBuffers::default(),
             warnings: Vec::new(),
+            changes: Vec::new(),
+            lost_boards: LostBoards::Rejoin,
+            recalled: Instant::now(),
             dumps: Vec::new(),
             slot: 0,
             busy_limit: follow::busy_limit(),
             silence_limit,
             progressed: Instant::now(),
+            checked: Instant::now(),
             is_wait_announced: false,
             interrupted: Arc::default(),
             temp_dir,
@@ -226,7 +291,7 @@ impl Boards {
             let board = &mut self.boards[index];
             // The new process truncates the log.
             board.machine.read_log(&self.firmware, &mut self.warnings);
-            board.restart(&self.firmware[board.machine.firmware()], air_round)?;
+            board.restart(&self.firmware, air_round)?;
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
-//! The unix socket between the host and one board.
+//! Packets between the host and one board.
 //!
-//! Both ends use the format of QEMU's stream netdev: a big-endian length, then an Ethernet frame. A board with a serial line
-//! exchanges the bytes of that line instead.
+//! On a socket both ends use the format of QEMU's stream netdev: a big-endian length, then an Ethernet frame. A board with a serial
+//! line exchanges the bytes of that line instead.
 
+use super::cable::Cable;
 use fabswarm_shared::packet::ETHERNET_HEADER;
 use fabswarm_shared::wire::stream::{self, Deframer};
-use mio::{Interest, Registry, Token, net::UnixStream};
+use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 
 const LENGTH_BYTES: usize = 4;
@@ -24,7 +25,7 @@ pub(super) enum PacketFraming {
 /// The host's end of a board's socket, with what is buffered in both directions.
 #[derive(Debug)]
 pub(super) struct PacketStream {
-    socket: UnixStream,
+    cable: Cable,
     /// Finds packets in the bytes of a serial line; `None` for Ethernet.
     deframer: Option<Box<Deframer<LONGEST>>>,
     incoming: Vec<u8>,
@@ -36,10 +37,10 @@ pub(super) struct PacketStream {
 }
 
 impl PacketStream {
-    pub(super) fn new(socket: UnixStream, framing: PacketFraming) -> Self {
+    pub(super) fn new(cable: Cable, framing: PacketFraming) -> Self {
         let deframer = (framing == PacketFraming::Serial).then(Box::default);
         Self {
-            socket,
+            cable,
             deframer,
             incoming: Vec::new(),
             taken: 0,
@@ -81,7 +82,7 @@ impl PacketStream {
         let is_full = self.written < self.outgoing.len();
         if is_full != self.is_watching_room {
             let interest = if is_full { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-            registry.reregister(&mut self.socket, token, interest)?;
+            self.cable.reregister(registry, token, interest)?;
             self.is_watching_room = is_full;
         }
         Ok(())
@@ -90,7 +91,7 @@ impl PacketStream {
     /// Writes as much as the socket takes; the rest is sent with the next call.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
-            match self.socket.write(&self.outgoing[self.written..]) {
+            match self.cable.write(&self.outgoing[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -106,7 +107,7 @@ impl PacketStream {
     pub(super) fn fill(&mut self, chunk: &mut [u8]) -> io::Result<()> {
         self.incoming.drain(..std::mem::take(&mut self.taken));
         loop {
-            match self.socket.read(chunk) {
+            match self.cable.read(chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     self.incoming.extend_from_slice(&chunk[..count]);
@@ -157,6 +158,7 @@ impl PacketStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mio::net::UnixStream;
 
     #[test]
     fn packets_arrive_whole_whatever_the_chunks() {
@@ -168,8 +170,8 @@ mod tests {
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();
-        let mut near = PacketStream::new(UnixStream::from_std(near), framing);
-        let mut far = PacketStream::new(UnixStream::from_std(far), framing);
+        let mut near = PacketStream::new(Cable::Socket(UnixStream::from_std(near)), framing);
+        let mut far = PacketStream::new(Cable::Socket(UnixStream::from_std(far)), framing);
         let packets: Vec<Vec<u8>> = (1..200).map(|length| vec![length as u8; length * 13]).collect();
         for packet in &packets {
             near.push(packet.len(), |out| {

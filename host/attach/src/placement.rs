@@ -8,8 +8,10 @@ use std::str::FromStr;
 pub enum AgentLocation {
     /// In the host's own process.
     InProcess,
-    /// On a board.
+    /// On a board that the host starts.
     Board(BoardKind),
+    /// On a real board, on a serial port.
+    Serial,
 }
 
 /// The locations of a swarm's agents as a scenario writes them: `qemu`, `native:4,in-process:6`.
@@ -26,6 +28,8 @@ pub enum AgentLocation {
 pub struct Placement {
     /// In the order of agents; a group without a count takes all remaining agents.
     groups: Vec<(AgentLocation, Option<usize>)>,
+    /// Which serial ports to use.
+    serial_pattern: Option<String>,
 }
 
 /// Why a placement cannot be parsed, or does not fit a swarm.
@@ -33,8 +37,8 @@ pub struct Placement {
 pub enum PlacementError {
     /// A group that names no known location, or has a malformed count.
     #[error(
-        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu, qemu-uart, pico or pico-usb, each \
-         with an optional `:COUNT`"
+        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu, qemu-uart, pico, pico-usb or serial, each \
+         with an optional `:COUNT`; serial also as `serial:PATTERN`"
     )]
     Unknown(String),
     /// Counts that do not add up.
@@ -55,14 +59,28 @@ impl FromStr for Placement {
     type Err = PlacementError;
 
     fn from_str(text: &str) -> Result<Self, PlacementError> {
+        let mut serial_pattern = None;
         let group = |group: &str| {
             let unknown = || PlacementError::Unknown(group.to_owned());
             let (place, count) = match group.split_once(':') {
+                // `serial:PATTERN`, with or without a count behind it.
+                Some((place, rest)) if place.trim() == "serial" => {
+                    let (pattern, count) = match rest.rsplit_once(':') {
+                        Some((pattern, count)) if count.trim().parse::<usize>().is_ok() => (pattern, count),
+                        _ if rest.trim().parse::<usize>().is_ok() => ("", rest),
+                        _ => (rest, ""),
+                    };
+                    if !pattern.trim().is_empty() {
+                        serial_pattern = Some(pattern.trim().to_owned());
+                    }
+                    (place, count.trim().parse().ok())
+                }
                 Some((place, count)) => (place, Some(count.trim().parse().map_err(|_| unknown())?)),
                 None => (group, None),
             };
             let location = match place.trim() {
                 "in-process" => AgentLocation::InProcess,
+                "serial" => AgentLocation::Serial,
                 word => match BoardKind::ALL.iter().find(|kind| kind.name() == word) {
                     Some(&kind) => AgentLocation::Board(kind),
                     None => return Err(unknown()),
@@ -70,11 +88,17 @@ impl FromStr for Placement {
             };
             Ok((location, count))
         };
-        Ok(Self { groups: text.split(',').map(group).collect::<Result<_, _>>()? })
+        let groups = text.split(',').map(group).collect::<Result<_, _>>()?;
+        Ok(Self { groups, serial_pattern })
     }
 }
 
 impl Placement {
+    /// Which serial ports to use, if not all.
+    pub(super) fn serial_pattern(&self) -> Option<&str> {
+        self.serial_pattern.as_deref()
+    }
+
     /// Whether all agents run in the host's process.
     #[must_use]
     pub fn is_in_process(&self) -> bool {
@@ -109,8 +133,12 @@ impl std::fmt::Display for Placement {
             let place = match location {
                 AgentLocation::InProcess => "in-process",
                 AgentLocation::Board(kind) => kind.name(),
+                AgentLocation::Serial => "serial",
             };
             write!(out, "{}{place}", if index > 0 { "," } else { "" })?;
+            if let (AgentLocation::Serial, Some(pattern)) = (location, &self.serial_pattern) {
+                write!(out, ":{pattern}")?;
+            }
             if let Some(count) = count {
                 write!(out, ":{count}")?;
             }
@@ -134,6 +162,12 @@ mod tests {
         let mixed = vec![Board(BoardKind::Qemu), InProcess, InProcess, Board(BoardKind::Native)];
         assert_eq!(locations("qemu:1,in-process,native:1", 4), Ok(mixed.clone()));
         assert_eq!(locations("qemu:1, in-process:2, native", 4), Ok(mixed));
+        assert_eq!(locations("serial:1,in-process", 2), Ok(vec![AgentLocation::Serial, InProcess]));
+        let pattern = |text: &str| text.parse::<Placement>().unwrap().serial_pattern;
+        assert_eq!(pattern("serial:/dev/ttyACM*"), Some("/dev/ttyACM*".to_owned()));
+        assert_eq!(pattern("serial:pico:3,native"), Some("pico".to_owned()));
+        assert_eq!((pattern("serial"), pattern("serial:3")), (None, None));
+        assert_eq!("serial:pico:3".parse::<Placement>().unwrap().to_string(), "serial:pico:3");
         assert!("in-process:3".parse::<Placement>().unwrap().is_in_process());
     }
 

@@ -5,7 +5,7 @@ use super::{
     board::Board,
     round_queue::{FrameSource, RoundEnd},
 };
-use fabswarm_sim::swarm::{DigestCounts, Remote, SwarmError};
+use fabswarm_sim::swarm::{BoardChange, DigestCounts, Remote, SwarmError};
 use std::io;
 use std::path::Path;
 
@@ -20,6 +20,10 @@ impl Remote for Boards {
 
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
         Boards::restart(self, agent as u16, round).map_err(Error::into_swarm_error)
+    }
+
+    fn take_changes(&mut self) -> Vec<BoardChange> {
+        std::mem::take(&mut self.changes)
     }
 
     fn freeze(&mut self, agent: usize) -> Result<(), SwarmError> {

@@ -50,7 +50,7 @@ fn failure(firmware: Firmware, page: Vec<u8>) -> String {
 }
 
 fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) -> String {
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page.into() }];
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page.into(), port: None }];
     Boards::launch(vec![firmware], &pages, silence_limit).map(drop).unwrap_err().to_string()
 }
 
@@ -151,7 +151,7 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
     assert!(at_boot.starts_with(expected) && at_boot.contains("ask addr2line"), "{at_boot}");
 
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into() }];
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     let firmware = panicking_at("end_round", folder.path());
     let mut boards = Boards::launch(vec![firmware], &pages, Duration::from_secs(20)).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, 0, Vec::new());
@@ -184,11 +184,15 @@ fn boot_failure(boot: Boot<'static>) -> String {
         events: Events::with_capacity(16),
         buffers: ReceiveBuffers::default(),
         warnings: Vec::new(),
+        changes: Vec::new(),
+        lost_boards: LostBoards::Rejoin,
+        recalled: Instant::now(),
         dumps: Vec::new(),
         slot: 0,
         busy_limit: 1,
         silence_limit: SILENCE_LIMIT,
         progressed: Instant::now(),
+        checked: Instant::now(),
         is_wait_announced: false,
         interrupted: Arc::default(),
         temp_dir,
@@ -260,7 +264,7 @@ fn the_first_divergence_is_reported_with_both_states() {
             }
         })
         .collect();
-    let boards = Boards::start(&other, &setup, &locations, 10, |_| false).unwrap();
+    let boards = Boards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let agents = fabswarm_sim::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(
         task, air, 10, setup,

@@ -332,6 +332,12 @@ impl Air {
         self.outages.is_silent(agent, slot)
     }
 
+    /// Notes that `agent` is down from now on, outside of what the scenario plans, or that it is back.
+    pub fn set_lost(&mut self, agent: usize, is_lost: bool) {
+        self.outages.set_lost(agent, is_lost);
+        self.is_clear = false;
+    }
+
     /// Whether `agent` has crashed and not started again by `slot`.
     #[must_use]
     pub fn is_down(&self, agent: usize, slot: u32) -> bool {

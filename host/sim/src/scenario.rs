@@ -24,7 +24,7 @@ mod settings;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind,
+    AlgorithmKind, ArithmeticKind, FlightPattern, LostBoards, ModeKind, PaceKind, PrecisionKind, ProblemKind,
     RadioFamily, TopologyKind, TrainingMethod, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
@@ -67,6 +67,7 @@ pub struct SwarmSection {
     pub rounds: u64,
     pub precision: PrecisionKind,
     pub boards: String,
+    pub lost_boards: LostBoards,
     pub mode: ModeKind,
     pub pace: PaceKind,
     pub clock_spread: f64,

@@ -91,12 +91,12 @@ impl FrameSeal {
         Self { id, seals, buffer: Vec::new() }
     }
 
-    /// Starts again, under numbers that were never used. Of those it heard it remembers `boots`, which it saved before, or
-    /// nothing.
-    pub fn restart(&mut self, boots: Option<&[u32]>) {
+    /// Starts again, under numbers that were never used, in boot `floor` or later. Of those it heard it remembers `boots`, which
+    /// it saved before, or nothing.
+    pub fn restart(&mut self, floor: u32, boots: Option<&[u32]>) {
         if let Some(seals) = &mut self.seals {
             // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
-            if let Ok(sealer) = Sealer::start(self.id, 1, &mut seals.boots) {
+            if let Ok(sealer) = Sealer::start(self.id, floor, &mut seals.boots) {
                 seals.sealer = sealer;
             }
             *seals.opener = Opener::new();

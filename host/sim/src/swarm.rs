@@ -16,7 +16,9 @@ mod measure;
 mod plain;
 mod unguarded;
 
-pub use agents::{AgentProblem, AgentSetup, AgentSwarm, DigestCounts, HeapPeers, Remote, UncollectedMass};
+pub use agents::{
+    AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, UncollectedMass,
+};
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;

@@ -198,7 +198,7 @@ impl Headers {
         for crash in self.air.restarts(slot) {
             let seal = &mut self.seals[crash.agent];
             let boots = crash.keeps_memory.then(|| seal.boots(agents));
-            seal.restart(boots.as_deref());
+            seal.restart(1, boots.as_deref());
             if !crash.keeps_memory {
                 forgetting.push(crash.agent);
             }

@@ -110,6 +110,16 @@ choice! {
 }
 
 choice! {
+    /// What becomes of a run when a board restarts by itself or no longer answers.
+    LostBoards {
+        /// Its agent is down, without its memory, until the board is back.
+        Rejoin = "rejoin",
+        /// The run ends.
+        Fail = "fail",
+    }
+}
+
+choice! {
     /// How narrow frames are.
     WidthKind {
         /// f32 decisions and all of the running sum.
@@ -195,6 +205,7 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "swarm.mode" => Some(ModeKind::WORDS),
         "swarm.pace" => Some(PaceKind::WORDS),
         "radio.kind" => Some(RadioFamily::WORDS),
+        "swarm.lost_boards" => Some(LostBoards::WORDS),
         "frames.width" => Some(WidthKind::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
         "algorithm.arithmetic" => Some(ArithmeticKind::WORDS),

@@ -27,7 +27,7 @@ use fabswarm_shared::wire;
 use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
-pub use remote::{DigestCounts, Remote};
+pub use remote::{BoardChange, DigestCounts, Remote};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -263,8 +263,53 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         &self.air
     }
 
+    /// Takes agents down whose boards are gone, and starts those again whose boards are back.
+    fn apply_board_changes(&mut self) -> Result<(), SwarmError> {
+        let changes = self.remote.as_mut().map(|remote| remote.take_changes()).unwrap_or_default();
+        for change in changes {
+            match change {
+                BoardChange::Lost { agent } => {
+                    self.air.set_lost(agent, true);
+                    self.agents[agent].saved = None;
+                }
+                BoardChange::Returned { agent, boot } => {
+                    self.air.set_lost(agent, false);
+                    self.restart(agent, boot)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts an agent and its board again.
+    fn restart(&mut self, agent: usize, boot: u32) -> Result<(), SwarmError> {
+        if let Some(remote) = &mut self.remote {
+            remote.restart(agent, self.slot)?;
+        }
+        let own = &mut self.agents[agent];
+        own.boot = boot;
+        own.has_sent = false;
+        own.seal.restart(boot, own.saved.as_ref().map(|saved| &*saved.boots));
+        // The same scenario made this agent once; it does so again.
+        if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
+            if let Some(saved) = &own.saved
+                && started.restore(read_from(&saved.state)).is_err()
+            {
+                return Ok(());
+            }
+            *own.agent = started;
+            if let Some(books) = &mut self.books {
+                let (id, epoch) = (own.agent.id(), own.agent.epoch());
+                let reopened = books.reopen(id, epoch, own.agent.collected().map(view));
+                reopened.map_err(|what| BrokenBooks { round: u64::from(self.slot) + 1, what })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the outages of this slot: resumes, crashes and restarts, then suspensions.
     fn apply_outages(&mut self) -> Result<(), SwarmError> {
+        self.apply_board_changes()?;
         if let Some(remote) = &mut self.remote {
             let ended = |agent: &usize| {
                 let before = self.slot.checked_sub(1);
@@ -289,27 +334,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             self.air.restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
         restarting.dedup();
         for agent in restarting {
-            if let Some(remote) = &mut self.remote {
-                remote.restart(agent, self.slot)?;
-            }
-            let own = &mut self.agents[agent];
-            own.boot += 1;
-            own.has_sent = false;
-            own.seal.restart(own.saved.as_ref().map(|saved| &*saved.boots));
-            // The same scenario made this agent once; it does so again.
-            if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
-                if let Some(saved) = &own.saved
-                    && started.restore(read_from(&saved.state)).is_err()
-                {
-                    continue;
-                }
-                *own.agent = started;
-                if let Some(books) = &mut self.books {
-                    let (id, epoch) = (own.agent.id(), own.agent.epoch());
-                    let reopened = books.reopen(id, epoch, own.agent.collected().map(view));
-                    reopened.map_err(|what| BrokenBooks { round: u64::from(self.slot) + 1, what })?;
-                }
-            }
+            self.restart(agent, self.agents[agent].boot + 1)?;
         }
         let mut frozen = (0..self.agents.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
         match &mut self.remote {

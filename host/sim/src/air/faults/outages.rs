@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use crate::scenario::{Crash, FaultsSection, Silence};
+use std::collections::BTreeSet;
 
 /// Who is away when.
 #[derive(Clone, Debug)]
@@ -9,6 +10,8 @@ pub(in super::super) struct Outages {
     silences: Vec<Silence>,
     freezes: Vec<Silence>,
     crashes: Vec<Crash>,
+    /// Agents whose boards are gone.
+    lost: BTreeSet<usize>,
 }
 
 impl Outages {
@@ -26,11 +29,24 @@ impl Outages {
                 return Err(Error::CrashedTwice { agent: pair[1].agent, round: pair[1].round });
             }
         }
-        Ok(Self { silences: faults.silent.0.clone(), freezes: faults.frozen.0.clone(), crashes })
+        Ok(Self {
+            silences: faults.silent.0.clone(),
+            freezes: faults.frozen.0.clone(),
+            crashes,
+            lost: BTreeSet::new(),
+        })
     }
 
     pub(in super::super) fn is_empty(&self) -> bool {
-        self.silences.is_empty() && self.freezes.is_empty() && self.crashes.is_empty()
+        self.silences.is_empty() && self.freezes.is_empty() && self.crashes.is_empty() && self.lost.is_empty()
+    }
+
+    pub(in super::super) fn set_lost(&mut self, agent: usize, is_lost: bool) {
+        if is_lost {
+            self.lost.insert(agent);
+        } else {
+            self.lost.remove(&agent);
+        }
     }
 
     pub(in super::super) fn is_silent(&self, agent: usize, slot: u32) -> bool {
@@ -42,9 +58,10 @@ impl Outages {
     }
 
     pub(in super::super) fn is_down(&self, agent: usize, slot: u32) -> bool {
-        self.crashes.iter().any(|crash| {
+        let is_crashed = self.crashes.iter().any(|crash| {
             crash.agent == agent && slot.checked_sub(crash.round).is_some_and(|past| past < crash.down_rounds)
-        })
+        });
+        is_crashed || self.lost.contains(&agent)
     }
 
     /// Whether `agent` will crash after `slot` and keep its memory.

@@ -13,6 +13,23 @@ pub struct DigestCounts {
     pub mismatches: u64,
 }
 
+/// What happened to a board outside of what the scenario plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoardChange {
+    /// It is gone, and its memory with it.
+    Lost {
+        /// Its agent.
+        agent: usize,
+    },
+    /// It is there again and waits for [`Remote::restart`].
+    Returned {
+        /// Its agent.
+        agent: usize,
+        /// Its present boot.
+        boot: u32,
+    },
+}
+
 /// Boards that run some agents of a swarm.
 ///
 /// The agents with the same numbers in this process are their shadows. Shadows go first; boards follow, and must send the same frames
@@ -32,6 +49,9 @@ pub trait Remote: std::fmt::Debug {
     /// # Errors
     /// If it does not start.
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError>;
+
+    /// Returns what happened to boards since the last call.
+    fn take_changes(&mut self) -> Vec<BoardChange>;
 
     /// Suspends a board once it has caught up with its shadow.
     ///

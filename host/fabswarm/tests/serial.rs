@@ -1,0 +1,295 @@
+//! Real boards on serial ports, played by native boards behind pseudo-terminals: whatever happens to a port ends in a rejoin or in a
+//! clear error.
+
+use fabswarm_attach::BoardKind;
+use rustix::fs::OFlags;
+use rustix::pty::{self, OpenptFlags};
+use rustix::termios::{self, OptionalActions};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The far end of a cable: a pseudo-terminal, unless it is unplugged.
+type Plug = Arc<Mutex<Option<File>>>;
+
+/// A new pseudo-terminal whose near end is called `name`. Processes that are started later must not hold its far end.
+fn plug(name: &Path) -> File {
+    let far = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    pty::grantpt(&far).unwrap();
+    pty::unlockpt(&far).unwrap();
+    let mut settings = termios::tcgetattr(&far).unwrap();
+    settings.make_raw();
+    termios::tcsetattr(&far, OptionalActions::Now, &settings).unwrap();
+    rustix::fs::fcntl_setfl(&far, OFlags::RDWR | OFlags::NONBLOCK).unwrap();
+    let _ = fs::remove_file(name);
+    symlink(pty::ptsname(&far, Vec::new()).unwrap().to_str().unwrap(), name).unwrap();
+    far.into()
+}
+
+/// A native board on a pseudo-terminal.
+struct Board {
+    name: PathBuf,
+    plug: Plug,
+    process: Arc<Mutex<Child>>,
+    is_over: Arc<AtomicBool>,
+    log: PathBuf,
+}
+
+impl Board {
+    /// Starts a board without a page. `garble` spoils each byte on its way to the host.
+    fn start(folder: &Path, chip: u64, name: &str, garble: fn(u8) -> u8) -> Self {
+        let file = |ending: &str| folder.join(format!("{name}.{ending}"));
+        let (name, log, flash, socket) = (folder.join(name), file("log"), file("flash"), file("sock"));
+        fs::write(&flash, vec![0xFF; (1 << 20) + (64 << 10)]).unwrap();
+        let image = fabswarm_attach::image(BoardKind::Native).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let spawn = {
+            let log = log.clone();
+            move || {
+                let log = File::options().create(true).append(true).open(&log).unwrap();
+                let files = [socket.as_os_str(), flash.as_os_str()];
+                Command::new(&image).args(files).arg(format!("{chip:x}")).stderr(log).spawn().unwrap()
+            }
+        };
+        let process = Arc::new(Mutex::new(spawn()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let plug: Plug = Arc::new(Mutex::new(Some(plug(&name))));
+        let (cable, power, end) = (plug.clone(), process.clone(), is_over.clone());
+        listener.set_nonblocking(true).unwrap();
+        thread::spawn(move || {
+            while !end.load(Ordering::Relaxed) {
+                if let Ok((stream, _)) = listener.accept() {
+                    pump(stream, &cable, &end, garble);
+                }
+                // One that resets itself connects again; one that has ended has lost its power for a moment.
+                let mut process = power.lock().unwrap();
+                if !end.load(Ordering::Relaxed) && process.try_wait().unwrap().is_some() {
+                    *process = spawn();
+                }
+                drop(process);
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Self { name, plug, process, is_over, log }
+    }
+
+    fn new(folder: &Path, chip: u64) -> Self {
+        Self::start(folder, chip, &format!("usb-fabswarm_{chip}"), |byte| byte)
+    }
+
+    fn far(&self) -> MutexGuard<'_, Option<File>> {
+        self.plug.lock().unwrap()
+    }
+
+    fn unplug(&self) {
+        fs::remove_file(&self.name).unwrap();
+        *self.far() = None;
+    }
+
+    fn replug(&self) {
+        *self.far() = Some(plug(&self.name));
+    }
+
+    fn reset(&self) {
+        self.process.lock().unwrap().kill().unwrap();
+    }
+
+    fn disturb(&self, bytes: &[u8]) {
+        self.far().as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut process = self.process.lock().unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+/// Carries bytes between a board and its cable until the board ends.
+fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: fn(u8) -> u8) {
+    board.set_nonblocking(true).unwrap();
+    let mut chunk = [0; 4096];
+    while !is_over.load(Ordering::Relaxed) {
+        let mut cable = cable.lock().unwrap();
+        match board.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => {
+                chunk[..count].iter_mut().for_each(|byte| *byte = garble(*byte));
+                // Nobody may have the port open.
+                let _ = cable.as_mut().map(|far| far.write_all(&chunk[..count]));
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+        match cable.as_mut().map(|far| far.read(&mut chunk)) {
+            Some(Ok(count)) if count > 0 => {
+                board.set_nonblocking(false).unwrap();
+                let _ = board.write_all(&chunk[..count]);
+                board.set_nonblocking(true).unwrap();
+            }
+            _ => {
+                drop(cable);
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+fn run(folder: &Path, out: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    let boards = format!("serial:{}/usb-*", folder.display());
+    command.args(["run", "--boards"]).arg(boards + arguments[0]).args(&arguments[1..]).arg("--out").arg(out);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn summary(out: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn boards_on_serial_ports_match_the_simulator() {
+    let folder = tempfile::tempdir().unwrap();
+    let boards: Vec<Board> = (1..=3).map(|chip| Board::new(folder.path(), chip)).collect();
+    let arguments = [":3,in-process", "--rounds", "60", "--error-below", "0", "--iid-loss", "0.2"];
+    // A second run finds the boards in the middle of the first one.
+    for out in ["first", "second"] {
+        let out = folder.path().join(out);
+        let output = run(folder.path(), &out, &arguments).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let summary = summary(&out);
+        assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));
+    }
+    // By the order of chips, whatever the order of ports.
+    assert!(boards[1].log().contains("agent 1 starts, boot 1, round 0"), "{}", boards[1].log());
+}
+
+/// Waits until a run has recorded more than `rounds` rounds.
+#[track_caller]
+fn wait_for_rounds(out: &Path, rounds: usize) {
+    let begun = Instant::now();
+    let recorded = || fs::read_to_string(out.join("metrics.csv.part")).unwrap_or_default().lines().count();
+    while recorded() < rounds {
+        assert!(begun.elapsed() < Duration::from_secs(60), "timed out");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
+    let folder = tempfile::tempdir().unwrap();
+    let boards: Vec<Board> = (1..=3).map(|chip| Board::new(folder.path(), chip)).collect();
+    let out = folder.path().join("out");
+    let arguments = [":3,in-process:1", "--agents", "4", "--rounds", "1000000", "--error-below", "0"];
+    let mut host =
+        run(folder.path(), &out, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_rounds(&out, 50);
+    boards[0].unplug();
+    boards[1].reset();
+    boards[2].disturb(b"noise\0 \0half a frame");
+    wait_for_rounds(&out, 200);
+    boards[0].replug();
+    let begun = Instant::now();
+    let is_back = |board: &Board| {
+        let log = board.log();
+        let last = log.rfind("starts, boot").map(|at| &log[at..]).unwrap_or_default();
+        !last.is_empty() && !last.starts_with("starts, boot 1,")
+    };
+    while !is_back(&boards[0]) || !is_back(&boards[1]) {
+        if begun.elapsed() > Duration::from_secs(30) {
+            host.kill().unwrap();
+            let output = host.wait_with_output().unwrap();
+            panic!("{}\n{}\n{}", text(&output), boards[0].log(), boards[1].log());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    // Some rounds with all boards, then the end.
+    thread::sleep(Duration::from_secs(2));
+    assert!(host.try_wait().unwrap().is_none(), "the run is over");
+    assert!(Command::new("kill").args(["-INT", &host.id().to_string()]).status().unwrap().success());
+    let output = host.wait_with_output().unwrap();
+    let stderr = text(&output);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("agent 0: its board was unplugged in round"), "{stderr}");
+    assert!(stderr.contains("agent 1: its board restarted by itself in round"), "{stderr}");
+    assert_eq!(summary(&out)["digest_mismatches"], 0);
+}
+
+/// What a run says that finds no board it can use.
+#[track_caller]
+fn refusal(folder: &Path) -> String {
+    let begun = Instant::now();
+    let output = run(folder, &folder.join("out"), &[":1,in-process"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
+    let stderr = text(&output);
+    assert!(stderr.contains("\nhelp: "), "{stderr}");
+    stderr
+}
+
+#[test]
+fn ports_without_a_usable_board_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = refusal(folder.path());
+    assert!(nothing.contains("places 1 agents on serial ports, and there are 0 boards"), "{nothing}");
+
+    let silent = plug(&folder.path().join("usb-silent"));
+    let message = refusal(folder.path());
+    assert!(message.contains("usb-silent answers"), "{message}");
+    drop(silent);
+    fs::remove_file(folder.path().join("usb-silent")).unwrap();
+
+    // As a receiver at another baud rate sees it: no byte is what it was.
+    let garbled = Board::start(folder.path(), 1, "usb-garbled", |byte| byte.rotate_left(3) ^ 0x55);
+    let message = refusal(folder.path());
+    assert!(message.contains("bytes that are no packets of fabswarm"), "{message}");
+    drop(garbled);
+}
+
+#[test]
+fn two_boards_with_one_identity_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let _boards = ["usb-one", "usb-two"].map(|name| Board::start(folder.path(), 0xE661, name, |byte| byte));
+    let message = refusal(folder.path());
+    assert!(message.contains("usb-one and ") && message.contains("chip 000000000000e661"), "{message}");
+}
+
+#[test]
+fn firmware_of_another_schema_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut far = plug(&folder.path().join("usb-old"));
+    // The start of a boot packet of an older format: its name, its schema, and what nobody here can read.
+    let mut line = [0; 64];
+    let boot = [&[1, 4][..], b"pico", &[7], &[0; 9]].concat();
+    let length = fabswarm_shared::wire::stream::encode(&boot, &mut line).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let end = is_over.clone();
+    let old = thread::spawn(move || {
+        while !end.load(Ordering::Relaxed) {
+            let _ = far.write_all(&line[..length]);
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let message = refusal(folder.path());
+    is_over.store(true, Ordering::Relaxed);
+    old.join().unwrap();
+    assert!(message.contains("the board `pico` on") && message.contains("schema 0x00000007"), "{message}");
+}
