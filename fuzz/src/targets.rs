@@ -1,6 +1,7 @@
 //! One function per parser. It panics if the parser breaks its contract, and returns whether the parser took the bytes.
 
 use fabswarm_shared::provisioning::{Page, VERSION};
+use fabswarm_shared::slots::{STAMP_MAX, STAMP_ROOM, Stamp};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
@@ -19,6 +20,26 @@ pub fn frame(bytes: &[u8]) -> bool {
     let mut out = [0; 512];
     if let Ok(length) = frame.encode(&mut out) {
         assert_eq!(Frame::decode(&out[..length]), Ok(frame));
+    }
+    true
+}
+
+/// A stamped frame, behind a byte with who sealed it (0: nobody), splits into a stamp that says the same after it is written again.
+pub fn stamp(bytes: &[u8]) -> bool {
+    let Some((&sealer, stamped)) = bytes.split_first() else {
+        return false;
+    };
+    let sealed_by = (sealer > 0).then_some(u16::from(sealer));
+    let mut room = [&[0; STAMP_ROOM], stamped].concat();
+    let Ok((stamp, frame)) = Stamp::split(&mut room, sealed_by) else {
+        return false;
+    };
+    if Frame::decode(frame).is_ok_and(|frame| sealed_by.is_none_or(|sender| sender == frame.sender())) {
+        let mut out = vec![0; STAMP_ROOM + STAMP_MAX + frame.len()];
+        let length = stamp.join(frame, sealed_by.is_some(), &mut out[STAMP_ROOM..]).expect("there is room");
+        let (again, _) =
+            Stamp::split(&mut out[..STAMP_ROOM + length], sealed_by).expect("it was written here");
+        assert_eq!(again, stamp);
     }
     true
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use fabswarm_shared::agent::Config;
 use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{Pace, Page};
+use fabswarm_shared::slots::{STAMP_MAX, SlotNeeds, Stamp, Superframe};
 use fabswarm_shared::wire::fragment::Fragmenter;
 use fabswarm_shared::wire::frame::{Admission, Challenge, DataHeader, Frame, Hello, MembersHeader, SCHEMA};
 use fabswarm_shared::wire::payload::{Encoder, Width};
@@ -28,6 +29,11 @@ const PROGRAMS: u32 = 3_000;
 #[test]
 fn frame() {
     bombard("frame", targets::frame);
+}
+
+#[test]
+fn stamp() {
+    bombard("stamp", targets::stamp);
 }
 
 #[test]
@@ -199,6 +205,13 @@ fn write_corpus() {
         let bytes = &out[..length];
         write("frame", name, bytes);
 
+        let stamp = Stamp { root: 1, hops: 2, age: 3, is_timed: true, superframe: 20 };
+        let mut stamped = vec![0; length + STAMP_MAX];
+        for (sealer, name) in [(0, name.to_owned()), (frame.sender() as u8, format!("{name}-sealed"))] {
+            let end = stamp.join(bytes, sealer > 0, &mut stamped).unwrap();
+            write("stamp", &name, &[&[sealer], &stamped[..end]].concat());
+        }
+
         let short = &bytes[..length.min(80)];
         let mut line = vec![0; 256];
         let end = stream::encode(short, &mut line).unwrap();
@@ -292,10 +305,14 @@ fn write_page() {
             seed: 5,
         }),
     };
-    let mut out = vec![0; 1024];
-    let length = page.write(&mut out).unwrap();
-    let words = out[8];
-    write("page", "seed-policy-evaluation", &[&[words], &out[20..length]].concat());
+    let superframe = Superframe::plan(&SlotNeeds::default()).unwrap();
+    let slots = Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 };
+    for (name, page) in [("seed-policy-evaluation", page), ("seed-slots", Page { pace: slots, ..page })] {
+        let mut out = vec![0; 1024];
+        let length = page.write(&mut out).unwrap();
+        let words = out[8];
+        write("page", name, &[&[words], &out[20..length]].concat());
+    }
 }
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
