@@ -1,0 +1,94 @@
+//! Agents on the simulated radio: their own clocks, slots, fragments, loss.
+
+use fabswarm_shared::agent::{Agent, Origin};
+use fabswarm_shared::ledger::Exact;
+use fabswarm_sim::air::radio::{
+    Places, RadioAir, RadioEvent, RadioKind, RadioNeeds, RadioPlan, RadioSettings, RadioTiming,
+};
+use fabswarm_sim::scenario::{Scenario, TopologyKind};
+use fabswarm_sim::swarm::{AgentProblem, HeapPeers};
+use fabswarm_sim::trial::{self, ExactAgents};
+use std::sync::Arc;
+
+const WORDS: usize = 45;
+const AGENTS: usize = 20;
+
+type RadioAgent = Agent<AgentProblem, Exact, HeapPeers<Exact, WORDS>, WORDS>;
+
+/// Twenty agents with clocks of ±40 ppm solve the default problem, although every fifth packet is lost, and with it the frame of four
+/// packets that it belongs to.
+#[test]
+fn agents_converge_by_their_own_clocks() {
+    let mut scenario = Scenario::default();
+    scenario.swarm.agents = AGENTS;
+    scenario.network.topology = TopologyKind::Complete;
+    let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario).unwrap();
+    let (task, shape) = (Arc::new(task), task_shape(&scenario));
+    let mut start = vec![0.0; shape];
+    task.start(&mut start);
+    let mut agents: Vec<RadioAgent> = (0..AGENTS)
+        .map(|id| {
+            let problem = AgentProblem::new(Arc::clone(&task), id);
+            Agent::new(setup.config_of(id, 1), problem, &start, HeapPeers::default()).unwrap()
+        })
+        .collect();
+
+    let radio = RadioTiming::new(RadioKind::Ieee802154);
+    let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 385, ..RadioNeeds::default() };
+    let plan = RadioPlan::new(&radio, &needs).unwrap();
+    let mut air = RadioAir::new(RadioSettings {
+        seed: 3,
+        radio,
+        superframe: plan.superframe,
+        frame_bytes: needs.frame_bytes,
+        shared_bytes: 0,
+        ppm: 40.0,
+        swing_ppm: 2.0,
+        loss: 0.2,
+        power_spread_db: 1.0,
+        places: Places::Bench { radius_m: 15.0 },
+        foreign: None,
+        listens_before: false,
+    });
+    for agent in 0..AGENTS {
+        air.switch_on(agent, 0);
+    }
+    let solution = task.solution().unwrap().to_vec();
+    let norm = solution.iter().map(|word| word * word).sum::<f64>().sqrt();
+    let mut frames = vec![Vec::new(); AGENTS];
+    let mut buffer = vec![0; agents[0].largest_frame()];
+    let period = plan.superframe.length_us() as f64 / 1e6;
+    let error = |agents: &[RadioAgent]| {
+        let distance = |agent: &RadioAgent| {
+            let squares =
+                agent.decision().iter().zip(&solution).map(|(&x, &best)| (f64::from(x) - best).powi(2));
+            squares.sum::<f64>().sqrt()
+        };
+        agents.iter().map(distance).sum::<f64>() / agents.len() as f64 / norm
+    };
+    let mut rounds = 0;
+    while error(&agents) > 0.01 {
+        assert!(rounds < 4000, "error {} after {rounds} rounds", error(&agents));
+        rounds += 20;
+        air.run_until(air.seconds() + 20.0 * period, |event| match event {
+            RadioEvent::Sent { agent } => {
+                while let Ok(Some(length)) = agents[agent].poll_frame(&mut buffer) {
+                    frames[agent] = buffer[..length].to_vec();
+                }
+            }
+            RadioEvent::Delivered { sender, receiver, .. } => {
+                let _ = agents[receiver].receive(Origin::Clear, &frames[sender]);
+            }
+            RadioEvent::RoundEnded { agent, .. } => {
+                assert_eq!(agents[agent].end_on_beat().fault, None);
+            }
+        });
+    }
+    eprintln!("{rounds} rounds, {:.0} s", air.seconds());
+    assert_eq!(air.counts().collisions, 0, "all were switched on at once and hear the lowest first");
+}
+
+fn task_shape(scenario: &Scenario) -> usize {
+    let sizes = &scenario.policy_evaluation;
+    sizes.features + 2 * sizes.states
+}
