@@ -61,14 +61,18 @@ mod remote;
 mod round_queue;
 pub mod serial;
 mod state_dump;
+mod swarm_file;
 mod swarm_plan;
 mod temp_dir;
+pub mod uf2;
 
 pub use board_kind::{BoardKind, counting_program, image};
 pub use build::{BoardSwarmError, build};
 pub use error::Error;
+pub use fabswarm_shared::{BUILD_ID, packet};
 pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
 pub use placement::{AgentLocation, Placement, PlacementError};
+pub use swarm_file::{SwarmFile, SwarmFileError, pico_image};
 pub use swarm_plan::{PlanError, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};

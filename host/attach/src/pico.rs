@@ -1,6 +1,7 @@
 //! Emulated boards: the Raspberry Pi Pico in npm's `rp2040js`.
 
 use super::{Error, board_file, firmware_crate::FirmwareCrate, on_path};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Everything by UART.
@@ -9,6 +10,9 @@ pub(super) const FIRMWARE: FirmwareCrate =
 
 /// Everything by USB.
 pub(super) const USB_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("usb"), ..FIRMWARE };
+
+/// Where the processor sees the flash.
+pub(super) const FLASH: Range<u64> = 0x1000_0000..0x1100_0000;
 
 /// The path of Node, once the emulator's package is known to be there.
 pub(super) fn emulator() -> Result<PathBuf, Error> {

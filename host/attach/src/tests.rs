@@ -284,3 +284,47 @@ fn the_first_divergence_is_reported_with_both_states() {
     assert_eq!(board.lines().count(), shadow.lines().count());
     assert!(board.lines().count() > 300 && board != shadow);
 }
+
+/// A file as `fabswarm boards flash` writes it, in a Pico with nothing else in its flash.
+#[test]
+fn a_pico_starts_from_its_uf2_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [uf2, socket] = ["agent-3.uf2", "pico.sock"].map(|name| folder.path().join(name));
+    let chips = [1, 2, 3, 0xE661];
+    let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
+    let image = pico::FIRMWARE.build(10).unwrap();
+    fs::write(&uf2, swarm.pico_uf2(3, &image).unwrap()).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let script = board_file::folder("pico").join("emulator/main.mjs");
+    let boot_on = |chip: u64| {
+        let arguments = [
+            script.display().to_string(),
+            format!("--image={}", uf2.display()),
+            format!("--socket={}", socket.display()),
+            format!("--chip={chip:x}"),
+        ];
+        let emulator = pico::emulator().unwrap();
+        let _pico =
+            child_process::ChildProcess::start(&emulator, &arguments, &folder.path().join("log")).unwrap();
+        let (mut line, _) = listener.accept().unwrap();
+        line.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut deframer = fabswarm_shared::wire::stream::Deframer::<1024>::new();
+        loop {
+            let mut chunk = [0; 256];
+            let count = line.read(&mut chunk).unwrap();
+            assert!(count > 0, "the Pico has ended");
+            let mut unread = &chunk[..count];
+            while let Some(frame) = deframer.next_frame(&mut unread) {
+                if let Ok(Packet::Boot(boot)) = Packet::decode(frame.unwrap()) {
+                    assert_eq!((boot.board, boot.chip), ("pico", Some(chip)));
+                    return boot.page;
+                }
+            }
+        }
+    };
+    let identity = boot_on(0xE661).unwrap();
+    assert_eq!((identity.agent, identity.boot, identity.round), (3, 1, 0));
+    assert_eq!(boot_on(0xE662), Err(fabswarm_shared::provisioning::Error::OtherChip));
+    let pages = swarm.pages("pico").unwrap();
+    assert_eq!(identity.page_crc, fabswarm_shared::provisioning::page_crc(&pages[3]));
+}

@@ -28,15 +28,18 @@ mod bench;
 mod boards;
 #[cfg(feature = "large")]
 mod data;
+mod doctor;
 mod flags;
 mod interrupt;
 mod output;
 mod run;
+#[cfg(feature = "boards")]
+mod swarm;
 #[cfg(feature = "large")]
 mod train;
 
 #[cfg(not(feature = "boards"))]
-use absent::boards;
+use absent::{boards, swarm};
 #[cfg(not(feature = "large"))]
 use absent::{data, train};
 
@@ -54,6 +57,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("boards", matches)) => boards::run(matches),
         Some(("data", matches)) => data::run(matches),
         Some(("train", matches)) => train::run(matches),
+        Some(("swarm", matches)) => swarm::run(matches),
+        Some(("doctor", matches)) => doctor::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     let code = result.unwrap_or_else(|error| {
@@ -84,6 +89,8 @@ fn command() -> Command {
         .subcommand(boards::command())
         .subcommand(data::command())
         .subcommand(train::command())
+        .subcommand(swarm::command())
+        .subcommand(doctor::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.

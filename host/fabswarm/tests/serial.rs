@@ -45,7 +45,7 @@ struct Board {
 impl Board {
     /// Starts a board without a page. `garble` spoils each byte on its way to the host.
     fn start(folder: &Path, chip: u64, name: &str, garble: fn(u8) -> u8) -> Self {
-        let file = |ending: &str| folder.join(format!("{name}.{ending}"));
+        let file = |ending: &str| folder.join(format!("file-{name}.{ending}"));
         let (name, log, flash, socket) = (folder.join(name), file("log"), file("flash"), file("sock"));
         fs::write(&flash, vec![0xFF; (1 << 20) + (64 << 10)]).unwrap();
         let image = fabswarm_attach::image(BoardKind::Native).unwrap();
@@ -292,4 +292,42 @@ fn firmware_of_another_schema_is_named() {
     is_over.store(true, Ordering::Relaxed);
     old.join().unwrap();
     assert!(message.contains("the board `pico` on") && message.contains("schema 0x00000007"), "{message}");
+}
+
+/// What a command prints that must succeed.
+#[track_caller]
+fn prints(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_fabswarm")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Drawn, provisioned, listed, reset and watched: everything but a run.
+#[test]
+fn plugged_boards_become_a_swarm() {
+    let folder = tempfile::tempdir().unwrap();
+    let boards: Vec<Board> = [0xB, 0xA].map(|chip| Board::new(folder.path(), chip)).into();
+    let [swarm, ports] = ["swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
+
+    let listed = prints(&["boards", "list", &ports]);
+    assert!(listed.contains("native, chip 000000000000000a, this build"), "{listed}");
+    assert!(listed.contains("no provisioning page where the board looks for it"), "{listed}");
+
+    let drawn = prints(&["swarm", "new", &swarm, "--ports", &ports]);
+    assert!(drawn.contains("10 agents, 2 of them on known chips"), "{drawn}");
+    let provisioned = prints(&["boards", "provision", "--swarm", &swarm, &ports]);
+    assert!(provisioned.contains(": agent 0, boot 1, page "), "{provisioned}");
+    assert!(boards[0].log().contains("agent 1 starts, boot 1, round 0"), "{}", boards[0].log());
+
+    let reset = prints(&["boards", "reset", &ports]);
+    assert_eq!(reset.matches(": restarted").count(), 2, "{reset}");
+    let listed = prints(&["boards", "list", &ports]);
+    assert!(
+        listed.contains("chip 000000000000000a, this build") && listed.contains("agent 0, boot 2"),
+        "{listed}"
+    );
+    let lit = prints(&["boards", "identify", &ports]);
+    assert_eq!(lit.matches("its light is on").count(), 2, "{lit}");
+    let seen = prints(&["boards", "monitor", &ports, "--seconds", "1"]);
+    assert!(seen.contains("boot       Ok(BoardIdentity { agent: 1"), "{seen}");
 }

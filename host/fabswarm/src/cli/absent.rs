@@ -38,6 +38,8 @@ macro_rules! absent {
 absent!(bench_boards, "boards", "boards");
 #[cfg(not(feature = "boards"))]
 absent!(boards, "boards", "boards");
+#[cfg(not(feature = "boards"))]
+absent!(swarm, "swarm", "boards");
 #[cfg(not(feature = "large"))]
 absent!(bench_large, "large", "large");
 #[cfg(not(feature = "large"))]

@@ -1,6 +1,8 @@
-//! `fabswarm boards`: what boards need, and what they did.
+//! `fabswarm boards`: what boards need, what is plugged in, and what they did.
 
+mod flash;
 mod plan;
+mod ports;
 mod verify;
 
 use anyhow::Result;
@@ -9,15 +11,29 @@ use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
     Command::new("boards")
-        .about("Plan a swarm of boards, and verify what it did")
+        .about("Plan a swarm of boards, build and flash them, see what is plugged in, and verify what it did")
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(ports::list_command())
         .subcommand(plan::command())
+        .subcommand(flash::build_command())
+        .subcommand(flash::flash_command())
+        .subcommand(ports::provision_command())
+        .subcommand(ports::identify_command())
+        .subcommand(ports::monitor_command())
+        .subcommand(ports::reset_command())
         .subcommand(verify::command())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
+        Some(("list", matches)) => ports::list(matches),
+        Some(("build", _)) => flash::build(),
+        Some(("flash", matches)) => flash::flash(matches),
+        Some(("provision", matches)) => ports::provision(matches),
+        Some(("identify", matches)) => ports::identify(matches),
+        Some(("monitor", matches)) => ports::monitor(matches),
+        Some(("reset", matches)) => ports::reset(matches),
         Some(("plan", matches)) => plan::run(matches),
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),

@@ -1,0 +1,149 @@
+//! UF2 images: what a board's boot loader takes as a file on its drive (<https://github.com/microsoft/uf2>).
+
+use object::read::elf::{ElfFile32, ProgramHeader};
+use object::{Endianness, Object, ObjectSegment};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file by which a boot loader's drive is known.
+pub const INFO_FILE: &str = "INFO_UF2.TXT";
+
+/// The number of the RP2040.
+pub const RP2040: u32 = 0xE48B_FF56;
+
+const BLOCK_BYTES: usize = 512;
+const DATA_BYTES: usize = 256;
+const MAGIC: [u32; 2] = [0x0A32_4655, 0x9E5D_5157];
+const END_MAGIC: u32 = 0x0AB1_6F30;
+const HAS_FAMILY: u32 = 0x2000;
+
+/// The contents of a flash, in pages of 256 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uf2Image {
+    pages: BTreeMap<u32, [u8; DATA_BYTES]>,
+}
+
+impl Uf2Image {
+    /// Adds bytes at an address. What shares a page with them and was not added reads as erased.
+    pub fn put(&mut self, address: u32, bytes: &[u8]) {
+        for (address, &byte) in (address..).zip(bytes) {
+            let within = address as usize % DATA_BYTES;
+            let page = self.pages.entry(address - within as u32).or_insert([0xFF; DATA_BYTES]);
+            page[within] = byte;
+        }
+    }
+
+    /// Adds what an ELF image has at the physical addresses in `flash`.
+    ///
+    /// # Errors
+    /// Says what is wrong with the image.
+    pub fn put_elf(&mut self, elf: &[u8], flash: std::ops::Range<u64>) -> Result<(), object::Error> {
+        let file = ElfFile32::<Endianness>::parse(elf)?;
+        for segment in file.segments() {
+            let address = u64::from(segment.elf_program_header().p_paddr(file.endian()));
+            if flash.contains(&address) {
+                self.put(address as u32, segment.data()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file, for boards of `family`.
+    #[must_use]
+    pub fn to_bytes(&self, family: u32) -> Vec<u8> {
+        let count = self.pages.len() as u32;
+        let mut file = Vec::with_capacity(self.pages.len() * BLOCK_BYTES);
+        for (number, (&address, data)) in (0..).zip(&self.pages) {
+            let start = file.len();
+            let header = [MAGIC[0], MAGIC[1], HAS_FAMILY, address, DATA_BYTES as u32, number, count, family];
+            header.iter().for_each(|word: &u32| file.extend(word.to_le_bytes()));
+            file.extend(data);
+            file.resize(start + BLOCK_BYTES - 4, 0);
+            file.extend(END_MAGIC.to_le_bytes());
+        }
+        file
+    }
+}
+
+/// The drives of boards in their boot loaders: mounted folders with the file [`INFO_FILE`].
+#[must_use]
+pub fn drives() -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let folders = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    // Spaces are written in octal there.
+    folders
+        .map(|folder| PathBuf::from(folder.replace("\\040", " ")))
+        .filter(|folder| is_drive(folder))
+        .collect()
+}
+
+/// Whether a folder is the drive of a boot loader.
+#[must_use]
+pub fn is_drive(folder: &Path) -> bool {
+    folder.join(INFO_FILE).is_file()
+}
+
+/// The line `Board-ID` of a drive's information.
+#[must_use]
+pub fn drive_board(folder: &Path) -> Option<String> {
+    let info = std::fs::read_to_string(folder.join(INFO_FILE)).ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("Board-ID:"))?;
+    Some(line.trim().to_owned())
+}
+
+/// Writes a file to a drive and reads it back. Returns whether it could be compared: a real board restarts as soon as it has the
+/// whole file, and its drive is gone.
+///
+/// # Errors
+/// Where it cannot be written, or other bytes come back.
+pub fn write_to_drive(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<bool> {
+    use std::io::Write;
+    let path = folder.join(name);
+    let mut file = std::fs::File::create(&path)?;
+    file.write_all(bytes)?;
+    // The board may be gone by now.
+    let _ = file.sync_all();
+    match std::fs::read(&path) {
+        Ok(back) if back == bytes => Ok(true),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes come back than were written")),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_hold_whole_pages_in_the_order_of_their_addresses() {
+        let mut image = Uf2Image::default();
+        image.put(0x1000_0200, &[1, 2]);
+        image.put(0x1000_00FF, &[3, 4]);
+        let bytes = image.to_bytes(RP2040);
+        assert_eq!(bytes.len(), 3 * BLOCK_BYTES);
+        let word = |block: usize, at: usize| {
+            u32::from_le_bytes(bytes[block * BLOCK_BYTES + at..][..4].try_into().unwrap())
+        };
+        for (block, address) in [0x1000_0000, 0x1000_0100, 0x1000_0200].into_iter().enumerate() {
+            assert_eq!([word(block, 0), word(block, 4), word(block, 508)], [MAGIC[0], MAGIC[1], END_MAGIC]);
+            assert_eq!([word(block, 12), word(block, 20), word(block, 24)], [address, block as u32, 3]);
+            assert_eq!(word(block, 28), RP2040);
+        }
+        assert_eq!(bytes[32 + 255], 3);
+        assert_eq!(bytes[BLOCK_BYTES + 32..][..2], [4, 0xFF]);
+        assert_eq!(bytes[2 * BLOCK_BYTES + 32..][..3], [1, 2, 0xFF]);
+    }
+
+    #[test]
+    fn a_drive_is_known_by_its_information() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_drive(folder.path()));
+        let info = "UF2 Bootloader v3.0\nModel: Raspberry Pi RP2\nBoard-ID: RPI-RP2\n";
+        std::fs::write(folder.path().join(INFO_FILE), info).unwrap();
+        assert!(is_drive(folder.path()));
+        assert_eq!(drive_board(folder.path()).as_deref(), Some("RPI-RP2"));
+        assert!(write_to_drive(folder.path(), "agent-0.uf2", b"bytes").unwrap());
+        assert!(write_to_drive(&folder.path().join("gone"), "agent-0.uf2", b"bytes").is_err());
+    }
+}

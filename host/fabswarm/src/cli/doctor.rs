@@ -1,0 +1,229 @@
+//! `fabswarm doctor`: what is installed, and what to type where something is missing.
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use console::style;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, ExitCode, Stdio};
+
+/// Targets of the boards.
+const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
+
+const UDEV_RULES: &str = "/etc/udev/rules.d/70-fabswarm.rules";
+
+/// Serial ports of boards and debug probes for everybody who is logged in, and nothing for ModemManager.
+const RULES: &str = r#"# Boards that run fabswarm, boot loaders of the RP2040, and debug probes.
+SUBSYSTEM=="tty", ATTRS{idVendor}=="1209", ATTRS{idProduct}=="0001", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
+SUBSYSTEM=="usb", ATTRS{idVendor}=="2e8a", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
+SUBSYSTEM=="tty", ATTRS{idVendor}=="2e8a", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
+SUBSYSTEM=="usb", ATTRS{idVendor}=="1366", TAG+="uaccess"
+SUBSYSTEM=="usb", ATTRS{product}=="*CMSIS-DAP*", TAG+="uaccess"
+"#;
+
+pub(super) fn command() -> Command {
+    Command::new("doctor")
+        .about(
+            "Check toolchain, emulators, access to ports, CUDA and data: a green line each, or what to type",
+        )
+        .arg(
+            Arg::new("udev-rules")
+                .long("udev-rules")
+                .action(ArgAction::SetTrue)
+                .help("Print rules for udev that give access to boards and probes, and do nothing else"),
+        )
+}
+
+/// What was found about one thing.
+struct Finding {
+    name: &'static str,
+    /// What is there, or what is wrong.
+    what: String,
+    /// What to type, if something is missing.
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn good(name: &'static str, what: impl Into<String>) -> Self {
+        Self { name, what: what.into(), remedy: None }
+    }
+
+    fn missing(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, what: what.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    if matches.get_flag("udev-rules") {
+        print!("{RULES}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let findings = [
+        toolchain(),
+        targets(),
+        program("qemu", "qemu-system-arm", "emulated boards", "cargo xtask install qemu"),
+        program("setpriv", "setpriv", "boards as processes", "sudo apt-get install util-linux"),
+        node(),
+        udev_rules(),
+        groups(),
+        modem_manager(),
+        ports(),
+        cuda(),
+        data(),
+    ];
+    for Finding { name, what, remedy } in &findings {
+        match remedy {
+            None => println!("{} {name:<13} {what}", style("✓").green()),
+            Some(remedy) => {
+                println!("{} {name:<13} {what}\n  {:<13} type: {remedy}", style("–").yellow(), "")
+            }
+        }
+    }
+    let missing = findings.iter().filter(|finding| finding.remedy.is_some()).count();
+    if missing > 0 {
+        println!(
+            "\n{missing} of {} are not there; a swarm in this process needs none of them",
+            findings.len()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first line that a program prints, if it runs.
+fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
+    let output =
+        Process::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn toolchain() -> Finding {
+    match first_line("rustc", &["--version"]) {
+        Some(version) => Finding::good("rust", version),
+        None => Finding::missing("rust", "firmware cannot be built", "see https://rustup.rs"),
+    }
+}
+
+fn targets() -> Finding {
+    let installed =
+        Process::new("rustup").args(["target", "list", "--installed"]).stderr(Stdio::null()).output();
+    let installed =
+        installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let missing: Vec<&str> =
+        TARGETS.into_iter().filter(|target| installed.lines().all(|line| line != *target)).collect();
+    if missing.is_empty() {
+        return Finding::good("targets", TARGETS.join(", "));
+    }
+    let remedy = format!("rustup target add {}", missing.join(" "));
+    Finding::missing("targets", format!("without {}", missing.join(", ")), remedy)
+}
+
+fn program(name: &'static str, program: &str, purpose: &str, remedy: &str) -> Finding {
+    match first_line(program, &["--version"]) {
+        Some(version) => Finding::good(name, version),
+        None => Finding::missing(name, format!("no {program}, which {purpose} need"), remedy),
+    }
+}
+
+fn node() -> Finding {
+    let Some(version) = first_line("node", &["--version"]) else {
+        return Finding::missing(
+            "node",
+            "emulated Picos need it",
+            "sudo apt-get install nodejs npm, then cargo xtask install rp2040js",
+        );
+    };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../boards/pico/emulator/node_modules/rp2040js/package.json");
+    if package.is_file() {
+        Finding::good("node", format!("{version}, with rp2040js"))
+    } else {
+        Finding::missing("node", format!("{version}, without rp2040js"), "cargo xtask install rp2040js")
+    }
+}
+
+fn udev_rules() -> Finding {
+    let folders = ["/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"];
+    let mut rules = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let known = rules.find(|rule| {
+        let name = rule.file_name().to_string_lossy().into_owned();
+        name.contains("fabswarm") || name.contains("probe-rs")
+    });
+    match known {
+        Some(rule) => Finding::good("udev rules", rule.path().display().to_string()),
+        None => Finding::missing(
+            "udev rules",
+            "debug probes and boards may be for root only",
+            format!("fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload"),
+        ),
+    }
+}
+
+fn groups() -> Finding {
+    let groups = first_line("id", &["-nG"]).unwrap_or_default();
+    let is_member = groups.split(' ').any(|group| ["dialout", "uucp", "root"].contains(&group));
+    if is_member {
+        Finding::good("serial group", groups)
+    } else {
+        let remedy = "sudo usermod -aG dialout $USER, then log in again";
+        Finding::missing("serial group", "you may not open serial ports", remedy)
+    }
+}
+
+fn modem_manager() -> Finding {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_running = processes
+        .filter_map(|process| fs::read_to_string(process.path().join("comm")).ok())
+        .any(|name| name.trim() == "ModemManager");
+    if is_running && !Path::new(UDEV_RULES).exists() {
+        let remedy = format!(
+            "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES}, or sudo systemctl stop ModemManager"
+        );
+        return Finding::missing("ModemManager", "it runs, and talks to new serial ports", remedy);
+    }
+    Finding::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
+}
+
+fn ports() -> Finding {
+    let devices = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let mut ports: Vec<PathBuf> = devices
+        .map(|device| device.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with("ttyACM") || name.starts_with("ttyUSB")
+        })
+        .collect();
+    ports.sort();
+    let (usable, locked): (Vec<_>, Vec<_>) =
+        ports.iter().partition(|port| fs::File::options().read(true).write(true).open(port).is_ok());
+    let names = |ports: &[&PathBuf]| {
+        ports.iter().map(|port| port.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    if !locked.is_empty() {
+        let remedy =
+            "sudo usermod -aG dialout $USER, then log in again; or end the program that uses the port";
+        return Finding::missing("ports", format!("no access to {}", names(&locked)), remedy);
+    }
+    if usable.is_empty() {
+        return Finding::good("ports", "none, as no board is plugged in");
+    }
+    Finding::good("ports", format!("{}; `fabswarm boards list` says what is on them", names(&usable)))
+}
+
+fn cuda() -> Finding {
+    match first_line("nvidia-smi", &["--query-gpu=name,driver_version", "--format=csv,noheader"]) {
+        Some(gpu) => Finding::good("CUDA", gpu),
+        None => Finding::good("CUDA", "no GPU: large agents train on the CPU"),
+    }
+}
+
+fn data() -> Finding {
+    let folder = fabswarm_sim::cache_folder::find();
+    let is_there = folder
+        .as_ref()
+        .is_some_and(|folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()));
+    match folder {
+        Some(folder) if is_there => Finding::good("data", folder.display().to_string()),
+        _ => Finding::missing("data", "no data sets for large agents but the sample", "fabswarm data fetch"),
+    }
+}

@@ -1,0 +1,90 @@
+//! `fabswarm swarm new`: the private file of a swarm of real boards.
+
+use anyhow::{Result, bail};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use fabswarm_attach::{SwarmFile, serial};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(super) fn command() -> Command {
+    let new = Command::new("new")
+        .about("Draw the key of a swarm, and give an agent to every board that is plugged in")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .help("File to write; only you can read it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file of the swarm [default: the default scenario]")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("chips")
+                .long("chips")
+                .value_name("CHIP,…")
+                .help("Chips of agents 0, 1, …, in hexadecimal digits [default: those that are plugged in]")
+                .value_delimiter(','),
+        )
+        .arg(
+            Arg::new("ports")
+                .long("ports")
+                .value_name("PATTERN")
+                .help("Serial ports to look at [default: all USB serial ports]"),
+        );
+    Command::new("swarm")
+        .about("Make the private file of a swarm of real boards")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(new)
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let Some(("new", matches)) = matches.subcommand() else {
+        unreachable!("clap asks for one of the sub-commands")
+    };
+    let Some(path) = matches.get_one::<PathBuf>("file") else { bail!("FILE is missing") };
+    let mut chips = Vec::new();
+    match matches.get_many::<String>("chips") {
+        Some(listed) => {
+            for chip in listed {
+                let number = u64::from_str_radix(chip.trim(), 16);
+                let Ok(number) = number else {
+                    bail!(
+                        "`{chip}` is not the number of a chip\nhelp: write it in hexadecimal digits, as `fabswarm boards list` does"
+                    )
+                };
+                chips.push(number);
+            }
+        }
+        None => {
+            let ports = serial::ports(matches.get_one::<String>("ports").map(String::as_str));
+            let found = serial::identify_all(&ports).into_iter().filter_map(Result::ok);
+            chips.extend(found.filter_map(|board| board.chip));
+            chips.sort_unstable();
+        }
+    }
+    if let Some(pair) = chips.iter().enumerate().find(|(at, chip)| chips[..*at].contains(chip)) {
+        bail!("chip {:016x} is there twice\nhelp: a chip runs one agent", pair.1);
+    }
+    // A number above that of any swarm before.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let scenario = matches.get_one::<PathBuf>("scenario").cloned();
+    let swarm = SwarmFile::draw(scenario, &chips, u32::try_from(now).unwrap_or(u32::MAX))?;
+    // Refuses a scenario that boards cannot run, before anything is written.
+    let agents = swarm.pages("native")?.len();
+    if chips.len() > agents {
+        bail!(
+            "there are {} boards, and the scenario has {agents} agents\nhelp: unplug some, or raise swarm.agents",
+            chips.len()
+        );
+    }
+    swarm.write(path)?;
+    println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), chips.len());
+    println!("flash them with `fabswarm boards flash --swarm {} --all`", path.display());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,90 @@
+//! The commands for real boards with nothing plugged in, and flashing of a folder that looks like a drive.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn fabswarm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fabswarm")).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn prints(arguments: &[&str]) -> String {
+    let output = fabswarm(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refuses(arguments: &[&str], expected: &str) {
+    let output = fabswarm(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains(expected) && stderr.contains("\nhelp: "), "{stderr}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn every_command_behaves_with_nothing_plugged_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("usb-*");
+    let swarm = folder.path().join("swarm.toml");
+    assert!(prints(&["boards", "list", text(&nowhere)]).contains("no serial ports"));
+    for command in ["reset", "identify", "monitor"] {
+        refuses(&["boards", command, text(&nowhere)], "there are no serial ports");
+    }
+    refuses(&["boards", "provision", "--swarm", text(&swarm), text(&nowhere)], "cannot use the swarm file");
+    let drawn = prints(&["swarm", "new", text(&swarm), "--ports", text(&nowhere)]);
+    assert!(drawn.contains("10 agents, 0 of them on known chips"), "{drawn}");
+    refuses(&["swarm", "new", text(&swarm), "--ports", text(&nowhere)], "swarm.toml: File exists");
+    refuses(&["boards", "provision", "--swarm", text(&swarm), text(&nowhere)], "there are no serial ports");
+    refuses(&["boards", "flash", "--swarm", text(&swarm)], "which agent?");
+    let no_drive =
+        ["boards", "flash", "--swarm", text(&swarm), "--agent", "0", "--drive", text(folder.path())];
+    refuses(&no_drive, "is not the drive of a boot loader");
+    refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
+}
+
+#[test]
+fn an_agent_is_flashed_to_a_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let [swarm, drive] = ["swarm.toml", "RPI-RP2"].map(|name| folder.path().join(name));
+    fs::create_dir(&drive).unwrap();
+    fs::write(drive.join("INFO_UF2.TXT"), "UF2 Bootloader v3.0\nBoard-ID: RPI-RP2\n").unwrap();
+    prints(&["swarm", "new", text(&swarm), "--chips", "e661a1,e661a2"]);
+    let flashed =
+        prints(&["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&drive)]);
+    assert!(flashed.starts_with("agent 1: ") && flashed.contains("read back and equal"), "{flashed}");
+    let file = fs::read(drive.join("agent-1.uf2")).unwrap();
+    assert_eq!(file.len() % 512, 0);
+    assert_eq!(file[..4], 0x0A32_4655_u32.to_le_bytes());
+    let out = folder.path().join("files");
+    prints(&["boards", "flash", "--swarm", text(&swarm), "--all", "--out", text(&out)]);
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 10);
+    assert_eq!(fs::read(out.join("agent-1.uf2")).unwrap(), file);
+}
+
+#[test]
+fn the_doctor_has_a_line_for_everything() {
+    let report = prints(&["doctor"]);
+    for name in [
+        "rust",
+        "targets",
+        "qemu",
+        "node",
+        "udev rules",
+        "serial group",
+        "ModemManager",
+        "ports",
+        "CUDA",
+        "data",
+    ] {
+        assert!(report.lines().any(|line| line.contains(name)), "{name} is not in\n{report}");
+    }
+    assert!(report.lines().all(|line| line.is_empty() || !line.contains("error")), "{report}");
+    let rules = prints(&["doctor", "--udev-rules"]);
+    assert!(rules.contains("SUBSYSTEM==\"tty\"") && rules.contains("ID_MM_DEVICE_IGNORE"), "{rules}");
+}
