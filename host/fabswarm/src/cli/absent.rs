@@ -16,7 +16,7 @@ fn command(name: &'static str, feature: &str) -> Command {
 
 fn run(name: &str, feature: &str) -> Result<ExitCode> {
     bail!(
-        "this build of fabswarm has no `{name}`\nhelp: build it with `cargo build --release --features {feature}`"
+        "this build of fabswarm has no `{name}`\nhelp: add the feature, `cargo run --release --features {feature} -- …`, or all of them, `--features full`"
     )
 }
 
