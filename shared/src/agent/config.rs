@@ -1,0 +1,140 @@
+//! The configuration of an agent.
+
+use super::Links;
+use crate::fab::Steps;
+use crate::problem::Penalty;
+use crate::wire::payload::Width;
+use core::num::NonZeroU32;
+use serde::{Deserialize, Serialize};
+
+/// When a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// All agents are in the same round; a frame of the next one waits.
+    LockStep,
+    /// Each agent has its own clock and uses the newest data it has.
+    FreeRunning,
+}
+
+/// The configuration of an agent.
+///
+/// ```
+/// use fabswarm_shared::agent::Config;
+/// use fabswarm_shared::wire::payload::Width;
+/// use std::num::NonZeroU32;
+///
+/// let config = Config::founder(3, 10)
+///     .with_width(Width::Half)
+///     .with_late_rounds(2)
+///     .with_give_up_after(NonZeroU32::new(40));
+/// assert_eq!((config.id, config.founders, config.boot), (3, 10, 1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Config {
+    /// Its number in the swarm.
+    pub id: u16,
+    /// How many agents belong to the first epoch: those with the numbers below this.
+    pub founders: u16,
+    /// When its rounds end.
+    pub mode: Mode,
+    /// Step sizes.
+    pub steps: Steps<f32>,
+    /// Penalty on the lower level.
+    pub penalty: Penalty<f32>,
+    /// κ, what it keeps of its tracker each round.
+    pub self_weight: f32,
+    /// Who may collect from it, and from whom it may collect.
+    pub links: Links,
+    /// How narrow its frames are.
+    pub width: Width,
+    /// Rounds of silence after which a member that was heard before is given up; `None`: never.
+    pub give_up_after: Option<NonZeroU32>,
+    /// How many rounds late a frame may come and still count, in lock-step. With 0 a frame is of its own round only, so that
+    /// one that was recorded and sent again never counts.
+    pub late_rounds: u32,
+    /// How often it started, from 1. Later starts without [`Agent::restore`](super::Agent::restore) join as one that lost its memory.
+    pub boot: u32,
+}
+
+impl Config {
+    /// The agent with number `id` in a swarm of `founders`, at its first start and with steps for the paper's problem.
+    #[must_use]
+    pub const fn founder(id: u16, founders: u16) -> Self {
+        Self {
+            id,
+            founders,
+            mode: Mode::LockStep,
+            steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 },
+            penalty: Penalty { lambda: 60.0, normalise: true },
+            self_weight: 0.98,
+            links: Links::Everybody,
+            width: Width::Full,
+            give_up_after: None,
+            late_rounds: 0,
+            boot: 1,
+        }
+    }
+
+    /// Sets its number in the swarm.
+    #[must_use]
+    pub const fn with_id(self, id: u16) -> Self {
+        Self { id, ..self }
+    }
+
+    /// Sets when its rounds end.
+    #[must_use]
+    pub const fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets the step sizes.
+    #[must_use]
+    pub const fn with_steps(self, steps: Steps<f32>) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// Sets the penalty on the lower level.
+    #[must_use]
+    pub const fn with_penalty(self, penalty: Penalty<f32>) -> Self {
+        Self { penalty, ..self }
+    }
+
+    /// Sets κ, what it keeps of its tracker each round.
+    #[must_use]
+    pub const fn with_self_weight(self, self_weight: f32) -> Self {
+        Self { self_weight, ..self }
+    }
+
+    /// Sets who may collect from it, and from whom it may collect.
+    #[must_use]
+    pub const fn with_links(self, links: Links) -> Self {
+        Self { links, ..self }
+    }
+
+    /// Sets how narrow its frames are.
+    #[must_use]
+    pub const fn with_width(self, width: Width) -> Self {
+        Self { width, ..self }
+    }
+
+    /// Sets the rounds of silence after which a member is given up; `None`: never.
+    #[must_use]
+    pub const fn with_give_up_after(self, give_up_after: Option<NonZeroU32>) -> Self {
+        Self { give_up_after, ..self }
+    }
+
+    /// Sets how many rounds late a frame may come and still count, in lock-step.
+    #[must_use]
+    pub const fn with_late_rounds(self, late_rounds: u32) -> Self {
+        Self { late_rounds, ..self }
+    }
+
+    /// Sets how often it started, from 1.
+    #[must_use]
+    pub const fn with_boot(self, boot: u32) -> Self {
+        Self { boot, ..self }
+    }
+}

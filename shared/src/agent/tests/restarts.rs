@@ -1,0 +1,121 @@
+//! Agents that stop and come back, with and without their memory.
+
+use super::*;
+
+#[test]
+fn a_restart_without_memory_opens_an_epoch() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    agents[2] = agent(Config { boot: 2, ..config(2) });
+    for _ in 0..20 {
+        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
+        check_invariant(&agents);
+    }
+    let epoch = agents[0].epoch();
+    assert!(
+        epoch > 1 && agents.iter().all(|agent| agent.epoch() == epoch && agent.round() == agents[0].round())
+    );
+    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
+    check_invariant(&agents);
+    assert!(spread(&agents) < 1e-3);
+}
+
+#[test]
+fn a_swarm_that_lost_all_its_memory_begins_anew() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    // One after the other, so that some have heard of the old epoch and some have not.
+    for id in 0..AGENTS {
+        agents[id] = agent(Config { boot: 2 + id as u32, ..config(id) });
+        (0..usize::from(id == 1)).for_each(|_| round(&mut agents[..2], |_, _| true));
+    }
+    for _ in 0..300 {
+        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
+        check_invariant(&agents);
+    }
+    let epoch = agents[0].epoch();
+    assert!(epoch > 0 && agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
+    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
+    assert!(spread(&agents) < 1e-3);
+}
+
+#[test]
+fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    for id in [0, 1] {
+        agents[id] = agent(Config { boot: 2, ..config(id) });
+    }
+    (0..200).for_each(|_| round(&mut agents, |receiver, sender| (receiver < 2) == (sender < 2)));
+    assert!(agents[0].epoch() > agents[2].epoch(), "both begin anew, in an epoch of their own");
+    for _ in 0..100 {
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+    }
+    assert!(agents.iter().all(|agent| agent.epoch() == agents[0].epoch() && agent.members().len() == 4));
+}
+
+/// Byte payloads of an odd number of words have two lengths, in turn.
+#[test]
+fn an_agent_that_was_away_catches_up_on_narrow_frames() {
+    const ODD: usize = 11;
+    // Until words change little enough for narrow payloads.
+    const TOGETHER: u32 = 600;
+    const WIDE: [f32; 12] = [0.9, 0.1, 0.4, 0.7, 0.3, 0.8, 0.6, 0.2, 0.5, 0.1, 0.9, 0.4];
+    let make = |id: usize| {
+        let rewards = &REWARDS[id];
+        let problem = PolicyEvaluation { features: &WIDE, successors: &WIDE, rewards, ..problem(id) };
+        let config = Config { width: Width::Byte, founders: 2, ..config(id) };
+        let peers = heapless::Vec::<PeerSlot<Exact, ODD>, 4>::new();
+        Agent::<_, Exact, _, ODD>::new(config, problem, &[0.0; ODD], peers).unwrap()
+    };
+    let mut lengths = std::collections::BTreeSet::new();
+    for away in 3..20 {
+        let (mut sleeper, mut sender) = (make(0), make(1));
+        let mut out = [0; 256];
+        let mut last = 0;
+        for now in 0..=TOGETHER + away {
+            last = sender.poll_frame(&mut out).unwrap().unwrap();
+            if now <= TOGETHER {
+                let _ = sleeper.receive(Origin::Clear, &out[..last]);
+                sleeper.end_round();
+            }
+            if now < TOGETHER + away {
+                sender.end_round();
+            }
+        }
+        assert_eq!(sleeper.receive(Origin::Clear, &out[..last]), Received::Taken, "after {away} rounds");
+        assert_eq!(sleeper.round(), sender.round());
+        lengths.insert(last);
+    }
+    assert!(lengths.len() > 2, "full payloads and byte payloads of two lengths: {lengths:?}");
+}
+
+#[test]
+fn a_restart_with_memory_goes_on_where_it_was() {
+    let mut agents = swarm::<Exact>();
+    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let saved = saved(&agents[2]);
+    let mut restored = agent::<Exact>(Config { boot: 2, ..config(2) });
+    restored.restore(read_from(&saved)).unwrap();
+    assert_eq!(restored.digest(), agents[2].digest());
+    agents[2] = restored;
+    for _ in 0..50 {
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+    }
+    assert!(agents.iter().all(|agent| agent.epoch() == 1));
+    let mut other = agent::<Exact>(config(1));
+    assert_eq!(other.restore(read_from(&saved)), Err(Error::Memory));
+    for cut in 0..saved.len() {
+        assert_eq!(agent::<Exact>(config(2)).restore(read_from(&saved[..cut])), Err(Error::Memory));
+    }
+    let longer = [&saved[..], &[0]].concat();
+    let mut spoiled = agent::<Exact>(config(2));
+    assert_eq!(spoiled.restore(read_from(&longer)), Err(Error::Memory));
+    spoiled.reset(&[0.0; WORDS]).unwrap();
+    let fresh = agent::<Exact>(config(2));
+    assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
+    assert!(spoiled.collected().all(|collection| collection.rho == [0; WORDS]));
+    assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
+}

@@ -1,0 +1,156 @@
+//! What an agent believes of others: who may collect, who is alive, and what no single frame can do.
+
+use super::*;
+
+/// Both ends know the links of this ring: agent i gives to i + 1.
+fn on_ring(id: usize) -> Config {
+    let set = |member: usize| {
+        let mut set = MemberSet::default();
+        assert!(set.insert((member % AGENTS) as u16));
+        set
+    };
+    Config { links: Links::Known { audience: set(id + 1), senders: set(id + AGENTS - 1) }, ..config(id) }
+}
+
+#[test]
+fn who_is_not_in_the_audience_takes_decisions_only() {
+    let ring = || (0..AGENTS).map(|id| agent(on_ring(id))).collect::<Vec<Small<Exact>>>();
+    let (mut alone, mut overheard) = (ring(), ring());
+    for _ in 0..4000 {
+        round(&mut alone, |receiver, sender| (sender + 1) % AGENTS == receiver);
+        // Agent 2 hears everybody.
+        round(&mut overheard, |receiver, sender| receiver == 2 || (sender + 1) % AGENTS == receiver);
+        check_invariant(&overheard);
+    }
+    assert!(overheard[2].collected().all(|collection| collection.sender == 1));
+    let distance = distance(&overheard, &alone);
+    assert!(distance < 0.01, "{distance}");
+}
+
+#[test]
+fn two_members_that_die_together_are_both_given_up() {
+    const ALL: usize = 5;
+    let patient = |id| Config { give_up_after: NonZeroU32::new(40), founders: ALL as u16, ..config(id) };
+    for seed in 0..20 {
+        let mut agents: Vec<Small<Exact>> = (0..ALL).map(|id| agent(patient(id))).collect();
+        let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
+        let died_at = 20 + stream.below(40);
+        let dead = (stream.below(2) as usize, 2 + stream.below(3) as usize);
+        let is_alive = |id: usize| id != dead.0 && id != dead.1;
+        for now in 0..died_at + 400 {
+            round(&mut agents, |receiver, sender| {
+                let are_up = now < died_at || (is_alive(receiver) && is_alive(sender));
+                are_up && stream.uniform_f64() < 0.4
+            });
+        }
+        for (id, agent) in agents.iter().enumerate().filter(|(id, _)| is_alive(*id)) {
+            let is_living = |other: u16| is_alive(other.into()) == agent.members().contains(other);
+            assert!(
+                (0..ALL as u16).all(is_living),
+                "seed {seed}: agent {id} has {:?}",
+                agent.members().as_bytes()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_recorded_hello_lets_no_ghost_in() {
+    let mut agents = swarm::<Exact>();
+    agents.push(agent(config(4)));
+    let recording = recorded(&mut agents, 30);
+    let hellos: Vec<_> =
+        recording.iter().filter(|(sender, frame)| *sender == 4 && frame[0] == 1).cloned().collect();
+    assert!(hellos.len() > 1 && agents[0].members().contains(4));
+    agents[4].leave();
+    (0..40).for_each(|_| round(&mut agents, |_, _| true));
+    agents.pop();
+    // These agents keep no replay window, so all of it reaches them as after a restart.
+    for _ in 0..20 {
+        for (_, hello) in &hellos {
+            agents.iter_mut().for_each(|agent| {
+                let _ = agent.receive(Origin::Sealed { sender: 4, boot: 1 }, hello);
+            });
+        }
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+        assert!(agents.iter().all(|agent| !agent.members().contains(4)));
+    }
+}
+
+#[test]
+fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
+    let mut agents = swarm::<Exact>();
+    let mut recording = recorded(&mut agents, 50);
+    // An epoch in which agent 2 has a ledger that it then loses.
+    agents[1] = agent(Config { boot: 2, ..config(1) });
+    recording.extend(recorded(&mut agents, 50));
+    assert!(agents[2].epoch() > 1 && agents[2].members().contains(2));
+    let before = agents[2].epoch();
+    agents[2] = agent(Config { boot: 2, ..config(2) });
+    for (own_round, replayed) in recording.chunks(9).enumerate() {
+        for (_, frame) in replayed {
+            let _ = agents[2].receive(Origin::Clear, frame);
+            assert_eq!((agents[2].round(), agents[2].epoch()), (own_round as u32, 0));
+        }
+        agents[2].end_round();
+    }
+    // It is let in by those that are there, and into a new epoch.
+    for _ in 0..40 {
+        round(&mut agents, |_, _| true);
+        check_invariant(&agents);
+    }
+    assert!(agents.iter().all(|agent| agent.epoch() == agents[0].epoch() && agent.epoch() > before));
+    assert!(agents.iter().all(|agent| agent.round() == agents[0].round()));
+}
+
+#[test]
+fn no_single_frame_of_a_member_moves_anybody() {
+    let mut agents = swarm::<Exact>();
+    (0..20).for_each(|_| round(&mut agents, |_, _| true));
+    let sealed = Origin::Sealed { sender: 3, boot: 1 };
+    let hello = Hello {
+        sender: 3,
+        boot: 1,
+        epoch: 1,
+        round: 20,
+        schema: SCHEMA,
+        x: 2,
+        y: 4,
+        x_is_local: false,
+        echo: None,
+    };
+    let mut payload = [0; 1 + 8 * WORDS];
+    let data =
+        |epoch, round, payload: &[u8]| encoded(Frame::Data(DataHeader { sender: 3, epoch, round }, payload));
+    let everybody = [0xF];
+    let members = |epoch| encoded(Frame::Members(MembersHeader { sender: 3, epoch, round: 20 }, &everybody));
+    let jump = Refusal::Jump;
+    let mut bad = std::vec![
+        (data(1, u32::MAX - 1, &payload), jump),
+        (data(1, 20 + 65, &payload), jump),
+        (members(u32::MAX), jump),
+        (members(u32::MAX - (1 << 20)), jump),
+        (members(9 * 1024 + 3), jump),
+        (encoded(Frame::Hello(Hello { epoch: u32::MAX, ..hello })), jump),
+        (encoded(Frame::Hello(Hello { sender: 2, ..hello })), Refusal::Impostor),
+        (encoded(Frame::Hello(Hello { boot: 9, ..hello })), Refusal::Impostor),
+    ];
+    payload[1..5].copy_from_slice(&3e38f32.to_le_bytes());
+    bad.push((data(1, 20, &payload), Refusal::Magnitude));
+    for agent in &mut agents[..3] {
+        let before = saved(agent);
+        for (frame, refusal) in &bad {
+            assert_eq!(agent.receive(sealed, frame), Received::Refused(*refusal));
+        }
+        assert_eq!(saved(agent), before);
+    }
+    // A swarm that was never attacked goes on in the same way.
+    let mut others = swarm::<Exact>();
+    (0..20).for_each(|_| round(&mut others, |_, _| true));
+    for _ in 0..10 {
+        round(&mut agents, |_, _| true);
+        round(&mut others, |_, _| true);
+        assert!(agents.iter().zip(&others).all(|(agent, other)| agent.digest() == other.digest()));
+    }
+}
