@@ -134,7 +134,8 @@ impl Air {
     }
 
     /// As [`Air::deliver`], to `receivers` that hear independently of each other and so on all cores. Before them `witness`
-    /// sees every arrival; `open` is called once per frame, however many receive it.
+    /// sees every arrival; `open` is called once per frame, however many receive it, and `then` once for each receiver that has
+    /// heard all there is.
     pub fn deliver_to<R: Send, T: Send + Sync>(
         &mut self,
         slot: u32,
@@ -142,13 +143,14 @@ impl Air {
         mut witness: impl FnMut(usize, usize, &[u8]),
         open: impl Fn(&[u8]) -> T + Sync,
         hear: impl Fn(&mut R, ReceivedFrame<'_, T>) -> FrameVerdict + Sync,
+        then: impl Fn(&mut R) + Sync,
     ) {
         self.gather(slot);
         let Self { delivery, transmissions, counters, .. } = self;
         for (receiver, arrival) in delivery.each() {
             witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
         }
-        delivery.hear(transmissions, receivers, open, hear);
+        delivery.hear(transmissions, receivers, open, hear, then);
         delivery.count(counters);
         self.transmissions.clear();
     }

@@ -8,7 +8,7 @@ mod file;
 mod snapshot;
 
 pub use error::Error;
-pub use file::Recorded;
+pub use file::RecordedProblem;
 pub use snapshot::{Snapshot, largest_difference};
 
 use crate::scenario::PrecisionKind;
@@ -26,7 +26,7 @@ const CONNECTIVITY_WINDOW: u32 = 30;
 ///
 /// # Errors
 /// Where the graphs are not connected, or the swarm diverges.
-pub fn replay(recorded: &Recorded, precision: PrecisionKind) -> Result<Vec<Snapshot>, Error> {
+pub fn replay(recorded: &RecordedProblem, precision: PrecisionKind) -> Result<Vec<Snapshot>, Error> {
     check_connectivity(recorded).map_err(|source| recorded.error(source))?;
     match precision {
         PrecisionKind::F32 => replay_in::<f32>(recorded),
@@ -34,7 +34,7 @@ pub fn replay(recorded: &Recorded, precision: PrecisionKind) -> Result<Vec<Snaps
     }
 }
 
-fn check_connectivity(recorded: &Recorded) -> Result<(), Error> {
+fn check_connectivity(recorded: &RecordedProblem) -> Result<(), Error> {
     let trace = recorded.trace();
     let rounds = trace.rounds() as u32;
     let window = CONNECTIVITY_WINDOW.min(rounds);
@@ -45,7 +45,7 @@ fn check_connectivity(recorded: &Recorded) -> Result<(), Error> {
     Ok(())
 }
 
-fn replay_in<S: Scalar>(recorded: &Recorded) -> Result<Vec<Snapshot>, Error> {
+fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Error> {
     let constants = FabConstants {
         steps: Steps {
             x: S::from_f64(recorded.steps.x),

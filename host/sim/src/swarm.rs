@@ -82,7 +82,7 @@ pub trait Swarm {
 pub enum SwarmError {
     /// A state is NaN, infinite or out of the ledger's range.
     #[error(transparent)]
-    Diverged(#[from] Diverged),
+    Diverged(#[from] DivergenceError),
     /// Mass was made or lost.
     #[error(transparent)]
     Books(#[from] BrokenBooks),
@@ -101,7 +101,7 @@ pub const LOWER_THE_STEPS: &str =
 /// A state that is NaN, infinite or out of the ledger's range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the swarm diverged in round {round}: {}\nhelp: {}", self.what(), LOWER_THE_STEPS)]
-pub struct Diverged {
+pub struct DivergenceError {
     /// The round that broke it.
     pub round: u64,
     /// The first agent it broke.
@@ -112,7 +112,7 @@ pub struct Diverged {
     pub cause: FaultCause,
 }
 
-impl Diverged {
+impl DivergenceError {
     /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
     #[must_use]
     pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {

@@ -1,12 +1,12 @@
 //! Recorded problems, replayed in both precisions.
 
-use fabswarm_sim::recorded::{Recorded, largest_difference, replay};
+use fabswarm_sim::recorded::{RecordedProblem, largest_difference, replay};
 use fabswarm_sim::scenario::PrecisionKind;
 use std::path::Path;
 
 fn difference(name: &str, precision: PrecisionKind) -> f64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    let recorded = Recorded::read(&path).expect("a valid file");
+    let recorded = RecordedProblem::read(&path).expect("a valid file");
     let ours = replay(&recorded, precision).expect("a run that converges");
     largest_difference(&ours, recorded.snapshots()).expect("snapshots of the same rounds")
 }

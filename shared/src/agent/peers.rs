@@ -42,10 +42,14 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
         self.sender
     }
 
-    /// A reception for it that starts without a memory: payloads that build on earlier ones cannot be read.
-    #[must_use]
-    pub const fn new_reception(&self) -> Reception<WORDS> {
-        if self.taken_round.is_some() { Reception::forgotten() } else { Reception::new() }
+    /// Makes of `reception` one for this sender, without a memory: payloads that build on earlier ones cannot be read.
+    pub fn renew_reception(&self, reception: &mut Reception<WORDS>) {
+        reception.begin_round();
+        reception.early_round = None;
+        reception.decoder.forget();
+        if self.taken_round.is_none() {
+            reception.decoder.start_epoch();
+        }
     }
 
     /// Notes that the sender lived through `round`, where this agent is in round `own`. A frame shows that its sender made some
@@ -105,17 +109,11 @@ impl<const WORDS: usize> Reception<WORDS> {
         }
     }
 
-    /// Nothing is remembered of what was received in this epoch.
-    #[must_use]
-    pub const fn forgotten() -> Self {
-        Self { decoder: Decoder::new(), ..Self::new() }
-    }
-
     /// Forgets everything that belongs to an epoch.
     pub(super) fn reset(&mut self) {
         self.begin_round();
         self.early_round = None;
-        self.decoder = Decoder::at_epoch_start();
+        self.decoder.start_epoch();
     }
 
     /// Forgets what belongs to a round.

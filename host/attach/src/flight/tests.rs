@@ -27,7 +27,7 @@ fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
 
 /// Writes what `fabswarm run` would, and verifies it.
 fn verified(
-    scenario: &scenario::Resolved,
+    scenario: &scenario::ResolvedScenario,
     flight: &mut Flight,
     change: impl FnOnce(&mut String),
 ) -> FlightVerdict {

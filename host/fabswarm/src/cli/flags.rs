@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_pars
 use std::collections::BTreeMap;
 use toml_edit::Value;
 
-use fabswarm_sim::scenario::{self, Flag, Resolved, ScenarioCommand, ScenarioKey, ValueKind};
+use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand, ScenarioKey, ValueKind};
 
 /// Keys without a flag.
 const FILE_ONLY: [&str; 1] = ["version"];
@@ -27,7 +27,7 @@ pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
 }
 
 /// Prints the notes of a resolved scenario.
-pub(super) fn print_notes(resolved: &Resolved) {
+pub(super) fn print_notes(resolved: &ResolvedScenario) {
     for note in &resolved.notes {
         eprintln!("note: {note}");
     }

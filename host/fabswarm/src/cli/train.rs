@@ -20,7 +20,7 @@ use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{Error, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{self, Resolved};
+use fabswarm_sim::scenario::{self, ResolvedScenario};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
 
 pub(super) fn command() -> Command {
@@ -105,7 +105,7 @@ fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
 /// Trains on `device`. Until the folder is made everything may be refused, from then on nothing is.
 fn train<D: Device<Scalar = f32>>(
     device: D,
-    resolved: &Resolved,
+    resolved: &ResolvedScenario,
     resumed: Option<(RunFolder, Checkpoint)>,
 ) -> Result<ExitCode> {
     let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;

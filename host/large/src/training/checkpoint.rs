@@ -16,7 +16,7 @@ use crate::device::Device;
 use crate::fab::Fab;
 use crate::parameters::Layout;
 use fabswarm_sim::record::RunFolder;
-use fabswarm_sim::scenario::Resolved;
+use fabswarm_sim::scenario::ResolvedScenario;
 
 /// Keys that may differ between a run and its continuation: how long it goes, how often it is looked at, and where it lies.
 const FREE: [&str; 4] =
@@ -57,7 +57,7 @@ pub fn check_is_there(folder: &Path) -> Result<(), Error> {
 /// When it cannot be written.
 pub fn save<D: Device<Scalar = f32>>(
     folder: &RunFolder,
-    resolved: &Resolved,
+    resolved: &ResolvedScenario,
     swarm: &Fab<D>,
     seconds: f64,
 ) -> Result<bool, Error> {
@@ -100,7 +100,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When there is none, it is damaged, or it belongs to a run with other settings.
-    pub fn open(folder: &Path, resolved: &Resolved) -> Result<Self, Error> {
+    pub fn open(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         check_is_there(folder)?;
         let path = folder.join(FILE);
         let refuse = |what: String, remedy: &str| Error::Resume {
@@ -193,7 +193,7 @@ pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result
 }
 
 /// The settings that must be equal for a run to go on, one line per key.
-fn fixed_settings(resolved: &Resolved) -> String {
+fn fixed_settings(resolved: &ResolvedScenario) -> String {
     let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
     fixed.map(|(path, value)| format!("{path} = {value}\n")).collect()
 }

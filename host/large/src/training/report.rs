@@ -14,7 +14,7 @@ use super::metrics_table::{Cell, MetricsTable};
 use super::summary::TrainingSummary;
 use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, checkpoint, weights_figure};
 use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::Resolved;
+use fabswarm_sim::scenario::ResolvedScenario;
 
 /// The resolved scenario, to resume the run or to run it again.
 pub const SCENARIO_FILE: &str = "scenario.toml";
@@ -58,7 +58,11 @@ impl TrainingReport {
     ///
     /// # Errors
     /// When they cannot be written, or are not of this version.
-    pub fn start(folder: &RunFolder, resolved: &Resolved, resumed: Option<u32>) -> Result<Self, Error> {
+    pub fn start(
+        folder: &RunFolder,
+        resolved: &ResolvedScenario,
+        resumed: Option<u32>,
+    ) -> Result<Self, Error> {
         let names = |columns: &[ReportColumn]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let metrics = MetricsTable::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
         let times = MetricsTable::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
@@ -95,7 +99,7 @@ impl TrainingReport {
     pub fn finish(
         self,
         folder: &RunFolder,
-        resolved: &Resolved,
+        resolved: &ResolvedScenario,
         prepared: &TrainingSetup,
         outcome: &TrainingOutcome,
     ) -> Result<(), Error> {

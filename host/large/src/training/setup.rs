@@ -10,7 +10,7 @@ use crate::data::{Cache, Dataset, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
-use fabswarm_sim::scenario::{Resolved, Scenario, TrainingMethod, TrainingSection};
+use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
 
 /// A model with its start, and samples dealt out to agents.
 ///
@@ -166,7 +166,7 @@ impl TrainingSetup {
 }
 
 /// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
-pub fn make_paths_absolute(resolved: &mut Resolved) {
+pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
     resolved.make_trace_absolute();
     let TrainingSection { data, model, .. } = &resolved.scenario.training;
     let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::TrainingOutcome;
 use crate::device::MemoryUse;
 use fabswarm_sim::record::{AirReport, StoppedBecause};
-use fabswarm_sim::scenario::Resolved;
+use fabswarm_sim::scenario::ResolvedScenario;
 
 /// The results of a run, `summary.json`. NaN and infinity are null.
 #[derive(Debug, Serialize)]
@@ -54,7 +54,7 @@ pub(super) struct TrainingSummary<'a> {
 }
 
 impl<'a> TrainingSummary<'a> {
-    pub(super) fn of(resolved: &'a Resolved, outcome: &'a TrainingOutcome) -> Self {
+    pub(super) fn of(resolved: &'a ResolvedScenario, outcome: &'a TrainingOutcome) -> Self {
         let (scenario, now) = (&resolved.scenario, &outcome.evaluation);
         let cleaning = now.cleaning.as_ref();
         let (peak_resident_bytes, gpu_memory_bytes) = match outcome.memory.used {

@@ -6,7 +6,7 @@ use super::*;
 use crate::data::{Cache, SAMPLE};
 use crate::device::cpu::Cpu;
 use fabswarm_sim::record::RunFolder;
-use fabswarm_sim::scenario::{Flag, Resolved, ScenarioCommand, keys, resolve_for};
+use fabswarm_sim::scenario::{Flag, ResolvedScenario, ScenarioCommand, keys, resolve_for};
 use toml_edit::Value;
 
 const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -23,7 +23,7 @@ impl TrainingObserver for EvaluationLog {
 }
 
 /// A small run on the bundled sample, with some keys changed.
-fn scenario(changes: &[(&str, Value)]) -> Resolved {
+fn scenario(changes: &[(&str, Value)]) -> ResolvedScenario {
     let small: [(&str, Value); 5] = [
         ("training.data", SAMPLE.into()),
         ("training.model_width", 12.into()),
@@ -40,7 +40,7 @@ fn scenario(changes: &[(&str, Value)]) -> Resolved {
 }
 
 fn train(
-    resolved: &Resolved,
+    resolved: &ResolvedScenario,
     folder: &Path,
     resumes: bool,
 ) -> Result<(TrainingOutcome, Vec<Evaluation>), Error> {
@@ -50,7 +50,7 @@ fn train(
 
 fn train_prepared(
     prepared: &TrainingSetup,
-    resolved: &Resolved,
+    resolved: &ResolvedScenario,
     folder: &Path,
     resumes: bool,
 ) -> Result<(TrainingOutcome, Vec<Evaluation>), Error> {
@@ -187,7 +187,7 @@ fn every_topology_carries_both_forms_of_push() {
 #[test]
 fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |resolved: &Resolved| train(resolved, folder.path(), true).unwrap_err().to_string();
+    let refused = |resolved: &ResolvedScenario| train(resolved, folder.path(), true).unwrap_err().to_string();
     assert!(refused(&scenario(&[])).contains("it is not a run folder\nhelp: "));
     train(&scenario(&[]), folder.path(), false).unwrap();
     let other = refused(&scenario(&[("seed", 2.into())]));

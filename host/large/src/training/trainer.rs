@@ -16,7 +16,7 @@ use crate::fab::{Fab, FabConfig};
 use crate::plan::MemoryPlan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{Resolved, Scenario, SwarmSection};
+use fabswarm_sim::scenario::{ResolvedScenario, Scenario, SwarmSection};
 
 /// Test samples that go through a model at once.
 const TEST_BATCH: usize = 500;
@@ -28,7 +28,7 @@ const FOUND_BELOW: f32 = 0.5;
 pub struct TrainingPlan<'a, D> {
     device: D,
     prepared: &'a TrainingSetup,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedScenario,
     links: TrainingNetwork,
     config: FabConfig,
     length: RunLength,
@@ -40,7 +40,11 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     ///
     /// # Errors
     /// When its keys do not go together, its network falls apart, or it does not fit.
-    pub fn new(device: D, prepared: &'a TrainingSetup, resolved: &'a Resolved) -> Result<Self, Error> {
+    pub fn new(
+        device: D,
+        prepared: &'a TrainingSetup,
+        resolved: &'a ResolvedScenario,
+    ) -> Result<Self, Error> {
         let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
         let length = RunLength::new(training, agents, prepared.training_samples());
         let scenario = Scenario {
@@ -110,7 +114,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
 #[derive(Debug)]
 pub struct Trainer<'a, D: Device> {
     prepared: &'a TrainingSetup,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedScenario,
     links: TrainingNetwork,
     length: RunLength,
     swarm: Fab<D>,

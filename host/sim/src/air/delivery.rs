@@ -60,13 +60,14 @@ impl Delivery {
         })
     }
 
-    /// Lets each receiver hear what arrives at it, on all cores where that is worth it.
+    /// Lets each receiver hear what arrives at it and calls `then` for it, on all cores where that is worth it.
     pub(super) fn hear<R: Send, T: Send + Sync>(
         &mut self,
         transmissions: &Transmissions,
         receivers: &mut [R],
         open: impl Fn(&[u8]) -> T + Sync,
         hear: impl Fn(&mut R, ReceivedFrame<'_, T>) -> FrameVerdict + Sync,
+        then: impl Fn(&mut R) + Sync,
     ) {
         let Self { arrivals, ends, verdicts } = self;
         let uses_threads = arrivals.len() >= ARRIVALS_FOR_THREADS;
@@ -95,6 +96,7 @@ impl Delivery {
                 let opened = &opened[arrival.frame.get()];
                 *verdict = hear(receiver, ReceivedFrame { sender, bytes, opened });
             }
+            then(receiver);
         };
         if uses_threads {
             turns.into_par_iter().for_each(take_turn);

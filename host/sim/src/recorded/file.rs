@@ -47,7 +47,7 @@ struct ProblemFile {
 
 /// A recorded problem that is whole and fits together.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedProblem {
     path: PathBuf,
     /// The whole file, for copying keys that we do not read.
     whole: Map<String, Value>,
@@ -62,7 +62,7 @@ pub struct Recorded {
     rounds: Vec<u64>,
 }
 
-impl Recorded {
+impl RecordedProblem {
     /// Reads and checks a file.
     ///
     /// # Errors

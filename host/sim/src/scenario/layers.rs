@@ -38,7 +38,7 @@ pub struct Flag {
 
 /// A scenario, and the file that gives it again.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedScenario {
     /// The scenario.
     pub scenario: Scenario,
     /// Notes for the user about the file and the flags, one line each.
@@ -47,7 +47,7 @@ pub struct Resolved {
     document: DocumentMut,
 }
 
-impl Resolved {
+impl ResolvedScenario {
     /// The scenario as a commented file.
     pub fn to_toml(&self) -> String {
         shown_to(self.command, self.document.clone()).to_string()
@@ -89,7 +89,7 @@ impl Resolved {
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag sets an invalid key or value.
-pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<ResolvedScenario, Error> {
     resolve_for(ScenarioCommand::Run, file, flags)
 }
 
@@ -97,7 +97,11 @@ pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
 ///
 /// # Errors
 /// When the file cannot be read, or a file or flag sets an invalid key or value.
-pub fn resolve_for(command: ScenarioCommand, file: Option<&Path>, flags: &[Flag]) -> Result<Resolved, Error> {
+pub fn resolve_for(
+    command: ScenarioCommand,
+    file: Option<&Path>,
+    flags: &[Flag],
+) -> Result<ResolvedScenario, Error> {
     let mut settings = Vec::new();
     if let Some(path) = file {
         let text = std::fs::read_to_string(path)
@@ -150,7 +154,7 @@ pub fn resolve_for(command: ScenarioCommand, file: Option<&Path>, flags: &[Flag]
             ));
         }
     }
-    Ok(Resolved { scenario, notes, command, document })
+    Ok(ResolvedScenario { scenario, notes, command, document })
 }
 
 fn scenario_of(document: &DocumentMut) -> Scenario {

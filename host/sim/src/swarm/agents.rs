@@ -8,26 +8,25 @@ mod fragments;
 mod mass;
 mod peers;
 mod remote;
+mod sim_agent;
 
 use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::cores::each_on_all_cores;
 use super::measure::{Meter, Metrics, States};
-use super::{Diverged, LedgerConstants, Swarm, SwarmError};
-use crate::air::{Air, FrameCounts, FrameVerdict, ReceivedFrame};
-use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener, refusal_cause};
+use super::{DivergenceError, LedgerConstants, Swarm, SwarmError};
+use crate::air::{Air, FrameCounts};
+use crate::sealing::{FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
-use fabswarm_shared::agent::{
-    self, Agent, Collection, Config, Links, MemberSet, Mode, Received, Refusal, Report, read_from,
-};
+use fabswarm_shared::agent::{self, Agent, Collection, Config, Links, MemberSet, Mode, read_from};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
-use fabswarm_shared::wire;
 use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 pub use remote::{BoardChange, DigestCounts, Remote};
+use sim_agent::{HeapAgent, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -78,76 +77,6 @@ impl AgentSetup {
             audience,
         }
     }
-}
-
-type HeapAgent<A, const WORDS: usize> = Agent<AgentProblem, A, HeapPeers<A, WORDS>, WORDS>;
-
-/// One agent with its seal, its clock and its saved state.
-#[derive(Debug)]
-struct SimAgent<A: Arithmetic, const WORDS: usize> {
-    agent: Box<HeapAgent<A, WORDS>>,
-    seal: FrameSeal,
-    boot: u32,
-    /// Whether it has sent its frame of the current round.
-    has_sent: bool,
-    /// How frames reach it where an intruder forges fragments.
-    fragments: Option<FragmentPath>,
-    /// Frames that are sealed and not yet on the air.
-    outbox: Vec<Box<[u8]>>,
-    /// The end of its current round, until it has been looked at.
-    report: Option<Report>,
-    buffer: Vec<u8>,
-    /// What it saved at the end of its last round, if it will crash and remember.
-    saved: Option<SavedAgent>,
-    rate: f64,
-    phase: f64,
-}
-
-impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
-    /// How often its clock ticks in this slot.
-    fn ticks(&mut self) -> u32 {
-        self.phase += self.rate;
-        let ticks = self.phase.floor();
-        self.phase -= ticks;
-        ticks as u32
-    }
-
-    /// Seals its frames, once per round. Frames that it produces later wait for the next round.
-    fn compose(&mut self) {
-        if std::mem::replace(&mut self.has_sent, true) {
-            return;
-        }
-        while let Ok(Some(length)) = self.agent.poll_frame(&mut self.buffer) {
-            self.outbox.push(self.seal.seal(&self.buffer[..length]).into());
-        }
-    }
-
-    /// Hears a frame that everybody with the key could open.
-    fn hear(&mut self, received: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
-        let Self { agent, seal, fragments, .. } = self;
-        let ReceivedFrame { sender, bytes, opened } = received;
-        let mut hear = |frame: &[u8]| {
-            // Forged fragments make frames that were never sent.
-            let opened = if frame == bytes { seal.admit(opened, bytes) } else { seal.open(frame) };
-            match opened {
-                Ok((origin, frame)) => hearing(agent.receive(origin, frame)),
-                Err(wire::Error::Replayed) => FrameVerdict::Useless,
-                Err(error) => FrameVerdict::Refused(refusal_cause(error)),
-            }
-        };
-        match fragments {
-            None => hear(bytes),
-            Some(fragments) => fragments.carry(sender, bytes, hear),
-        }
-    }
-}
-
-/// What an agent has in its flash.
-#[derive(Debug)]
-struct SavedAgent {
-    state: Vec<u32>,
-    /// The boots it heard of others.
-    boots: Vec<u32>,
 }
 
 /// A swarm of agents over an air.
@@ -357,17 +286,33 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         }
     }
 
-    fn deliver(&mut self) {
-        let (remote, opener) = (&mut self.remote, &self.opener);
+    /// Delivers the frames of this slot, and enters what each agent collected. Those of `ending` end their round as soon as they
+    /// have heard everything, while what they need for it is still in the cache.
+    fn deliver(&mut self, ending: &[usize]) -> Result<(), SwarmError> {
+        let broken = self.broken();
+        let Self { remote, opener, air, agents, books, slot, .. } = self;
+        let mut turns: Vec<_> = agents
+            .iter_mut()
+            .map(|own| Turn { own, account: None, is_ending: false, imbalance: None })
+            .collect();
+        if let Some(books) = books {
+            turns
+                .iter_mut()
+                .zip(books.open_accounts())
+                .for_each(|(turn, account)| turn.account = Some(account));
+        }
+        ending.iter().for_each(|&agent| turns[agent].is_ending = true);
         let witness = |receiver, sender, bytes: &[u8]| {
             if let Some(remote) = remote {
                 remote.shadow_received(receiver, sender, bytes);
             }
         };
         let open = |bytes: &[u8]| opener.authenticate(bytes);
-        self.air.deliver_to(self.slot, &mut self.agents, witness, open, SimAgent::hear);
+        air.deliver_to(*slot, &mut turns, witness, open, |turn, frame| turn.own.hear(frame), Turn::end);
+        let imbalance = turns.iter().find_map(|turn| turn.imbalance);
         let fragments = self.agents.iter_mut().filter_map(|own| own.fragments.as_mut());
         self.air.count_forged_fragments(fragments.map(FragmentPath::take_forged).sum());
+        imbalance.map_or(Ok(()), |imbalance| Err(broken(imbalance)))
     }
 
     /// The error for books that broke in this slot.
@@ -380,7 +325,11 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     fn collect(&mut self) -> Result<(), SwarmError> {
         let broken = self.broken();
         let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
-        books.collect_all(|id| collections_of(&agents[id].agent)).map_err(broken)
+        let mut accounts: Vec<_> = books.open_accounts().collect();
+        each_on_all_cores(&mut accounts, |id, account| {
+            account.collect(id as u16, collections_of(&agents[id].agent))
+        })
+        .map_err(broken)
     }
 
     /// Enters and balances the ledgers of all agents that have just ended a round.
@@ -416,7 +365,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             own.saved = Some(SavedAgent { state: saved(&own.agent), boots });
         }
         if let Some(fault) = report.fault {
-            return Err(Diverged::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault).into());
+            return Err(
+                DivergenceError::from_fault(u64::from(self.slot) + 1, agent, &self.shape, fault).into()
+            );
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
             remote.shadow_ended_round(agent, own.agent.digest(), saved(&own.agent));
@@ -424,13 +375,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         Ok(())
     }
 
-    /// Ends the round of all running agents.
-    fn end_rounds(&mut self, running: &[usize]) -> Result<(), SwarmError> {
-        let Self { agents, air, slot, .. } = self;
-        let Ok(()) = each_on_all_cores(agents, |agent, own| {
-            own.report = air.is_running(agent, *slot).then(|| own.agent.end_round());
-            Ok::<_, Infallible>(())
-        });
+    /// Does what follows the end of a round for all running agents.
+    fn close_rounds(&mut self, running: &[usize]) -> Result<(), SwarmError> {
         let mut outcome = self.balance();
         for &agent in running {
             // As `Agent::end_on_beat` does, with a look at the books in between.
@@ -457,9 +403,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let mut outcome = Ok(());
         match self.setup.config.mode {
             Mode::LockStep => {
-                self.deliver();
-                self.collect()?;
-                outcome = self.end_rounds(&running);
+                self.deliver(&running)?;
+                outcome = self.close_rounds(&running);
             }
             Mode::FreeRunning => {
                 let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
@@ -470,8 +415,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                         self.transmit(agent);
                     }
                 }
-                self.deliver();
-                self.collect()?;
+                self.deliver(&[])?;
             }
         }
         self.slot += 1;
@@ -524,27 +468,6 @@ fn start<A: Arithmetic, const WORDS: usize>(
     let mut v = vec![0.0; task.shape().words()];
     task.start(&mut v);
     Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, HeapPeers::default())
-}
-
-fn hearing(received: Received) -> FrameVerdict {
-    match received {
-        Received::Taken | Received::Early | Received::NewEpoch => FrameVerdict::Taken,
-        Received::Stale | Received::OtherEpoch | Received::Unchanged => FrameVerdict::Useless,
-        Received::Refused(refusal) => FrameVerdict::Refused(match refusal {
-            Refusal::Wire(error) => refusal_cause(error),
-            Refusal::Own => "own frame",
-            Refusal::NotMember => "not a member",
-            Refusal::NoRoom => "no room for another peer",
-            Refusal::Schema { .. } => "other wire format",
-            Refusal::Shape => "other problem",
-            Refusal::Impostor => "sealed by another sender",
-            Refusal::Jump => "round or epoch far ahead",
-            Refusal::Magnitude => "decision out of range",
-            Refusal::Stopped => "receiver stopped",
-            _ => "other",
-        }),
-        _ => FrameVerdict::Useless,
-    }
 }
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {

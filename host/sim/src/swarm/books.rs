@@ -373,6 +373,25 @@ impl Rules {
     }
 }
 
+/// The account of one agent, with what its entries are held against.
+#[derive(Debug)]
+pub(super) struct OpenAccount<'b> {
+    rules: &'b Rules,
+    histories: &'b [Histories],
+    account: &'b mut Account,
+}
+
+impl OpenAccount<'_> {
+    /// As [`Books::collect`].
+    pub(super) fn collect<'a>(
+        &mut self,
+        id: u16,
+        collections: (u32, impl Iterator<Item = CollectionView<'a>>),
+    ) -> Result<(), Imbalance> {
+        self.account.collect(self.rules, self.histories, id, collections)
+    }
+}
+
 /// The books of a swarm with an exact ledger.
 #[derive(Clone, Debug)]
 pub(super) struct Books {
@@ -423,14 +442,11 @@ impl Books {
         accounts[at].balance(rules, &mut histories[at], id, ledger)
     }
 
-    /// [`Books::collect`] for all agents, on all cores; `view` returns the epoch and the collections of each.
-    pub(super) fn collect_all<'a, C: Iterator<Item = CollectionView<'a>>>(
-        &mut self,
-        view: impl Fn(usize) -> (u32, C) + Sync,
-    ) -> Result<(), Imbalance> {
+    /// The accounts of all agents, in the order of their numbers, for [`Books::collect`] on several cores.
+    pub(super) fn open_accounts(&mut self) -> impl Iterator<Item = OpenAccount<'_>> {
         let Self { rules, histories, accounts } = self;
-        let histories = &*histories;
-        each_on_all_cores(accounts, |id, account| account.collect(rules, histories, id as u16, view(id)))
+        let (rules, histories) = (&*rules, &histories[..]);
+        accounts.iter_mut().map(move |account| OpenAccount { rules, histories, account })
     }
 
     /// [`Books::balance`] for all agents that `view` returns a ledger of, on all cores.

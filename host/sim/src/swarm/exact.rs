@@ -5,7 +5,7 @@
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
 use super::plain::split_by_blocks;
-use super::{Diverged, Swarm, SwarmError};
+use super::{DivergenceError, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
@@ -154,7 +154,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
     ///
     /// # Errors
     /// If a gradient at the start is not finite or outside the ledger's range.
-    pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, Diverged> {
+    pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, DivergenceError> {
         let shape = task.shape();
         let agents = schedule.agents();
         let (words, shared) = (shape.words(), shape.exchanged().len());
@@ -189,7 +189,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
             Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
-                |error| Diverged::from_fault(0, agent, &shape, Fault::from_gradient(error, local)),
+                |error| DivergenceError::from_fault(0, agent, &shape, Fault::from_gradient(error, local)),
             )?;
         }
         swarm.meter.start(&swarm.v, &swarm.gradient);
@@ -263,7 +263,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         std::mem::swap(&mut self.v, &mut self.next_v);
         self.round += 1;
         outcome.map_err(|(agent, fault)| {
-            Diverged::from_fault(u64::from(self.round), agent, &self.shape, fault)
+            DivergenceError::from_fault(u64::from(self.round), agent, &self.shape, fault)
         })?;
         self.begin_round();
         Ok(())

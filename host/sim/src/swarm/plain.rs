@@ -5,7 +5,7 @@ mod round;
 
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
-use super::{Diverged, Swarm, SwarmError};
+use super::{DivergenceError, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
@@ -16,7 +16,7 @@ use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use rayon::prelude::*;
-use round::{PlainBlock, PlainRound, Workspace};
+use round::{PlainBlock, PlainRound, RoundBuffers};
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct PlainFab<S, G> {
     /// Of the round that comes.
     links: LinkTable,
     /// One for each block of links.
-    workspaces: Vec<Workspace<S>>,
+    workspaces: Vec<RoundBuffers<S>>,
     meter: Meter,
 }
 
@@ -104,7 +104,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
             broadcasts: zeros(agents * 2 * exchanged_stride(&shape)),
             v,
             d,
-            workspaces: vec![Workspace::new(&shape, scratch_words); links.blocks().len()],
+            workspaces: vec![RoundBuffers::new(&shape, scratch_words); links.blocks().len()],
             links,
             meter,
             task,
@@ -226,12 +226,13 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             listeners,
         };
         // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
-        let run =
-            |block: &mut LinkBlock, workspace: &mut Workspace<S>, [v, t, d, accumulator]: [&mut [S]; 4]| {
-                let outcome = round.run(PlainBlock { block, workspace, v, t, d, accumulator });
-                block.lay(&self.schedule, self.round + 1);
-                outcome
-            };
+        let run = |block: &mut LinkBlock,
+                   workspace: &mut RoundBuffers<S>,
+                   [v, t, d, accumulator]: [&mut [S]; 4]| {
+            let outcome = round.run(PlainBlock { block, workspace, v, t, d, accumulator });
+            block.lay(&self.schedule, self.round + 1);
+            outcome
+        };
         let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
             run(block, workspace, [&mut self.v, &mut self.t, &mut self.d, &mut self.accumulator])
         } else {
@@ -252,7 +253,8 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
         self.links.count_listeners();
         self.round += 1;
         outcome.map_err(|(agent, word)| {
-            Diverged::from_fault(u64::from(self.round), agent, &self.shape, Fault::in_decision(word)).into()
+            DivergenceError::from_fault(u64::from(self.round), agent, &self.shape, Fault::in_decision(word))
+                .into()
         })
     }
 

@@ -5,7 +5,7 @@
 
 use super::measure::{Meter, Metrics, States};
 use super::plain::{FabConstants, defect, gradients_at};
-use super::{Diverged, MixingRule, Swarm, SwarmError};
+use super::{DivergenceError, MixingRule, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
@@ -186,8 +186,13 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
         }
         self.round += 1;
         broken.map_or(Ok(()), |(agent, word)| {
-            Err(Diverged::from_fault(u64::from(self.round), agent, &self.shape, Fault::in_decision(word))
-                .into())
+            Err(DivergenceError::from_fault(
+                u64::from(self.round),
+                agent,
+                &self.shape,
+                Fault::in_decision(word),
+            )
+            .into())
         })
     }
 

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::air::FrameCounts;
 use crate::record::{Caption, RunFolder};
-use crate::swarm::{Diverged, Metrics};
+use crate::swarm::{DivergenceError, Metrics};
 use crate::task::Score;
 
 /// A swarm whose error is a given function of the round.
@@ -17,7 +17,7 @@ impl Swarm for ScriptedSwarm {
     fn step(&mut self) -> Result<(), SwarmError> {
         self.round += 1;
         if self.round == self.breaks_at {
-            return Err(Diverged::new(self.round, 3, "y").into());
+            return Err(DivergenceError::new(self.round, 3, "y").into());
         }
         Ok(())
     }

@@ -68,6 +68,18 @@ impl<const WORDS: usize> Decoder<WORDS> {
         Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Zero; 2] }
     }
 
+    /// Forgets every payload, as after a restart with memory. The words that are left are never looked at.
+    pub const fn forget(&mut self) {
+        self.v_round = None;
+        self.rho = [RhoOrigin::Unknown; 2];
+    }
+
+    /// Forgets every payload, as at the start of an epoch with ρ = 0.
+    pub const fn start_epoch(&mut self) {
+        self.v_round = None;
+        self.rho = [RhoOrigin::Zero; 2];
+    }
+
     /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
     ///
     /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that the payload does not hold are set to those of

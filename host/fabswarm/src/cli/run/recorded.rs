@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::ArgMatches;
 
 use fabswarm_sim::record::agents;
-use fabswarm_sim::recorded::{Error, Recorded, largest_difference, replay};
+use fabswarm_sim::recorded::{Error, RecordedProblem, largest_difference, replay};
 use fabswarm_sim::scenario::{Flag, PrecisionKind};
 
 /// The only key of a scenario that a recorded problem leaves open.
@@ -25,7 +25,7 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
         Some("f32") => PrecisionKind::F32,
         _ => PrecisionKind::F64,
     };
-    let recorded = Recorded::read(file)?;
+    let recorded = RecordedProblem::read(file)?;
     recorded.check_is_other(out)?;
     let snapshots = match replay(&recorded, precision) {
         Err(Error::Swarm(error)) => {

@@ -76,7 +76,7 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         let index = self.listed.partition_point(|(other, ..)| *other < sender);
         if self.listed.get(index).is_none_or(|(other, ..)| *other != sender) {
             let mut reception = self.unused.pop().unwrap_or_default();
-            *reception = self.peers[place].new_reception();
+            self.peers[place].renew_reception(&mut reception);
             self.listed.insert(index, (sender, place as u16, reception));
         }
         (&mut self.peers[place], &mut self.listed[index].2)

@@ -19,14 +19,14 @@ const PIECES: usize = 6;
 
 /// Buffers for the work on one agent.
 #[derive(Clone, Debug)]
-pub(super) struct Workspace<S> {
+pub(super) struct RoundBuffers<S> {
     scratch: Vec<S>,
     newest: Vec<S>,
     /// Of all that was heard, laid out as it was broadcasts.
     sums: Vec<S>,
 }
 
-impl<S: Scalar> Workspace<S> {
+impl<S: Scalar> RoundBuffers<S> {
     pub(super) fn new(shape: &Shape, scratch_words: usize) -> Self {
         Self {
             scratch: vec![S::ZERO; scratch_words],
@@ -39,7 +39,7 @@ impl<S: Scalar> Workspace<S> {
 /// One block of agents and what its thread writes.
 pub(super) struct PlainBlock<'a, S> {
     pub(super) block: &'a LinkBlock,
-    pub(super) workspace: &'a mut Workspace<S>,
+    pub(super) workspace: &'a mut RoundBuffers<S>,
     pub(super) v: &'a mut [S],
     pub(super) t: &'a mut [S],
     pub(super) d: &'a mut [S],
@@ -133,7 +133,7 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         v: &mut [S],
         t: &mut [S],
         d: &mut [S],
-        workspace: &mut Workspace<S>,
+        workspace: &mut RoundBuffers<S>,
     ) -> Result<(), (usize, usize)> {
         let words = shape.words();
         let newest = &mut workspace.newest[..stride(&shape)];

@@ -1,0 +1,121 @@
+//! One agent of a simulation, with all that surrounds it on a board.
+
+use super::fragments::FragmentPath;
+use super::{AgentProblem, HeapPeers, collections_of};
+use crate::air::{FrameVerdict, ReceivedFrame};
+use crate::sealing::{AuthenticFrame, FrameSeal, refusal_cause};
+use crate::swarm::books::{Imbalance, OpenAccount};
+use fabswarm_shared::agent::{Agent, Origin, Received, Refusal, Report};
+use fabswarm_shared::ledger::Arithmetic;
+use fabswarm_shared::wire;
+
+/// An agent of a simulation.
+pub(super) type HeapAgent<A, const WORDS: usize> = Agent<AgentProblem, A, HeapPeers<A, WORDS>, WORDS>;
+
+/// One agent with its seal, its clock and its saved state.
+#[derive(Debug)]
+pub(super) struct SimAgent<A: Arithmetic, const WORDS: usize> {
+    pub(super) agent: Box<HeapAgent<A, WORDS>>,
+    pub(super) seal: FrameSeal,
+    pub(super) boot: u32,
+    /// Whether it has sent its frame of the current round.
+    pub(super) has_sent: bool,
+    /// How frames reach it where an intruder forges fragments.
+    pub(super) fragments: Option<FragmentPath>,
+    /// Frames that are sealed and not yet on the air.
+    pub(super) outbox: Vec<Box<[u8]>>,
+    /// The end of its current round, until it has been looked at.
+    pub(super) report: Option<Report>,
+    pub(super) buffer: Vec<u8>,
+    /// What it saved at the end of its last round, if it will crash and remember.
+    pub(super) saved: Option<SavedAgent>,
+    pub(super) rate: f64,
+    pub(super) phase: f64,
+}
+
+impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
+    /// How often its clock ticks in this slot.
+    pub(super) fn ticks(&mut self) -> u32 {
+        self.phase += self.rate;
+        let ticks = self.phase.floor();
+        self.phase -= ticks;
+        ticks as u32
+    }
+
+    /// Seals its frames, once per round. Frames that it produces later wait for the next round.
+    pub(super) fn compose(&mut self) {
+        if std::mem::replace(&mut self.has_sent, true) {
+            return;
+        }
+        while let Ok(Some(length)) = self.agent.poll_frame(&mut self.buffer) {
+            self.outbox.push(self.seal.seal(&self.buffer[..length]).into());
+        }
+    }
+
+    /// Hears a frame that everybody with the key could open.
+    pub(super) fn hear(&mut self, received: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
+        let Self { agent, seal, fragments, .. } = self;
+        let ReceivedFrame { sender, bytes, opened } = received;
+        let mut hear = |opened: Result<(Origin, &[u8]), wire::Error>| match opened {
+            Ok((origin, frame)) => hearing(agent.receive(origin, frame)),
+            Err(wire::Error::Replayed) => FrameVerdict::Useless,
+            Err(error) => FrameVerdict::Refused(refusal_cause(error)),
+        };
+        match fragments {
+            None => hear(seal.admit(opened, bytes)),
+            Some(fragments) => fragments.carry(sender, bytes, |frame| {
+                // Forged fragments make frames that were never sent.
+                hear(if frame == bytes { seal.admit(opened, bytes) } else { seal.open(frame) })
+            }),
+        }
+    }
+}
+
+/// What an agent does in a slot once the air is ready.
+pub(super) struct Turn<'a, A: Arithmetic, const WORDS: usize> {
+    pub(super) own: &'a mut SimAgent<A, WORDS>,
+    /// Where books are kept.
+    pub(super) account: Option<OpenAccount<'a>>,
+    pub(super) is_ending: bool,
+    pub(super) imbalance: Option<Imbalance>,
+}
+
+impl<A: Arithmetic, const WORDS: usize> Turn<'_, A, WORDS> {
+    /// Everything was heard.
+    pub(super) fn end(&mut self) {
+        let Self { own, account, is_ending, imbalance } = self;
+        if let Some(account) = account {
+            *imbalance = account.collect(own.agent.id(), collections_of(&own.agent)).err();
+        }
+        own.report = is_ending.then(|| own.agent.end_round());
+    }
+}
+
+/// What an agent has in its flash.
+#[derive(Debug)]
+pub(super) struct SavedAgent {
+    pub(super) state: Vec<u32>,
+    /// The boots it heard of others.
+    pub(super) boots: Vec<u32>,
+}
+
+fn hearing(received: Received) -> FrameVerdict {
+    match received {
+        Received::Taken | Received::Early | Received::NewEpoch => FrameVerdict::Taken,
+        Received::Stale | Received::OtherEpoch | Received::Unchanged => FrameVerdict::Useless,
+        Received::Refused(refusal) => FrameVerdict::Refused(match refusal {
+            Refusal::Wire(error) => refusal_cause(error),
+            Refusal::Own => "own frame",
+            Refusal::NotMember => "not a member",
+            Refusal::NoRoom => "no room for another peer",
+            Refusal::Schema { .. } => "other wire format",
+            Refusal::Shape => "other problem",
+            Refusal::Impostor => "sealed by another sender",
+            Refusal::Jump => "round or epoch far ahead",
+            Refusal::Magnitude => "decision out of range",
+            Refusal::Stopped => "receiver stopped",
+            _ => "other",
+        }),
+        _ => FrameVerdict::Useless,
+    }
+}
