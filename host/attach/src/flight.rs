@@ -21,7 +21,7 @@ use fabswarm_shared::provisioning::Page;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::scenario::{self, Scenario};
-use fabswarm_sim::swarm::{DigestCounts, Meter, Metrics, States, Swarm, SwarmError};
+use fabswarm_sim::swarm::{Answer, DigestCounts, Meter, Metrics, States, Swarm, SwarmError};
 use fabswarm_sim::task::{Score, Task};
 use fabswarm_sim::trial::{self, ExactAgents};
 use mio::{Events, Poll};
@@ -85,6 +85,9 @@ struct FlyingBoard {
     heard_at: Instant,
 }
 
+/// How long shadows may wait for an entry before it counts as lost.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
+
 /// A swarm in flight, with its shadows.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -97,6 +100,8 @@ pub(super) struct Flight {
     record: Vec<FlightEntry>,
     counts: FrameCounts,
     mismatches: u64,
+    /// Digests compared, and when the last of them was.
+    progressed: (u64, Instant),
     seed: u64,
     loss: f64,
     poll: Poll,
@@ -175,6 +180,7 @@ impl Flight {
             record: Vec::new(),
             counts: FrameCounts::default(),
             mismatches: 0,
+            progressed: (0, Instant::now()),
             seed: scenario.seed,
             loss: scenario.faults.iid_loss,
             poll,
@@ -289,7 +295,11 @@ impl Flight {
                 self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
                 SwarmError::Boards(Box::new(fault))
             })?;
-            if let Some(fault) = self.replay.stuck() {
+            if self.progressed.0 != self.replay.checks {
+                self.progressed = (self.replay.checks, Instant::now());
+            }
+            // A board that its computer has no time for reports late; what it reports then is not missing.
+            if let Some(fault) = self.replay.stuck().filter(|_| self.progressed.1.elapsed() > STUCK_AFTER) {
                 return Err(SwarmError::Boards(Box::new(fault)));
             }
             if self.replay.rounds() > self.round {
@@ -344,6 +354,10 @@ impl Swarm for Flight {
         let refused =
             self.boards.iter().filter_map(|board| board.telemetry).map(|last| u64::from(last.refused));
         FrameCounts { refused: refused.sum(), ..self.counts }
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::new(self.task.shape(), &self.replay.decisions())
     }
 
     fn scores(&self) -> Vec<Score> {
