@@ -132,7 +132,8 @@ where
                 Err(_) => return Err(Error::Memory),
             };
             let (peer, reception) = self.peers.list(at);
-            *reception = Reception::forgotten();
+            *reception = Reception::new();
+            reception.decoder.forget();
             peer.reset();
             peer.taken_round = (is_taken == 1).then_some(round);
             peer.heard_at = (heard_at != NEVER).then_some(heard_at);

@@ -9,7 +9,7 @@ mod trust;
 
 use super::*;
 use crate::ledger::{Exact, Float};
-use crate::problem::PolicyEvaluation;
+use crate::problem::{Penalty, PolicyEvaluation};
 use crate::rng::{Purpose, Stream};
 use core::num::NonZeroU32;
 use proptest::prelude::*;

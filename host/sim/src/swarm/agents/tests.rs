@@ -3,7 +3,9 @@
 use super::*;
 use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
 use crate::trial::{ExactAgents, exact_agents};
+use fabswarm_shared::agent::Received;
 use fabswarm_shared::ledger::Exact;
+use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
