@@ -122,8 +122,7 @@ fn keys_in_vain_are_named() {
     let (_, kept) = print(&["run", "whole.toml", "--problem", "hyper-cleaning"]);
     assert!(
         kept.contains(
-            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z, \
-             algorithm.momentum: "
+            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: "
         ),
         "{kept}"
     );

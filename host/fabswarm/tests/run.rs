@@ -124,6 +124,7 @@ fn every_flag_is_its_key() {
                 ("3@200+50".to_owned(), "\"3@200+50\"".to_owned())
             }
             _ if key.path == "swarm.boards" => ("native".to_owned(), "\"native\"".to_owned()),
+            _ if key.path == "radio.bandwidth_khz" => ("250".to_owned(), "250".to_owned()),
             _ if key.path == "faults.burst_rounds" => ("2.5".to_owned(), "2.5".to_owned()),
             _ if key.path == "intruder.forged_fragments" => ("2".to_owned(), "2".to_owned()),
             (None, default) if default.starts_with('"') => {
