@@ -35,6 +35,7 @@ mod output;
 mod run;
 #[cfg(feature = "boards")]
 mod swarm;
+mod sweep;
 #[cfg(feature = "large")]
 mod train;
 
@@ -58,6 +59,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("data", matches)) => data::run(matches),
         Some(("train", matches)) => train::run(matches),
         Some(("swarm", matches)) => swarm::run(matches),
+        Some(("sweep", matches)) => sweep::run(matches),
         Some(("doctor", matches)) => doctor::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
@@ -89,6 +91,7 @@ fn command() -> Command {
         .subcommand(boards::command())
         .subcommand(data::command())
         .subcommand(train::command())
+        .subcommand(sweep::command())
         .subcommand(swarm::command())
         .subcommand(doctor::command())
 }

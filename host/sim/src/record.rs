@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `scenario.toml` | the resolved scenario, to run it again |
 //! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds, by default thinned out as rounds go on |
+//! | `answer.npz` | the final x, y and z of every agent, as NumPy arrays |
 //! | `summary.json` | the [`RunSummary`] |
 //! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
 //!
 //! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
 //! mistaken for a whole one.
 
+mod answer_file;
 mod csv_table;
 mod curve;
 mod figure;
@@ -17,6 +19,7 @@ mod folder;
 #[cfg(feature = "parquet")]
 mod parquet_table;
 mod summary;
+pub mod table;
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +29,7 @@ pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
 pub use summary::{AirReport, RunSummary, StoppedBecause};
 
-use crate::swarm::Metrics;
+use crate::swarm::{Answer, Metrics};
 use csv_table::CsvTable;
 #[cfg(feature = "parquet")]
 use parquet_table::ParquetTable;
@@ -133,6 +136,19 @@ impl Recorder {
     /// The last row.
     pub fn last(&self) -> Option<&Metrics> {
         self.last.as_ref()
+    }
+
+    /// Writes the answer.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn keep_answer(&self, answer: &Answer) -> Result<(), Error> {
+        let name = "answer.npz";
+        let bytes = answer_file::bytes(answer).map_err(|error| Error::Unwritable {
+            path: self.folder.path().join(name),
+            source: io::Error::other(error),
+        })?;
+        self.folder.write(name, &bytes)
     }
 
     /// Completes the folder and gives its path and the curve that was drawn.

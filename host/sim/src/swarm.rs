@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 mod agents;
+mod answer;
 mod books;
 mod cores;
 mod exact;
@@ -19,6 +20,7 @@ mod unguarded;
 pub use agents::{
     AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, UncollectedMass,
 };
+pub use answer::{Answer, AnswerVariable};
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
@@ -46,6 +48,8 @@ pub trait Swarm {
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
+    /// The decisions of all agents as they stand.
+    fn answer(&self) -> Answer;
     /// How well the swarm does in its task's own terms.
     fn scores(&self) -> Vec<Score>;
     /// The mass that was given and not collected yet, if agents exchange frames.

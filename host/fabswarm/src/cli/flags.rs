@@ -38,7 +38,20 @@ pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Vec<Flag>
     keys(command).filter_map(|key| value(key, matches).map(|value| Flag { key, value })).collect()
 }
 
-fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static ScenarioKey> {
+/// The flags of the keys that `command` acts on, each with as many values as the user likes.
+pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
+    keys(command).map(|key| {
+        Arg::new(key.flag.as_str())
+            .long(key.flag.as_str())
+            .value_name("VALUES")
+            .help(key.comment.trim_end_matches('.').to_owned())
+            .help_heading(key.section().unwrap_or("everything"))
+            .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float))
+    })
+}
+
+/// The keys that have a flag of `command`.
+pub(super) fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static ScenarioKey> {
     command.keys().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
 }
 

@@ -83,6 +83,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let caption = Caption::of(scenario);
     let recorded = (|| -> Result<_> {
         let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+        recorder.keep_answer(&swarm.answer())?;
         let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
         swarm.keep_logs(&folder.join("boards"))?;
         Ok((outcome, folder, curve))

@@ -1,5 +1,6 @@
 //! Which command acts on which keys.
 
+use super::ProblemKind;
 use super::template::{ScenarioKey, keys};
 
 /// A command that reads a scenario.
@@ -55,6 +56,21 @@ impl ScenarioCommand {
                     || SHARED_KEYS.contains(&path)
             }
         }
+    }
+
+    /// The other command, if the key says what it is about: its problem, or its training data and model.
+    pub(super) fn other_of(self, path: &'static str) -> Option<(&'static str, Self)> {
+        let section = path.split_once('.').map_or("", |(section, _)| section);
+        let is_problem = section == "problem" || ProblemKind::WORDS.contains(&&*section.replace('_', "-"));
+        let other = match self {
+            Self::Run => Self::Train,
+            Self::Train => Self::Run,
+        };
+        let is_others = match self {
+            Self::Run => section == "training",
+            Self::Train => is_problem,
+        };
+        is_others.then_some((path, other))
     }
 
     /// The keys the command acts on, in the order of the file.

@@ -33,6 +33,19 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The file is for another command, whose steps do not suit this one.
+    #[error(
+        "{path} is a scenario of `fabswarm {other}`: it sets {key}\nhelp: use `fabswarm {other} {path}`, or remove what only that command reads",
+        path = path.display()
+    )]
+    OtherCommand {
+        /// The file.
+        path: PathBuf,
+        /// A key of the other command.
+        key: &'static str,
+        /// The other command.
+        other: &'static str,
+    },
     /// The file is not TOML.
     #[error(
         "{origin}: {message}\nhelp: `fabswarm run --print-scenario` prints a valid scenario to start from"

@@ -107,6 +107,9 @@ pub fn resolve_for(
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         settings = read(path, &text)?;
+        if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
+            return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
+        }
         for trace in settings.iter_mut().filter(|setting| setting.path == TRACE) {
             beside(path, &mut trace.value);
         }

@@ -13,7 +13,7 @@ mod sim_agent;
 use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::cores::each_on_all_cores;
 use super::measure::{Meter, Metrics, States};
-use super::{DivergenceError, LedgerConstants, Swarm, SwarmError};
+use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError};
 use crate::air::{Air, FrameCounts};
 use crate::sealing::{FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
@@ -493,6 +493,10 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn counts(&self) -> FrameCounts {
         self.air.counters().into()
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::new(self.shape, &self.decisions())
     }
 
     fn scores(&self) -> Vec<Score> {

@@ -5,7 +5,7 @@
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
 use super::plain::split_by_blocks;
-use super::{DivergenceError, Swarm, SwarmError};
+use super::{Answer, DivergenceError, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
@@ -281,6 +281,10 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
     /// One frame per agent and round.
     fn counts(&self) -> FrameCounts {
         FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::new(self.shape, &self.v)
     }
 
     fn scores(&self) -> Vec<Score> {

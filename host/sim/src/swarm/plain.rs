@@ -5,7 +5,7 @@ mod round;
 
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
-use super::{DivergenceError, Swarm, SwarmError};
+use super::{Answer, DivergenceError, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
@@ -271,6 +271,10 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     /// Without an air each agent counts as sending one frame per round.
     fn counts(&self) -> FrameCounts {
         FrameCounts { sent: self.round() * self.schedule.agents() as u64, ..FrameCounts::default() }
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::new(self.shape, &self.decisions())
     }
 
     fn scores(&self) -> Vec<Score> {

@@ -5,7 +5,7 @@
 
 use super::measure::{Meter, Metrics, States};
 use super::plain::{FabConstants, defect, gradients_at};
-use super::{DivergenceError, MixingRule, Swarm, SwarmError};
+use super::{Answer, DivergenceError, MixingRule, Swarm, SwarmError};
 use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
@@ -207,6 +207,10 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
     fn counts(&self) -> FrameCounts {
         self.air.counters().into()
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::new(self.shape, &self.v)
     }
 
     fn scores(&self) -> Vec<Score> {

@@ -185,7 +185,7 @@ fn simulated_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
     }
 }
 
-fn agents_of<A: Arithmetic + std::fmt::Debug, const WORDS: usize>(
+fn agents_of<A: Arithmetic + std::fmt::Debug + 'static, const WORDS: usize>(
     scenario: &Scenario,
     task: Task<f32>,
     setup: AgentSetup,

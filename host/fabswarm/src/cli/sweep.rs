@@ -1,0 +1,174 @@
+//! `fabswarm sweep`: one run for each combination of values, on all cores, and one table of all of them.
+
+mod children;
+mod grid;
+mod outcome;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use self::children::{ChildRun, ChildState};
+use self::grid::{Axis, Combination};
+use super::{UNWRITTEN, flags, interrupt};
+use fabswarm_sim::record::RunFolder;
+use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
+
+const NAMES: [(&str, ScenarioCommand); 2] =
+    [("run", ScenarioCommand::Run), ("train", ScenarioCommand::Train)];
+
+pub(super) fn command() -> Command {
+    Command::new("sweep")
+        .about("Run every combination of the values given, on all cores, and put the results into one table")
+        .after_help(
+            "fabswarm sweep run --seed 1..10 --iid-loss 0,0.3,0.6 runs 30 swarms. The same command continues a sweep \
+             that was interrupted.",
+        )
+        .subcommand_required(true)
+        .subcommands(NAMES.map(|(name, command)| swept(name, command)))
+}
+
+/// `fabswarm sweep run` or `fabswarm sweep train`.
+fn swept(name: &'static str, command: ScenarioCommand) -> Command {
+    Command::new(name)
+        .about(format!(
+            "Sweep over keys of `fabswarm {name}`: each flag takes a value, a list (0,0.3) or a range (1..10)"
+        ))
+        .arg(
+            Arg::new("scenario")
+                .value_name("SCENARIO")
+                .help("Scenario file (TOML) that all runs have in common; flags lie over it")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("jobs")
+                .long("jobs")
+                .value_name("N")
+                .help("Runs at a time [default: one per core, or 1 for train]")
+                .value_parser(value_parser!(u16).range(1..)),
+        )
+        .args(flags::lists(command))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let Some((name, matches)) = matches.subcommand() else { bail!("there is nothing to sweep") };
+    let Some((_, command)) = NAMES.into_iter().find(|(known, _)| *known == name) else {
+        bail!("`{name}` cannot be swept\nhelp: sweep `run` or `train`")
+    };
+    if command == ScenarioCommand::Train && cfg!(not(feature = "large")) {
+        bail!(
+            "this build of fabswarm has no `train`\nhelp: add the feature, `cargo run --release --features large -- …`"
+        )
+    }
+    let (out, axes) = axes(command, matches)?;
+    let file = matches.get_one::<PathBuf>("scenario").map(PathBuf::as_path);
+    let runs = runs(command, file, &axes)?;
+    let folder = Path::new(out.as_deref().unwrap_or("sweep"));
+    let children = runs
+        .iter()
+        .map(|(combination, scenario)| ChildRun::prepare(folder, name, &combination.name, scenario))
+        .collect::<Result<Vec<_>>>()?;
+    let todo = children.iter().filter(|child| !child.is_done()).count();
+    eprintln!(
+        "{} runs into {}, {} of them done already",
+        children.len(),
+        folder.display(),
+        children.len() - todo
+    );
+
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::on_ctrl_c(&interrupted)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = match matches.get_one::<u16>("jobs") {
+        Some(&jobs) => usize::from(jobs),
+        // One large swarm uses all cores, or the GPU, by itself.
+        None if command == ScenarioCommand::Train => 1,
+        None => cores,
+    };
+    let states = children::run_all(&children, jobs, (cores / jobs).max(1), &interrupted)?;
+    let results = outcome::Results::read(&axes, &runs, &children)?;
+    if let Err(error) = results.write(folder) {
+        eprintln!("error: {error}");
+        return Ok(ExitCode::from(UNWRITTEN));
+    }
+    print!("{}", results.table());
+    println!("tables: {}", folder.join("runs.csv").display());
+    verdict(&children, &states, interrupted.load(Ordering::Relaxed))
+}
+
+/// The output folder, and every key that was given with its values.
+fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String>, Vec<Axis>)> {
+    let mut out = None;
+    let mut axes = Vec::new();
+    for key in flags::keys(command) {
+        let Some(text) = matches.get_one::<String>(&key.flag) else { continue };
+        if key.path == "output.out" {
+            out = Some(text.clone());
+        } else {
+            axes.push(Axis::parse(key, text)?);
+        }
+    }
+    Ok((out, axes))
+}
+
+/// Every combination with its scenario, so that a bad value is refused before anything runs.
+fn runs(
+    command: ScenarioCommand,
+    file: Option<&Path>,
+    axes: &[Axis],
+) -> Result<Vec<(Combination, ResolvedScenario)>> {
+    let mut runs = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    for combination in grid::combinations(axes)? {
+        #[cfg_attr(not(feature = "large"), expect(unused_mut))]
+        let mut resolved = scenario::resolve_for(command, file, &combination.flags)?;
+        #[cfg(feature = "large")]
+        if command == ScenarioCommand::Train {
+            fabswarm_large::training::setup::make_paths_absolute(&mut resolved);
+        }
+        // What holds for many runs is said once.
+        for note in &resolved.notes {
+            if !notes.contains(note) {
+                eprintln!("note: {note} ({})", combination.name);
+                notes.push(note.clone());
+            }
+        }
+        runs.push((combination, resolved));
+    }
+    Ok(runs)
+}
+
+/// Prints what did not work, and returns the exit code.
+fn verdict(children: &[ChildRun], states: &[ChildState], is_interrupted: bool) -> Result<ExitCode> {
+    let failed: Vec<_> =
+        children.iter().zip(states).filter(|(_, state)| matches!(state, ChildState::Failed { .. })).collect();
+    for (child, state) in failed.iter().take(5) {
+        eprintln!("error: {}: {state}\nhelp: see {}", child.name(), child.log().display());
+    }
+    if failed.len() > 5 {
+        eprintln!("error: {} more runs failed", failed.len() - 5);
+    }
+    if is_interrupted {
+        eprintln!("interrupted: the same command runs what is left");
+        return Ok(ExitCode::from(130));
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Takes the folder of a sweep: new, empty, or one of an earlier sweep.
+fn take_folder(folder: &Path) -> Result<()> {
+    if !folder.join("scenarios").is_dir() {
+        RunFolder::check_is_free(folder)?;
+    }
+    for part in ["scenarios", "runs", "logs"] {
+        let path = folder.join(part);
+        std::fs::create_dir_all(&path).with_context(|| {
+            format!("cannot make {}\nhelp: name a folder you may write to with --out", path.display())
+        })?;
+    }
+    Ok(())
+}

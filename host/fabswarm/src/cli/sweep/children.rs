@@ -1,0 +1,202 @@
+//! The runs of a sweep as processes of their own: one that fails takes no other with it.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{IsTerminal, stderr};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use fabswarm_sim::scenario::ResolvedScenario;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// One run of a sweep and its files.
+#[derive(Debug)]
+pub(super) struct ChildRun {
+    command: String,
+    name: String,
+    folder: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChildState {
+    /// It has a result, good or bad.
+    Done,
+    /// It was not begun, or not finished.
+    Pending,
+    /// It has none.
+    Failed { code: Option<i32> },
+}
+
+impl fmt::Display for ChildState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Pending => f.write_str("not finished"),
+            Self::Failed { code: Some(code) } => write!(f, "the run failed with exit code {code}"),
+            Self::Failed { code: None } => f.write_str("the run was killed"),
+        }
+    }
+}
+
+impl ChildRun {
+    /// Writes down what is to be run. An earlier sweep into the same folder must have meant the same by this name.
+    pub(super) fn prepare(
+        folder: &Path,
+        command: &str,
+        name: &str,
+        scenario: &ResolvedScenario,
+    ) -> Result<Self> {
+        let child = Self { command: command.to_owned(), name: name.to_owned(), folder: folder.to_owned() };
+        super::take_folder(folder)?;
+        let (path, text) = (child.scenario(), scenario.to_repeatable_toml());
+        match fs::read_to_string(&path) {
+            Ok(before) if before == text => {}
+            Ok(_) => bail!(
+                "{} is of a sweep with other settings\nhelp: name another folder with --out, or remove this one",
+                path.display()
+            ),
+            Err(_) => fs::write(&path, text).with_context(|| {
+                format!("cannot write {}\nhelp: see that the disk is not full", path.display())
+            })?,
+        }
+        Ok(child)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn scenario(&self) -> PathBuf {
+        self.folder.join("scenarios").join(format!("{}.toml", self.name))
+    }
+
+    /// Its run folder.
+    pub(super) fn run_folder(&self) -> PathBuf {
+        self.folder.join("runs").join(&self.name)
+    }
+
+    /// What it printed.
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.join("logs").join(format!("{}.txt", self.name))
+    }
+
+    /// Whether its result is there: the summary is written last.
+    pub(super) fn is_done(&self) -> bool {
+        self.run_folder().join("summary.json").is_file()
+    }
+
+    fn start(&self, threads: usize) -> Result<Child> {
+        let run_folder = self.run_folder();
+        if run_folder.exists() {
+            // What an interrupted run left; it is made again from its start.
+            fs::remove_dir_all(&run_folder)
+                .with_context(|| format!("cannot remove the unfinished {}", run_folder.display()))?;
+        }
+        let log =
+            File::create(self.log()).with_context(|| format!("cannot write {}", self.log().display()))?;
+        let program = std::env::current_exe().context("cannot find this program to run it again")?;
+        Command::new(program)
+            .arg(&self.command)
+            .arg(self.scenario())
+            .arg("--out")
+            .arg(run_folder)
+            .env("RAYON_NUM_THREADS", threads.to_string())
+            // Ctrl-C reaches this process alone, which tells the others once.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start a run")
+    }
+
+    /// Whether an exit code comes with a result: of a run that did what it was asked, missed its goal or diverged. An interrupted
+    /// run wrote a summary too, but not of all its rounds.
+    fn state_after(&self, status: ExitStatus) -> ChildState {
+        match status.code() {
+            Some(0 | 1 | 3) if self.is_done() => ChildState::Done,
+            Some(130) => {
+                let _ = fs::remove_dir_all(self.run_folder());
+                ChildState::Pending
+            }
+            code => ChildState::Failed { code },
+        }
+    }
+
+    /// Runs it to its end, or until `interrupted`.
+    fn run(&self, threads: usize, interrupted: &AtomicBool) -> Result<ChildState> {
+        let mut child = self.start(threads)?;
+        let mut is_told = false;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(self.state_after(status));
+            }
+            if interrupted.load(Ordering::Relaxed) && !is_told {
+                is_told = true;
+                // It ends its round and writes its folder. Should it have ended just now, there is nobody to tell.
+                if let Some(id) = Pid::from_raw(child.id().cast_signed()) {
+                    let _ = kill_process(id, Signal::TERM);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Runs all that are not done, `jobs` at a time with `threads` threads each.
+pub(super) fn run_all(
+    children: &[ChildRun],
+    jobs: usize,
+    threads: usize,
+    interrupted: &AtomicBool,
+) -> Result<Vec<ChildState>> {
+    let states = Mutex::new(vec![ChildState::Pending; children.len()]);
+    let set = |index: usize, state| {
+        if let Ok(mut states) = states.lock() {
+            states[index] = state;
+        }
+    };
+    let bar = bar(children.len());
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<()> {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(child) = children.get(index).filter(|_| !interrupted.load(Ordering::Relaxed)) else {
+                return Ok(());
+            };
+            let state = if child.is_done() { ChildState::Done } else { child.run(threads, interrupted)? };
+            set(index, state);
+            bar.inc(1);
+            if bar.is_hidden()
+                && !stderr().is_terminal()
+                && (index + 1).is_multiple_of(children.len().div_ceil(10))
+            {
+                eprintln!("{} of {} runs", bar.position(), children.len());
+            }
+        }
+    };
+    let outcome = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(children.len())).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    });
+    bar.finish_and_clear();
+    outcome?;
+    Ok(states.into_inner().expect("no worker panicked"))
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn bar(runs: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:24} run {pos}/{len}  {elapsed}, {eta} to go")
+        .expect("a fixed template is valid");
+    bar.set_style(style.progress_chars("━╸─"));
+    bar
+}

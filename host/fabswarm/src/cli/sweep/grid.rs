@@ -1,0 +1,174 @@
+//! The values of swept keys, and all their combinations.
+
+use anyhow::{Result, anyhow, bail};
+use fabswarm_sim::scenario::{Flag, ScenarioKey, ValueKind};
+use toml_edit::Value;
+
+/// A sweep of more runs is a mistyped range.
+const MOST_RUNS: usize = 100_000;
+
+/// A key and the values it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) key: &'static ScenarioKey,
+    pub(super) values: Vec<Value>,
+}
+
+impl Axis {
+    /// The values that `text` names: `0,0.3,0.6`, `1..10` with both ends, or a single one.
+    pub(super) fn parse(key: &'static ScenarioKey, text: &str) -> Result<Self> {
+        // A free text may contain commas of its own.
+        let is_list = key.choices.is_some() || key.kind != ValueKind::Text;
+        let pieces: Vec<&str> = if is_list { text.split(',').collect() } else { vec![text] };
+        let mut values = Vec::new();
+        for piece in pieces.into_iter().map(str::trim) {
+            match piece.split_once("..").filter(|_| key.kind == ValueKind::Integer) {
+                Some(ends) => values.extend(range(key, piece, ends)?),
+                None => values.push(value(key, piece)?),
+            }
+        }
+        if values.len() > MOST_RUNS {
+            bail!("--{} names {} values\nhelp: a sweep has at most {MOST_RUNS} runs", key.flag, values.len());
+        }
+        let shown: Vec<String> = values.iter().map(shown).collect();
+        if let Some(twice) = (1..shown.len()).find(|&at| shown[..at].contains(&shown[at])) {
+            bail!("--{} {text}: {} stands there twice\nhelp: name each value once", key.flag, shown[twice]);
+        }
+        Ok(Self { key, values })
+    }
+
+    pub(super) const fn is_swept(&self) -> bool {
+        self.values.len() > 1
+    }
+}
+
+/// The whole numbers from one end to the other.
+fn range(key: &ScenarioKey, piece: &str, (first, last): (&str, &str)) -> Result<impl Iterator<Item = Value>> {
+    let end = |text: &str| text.trim_start_matches('=').parse::<i64>().ok();
+    match (end(first), end(last)) {
+        (Some(first), Some(last)) if first <= last && last.abs_diff(first) < MOST_RUNS as u64 => {
+            Ok((first..=last).map(Value::from))
+        }
+        (Some(first), Some(last)) if first <= last => {
+            bail!("--{} {piece} names too many values\nhelp: a sweep has at most {MOST_RUNS} runs", key.flag)
+        }
+        _ => bail!(
+            "--{} {piece} is not a range\nhelp: write it from the lower to the upper end, as in 1..10",
+            key.flag
+        ),
+    }
+}
+
+fn value(key: &ScenarioKey, piece: &str) -> Result<Value> {
+    let wrong = |what: &str, example: &str| {
+        anyhow!("--{} {piece} is not {what}\nhelp: separate values by commas, as in {example}", key.flag)
+    };
+    match (key.choices, key.kind) {
+        (Some(choices), _) if !choices.contains(&piece) => {
+            bail!("--{} {piece} is not one of its words\nhelp: it takes {}", key.flag, choices.join(", "))
+        }
+        (_, ValueKind::Text) => Ok(Value::from(piece)),
+        (_, ValueKind::Integer) => {
+            piece.parse::<i64>().map(Value::from).map_err(|_| wrong("a whole number", "1,2,5 or 1..10"))
+        }
+        (_, ValueKind::Float) => {
+            piece.parse::<f64>().map(Value::from).map_err(|_| wrong("a number", "0,0.3"))
+        }
+        (_, ValueKind::Boolean) => {
+            piece.parse::<bool>().map(Value::from).map_err(|_| wrong("true or false", "true,false"))
+        }
+    }
+}
+
+/// A value as a user writes it.
+pub(super) fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string().trim().to_owned(), str::to_owned)
+}
+
+/// One run of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Combination {
+    /// All that was given, in the order of the keys.
+    pub(super) flags: Vec<Flag>,
+    /// What distinguishes it, as the name of a folder.
+    pub(super) name: String,
+}
+
+/// All combinations; the last axis changes fastest.
+pub(super) fn combinations(axes: &[Axis]) -> Result<Vec<Combination>> {
+    let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
+    if count.is_none_or(|count| count > MOST_RUNS) {
+        bail!("the values make more than {MOST_RUNS} runs\nhelp: sweep fewer keys at a time");
+    }
+    let mut combinations = vec![Combination { flags: Vec::new(), name: String::new() }];
+    for axis in axes {
+        let mut longer = Vec::with_capacity(combinations.len() * axis.values.len());
+        for combination in &combinations {
+            for value in &axis.values {
+                let mut next = combination.clone();
+                next.flags.push(Flag { key: axis.key, value: value.clone() });
+                if axis.is_swept() {
+                    let comma = if next.name.is_empty() { "" } else { "," };
+                    let word = shown(value).replace(['/', '\\'], "-");
+                    next.name.push_str(&format!("{comma}{}={word}", axis.key.flag));
+                }
+                longer.push(next);
+            }
+        }
+        combinations = longer;
+    }
+    for combination in combinations.iter_mut().filter(|combination| combination.name.is_empty()) {
+        combination.name.push_str("run");
+    }
+    Ok(combinations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_sim::scenario::keys;
+
+    fn axis(flag: &str, text: &str) -> Result<Axis> {
+        let key = keys().iter().find(|key| key.flag == flag).expect("a key has this flag");
+        Axis::parse(key, text)
+    }
+
+    fn values(flag: &str, text: &str) -> Vec<String> {
+        axis(flag, text).unwrap().values.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn lists_and_ranges_name_values() {
+        assert_eq!(values("seed", "1..4,9"), ["1", "2", "3", "4", "9"]);
+        assert_eq!(values("iid-loss", "0,0.3,1e-2"), ["0.0", "0.3", "0.01"]);
+        assert_eq!(values("algorithm", "fab,ledger"), ["fab", "ledger"]);
+        assert_eq!(values("boards", "native:3,in-process:7"), ["native:3,in-process:7"]);
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused_with_a_remedy() {
+        for (flag, text) in [
+            ("seed", "4..1"),
+            ("seed", "1..x"),
+            ("seed", "0..10000000"),
+            ("seed", "1,1"),
+            ("seed", "1.5"),
+            ("iid-loss", "0,,1"),
+            ("algorithm", "fab,adam"),
+        ] {
+            let error = axis(flag, text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--{flag} ")) && error.contains("\nhelp: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn runs_are_named_by_what_differs() {
+        let axes =
+            [axis("agents", "5").unwrap(), axis("seed", "1..2").unwrap(), axis("iid-loss", "0,0.5").unwrap()];
+        let names: Vec<String> = combinations(&axes).unwrap().into_iter().map(|run| run.name).collect();
+        assert_eq!(
+            names,
+            ["seed=1,iid-loss=0.0", "seed=1,iid-loss=0.5", "seed=2,iid-loss=0.0", "seed=2,iid-loss=0.5"]
+        );
+    }
+}

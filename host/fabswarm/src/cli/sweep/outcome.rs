@@ -1,0 +1,236 @@
+//! What the runs of a sweep came to: a row for each run, a row for each recorded round of all runs, and a table to print.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use fabswarm_sim::record::table::{TableCells, TableColumn};
+use fabswarm_sim::record::{self, table};
+use fabswarm_sim::scenario::{Flag, ResolvedScenario, ValueKind};
+use serde_json::Value as Json;
+
+use super::children::ChildRun;
+use super::grid::{Axis, Combination, shown};
+
+/// What is printed of a run, where its summary has it.
+const PRINTED: [(&str, &str); 5] = [
+    ("rounds_to_one_percent", "rounds to 1 %"),
+    ("final_relative_error", "final error"),
+    ("consensus_error", "consensus error"),
+    ("test_accuracy", "test accuracy"),
+    ("cleaning_auc", "cleaning AUC"),
+];
+
+/// One finished run.
+#[derive(Debug)]
+struct Finished {
+    /// The values of the swept keys.
+    values: Vec<Flag>,
+    summary: serde_json::Map<String, Json>,
+    metrics: Vec<(String, Vec<Option<f64>>)>,
+}
+
+/// All finished runs of a sweep.
+#[derive(Debug)]
+pub(super) struct Results {
+    swept: Vec<Axis>,
+    finished: Vec<Finished>,
+    count: usize,
+}
+
+impl Results {
+    /// Reads what the runs have written.
+    pub(super) fn read(
+        axes: &[Axis],
+        runs: &[(Combination, ResolvedScenario)],
+        children: &[ChildRun],
+    ) -> Result<Self> {
+        let swept: Vec<Axis> = axes.iter().filter(|axis| axis.is_swept()).cloned().collect();
+        let is_swept = |flag: &&Flag| swept.iter().any(|axis| axis.key.path == flag.key.path);
+        let mut finished = Vec::new();
+        for ((combination, _), child) in runs.iter().zip(children).filter(|(_, child)| child.is_done()) {
+            let path = child.run_folder().join("summary.json");
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let summary = serde_json::from_str(&text).with_context(|| {
+                format!("{} is damaged\nhelp: remove its folder, and run the sweep again", path.display())
+            })?;
+            finished.push(Finished {
+                values: combination.flags.iter().filter(is_swept).cloned().collect(),
+                summary,
+                metrics: metrics(&child.run_folder().join("metrics.csv"))?,
+            });
+        }
+        Ok(Self { swept, finished, count: runs.len() })
+    }
+
+    /// Writes `runs.csv` and `metrics.csv`, and the same as Parquet where this build has it.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), record::Error> {
+        for (name, columns) in [("runs", self.run_columns()), ("metrics", self.metric_columns())] {
+            table::write_csv(&folder.join(format!("{name}.csv")), &columns)?;
+            #[cfg(feature = "parquet")]
+            table::write_parquet(&folder.join(format!("{name}.parquet")), &columns)?;
+        }
+        Ok(())
+    }
+
+    /// The swept keys, with the value of `repeat(run)` rows for each run.
+    fn key_columns(&self, repeat: impl Fn(&Finished) -> usize) -> Vec<TableColumn> {
+        let column = |(index, axis): (usize, &Axis)| {
+            let values = self
+                .finished
+                .iter()
+                .flat_map(|run| std::iter::repeat_n(&run.values[index].value, repeat(run)));
+            let cells = match axis.key.kind {
+                ValueKind::Integer => {
+                    TableCells::Integers(values.map(toml_edit::Value::as_integer).collect())
+                }
+                ValueKind::Float => TableCells::Reals(values.map(toml_edit::Value::as_float).collect()),
+                ValueKind::Boolean | ValueKind::Text => {
+                    TableCells::Texts(values.map(|value| Some(shown(value))).collect())
+                }
+            };
+            TableColumn { name: axis.key.path.replace('.', "_"), cells }
+        };
+        self.swept.iter().enumerate().map(column).collect()
+    }
+
+    /// A row per run: its swept keys and what its summary says in one word or number.
+    fn run_columns(&self) -> Vec<TableColumn> {
+        let mut columns = self.key_columns(|_| 1);
+        let is_new =
+            |name: &&String, columns: &[TableColumn]| columns.iter().all(|column| column.name != **name);
+        let mut names: Vec<&String> = Vec::new();
+        for name in self.finished.iter().flat_map(|run| run.summary.keys()) {
+            if !names.contains(&name) && is_new(&name, &columns) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let cells: Vec<&Json> =
+                self.finished.iter().map(|run| run.summary.get(name).unwrap_or(&Json::Null)).collect();
+            let cells = if cells.iter().any(|cell| cell.is_object() || cell.is_array()) {
+                continue;
+            } else if cells.iter().any(|cell| cell.is_string()) {
+                TableCells::Texts(cells.iter().map(|cell| cell.as_str().map(str::to_owned)).collect())
+            } else if cells.iter().all(|cell| cell.is_null() || cell.is_i64()) {
+                TableCells::Integers(cells.iter().map(|cell| cell.as_i64()).collect())
+            } else {
+                TableCells::Reals(cells.iter().map(|cell| cell.as_f64()).collect())
+            };
+            columns.push(TableColumn { name: name.clone(), cells });
+        }
+        columns
+    }
+
+    /// A row per recorded round of all runs.
+    fn metric_columns(&self) -> Vec<TableColumn> {
+        let rows = |run: &Finished| run.metrics.first().map_or(0, |(_, cells)| cells.len());
+        let mut columns = self.key_columns(rows);
+        let names: BTreeSet<(usize, &String)> = self
+            .finished
+            .iter()
+            .flat_map(|run| run.metrics.iter().enumerate().map(|(place, (name, _))| (place, name)))
+            .collect();
+        for (_, name) in names {
+            let cells = self.finished.iter().flat_map(|run| {
+                let own = run.metrics.iter().find(|(own, _)| own == name);
+                own.map_or_else(|| vec![None; rows(run)], |(_, cells)| cells.clone())
+            });
+            let cells = match name.as_str() {
+                "round" => TableCells::Integers(cells.map(|cell| cell.map(|round| round as i64)).collect()),
+                _ => TableCells::Reals(cells.collect()),
+            };
+            columns.push(TableColumn { name: name.clone(), cells });
+        }
+        columns
+    }
+
+    /// Medians and ranges over the seeds, for each combination of the other keys.
+    pub(super) fn table(&self) -> String {
+        let is_seed = |flag: &Flag| flag.key.path.ends_with("seed");
+        let group_of = |run: &Finished| -> Vec<String> {
+            run.values.iter().filter(|flag| !is_seed(flag)).map(|flag| shown(&flag.value)).collect()
+        };
+        let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
+        for run in &self.finished {
+            let name = group_of(run);
+            match groups.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, runs)) => runs.push(run),
+                None => groups.push((name, vec![run])),
+            }
+        }
+        let printed: Vec<_> = PRINTED
+            .into_iter()
+            .filter(|(key, _)| self.finished.iter().any(|run| run.summary.contains_key(*key)))
+            .collect();
+        let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
+        let mut head: Vec<String> = keys.map(|axis| axis.key.path.clone()).collect();
+        head.push("runs".to_owned());
+        head.extend(printed.iter().map(|(_, title)| (*title).to_owned()));
+        let mut lines = vec![head];
+        for (name, runs) in &groups {
+            let mut line = name.clone();
+            line.push(runs.len().to_string());
+            line.extend(printed.iter().map(|(key, _)| spread(runs, key)));
+            lines.push(line);
+        }
+        let mut text = aligned(&lines);
+        if self.finished.len() < self.count {
+            let _ = writeln!(text, "{} of {} runs are finished", self.finished.len(), self.count);
+        }
+        text
+    }
+}
+
+/// `median (least–most)` of a number in the summaries, and how many have none.
+fn spread(runs: &[&Finished], key: &str) -> String {
+    let mut values: Vec<f64> = runs.iter().filter_map(|run| run.summary.get(key)?.as_f64()).collect();
+    values.sort_by(f64::total_cmp);
+    let number = |value: f64| match value {
+        value if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
+        value if (0.01..1000.0).contains(&value.abs()) => format!("{value:.3}"),
+        value => format!("{value:.2e}"),
+    };
+    let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return "never".to_owned() };
+    let missing = runs.len() - values.len();
+    let never = if missing == 0 { String::new() } else { format!(", {missing} never") };
+    let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
+    match runs.len() {
+        1 => number(median),
+        _ => format!("{} ({}–{}{never})", number(median), number(least), number(most)),
+    }
+}
+
+/// Lines of cells, each column as wide as its widest cell.
+fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
+    }
+    text
+}
+
+/// The columns of a table of metrics.
+fn metrics(path: &Path) -> Result<Vec<(String, Vec<Option<f64>>)>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut lines = text.lines();
+    let names = lines.next().unwrap_or_default().split(',');
+    let mut columns: Vec<(String, Vec<Option<f64>>)> =
+        names.map(|name| (name.to_owned(), Vec::new())).collect();
+    for line in lines {
+        let mut cells = line.split(',');
+        for (_, column) in &mut columns {
+            column.push(cells.next().and_then(|cell| cell.parse().ok()));
+        }
+    }
+    Ok(columns)
+}
