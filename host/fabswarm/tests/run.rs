@@ -54,6 +54,7 @@ fn a_bare_command_runs_the_default_scenario_into_a_numbered_folder() {
     assert_eq!(
         names(&run),
         [
+            "answer.npz",
             "convergence.png",
             "convergence.svg",
             "metrics.csv",

@@ -40,7 +40,11 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     fs::remove_dir_all(swept.join("runs/seed=3,iid-loss=0.5")).unwrap();
     let again = sweep(folder.path(), &GRID);
     assert!(again.status.success(), "{}", text(&again.stderr));
-    assert!(text(&again.stderr).contains("6 runs into swept, 5 of them done already"), "{}", text(&again.stderr));
+    assert!(
+        text(&again.stderr).contains("6 runs into swept, 5 of them done already"),
+        "{}",
+        text(&again.stderr)
+    );
     assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), made);
     assert_eq!(fs::read_to_string(swept.join("metrics.csv")).unwrap(), metrics);
 }
@@ -54,7 +58,11 @@ fn results_of_other_settings_are_never_taken_for_these() {
     longer[4] = "30";
     let refused = sweep(folder.path(), &longer);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("is of a sweep with other settings\nhelp: "), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("is of a sweep with other settings\nhelp: "),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]

@@ -165,6 +165,9 @@ impl FlightReplay {
     /// Takes a shadow on in its present entry. Returns whether it is done with it.
     fn follow_entry(&mut self, agent: usize) -> Result<bool, FlightFault> {
         let Some(mut pending) = self.entries[agent].pop_front() else { return Ok(false) };
+        // Writes its frame before the state that it is made from changes: others may have taken it, also where the board left the
+        // round without ending it.
+        self.frame(self.shadows[agent].round(), agent as u16);
         let round = pending.entry.round;
         pending.senders = self.take_sent(agent, round, &pending.senders, Received::Taken)?;
         if pending.senders.is_empty() {
@@ -200,8 +203,6 @@ impl FlightReplay {
     }
 
     fn end_round(&mut self, round: u32, agent: usize, board: u32) -> Result<(), FlightFault> {
-        // Writes its frame, before the state that it is made from changes.
-        self.frame(round, agent as u16);
         let shadow = &mut self.shadows[agent];
         if shadow.round() != round {
             return Err(FlightFault::Gap { agent: agent as u16, round, shadow: shadow.round() });
