@@ -1,19 +1,16 @@
 //! The convergence plot, as SVG and PNG.
 
-mod decades;
-
-use std::sync::Once;
-
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
 
 use super::folder::RunFolder;
 use super::{Curve, Error, agents};
+use crate::plot::{
+    self, BLUE, Decades, Drawing, DrawingFailure as Failure, FAINT, GREEN, INK, VERMILION, power_of_ten,
+};
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
 use crate::swarm::Metrics;
-use decades::Decades;
 
 /// Title and labels of the plot.
 #[derive(Clone, Debug)]
@@ -77,19 +74,6 @@ const RIGHT: u32 = 40;
 const LEGEND_HEIGHT: u32 = 28;
 /// The logarithm of one per cent.
 const ONE_PERCENT: f64 = -2.0;
-/// Pixels of the PNG for one unit of the SVG.
-const PNG_SCALE: u32 = 2;
-/// Each pixel of the PNG is the mean of this many squared: plotters does not smooth thick lines.
-const OVERSAMPLING: u32 = 2;
-
-// Okabe and Ito's colours, which colour-blind readers can distinguish.
-const BLUE: RGBColor = RGBColor(0, 114, 178);
-const VERMILION: RGBColor = RGBColor(213, 94, 0);
-const GREEN: RGBColor = RGBColor(0, 158, 115);
-const INK: RGBColor = RGBColor(40, 40, 40);
-const FAINT: RGBColor = RGBColor(228, 228, 228);
-
-type Failure = Box<dyn std::error::Error>;
 
 /// Draws `curve` into `convergence.svg` and `convergence.png`.
 pub(super) fn write(
@@ -103,9 +87,9 @@ pub(super) fn write(
         move |error: Failure| Error::Undrawable { path, reason: error.to_string() }
     };
     let figure = Figure { caption, one_percent, curve };
-    let svg = figure.svg().map_err(undrawable("convergence.svg"))?;
+    let svg = plot::svg(&figure).map_err(undrawable("convergence.svg"))?;
     folder.write("convergence.svg", svg.as_bytes())?;
-    let png = figure.png().map_err(undrawable("convergence.png"))?;
+    let png = plot::png(&figure).map_err(undrawable("convergence.png"))?;
     folder.write("convergence.png", &png)
 }
 
@@ -137,33 +121,15 @@ struct Line {
     value: fn(&Metrics) -> f64,
 }
 
-impl Figure<'_> {
-    fn svg(&self) -> Result<String, Failure> {
-        let mut svg = String::new();
-        self.draw(SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area(), 1)?;
-        Ok(svg)
+impl Drawing for Figure<'_> {
+    fn size(&self) -> (u32, u32) {
+        (WIDTH, HEIGHT)
     }
 
-    fn png(&self) -> Result<Vec<u8>, Failure> {
-        let scale = PNG_SCALE * OVERSAMPLING;
-        let (width, height) = (WIDTH * scale, HEIGHT * scale);
-        let mut fine = vec![255; (width * height * 3) as usize];
-        self.draw(BitMapBackend::with_buffer(&mut fine, (width, height)).into_drawing_area(), scale)?;
-
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, WIDTH * PNG_SCALE, HEIGHT * PNG_SCALE);
-        encoder.set_color(png::ColorType::Rgb);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&shrink(&fine, width as usize))?;
-        writer.finish()?;
-        Ok(bytes)
-    }
-
-    fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, scale: u32) -> Result<(), Failure>
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: u32) -> Result<(), Failure>
     where
         B::ErrorType: 'static,
     {
-        register_fonts();
         let unit = |units: u32| units * scale;
         area.fill(&WHITE)?;
         let title = ("sans-serif", unit(19)).into_font().color(&INK);
@@ -196,10 +162,11 @@ impl Figure<'_> {
             self.panel(&upper, scale, Panel { has_errors: true, is_lowest: false }, &[error, consensus])?;
             self.panel(&lower, scale, Panel { has_errors: false, is_lowest: true }, &[defect])?;
         }
-        area.present()?;
         Ok(())
     }
+}
 
+impl Figure<'_> {
     fn panel<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
@@ -231,7 +198,7 @@ impl Figure<'_> {
             .axis_desc_style(label)
             .y_desc("relative size")
             .x_labels(8)
-            .y_label_formatter(&|log| decades::power_of_ten(*log));
+            .y_label_formatter(&|log| power_of_ten(*log));
         if panel.is_lowest {
             mesh.x_label_formatter(&whole_round).x_desc("round").draw()?;
         } else {
@@ -288,34 +255,4 @@ where
 /// A round as a label; nothing between two rounds, which a short run has room for.
 fn whole_round(round: &f64) -> String {
     if round.fract() == 0.0 { format!("{round:.0}") } else { String::new() }
-}
-
-/// Averages squares of pixels into one each.
-fn shrink(fine: &[u8], width: usize) -> Vec<u8> {
-    let side = OVERSAMPLING as usize;
-    let mut coarse = Vec::with_capacity(fine.len() / (side * side));
-    for rows in fine.chunks_exact(width * 3 * side) {
-        for column in 0..width / side {
-            for channel in 0..3 {
-                let at = |row: usize, offset: usize| {
-                    rows[(row * width + column * side + offset) * 3 + channel] as usize
-                };
-                let sum: usize = (0..side).flat_map(|row| (0..side).map(move |offset| at(row, offset))).sum();
-                coarse.push((sum / (side * side)) as u8);
-            }
-        }
-    }
-    coarse
-}
-
-/// Registers the bundled font, so that plots look the same on a machine that has none.
-fn register_fonts() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
-        assert!(
-            register_font("sans-serif", FontStyle::Normal, FONT).is_ok(),
-            "the bundled font is a valid font"
-        );
-    });
 }

@@ -6,7 +6,7 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 
 /// The axis: logarithms to base ten, with a line at every power or every few of them.
 #[derive(Clone, Debug)]
-pub(super) struct Decades {
+pub struct Decades {
     lowest: f64,
     highest: f64,
 }
@@ -20,7 +20,8 @@ impl Decades {
     const ROOM: f64 = 0.15;
 
     /// The axis that shows all positive finite values.
-    pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
+    #[must_use]
+    pub fn around(values: impl Iterator<Item = f64>) -> Self {
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         for log in values.map(f64::log10).filter(|log| log.is_finite()) {
             lowest = lowest.min(log);
@@ -35,7 +36,8 @@ impl Decades {
     }
 
     /// The logarithms at both ends.
-    pub(super) fn ends(&self) -> (f64, f64) {
+    #[must_use]
+    pub fn ends(&self) -> (f64, f64) {
         (self.lowest, self.highest)
     }
 }
@@ -61,7 +63,8 @@ impl Ranged for Decades {
 }
 
 /// `10⁻³` for −3.
-pub(super) fn power_of_ten(log: f64) -> String {
+#[must_use]
+pub fn power_of_ten(log: f64) -> String {
     let digits = format!("{log:.0}");
     let superscript = digits.chars().map(|digit| match digit {
         '-' => '⁻',
