@@ -21,7 +21,7 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 
-#[cfg(not(all(feature = "boards", feature = "large")))]
+#[cfg(not(all(feature = "boards", feature = "large", feature = "paper")))]
 mod absent;
 mod bench;
 #[cfg(feature = "boards")]
@@ -32,6 +32,8 @@ mod doctor;
 mod flags;
 mod interrupt;
 mod output;
+#[cfg(feature = "paper")]
+mod paper;
 mod run;
 #[cfg(feature = "boards")]
 mod swarm;
@@ -39,6 +41,8 @@ mod sweep;
 #[cfg(feature = "large")]
 mod train;
 
+#[cfg(not(feature = "paper"))]
+use absent::paper;
 #[cfg(not(feature = "boards"))]
 use absent::{boards, swarm};
 #[cfg(not(feature = "large"))]
@@ -58,6 +62,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("boards", matches)) => boards::run(matches),
         Some(("data", matches)) => data::run(matches),
         Some(("train", matches)) => train::run(matches),
+        Some(("paper", matches)) => paper::run(matches),
         Some(("swarm", matches)) => swarm::run(matches),
         Some(("sweep", matches)) => sweep::run(matches),
         Some(("doctor", matches)) => doctor::run(matches),
@@ -92,6 +97,7 @@ fn command() -> Command {
         .subcommand(data::command())
         .subcommand(train::command())
         .subcommand(sweep::command())
+        .subcommand(paper::command())
         .subcommand(swarm::command())
         .subcommand(doctor::command())
 }

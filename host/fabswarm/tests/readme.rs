@@ -11,9 +11,9 @@ fn the_commands_of_the_readme_work() {
     std::os::unix::fs::symlink(scenarios, folder.path().join("scenarios")).unwrap();
     let mut commands = 0;
     for line in README.lines().filter(|line| line.starts_with("cargo run --release")) {
-        // What stands before the dashes is for Cargo; the tests build every command.
-        let line_of_shell = line.split('#').next().unwrap_or(line);
-        let arguments = line_of_shell.split_once(" -- ").map_or("", |(_, arguments)| arguments).trim();
+        // What follows ` -- ` is for the command; features before it are for Cargo, and this build has them.
+        let line = line.split('#').next().unwrap_or(line).trim();
+        let arguments = line.split_once(" -- ").map_or("", |(_, arguments)| arguments.trim());
         if arguments == "bench" {
             // It fetches NumPy and takes a minute: not for every test run.
             continue;

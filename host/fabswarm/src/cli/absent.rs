@@ -46,3 +46,5 @@ absent!(bench_large, "large", "large");
 absent!(data, "data", "large");
 #[cfg(not(feature = "large"))]
 absent!(train, "train", "large");
+#[cfg(not(feature = "paper"))]
+absent!(paper, "paper", "paper");

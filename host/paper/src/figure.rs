@@ -1,0 +1,199 @@
+//! The figure of an experiment: a row of charts per panel, a column per axis, mean lines with shaded deviation.
+
+use fabswarm_sim::plot::{Decades, Drawing, DrawingFailure, FAINT, INK, power_of_ten};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::experiment::{Axis, Experiment};
+use crate::outcome::{CurvePoint, SeriesOutcome};
+
+const CHART_WIDTH: u32 = 480;
+const CHART_HEIGHT: u32 = 300;
+const LEGEND_LINE: u32 = 22;
+const HEAD: u32 = 40;
+const MARGIN: u32 = 16;
+/// Where the axis of errors begins.
+const LEFT: u32 = 62;
+
+/// Okabe and Ito's colours and three more, for series of one method.
+const PALETTE: [(u8, u8, u8); 10] = [
+    (0, 114, 178),
+    (213, 94, 0),
+    (0, 158, 115),
+    (204, 121, 167),
+    (230, 159, 0),
+    (86, 180, 233),
+    (120, 120, 120),
+    (110, 60, 160),
+    (40, 40, 40),
+    (140, 86, 75),
+];
+
+/// Curves of an experiment.
+#[derive(Debug)]
+pub struct CurvesFigure<'a> {
+    title: &'a str,
+    axes: &'a [Axis],
+    panels: Vec<(&'a str, Vec<Curve<'a>>)>,
+    legend: Vec<(&'a str, RGBColor)>,
+}
+
+#[derive(Debug)]
+struct Curve<'a> {
+    label: &'a str,
+    points: Vec<CurvePoint>,
+}
+
+impl<'a> CurvesFigure<'a> {
+    /// The figure of an experiment that has axes.
+    #[must_use]
+    pub fn new(experiment: &'a Experiment, outcomes: &'a [SeriesOutcome]) -> Self {
+        let mut legend: Vec<(&str, RGBColor)> = Vec::new();
+        let has_one_method = outcomes.iter().all(|one| one.series.method == outcomes[0].series.method);
+        for outcome in outcomes {
+            if legend.iter().all(|(label, _)| *label != outcome.series.label) {
+                let in_order = PALETTE[legend.len() % PALETTE.len()];
+                let (red, green, blue) =
+                    if has_one_method { in_order } else { outcome.series.method.colour() };
+                legend.push((&outcome.series.label, RGBColor(red, green, blue)));
+            }
+        }
+        let curves_of = |panel: &str| {
+            let here = outcomes.iter().filter(|outcome| outcome.series.panel == panel);
+            here.map(|outcome| Curve { label: &outcome.series.label, points: outcome.curve() }).collect()
+        };
+        let panels = experiment.panels().into_iter().map(|panel| (panel, curves_of(panel))).collect();
+        Self { title: &experiment.title, axes: &experiment.axes, panels, legend }
+    }
+
+    fn legend_columns(&self) -> u32 {
+        (self.size().0 - 2 * MARGIN) / 190
+    }
+
+    fn legend_height(&self) -> u32 {
+        let columns = (self.axes.len() as u32 * CHART_WIDTH - 2 * MARGIN) / 190;
+        (self.legend.len() as u32).div_ceil(columns.max(1)) * LEGEND_LINE + 8
+    }
+
+    fn chart<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, Shift>,
+        scale: u32,
+        (panel, curves): &(&str, Vec<Curve<'_>>),
+        axis: Axis,
+    ) -> Result<(), DrawingFailure>
+    where
+        B::ErrorType: 'static,
+    {
+        let unit = |units: u32| units * scale;
+        let label = ("sans-serif", unit(12)).into_font().color(&INK);
+        let last = curves.iter().filter_map(|curve| curve.points.last()).map(|point| point.on(axis));
+        let last = last.fold(f64::MIN_POSITIVE, f64::max);
+        // A curve beyond 10 has left the picture; showing where to would flatten the others.
+        let errors = || curves.iter().flat_map(|curve| &curve.points).map(|point| point.error.mean.min(10.0));
+        let decades = Decades::around(errors());
+        let (lowest, highest) = decades.ends();
+        let mut chart = ChartBuilder::on(area)
+            .margin_left(unit(8))
+            .margin_right(unit(22))
+            .margin_top(unit(26))
+            .set_label_area_size(LabelAreaPosition::Left, unit(LEFT))
+            .set_label_area_size(LabelAreaPosition::Bottom, unit(40))
+            .build_cartesian_2d(0.0..last, decades)?;
+        chart
+            .configure_mesh()
+            .axis_style(INK.stroke_width(scale))
+            .bold_line_style(FAINT.stroke_width(scale))
+            .light_line_style(TRANSPARENT)
+            .label_style(label.clone())
+            .axis_desc_style(label.clone())
+            .y_desc("relative error")
+            .x_labels(6)
+            .x_desc(axis.label())
+            .x_label_formatter(&|value| short(*value))
+            .y_label_formatter(&|log| power_of_ten(*log))
+            .draw()?;
+        let title = label.pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(panel, &title, (unit(LEFT + 8) as i32, unit(14) as i32))?;
+        let place = |point: &CurvePoint, error: f64| (point.on(axis), error.log10().clamp(lowest, highest));
+        for Curve { label, points } in curves {
+            let colour = self.colour(label);
+            // The mean less the deviation can be negative, which has no logarithm: no lower than the best run.
+            let upper = points.iter().map(|point| place(point, point.error.mean + point.error.deviation));
+            let lower = points
+                .iter()
+                .rev()
+                .map(|point| place(point, (point.error.mean - point.error.deviation).max(point.least_error)));
+            let band: Vec<_> = upper.chain(lower).collect();
+            chart.draw_series([Polygon::new(band, colour.mix(0.15))])?;
+        }
+        for Curve { label, points } in curves {
+            let line = points.iter().map(|point| place(point, point.error.mean));
+            chart.draw_series(LineSeries::new(line, self.colour(label).stroke_width(2 * scale)))?;
+        }
+        Ok(())
+    }
+
+    fn colour(&self, label: &str) -> RGBColor {
+        self.legend.iter().find(|(name, _)| *name == label).map_or(INK, |(_, colour)| *colour)
+    }
+}
+
+impl Axis {
+    /// The name below the axis.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Iterations => "iterations (outer ones of a double loop)",
+            Self::Rounds => "rounds of communication",
+            Self::Floats => "floats over all links",
+            Self::Seconds => "seconds on one core",
+        }
+    }
+}
+
+/// A number as short as an axis needs it.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 1e9 => format!("{}G", value / 1e9),
+        value if value >= 1e6 => format!("{}M", value / 1e6),
+        value if value >= 1e4 => format!("{}k", value / 1e3),
+        value => format!("{}", (value * 1e6).round() / 1e6),
+    }
+}
+
+impl Drawing for CurvesFigure<'_> {
+    fn size(&self) -> (u32, u32) {
+        let width = self.axes.len() as u32 * CHART_WIDTH;
+        (width, HEAD + self.legend_height() + self.panels.len() as u32 * CHART_HEIGHT)
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: u32) -> Result<(), DrawingFailure>
+    where
+        B::ErrorType: 'static,
+    {
+        let unit = |units: u32| units * scale;
+        area.fill(&WHITE)?;
+        let title = ("sans-serif", unit(17)).into_font().color(&INK);
+        area.draw_text(self.title, &title, (unit(MARGIN) as i32, unit(12) as i32))?;
+        let text = ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
+        for (at, (label, colour)) in self.legend.iter().enumerate() {
+            let (line, column) = (at as u32 / self.legend_columns(), at as u32 % self.legend_columns());
+            let (left, middle) = (
+                unit(MARGIN + 190 * column) as i32,
+                unit(HEAD + LEGEND_LINE * line + LEGEND_LINE / 2) as i32,
+            );
+            let stroke = [(left, middle), (left + unit(20) as i32, middle)];
+            area.draw(&PathElement::new(stroke, colour.stroke_width(3 * scale)))?;
+            area.draw_text(label, &text, (left + unit(26) as i32, middle))?;
+        }
+        let (_, charts) = area.split_vertically(unit(HEAD + self.legend_height()));
+        let areas = charts.split_evenly((self.panels.len(), self.axes.len()));
+        for (at, area) in areas.iter().enumerate() {
+            let (panel, axis) = (at / self.axes.len(), at % self.axes.len());
+            self.chart(area, scale, &self.panels[panel], self.axes[axis])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! The links of one round as two sparse matrices: A, by which agents pull, and B, by which they push.
+
+use fabswarm_shared::graph::{Schedule, Weights};
+use fabswarm_shared::rng::{Purpose, Stream};
+
+/// Who hears whom in one round, with the weights of A and B; rows are receivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Links {
+    /// Where the senders of each receiver start, and where the last ones end.
+    starts: Vec<usize>,
+    senders: Vec<usize>,
+    /// a_ij and b_ij of each sender.
+    weights: Vec<[f64; 2]>,
+    /// a_ii and b_ii.
+    own: Vec<[f64; 2]>,
+}
+
+/// One of the two matrices of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matrix {
+    /// A, row-stochastic.
+    Pull,
+    /// B, column-stochastic unless frames are lost.
+    Push,
+}
+
+impl Links {
+    /// No links between `agents` agents: each keeps what it has.
+    #[must_use]
+    pub fn none(agents: usize) -> Self {
+        Self {
+            starts: vec![0; agents + 1],
+            senders: Vec::new(),
+            weights: Vec::new(),
+            own: vec![[1.0; 2]; agents],
+        }
+    }
+
+    /// The links of `round` with weights by degree. `is_lost` tells of each sender and receiver whether the frame between them
+    /// is lost: the sender has given its share away by then, the receiver averages what it heard.
+    #[must_use]
+    pub fn of_round(
+        schedule: &impl Schedule,
+        round: u32,
+        weights: Weights,
+        mut is_lost: impl FnMut(usize, usize) -> bool,
+    ) -> Self {
+        let agents = schedule.agents();
+        let mut links = Self::none(agents);
+        let mut listeners = vec![0; agents];
+        for receiver in 0..agents {
+            schedule.heard_by(receiver, round, |sender| {
+                listeners[sender] += 1;
+                if !is_lost(sender, receiver) {
+                    links.senders.push(sender);
+                }
+            });
+            links.starts[receiver + 1] = links.senders.len();
+        }
+        for receiver in 0..agents {
+            let row = links.starts[receiver]..links.starts[receiver + 1];
+            let pull: f64 = weights.pull(row.len());
+            let push_to = |sender: usize| weights.push::<f64>(listeners[sender]).1;
+            links.weights.extend(links.senders[row].iter().map(|&sender| [pull, push_to(sender)]));
+            links.own[receiver] = [pull, weights.push::<f64>(listeners[receiver]).0];
+        }
+        links
+    }
+
+    /// A directed ring in which agent i gives weight `share(i)` to the agent before it, in A as in B.
+    #[must_use]
+    pub fn weighted_ring(agents: usize, share: impl Fn(usize) -> f64) -> Self {
+        let before = |agent: usize| (agent + agents - 1) % agents;
+        Self {
+            starts: (0..=agents).collect(),
+            senders: (0..agents).map(before).collect(),
+            weights: (0..agents).map(|agent| [share(agent), share(before(agent))]).collect(),
+            own: (0..agents).map(|agent| [1.0 - share(agent); 2]).collect(),
+        }
+    }
+
+    /// These weights on those links only that `present` has too. What was meant for a link that is gone is lost; who misses a
+    /// sender puts its own value in its place.
+    #[must_use]
+    pub fn where_present(&self, present: &Self) -> Self {
+        let mut links = Self { own: self.own.clone(), ..Self::none(self.agents()) };
+        for receiver in 0..self.agents() {
+            for at in self.row(receiver) {
+                let (sender, weights) = (self.senders[at], self.weights[at]);
+                if present.senders[present.row(receiver)].binary_search(&sender).is_ok() {
+                    links.senders.push(sender);
+                    links.weights.push(weights);
+                } else {
+                    links.own[receiver][Matrix::Pull as usize] += weights[Matrix::Pull as usize];
+                }
+            }
+            links.starts[receiver + 1] = links.senders.len();
+        }
+        links
+    }
+
+    /// How many agents there are.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        self.own.len()
+    }
+
+    /// How many frames arrive.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.senders.len()
+    }
+
+    fn row(&self, receiver: usize) -> std::ops::Range<usize> {
+        self.starts[receiver]..self.starts[receiver + 1]
+    }
+
+    /// The senders that `receiver` hears.
+    pub fn heard_by(&self, receiver: usize) -> impl Iterator<Item = usize> + '_ {
+        self.senders[self.row(receiver)].iter().copied()
+    }
+
+    /// `M·v` for packed rows of `words` words. Words before `first` belong to their agent alone and stay as they are.
+    #[must_use]
+    pub fn mix(&self, matrix: Matrix, v: &[f64], words: usize, first: usize) -> Vec<f64> {
+        let column = matrix as usize;
+        let mut mixed = v.to_vec();
+        for (receiver, mixed) in mixed.chunks_exact_mut(words).enumerate() {
+            let mixed = &mut mixed[first..];
+            mixed.iter_mut().for_each(|word| *word *= self.own[receiver][column]);
+            for at in self.row(receiver) {
+                let (weight, from) = (self.weights[at][column], self.senders[at] * words);
+                for (mixed, word) in mixed.iter_mut().zip(&v[from + first..from + words]) {
+                    *mixed += weight * word;
+                }
+            }
+        }
+        mixed
+    }
+
+    /// `Mᵀ·v`, which takes derivatives back through [`Links::mix`].
+    #[must_use]
+    pub fn mix_back(&self, matrix: Matrix, v: &[f64], words: usize) -> Vec<f64> {
+        let column = matrix as usize;
+        let mut mixed = v.to_vec();
+        for (agent, mixed) in mixed.chunks_exact_mut(words).enumerate() {
+            mixed.iter_mut().for_each(|word| *word *= self.own[agent][column]);
+        }
+        for receiver in 0..self.agents() {
+            for at in self.row(receiver) {
+                let (weight, sender) = (self.weights[at][column], self.senders[at]);
+                let to = &mut mixed[sender * words..(sender + 1) * words];
+                for (to, word) in to.iter_mut().zip(&v[receiver * words..]) {
+                    *to += weight * word;
+                }
+            }
+        }
+        mixed
+    }
+}
+
+/// Independent losses: each frame of `round` with this probability.
+pub fn lose_independently(seed: u64, round: u32, probability: f64) -> impl FnMut(usize, usize) -> bool {
+    let mut draws: Option<(usize, Stream)> = None;
+    move |_, receiver| {
+        if probability == 0.0 {
+            return false;
+        }
+        let fresh = || (receiver, Stream::new(seed, receiver as u32, round, Purpose::Air));
+        if draws.as_ref().is_none_or(|(of, _)| *of != receiver) {
+            draws = Some(fresh());
+        }
+        draws.as_mut().is_some_and(|(_, stream)| stream.uniform_f64() < probability)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_shared::graph::{Graph, Topology};
+
+    fn dense(links: &Links, matrix: Matrix) -> Vec<Vec<f64>> {
+        let agents = links.agents();
+        // The columns of M are its products with unit vectors.
+        let column = |at: usize| {
+            let mut unit = vec![0.0; agents];
+            unit[at] = 1.0;
+            links.mix(matrix, &unit, 1, 0)
+        };
+        let columns: Vec<Vec<f64>> = (0..agents).map(column).collect();
+        (0..agents).map(|row| columns.iter().map(|column| column[row]).collect()).collect()
+    }
+
+    fn paper_round() -> Links {
+        let topology = Topology::Paper { edge_probability: 0.3, phase_rounds: 10 };
+        Links::of_round(&Graph { topology, agents: 8, seed: 3 }, 2, Weights::Uniform, |_, _| false)
+    }
+
+    #[test]
+    fn pulling_keeps_a_constant_and_pushing_keeps_the_sum() {
+        for links in [paper_round(), Links::weighted_ring(6, |agent| if agent % 2 == 0 { 0.1 } else { 0.5 })]
+        {
+            for row in dense(&links, Matrix::Pull) {
+                assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+            }
+            let push = dense(&links, Matrix::Push);
+            for column in 0..links.agents() {
+                assert!((push.iter().map(|row| row[column]).sum::<f64>() - 1.0).abs() < 1e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn mixing_back_is_the_transpose() {
+        let links = paper_round();
+        for matrix in [Matrix::Pull, Matrix::Push] {
+            let forward = dense(&links, matrix);
+            for receiver in 0..8 {
+                let mut unit = vec![0.0; 8];
+                unit[receiver] = 1.0;
+                assert_eq!(links.mix_back(matrix, &unit, 1), forward[receiver]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_frame_takes_its_share_along() {
+        let complete = Graph { topology: Topology::Complete, agents: 3, seed: 0 };
+        let links =
+            Links::of_round(&complete, 0, Weights::Uniform, |sender, receiver| (sender, receiver) == (0, 1));
+        assert_eq!(links.count(), 5);
+        assert_eq!(dense(&links, Matrix::Pull)[1], [0.0, 0.5, 0.5]);
+        let pushed = links.mix(Matrix::Push, &[3.0, 0.0, 0.0], 1, 0);
+        assert_eq!(pushed, [1.0, 0.0, 1.0]);
+        let mut lose = lose_independently(7, 0, 0.25);
+        let lost = (0..4000).filter(|&frame| lose(frame % 5, frame / 5)).count();
+        assert!((900..1100).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn old_weights_lose_what_new_links_do_not_carry() {
+        let ring = Links::weighted_ring(3, |_| 0.5);
+        let kept = ring.where_present(&ring);
+        assert_eq!(kept, ring);
+        let gone = ring.where_present(&Links::none(3));
+        assert_eq!(gone.mix(Matrix::Pull, &[1.0, 2.0, 4.0], 1, 0), [1.0, 2.0, 4.0]);
+        assert_eq!(gone.mix(Matrix::Push, &[1.0, 2.0, 4.0], 1, 0), [0.5, 1.0, 2.0]);
+    }
+}

@@ -1,0 +1,222 @@
+//! Each method against something it was not made from: a closed form, finite differences, its own fixed point, or the swarm of
+//! `fabswarm_sim`.
+
+use std::rc::Rc;
+
+use fabswarm_shared::fab::Steps;
+use fabswarm_shared::graph::Weights;
+use fabswarm_shared::problem::Penalty;
+use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
+use fabswarm_sim::task::Task;
+
+use super::double_loop::Hypergradient;
+use super::{Method, MethodKind, StepSizes, single_level, soba};
+use crate::network::Network;
+use crate::oracle::{LowerLevel, Oracle};
+use crate::rule::RuleKind;
+use crate::setting::{GraphKind, Setting};
+
+const RULES: [RuleKind; 6] = [
+    RuleKind::PushPull,
+    RuleKind::SubgradientPush,
+    RuleKind::PushSgd,
+    RuleKind::PushDiging,
+    RuleKind::PushSaga,
+    RuleKind::PushAsgd,
+];
+
+fn setting() -> Setting {
+    Setting { agents: 6, edge_probability: 0.3, ..Setting::default() }
+}
+
+fn steps(upper: f64, lower: f64) -> StepSizes {
+    StepSizes { upper, lower, twin: None }
+}
+
+fn error_after(method: MethodKind, setting: &Setting, steps: StepSizes, iterations: u32) -> f64 {
+    let mut method = method.start(setting, steps, 4).unwrap();
+    (0..iterations).for_each(|_| method.iterate());
+    method.measure().error
+}
+
+#[test]
+fn fab_is_the_fab_of_the_simulator() {
+    let noisy = Setting { reward_noise: 1.0, ..setting() };
+    let scenario = noisy.scenario(4);
+    let constants = FabConstants {
+        steps: Steps { x: 0.3, y: 0.05, z: 0.06, momentum: 0.0 },
+        penalty: Penalty { lambda: 60.0, normalise: true },
+        mixing: MixingRule::Degrees(Weights::Uniform),
+    };
+    let mut swarm = PlainFab::new(Task::<f64>::draw(&scenario), noisy.graph(4), constants);
+    let steps = StepSizes { upper: 0.3 / 60.0, lower: 0.05, twin: Some(0.06) };
+    let mut method = MethodKind::Fab.start(&noisy, steps, 4).unwrap();
+    for _ in 0..200 {
+        swarm.step().unwrap();
+        method.iterate();
+    }
+    let (own, expected) = (method.measure().error, swarm.metrics().error);
+    assert!((own / expected - 1.0).abs() < 1e-9, "{own} {expected}");
+    assert_eq!(method.rounds(), 200);
+}
+
+#[test]
+fn methods_that_track_gradients_reach_the_closed_form() {
+    let trackers = [MethodKind::PushPull, MethodKind::PushDiging, MethodKind::PushSaga, MethodKind::PushAsgd];
+    for method in trackers {
+        let error = error_after(method, &setting(), steps(0.02, 0.0), 6000);
+        assert!(error < 1e-8, "{method:?} {error}");
+    }
+    let double_loops =
+        [MethodKind::DlPushPull, MethodKind::DlPushDiging, MethodKind::DlPushSaga, MethodKind::DlPushAsgd];
+    for method in double_loops {
+        // Agents that disagree see the curvature of ΦᵀΦ, which keeps the step small, and so the end far.
+        let complete = Setting { graph: GraphKind::Complete, agents: 3, ..setting() };
+        let error = error_after(method, &complete, steps(0.01, 0.3), 2000);
+        assert!(error < 0.1, "{method:?} {error}");
+    }
+}
+
+// With a constant step Push-SGD ends at a distance proportional to it, with a diminishing one subgradient-push goes on.
+#[test]
+fn methods_that_do_not_track_stay_as_far_away_as_their_steps_are_long() {
+    let far = error_after(MethodKind::PushSgd, &setting(), steps(0.02, 0.0), 3000);
+    let near = error_after(MethodKind::PushSgd, &setting(), steps(0.01, 0.0), 6000);
+    assert!(far > 1e-4 && (1.5..2.5).contains(&(far / near)), "{far} {near}");
+    let early = error_after(MethodKind::SubgradientPush, &setting(), steps(0.1, 0.0), 500);
+    let late = error_after(MethodKind::SubgradientPush, &setting(), steps(0.1, 0.0), 20_000);
+    assert!(late < 0.3 * early, "{early} {late}");
+}
+
+#[test]
+fn push_sum_weights_stay_positive_and_keep_their_sum() {
+    for rule in RULES {
+        let task = Rc::new(Task::draw(&setting().scenario(4)));
+        let mut method = single_level::composed(rule, task, &setting(), steps(0.01, 0.0), 4);
+        for _ in 0..200 {
+            method.iterate();
+            let Some(weights) = method.rule.push_sum_weights() else { continue };
+            assert!(weights.iter().all(|weight| *weight > 0.0), "{rule:?} {weights:?}");
+            assert!((weights.iter().sum::<f64>() - 6.0).abs() < 1e-12);
+        }
+    }
+}
+
+// The hypergradient of agent j is the derivative of Σ_i f_i(x_i, y_i^T(x)) in x_j, through every frame of the inner loop.
+#[test]
+fn hypergradients_are_the_slopes_of_the_upper_cost() {
+    let setting = Setting { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
+    let task = Rc::new(Task::<f64>::draw(&setting.scenario(4)));
+    let x: Vec<f64> = (0..20).map(|at| (f64::from(at) * 0.7).sin()).collect();
+    for rule in RULES {
+        let fresh = || Hypergradient::new(rule, Rc::clone(&task), &setting, 0.3);
+        let network = || Network::new(setting.link_rule(4), 0.0, 4);
+        let slopes = fresh().gradients(&mut network(), &x);
+        let cost = |x: &[f64]| {
+            let (mut hypergradient, mut network) = (fresh(), network());
+            hypergradient.gradients(&mut network, x);
+            let (y, _) = hypergradient.differentiate(&mut network, x);
+            upper_cost(&task, x, &y)
+        };
+        for (word, slope) in slopes.iter().enumerate() {
+            let moved = |by: f64| {
+                let mut x = x.clone();
+                x[word] += by;
+                cost(&x)
+            };
+            let difference = (moved(1e-4) - moved(-1e-4)) / 2e-4;
+            assert!(
+                (difference - slope).abs() < 1e-6 * (1.0 + slope.abs()),
+                "{rule:?} {word}: {difference} {slope}"
+            );
+        }
+    }
+}
+
+fn upper_cost(task: &Task<f64>, x: &[f64], y: &[f64]) -> f64 {
+    use fabswarm_shared::problem::Problem;
+    let shape = task.shape();
+    let rows = x.chunks_exact(shape.x).zip(y.chunks_exact(shape.y)).enumerate();
+    rows.map(|(agent, (x, y))| task.problem(agent).upper_value(x, y, &mut vec![0.0; 100])).sum()
+}
+
+#[test]
+fn sobas_v_solves_its_linear_system_and_x_is_the_solution() {
+    let task = Rc::new(Task::<f64>::draw(&setting().scenario(4)));
+    let mut method = soba::composed(Rc::clone(&task), &setting(), steps(0.005, 0.06), 4);
+    (0..6000).for_each(|_| method.iterate());
+    assert!(method.measure().error < 1e-7, "{}", method.measure().error);
+    let shape = task.shape();
+    let rows = method.rule.estimate();
+    let part = |range: std::ops::Range<usize>| -> Vec<f64> {
+        rows.chunks_exact(shape.words()).flat_map(|row| row[range.clone()].to_vec()).collect()
+    };
+    let (x, y, v) = (part(0..5), part(5..25), part(25..45));
+    let lower = LowerLevel::new(task, 6);
+    let (_, hessian_v) = lower.second_derivatives(&x, &y, &v);
+    let (_, by_y) = lower.upper_gradients(&x, &y);
+    let sum = |rows: &[f64], word: usize| rows.iter().skip(word).step_by(20).sum::<f64>();
+    for word in 0..20 {
+        assert!((sum(&hessian_v, word) - sum(&by_y, word)).abs() < 1e-6);
+    }
+}
+
+// All variants of FAB that converge end where the mean gradient of the penalty function vanishes: a little off x*, by 1/λ.
+#[test]
+fn variants_of_fab_end_at_the_same_point() {
+    let undisturbed = Setting { graph: GraphKind::Complete, ..setting() };
+    let end = |method, setting: &Setting| error_after(method, setting, steps(0.01, 0.06), 8000);
+    let expected = end(MethodKind::CentralizedFab, &setting());
+    assert!(expected > 1e-4 && expected < 1e-2, "{expected}");
+    for (method, setting) in [
+        (MethodKind::Fab, &setting()),
+        (MethodKind::PushSumFab, &setting()),
+        (MethodKind::StaticFabKeptLinks, &setting()),
+        (MethodKind::StaticFab, &undisturbed),
+    ] {
+        let error = end(method, setting);
+        assert!((error / expected - 1.0).abs() < 1e-6, "{method:?} {error} {expected}");
+    }
+    let half = error_after(
+        MethodKind::CentralizedFab,
+        &Setting { lambda: 120.0, ..setting() },
+        steps(0.01, 0.06),
+        8000,
+    );
+    assert!((expected / half - 2.0).abs() < 0.05, "the distance is proportional to 1/λ: {expected} {half}");
+    let stalled = end(MethodKind::StaticFab, &setting());
+    assert!(stalled > 5.0 * expected, "{stalled}: vanished links take mass along");
+}
+
+#[test]
+fn lost_frames_stop_plain_fab_and_neither_the_ledger_nor_lt_admm() {
+    let lossy = Setting { graph: GraphKind::Complete, loss: 0.3, ..setting() };
+    let admm = error_after(MethodKind::LtAdmm, &lossy, steps(0.02, 0.1), 3000);
+    assert!(admm < 1e-6, "{admm}");
+    let ledger = error_after(MethodKind::LedgerFab, &lossy, steps(0.01, 0.06), 3000);
+    assert!(ledger < 1e-2, "{ledger}");
+    let momentum = error_after(MethodKind::LedgerFabMomentum, &lossy, steps(0.01, 0.06), 1000);
+    assert!(momentum < 1e-2, "{momentum}");
+    let plain = error_after(MethodKind::Fab, &lossy, steps(0.01, 0.06), 3000);
+    assert!(plain > 2e-2, "{plain}");
+}
+
+// Two gradients per round more, and the inner loop's frames twice, once for each point.
+#[test]
+fn floats_are_counted_on_every_link_that_carries_them() {
+    let complete = Setting { graph: GraphKind::Complete, agents: 3, inner_rounds: 2, ..setting() };
+    let floats = |method: MethodKind| {
+        let mut method = method.start(&complete, steps(0.01, 0.1), 4).unwrap();
+        let before = method.floats();
+        method.iterate();
+        method.floats() - before
+    };
+    // Six links; rows of 45, 5 and 20 words.
+    assert_eq!(floats(MethodKind::Fab), 6 * 2 * 45);
+    assert_eq!(floats(MethodKind::PushPull), 6 * 2 * 5);
+    assert_eq!(floats(MethodKind::PushSgd), 6 * 6);
+    assert_eq!(floats(MethodKind::DlPushPull), 6 * (2 * 5 + 2 * 2 * 2 * 20));
+    assert_eq!(floats(MethodKind::LtAdmm), 6 * 5);
+    assert_eq!(floats(MethodKind::LedgerFab), 6 * 2 * 45);
+    assert_eq!(floats(MethodKind::CentralizedFab), 0);
+}

@@ -1,0 +1,86 @@
+//! The network of a run: links round by round, and what has been sent over them.
+
+use std::rc::Rc;
+
+use fabswarm_shared::graph::{Graph, Weights};
+
+use crate::links::{Links, lose_independently};
+
+/// Where the links of each round come from.
+#[derive(Clone, Debug)]
+pub enum LinkRule {
+    /// Drawn anew each round, weights by degree.
+    Degrees(Graph),
+    /// The same links and weights in every round.
+    Fixed(Rc<Links>),
+    /// The weights of the first round for ever. Where `links_vanish`, frames still travel only over the links of each round.
+    FirstRound {
+        /// The graphs.
+        graph: Graph,
+        /// Whether links of later rounds are needed too.
+        links_vanish: bool,
+    },
+}
+
+/// Links over the rounds, and a count of the floats that were sent over them.
+#[derive(Debug)]
+pub struct Network {
+    rule: LinkRule,
+    first: Rc<Links>,
+    loss: f64,
+    seed: u64,
+    round: u32,
+    floats: u64,
+}
+
+impl Network {
+    /// A network that loses each frame with probability `loss`.
+    #[must_use]
+    pub fn new(rule: LinkRule, loss: f64, seed: u64) -> Self {
+        let first = match &rule {
+            LinkRule::Fixed(links) => Rc::clone(links),
+            LinkRule::Degrees(graph) | LinkRule::FirstRound { graph, .. } => {
+                Rc::new(Links::of_round(graph, 0, Weights::Uniform, |_, _| false))
+            }
+        };
+        Self { rule, first, loss, seed, round: 0, floats: 0 }
+    }
+
+    /// The links of the next round.
+    pub fn next_round(&mut self) -> Rc<Links> {
+        let round = self.round;
+        self.round += 1;
+        let lost = lose_independently(self.seed, round, self.loss);
+        match &self.rule {
+            LinkRule::Degrees(graph) => Rc::new(Links::of_round(graph, round, Weights::Uniform, lost)),
+            LinkRule::Fixed(links) => Rc::clone(links),
+            LinkRule::FirstRound { links_vanish: false, .. } => Rc::clone(&self.first),
+            LinkRule::FirstRound { graph, links_vanish: true } => {
+                Rc::new(self.first.where_present(&Links::of_round(graph, round, Weights::Uniform, lost)))
+            }
+        }
+    }
+
+    /// Counts `words` floats on each link of a round.
+    pub fn count(&mut self, links: &Links, words: usize) {
+        self.floats += (links.count() * words) as u64;
+    }
+
+    /// How many agents there are.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        self.first.agents()
+    }
+
+    /// Rounds of communication so far.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Floats that arrived so far, on all links together.
+    #[must_use]
+    pub const fn floats(&self) -> u64 {
+        self.floats
+    }
+}

@@ -1,0 +1,48 @@
+//! Local gradients: what a method descends along.
+
+mod bellman;
+mod lower_level;
+mod penalty;
+mod soba;
+
+pub use bellman::BellmanError;
+pub use lower_level::LowerLevel;
+pub use penalty::{MeanPenaltyGradient, PenaltyGradient};
+pub use soba::SobaDirection;
+
+use fabswarm_shared::problem::AnyProblem;
+
+use crate::network::Network;
+
+/// Local gradients of all agents.
+pub trait Oracle {
+    /// Words of one agent's row.
+    fn words(&self) -> usize;
+
+    /// The first word that agents exchange; those before it belong to their agent alone.
+    fn first_exchanged(&self) -> usize {
+        0
+    }
+
+    /// Each agent's gradient at its row of `v`, with the noise of the network's round.
+    fn gradients(&mut self, network: &mut Network, v: &[f64]) -> Vec<f64>;
+
+    /// The same at another `v` with the very noise of the last call.
+    fn gradients_again(&mut self, network: &mut Network, v: &[f64]) -> Vec<f64> {
+        self.gradients(network, v)
+    }
+
+    /// Brings one row back into the set that the problem allows.
+    fn project(&self, _row: &mut [f64]) {}
+}
+
+/// The same problem with exact observations.
+fn without_noise(problem: AnyProblem<'_, f64>) -> AnyProblem<'_, f64> {
+    match problem {
+        AnyProblem::PolicyEvaluation(mut problem) => {
+            problem.reward_noise = 0.0;
+            AnyProblem::PolicyEvaluation(problem)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,60 @@
+//! The directions of SOBA (Dagréou et al., 2022), the paper's eq. (local_grad_soba), at rows `[x | y | v]`:
+//!
+//! $$d_y = \nabla_y g,\qquad d_v = \nabla^2_{yy} g\,v - \nabla_y f,\qquad d_x = \nabla_x f - \nabla^2_{xy} g\,v$$
+//!
+//! At rest v solves $\nabla^2_{yy} G\,v = \nabla_y F$, which makes d_x the hypergradient.
+
+use std::rc::Rc;
+
+use fabswarm_shared::problem::Shape;
+use fabswarm_sim::task::Task;
+
+use super::{LowerLevel, Oracle};
+use crate::network::Network;
+
+/// SOBA's directions of all agents.
+#[derive(Clone, Debug)]
+pub struct SobaDirection {
+    lower: LowerLevel,
+    shape: Shape,
+}
+
+impl SobaDirection {
+    /// For `agents` agents of a task.
+    #[must_use]
+    pub fn new(task: Rc<Task<f64>>, agents: usize) -> Self {
+        Self { shape: task.shape(), lower: LowerLevel::new(task, agents) }
+    }
+}
+
+impl Oracle for SobaDirection {
+    fn words(&self) -> usize {
+        self.shape.words()
+    }
+
+    fn first_exchanged(&self) -> usize {
+        self.shape.exchanged().start
+    }
+
+    fn gradients(&mut self, network: &mut Network, rows: &[f64]) -> Vec<f64> {
+        let split = |part: fn(&Shape, &[f64]) -> Vec<f64>| -> Vec<f64> {
+            rows.chunks_exact(self.words()).flat_map(|row| part(&self.shape, row)).collect()
+        };
+        let x = split(|shape, row| shape.split(row).0.to_vec());
+        let y = split(|shape, row| shape.split(row).1.to_vec());
+        let v = split(|shape, row| shape.split(row).2.to_vec());
+        let lower = self.lower.gradients_at(&x, &y, network.round());
+        let (mut dx, dy) = self.lower.upper_gradients(&x, &y);
+        let (cross, mut dv) = self.lower.second_derivatives(&x, &y, &v);
+        dx.iter_mut().zip(cross).for_each(|(dx, cross)| *dx -= cross);
+        dv.iter_mut().zip(dy).for_each(|(dv, dy)| *dv -= dy);
+        let (sizes, agents) = (&self.shape, rows.len() / self.words());
+        (0..agents)
+            .flat_map(|agent| {
+                let (in_x, in_y) =
+                    (agent * sizes.x..(agent + 1) * sizes.x, agent * sizes.y..(agent + 1) * sizes.y);
+                [&dx[in_x], &lower[in_y.clone()], &dv[in_y]].concat()
+            })
+            .collect()
+    }
+}

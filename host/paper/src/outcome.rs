@@ -1,0 +1,180 @@
+//! What runs came to: one [`RunOutcome`] per seed, together a [`SeriesOutcome`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Axis, Series};
+use crate::method::StepSizes;
+
+/// The error below which a run has converged.
+pub const ONE_PERCENT: f64 = 0.01;
+
+/// Where a run stood.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Iterations so far.
+    pub iterations: u32,
+    /// Rounds of communication so far.
+    pub rounds: u32,
+    /// Floats that arrived so far.
+    pub floats: u64,
+    /// Seconds so far.
+    pub seconds: f64,
+    /// Distance from the solution.
+    pub error: f64,
+    /// Distance between agents.
+    pub consensus: f64,
+}
+
+impl Point {
+    /// Its place on an axis.
+    #[must_use]
+    pub fn on(&self, axis: Axis) -> f64 {
+        match axis {
+            Axis::Iterations => self.iterations.into(),
+            Axis::Rounds => self.rounds.into(),
+            Axis::Floats => self.floats as f64,
+            Axis::Seconds => self.seconds,
+        }
+    }
+}
+
+/// One run of a method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOutcome {
+    /// Samples at equal distances in rounds, the start and the end among them.
+    pub points: Vec<Point>,
+    /// The first point with an error below one per cent.
+    pub one_percent: Option<Point>,
+    /// The least `‖∇F*(x̄)‖²` of all rounds.
+    pub least_stationarity: Option<f64>,
+    /// Whether the error went beyond all bounds.
+    pub has_diverged: bool,
+}
+
+impl RunOutcome {
+    /// Where it ended.
+    #[must_use]
+    pub fn last(&self) -> &Point {
+        &self.points[self.points.len() - 1]
+    }
+
+    /// The geometric mean of the error over the last tenth of its samples: of a noisy run, where it settled.
+    #[must_use]
+    pub fn settled_error(&self) -> f64 {
+        if self.has_diverged {
+            return f64::INFINITY;
+        }
+        let tail = &self.points[self.points.len() - self.points.len().div_ceil(10)..];
+        (tail.iter().map(|point| point.error.max(1e-300).ln()).sum::<f64>() / tail.len() as f64).exp()
+    }
+}
+
+/// All runs of a series.
+#[derive(Clone, Debug)]
+pub struct SeriesOutcome {
+    /// What was run.
+    pub series: Series,
+    /// With which steps.
+    pub steps: StepSizes,
+    /// Whether the best steps lie inside the grid, or were given.
+    pub is_inside_grid: bool,
+    /// One run per seed.
+    pub runs: Vec<RunOutcome>,
+}
+
+/// Mean and standard deviation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of the sample.
+    pub deviation: f64,
+}
+
+impl Spread {
+    /// Of some values.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self { mean, deviation: if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 } }
+    }
+}
+
+impl SeriesOutcome {
+    /// Where runs settled.
+    #[must_use]
+    pub fn settled_error(&self) -> Spread {
+        Spread::of(self.runs.iter().map(RunOutcome::settled_error))
+    }
+
+    /// Runs that diverged.
+    #[must_use]
+    pub fn diverged(&self) -> usize {
+        self.runs.iter().filter(|run| run.has_diverged).count()
+    }
+
+    /// Runs that came below one per cent.
+    #[must_use]
+    pub fn converged(&self) -> usize {
+        self.runs.iter().filter(|run| run.one_percent.is_some()).count()
+    }
+
+    /// What it took to come below one per cent, over the runs that did; `None` where none did.
+    #[must_use]
+    pub fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
+        let places = || self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));
+        (self.converged() > 0).then(|| Spread::of(places()))
+    }
+
+    /// The mean error once each run had used `amount` on an axis.
+    #[must_use]
+    pub fn error_at(&self, axis: Axis, amount: f64) -> f64 {
+        let errors = self.runs.iter().map(|run| {
+            let before = run.points.iter().take_while(|point| point.on(axis) <= amount).last();
+            before.map_or(1.0, |point| point.error)
+        });
+        Spread::of(errors).mean
+    }
+
+    /// Means over the runs, sample by sample; a run that ended early counts as it ended.
+    #[must_use]
+    pub fn curve(&self) -> Vec<CurvePoint> {
+        let samples = self.runs.iter().map(|run| run.points.len()).max().unwrap_or(0);
+        let at = |run: &RunOutcome, sample: usize| run.points[sample.min(run.points.len() - 1)];
+        (0..samples)
+            .map(|sample| {
+                let points = || self.runs.iter().map(|run| at(run, sample));
+                let mean = |axis| Spread::of(points().map(|point| point.on(axis))).mean;
+                CurvePoint {
+                    places: [Axis::Iterations, Axis::Rounds, Axis::Floats, Axis::Seconds].map(mean),
+                    error: Spread::of(points().map(|point| point.error)),
+                    least_error: points().map(|point| point.error).fold(f64::INFINITY, f64::min),
+                    consensus: Spread::of(points().map(|point| point.consensus)),
+                }
+            })
+            .collect()
+    }
+}
+
+/// A sample of all runs of a series.
+#[derive(Clone, Copy, Debug)]
+pub struct CurvePoint {
+    /// Mean iterations, rounds, floats and seconds.
+    pub places: [f64; 4],
+    /// Error.
+    pub error: Spread,
+    /// The smallest error of all runs.
+    pub least_error: f64,
+    /// Consensus error.
+    pub consensus: Spread,
+}
+
+impl CurvePoint {
+    /// Its place on an axis.
+    #[must_use]
+    pub const fn on(&self, axis: Axis) -> f64 {
+        self.places[axis as usize]
+    }
+}

@@ -1,0 +1,180 @@
+//! What a campaign writes: a folder per experiment, and one self-contained HTML page of all.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fabswarm_sim::{plot, whole_file};
+
+use crate::campaign::ExperimentOutcome;
+use crate::experiment::{Experiment, StepChoice};
+use crate::figure::CurvesFigure;
+use crate::table::{self, Table};
+use crate::verdict;
+
+/// Why something cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {reason}\nhelp: see that the folder exists and the disk is not full, or name another with --out", path = path.display())]
+pub struct PageError {
+    path: PathBuf,
+    reason: String,
+}
+
+/// What is shown of one experiment.
+#[derive(Clone, Debug)]
+pub struct Section {
+    name: &'static str,
+    title: String,
+    source: String,
+    notes: Vec<String>,
+    svg: Option<String>,
+    verdicts: Table,
+    results: Table,
+}
+
+/// Draws, tabulates and judges an experiment and writes it to `folder`.
+///
+/// # Errors
+/// Where a file cannot be written.
+pub fn write_experiment(
+    experiment: &Experiment,
+    outcome: &ExperimentOutcome,
+    folder: &Path,
+) -> Result<Section, PageError> {
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    let verdicts = verdict::of(experiment, outcome);
+    let mut section = Section {
+        name: experiment.name,
+        title: experiment.title.clone(),
+        source: experiment.source.clone(),
+        notes: notes(experiment),
+        svg: None,
+        verdicts: table::verdicts(&verdicts, experiment.seeds),
+        results: table::results(&outcome.series),
+    };
+    if !experiment.axes.is_empty() {
+        let figure = CurvesFigure::new(experiment, &outcome.series);
+        let undrawn =
+            |error: plot::DrawingFailure| PageError { path: folder.into(), reason: error.to_string() };
+        let svg = plot::svg(&figure).map_err(undrawn)?;
+        write(&folder.join("figure.svg"), svg.as_bytes())?;
+        write(&folder.join("figure.png"), &plot::png(&figure).map_err(undrawn)?)?;
+        section.svg = Some(svg);
+        write(&folder.join("curves.csv"), table::curves_csv(&outcome.series).as_bytes())?;
+    }
+    if !outcome.trials.is_empty() {
+        write(&folder.join("steps.csv"), table::trials_csv(outcome).as_bytes())?;
+    }
+    write(&folder.join("verdict.md"), section.to_markdown().as_bytes())?;
+    Ok(section)
+}
+
+fn notes(experiment: &Experiment) -> Vec<String> {
+    let mut notes = experiment.notes.clone();
+    if experiment.series.iter().any(|series| series.steps == StepChoice::Search) {
+        let grid = &experiment.grid;
+        let list = |steps: &[f64]| steps.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "Steps were searched for every method on the same grid and budget, for each panel by itself: on x {}; on y, z and v {}; \
+             {} rounds on seeds {}, which do not count below. The lowest settled error won.",
+            list(&grid.upper),
+            list(&grid.lower),
+            grid.rounds,
+            grid.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    notes
+}
+
+impl Section {
+    /// Verdicts and results in Markdown.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("# {}\n\n{}\n\n", self.title, self.source);
+        self.notes.iter().for_each(|note| text += &format!("- {note}\n"));
+        let (verdicts, results) = (self.verdicts.to_markdown(), self.results.to_markdown());
+        if !self.verdicts.rows.is_empty() {
+            let _ = write!(text, "\n## Verdicts\n\n{verdicts}");
+        }
+        let _ = write!(text, "\n## Results\n\n{results}");
+        text
+    }
+
+    /// The verdicts for a terminal, one claim per paragraph.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{} ({})\n", self.title, self.source);
+        for row in &self.verdicts.rows {
+            let [claim, measured, finding, _] = row.as_slice() else { continue };
+            let _ = write!(
+                text,
+                "  {}: {claim}\n      {}\n",
+                finding.to_uppercase(),
+                measured.replace("; ", "\n      ")
+            );
+        }
+        text
+    }
+}
+
+/// Writes all sections as one page without references to anything outside of it.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<(), PageError> {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>fabswarm: the paper</title>\n<style>{STYLE}</style>\n\
+         <h1>The paper, run again</h1>\n<p>Made by <code>{}</code>.</p>\n<ul>",
+        escaped(made_by)
+    );
+    for section in sections {
+        let _ = write!(page, "<li><a href=\"#{0}\">{1}</a></li>", section.name, escaped(&section.title));
+    }
+    page += "</ul>\n";
+    for section in sections {
+        let _ = writeln!(
+            page,
+            "<section id=\"{}\"><h2>{}</h2><p>{}</p>",
+            section.name,
+            escaped(&section.title),
+            escaped(&section.source)
+        );
+        page += "<ul>";
+        section.notes.iter().for_each(|note| page += &format!("<li>{}</li>", escaped(note)));
+        page += "</ul>\n";
+        page += section.svg.as_deref().unwrap_or_default();
+        for (title, table) in [("Verdicts", &section.verdicts), ("Results", &section.results)] {
+            if !table.rows.is_empty() {
+                let _ = write!(page, "<h3>{title}</h3>\n{}", html_table(table));
+            }
+        }
+        page += "</section>\n";
+    }
+    page += "</html>\n";
+    write(path, page.as_bytes())
+}
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#282828}\
+table{border-collapse:collapse;font-size:13px}td,th{border-bottom:1px solid #ddd;padding:.3em .6em;text-align:left;\
+vertical-align:top}svg{max-width:100%;height:auto}";
+
+fn html_table(table: &Table) -> String {
+    let row = |cells: &[String], tag: &str| {
+        let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let rows: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
+    format!("<table>\n{}{rows}</table>\n", row(&table.head, "th"))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), PageError> {
+    whole_file::write(path, bytes).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &io::Error) -> PageError {
+    PageError { path: path.into(), reason: error.to_string() }
+}

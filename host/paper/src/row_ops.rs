@@ -1,0 +1,138 @@
+//! What a method does to the states of all agents at once, so that it is written once and run in two ways: on arrays, and on a
+//! tape that differentiates through it.
+
+use std::rc::Rc;
+
+use crate::links::{Links, Matrix};
+use crate::network::Network;
+use crate::oracle::Oracle;
+
+/// Operations on packed states, one row per agent.
+pub trait RowOps {
+    /// The states of all agents.
+    type Value: Clone;
+
+    /// `A·v`.
+    fn pull(&mut self, v: &Self::Value) -> Self::Value;
+    /// `B·v`.
+    fn push(&mut self, v: &Self::Value) -> Self::Value;
+    /// `B·w` for one push-sum weight per agent.
+    fn push_weights(&mut self, w: &[f64]) -> Vec<f64>;
+    /// `v − s·η∘t`, with the step size η of each word.
+    fn descend(&mut self, v: &Self::Value, t: &Self::Value, scale: f64) -> Self::Value;
+    /// `v + s·u`.
+    fn add(&mut self, v: &Self::Value, scale: f64, u: &Self::Value) -> Self::Value;
+    /// Each row of `v` over its weight.
+    fn divide(&mut self, v: &Self::Value, w: &[f64]) -> Self::Value;
+    /// Rows brought back into the set that the problem allows.
+    fn project(&mut self, v: &Self::Value) -> Self::Value;
+    /// Local gradients, with the noise of this round.
+    fn gradient(&mut self, v: &Self::Value) -> Self::Value;
+    /// Local gradients at another point with the very noise of the last ones.
+    fn gradient_again(&mut self, v: &Self::Value) -> Self::Value;
+    /// How many agents there are.
+    fn agents(&self) -> usize;
+
+    /// `B·t + d⁺ − d`, the tracker of all methods that track gradients.
+    fn track(&mut self, t: &Self::Value, newest: &Self::Value, last: &Self::Value) -> Self::Value {
+        let pushed = self.push(t);
+        let added = self.add(&pushed, 1.0, newest);
+        self.add(&added, -1.0, last)
+    }
+}
+
+/// The operations on arrays, with the gradients of an oracle.
+#[derive(Debug)]
+pub struct Arrays<O> {
+    /// The network.
+    pub network: Network,
+    /// The problem.
+    pub oracle: O,
+    /// η of each word of a row.
+    pub steps: Vec<f64>,
+    /// Links of the present round.
+    links: Rc<Links>,
+}
+
+impl<O: Oracle> Arrays<O> {
+    /// At rest before the first round.
+    pub fn new(network: Network, oracle: O, steps: Vec<f64>) -> Self {
+        let links = Rc::new(Links::none(network.agents()));
+        Self { network, oracle, steps, links }
+    }
+
+    /// Goes on to the links of the next round.
+    pub fn begin_round(&mut self) {
+        self.links = self.network.next_round();
+    }
+
+    fn mix(&mut self, matrix: Matrix, v: &[f64]) -> Vec<f64> {
+        let (words, first) = (self.oracle.words(), self.oracle.first_exchanged());
+        self.network.count(&self.links, words - first);
+        self.links.mix(matrix, v, words, first)
+    }
+}
+
+impl<O: Oracle> RowOps for Arrays<O> {
+    type Value = Vec<f64>;
+
+    fn pull(&mut self, v: &Vec<f64>) -> Vec<f64> {
+        self.mix(Matrix::Pull, v)
+    }
+
+    fn push(&mut self, v: &Vec<f64>) -> Vec<f64> {
+        self.mix(Matrix::Push, v)
+    }
+
+    fn push_weights(&mut self, w: &[f64]) -> Vec<f64> {
+        self.network.count(&self.links, 1);
+        self.links.mix(Matrix::Push, w, 1, 0)
+    }
+
+    fn descend(&mut self, v: &Vec<f64>, t: &Vec<f64>, scale: f64) -> Vec<f64> {
+        descended(&self.steps, v, t, scale)
+    }
+
+    fn add(&mut self, v: &Vec<f64>, scale: f64, u: &Vec<f64>) -> Vec<f64> {
+        added(v, scale, u)
+    }
+
+    fn divide(&mut self, v: &Vec<f64>, w: &[f64]) -> Vec<f64> {
+        divided(v, w)
+    }
+
+    fn project(&mut self, v: &Vec<f64>) -> Vec<f64> {
+        let mut v = v.clone();
+        v.chunks_exact_mut(self.oracle.words()).for_each(|row| self.oracle.project(row));
+        v
+    }
+
+    fn gradient(&mut self, v: &Vec<f64>) -> Vec<f64> {
+        self.oracle.gradients(&mut self.network, v)
+    }
+
+    fn gradient_again(&mut self, v: &Vec<f64>) -> Vec<f64> {
+        self.oracle.gradients_again(&mut self.network, v)
+    }
+
+    fn agents(&self) -> usize {
+        self.network.agents()
+    }
+}
+
+/// `v − s·η∘t`, row by row.
+pub(crate) fn descended(steps: &[f64], v: &[f64], t: &[f64], scale: f64) -> Vec<f64> {
+    let steps = steps.iter().cycle();
+    v.iter().zip(t).zip(steps).map(|((v, t), step)| v - scale * step * t).collect()
+}
+
+/// `v + s·u`.
+pub(crate) fn added(v: &[f64], scale: f64, u: &[f64]) -> Vec<f64> {
+    v.iter().zip(u).map(|(v, u)| v + scale * u).collect()
+}
+
+/// Each row over its weight.
+pub(crate) fn divided(v: &[f64], w: &[f64]) -> Vec<f64> {
+    let words = v.len() / w.len();
+    v.chunks_exact(words).zip(w).flat_map(|(row, w)| row.iter().map(move |word| word / w)).collect()
+}

@@ -1,0 +1,125 @@
+//! The setting of a run: how many agents, over which links, with which noise and how long.
+
+use std::rc::Rc;
+
+use fabswarm_shared::graph::{Graph, Topology};
+use fabswarm_sim::scenario::{Scenario, TopologyKind};
+use serde::{Deserialize, Serialize};
+
+use crate::links::Links;
+use crate::network::LinkRule;
+
+/// Which graphs a swarm has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GraphKind {
+    /// The paper's three phases.
+    Paper,
+    /// Random links, drawn anew each round.
+    ErdosRenyi,
+    /// A directed ring with the weights of [`Setting::ring_shares`].
+    Ring,
+    /// Everybody hears everybody.
+    Complete,
+}
+
+/// Everything a run depends on but the method, its steps and the seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Setting {
+    /// n.
+    pub agents: usize,
+    /// Graphs of the network.
+    pub graph: GraphKind,
+    /// ν.
+    pub edge_probability: f64,
+    /// Weights that even and odd agents of a ring give to what they hear.
+    pub ring_shares: [f64; 2],
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// ω.
+    pub reward_noise: f64,
+    /// λ, the μ of the paper's experiments.
+    pub lambda: f64,
+    /// T, the inner rounds of a double loop.
+    pub inner_rounds: u32,
+    /// β of Push-ASGD.
+    pub momentum: f64,
+    /// δ: steps shrink as `1/(1 + δk)`.
+    pub decay: f64,
+    /// Rounds of communication that a run may use.
+    pub rounds: u32,
+    /// The error at which a run ends early; 0 never.
+    pub stop_below: f64,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            agents: 10,
+            graph: GraphKind::Paper,
+            edge_probability: 0.5,
+            ring_shares: [0.5; 2],
+            loss: 0.0,
+            reward_noise: 0.0,
+            lambda: 60.0,
+            inner_rounds: 20,
+            momentum: 0.02,
+            decay: 0.0,
+            rounds: 20_000,
+            stop_below: 0.0,
+        }
+    }
+}
+
+impl Setting {
+    /// The scenario that draws the same problem and, where it has them, the same graphs.
+    #[must_use]
+    pub fn scenario(&self, seed: u64) -> Scenario {
+        let mut scenario = Scenario { seed, ..Scenario::default() };
+        scenario.swarm.agents = self.agents;
+        scenario.swarm.rounds = self.rounds.into();
+        scenario.policy_evaluation.reward_noise = self.reward_noise;
+        scenario.network.topology = match self.graph {
+            GraphKind::Paper => TopologyKind::Paper,
+            GraphKind::ErdosRenyi => TopologyKind::ErdosRenyi,
+            GraphKind::Ring => TopologyKind::Ring,
+            GraphKind::Complete => TopologyKind::Complete,
+        };
+        scenario.network.edge_probability = self.edge_probability;
+        scenario.faults.iid_loss = self.loss;
+        scenario.algorithm.lambda = self.lambda;
+        scenario
+    }
+
+    /// The drawn graphs of the network.
+    #[must_use]
+    pub fn graph(&self, seed: u64) -> Graph {
+        let edge_probability = self.edge_probability;
+        let topology = match self.graph {
+            GraphKind::Paper => Topology::Paper { edge_probability, phase_rounds: 10 },
+            GraphKind::ErdosRenyi => Topology::ErdosRenyi { edge_probability },
+            GraphKind::Ring => Topology::Ring,
+            GraphKind::Complete => Topology::Complete,
+        };
+        Graph { topology, agents: self.agents, seed }
+    }
+
+    /// Links that are drawn anew each round and may lose frames, weights by degree.
+    #[must_use]
+    pub fn drawn_links(&self, seed: u64) -> LinkRule {
+        LinkRule::Degrees(self.graph(seed))
+    }
+
+    /// Where links come from.
+    #[must_use]
+    pub fn link_rule(&self, seed: u64) -> LinkRule {
+        match self.graph {
+            GraphKind::Ring => {
+                let links = Links::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);
+                LinkRule::Fixed(Rc::new(links))
+            }
+            _ => self.drawn_links(seed),
+        }
+    }
+}
