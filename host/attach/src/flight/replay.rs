@@ -203,6 +203,8 @@ impl FlightReplay {
     }
 
     fn end_round(&mut self, round: u32, agent: usize, board: u32) -> Result<(), FlightFault> {
+        // The entry may have brought it into this round.
+        self.frame(round, agent as u16);
         let shadow = &mut self.shadows[agent];
         if shadow.round() != round {
             return Err(FlightFault::Gap { agent: agent as u16, round, shadow: shadow.round() });
