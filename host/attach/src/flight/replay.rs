@@ -279,3 +279,81 @@ impl FlightReplay {
         self.shadows.iter().flat_map(|shadow| shadow.gradient()).copied().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_sim::scenario::Scenario;
+    use fabswarm_sim::trial::{self, ExactAgents};
+
+    fn swarm() -> FlightReplay {
+        let mut scenario = Scenario::default();
+        scenario.swarm.agents = 3;
+        let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario).unwrap();
+        FlightReplay::new(&Arc::new(task), &setup, 3).unwrap()
+    }
+
+    /// A round of one board, which takes the frames of `senders`, and its entry.
+    fn fly(boards: &mut FlightReplay, agent: u16, round: u32, senders: &[u16]) -> FlightEntry {
+        for &sender in senders {
+            let frame = boards.frame(round, sender).unwrap();
+            boards.deliver(&frame, (round, sender), agent, Received::Taken).unwrap();
+        }
+        boards.frame(round, agent).unwrap();
+        let board = &mut boards.shadows[usize::from(agent)];
+        board.end_round();
+        FlightEntry {
+            round,
+            agent,
+            digest: Some(board.digest()),
+            senders: senders.to_vec(),
+            early: Vec::new(),
+        }
+    }
+
+    /// Agent 0 sends its frame of round 1, hears nobody until agent 1 is two rounds ahead, and follows it. Agent 2 reports last.
+    #[test]
+    fn frames_of_a_round_that_was_left_can_be_taken() {
+        let mut boards = swarm();
+        let firsts = [0, 1, 2].map(|agent: u16| boards.frame(0, agent).unwrap());
+        let mut entries = Vec::new();
+        for agent in 0..3_u16 {
+            let senders: Vec<u16> = (0..3).filter(|&sender| sender != agent).collect();
+            for &sender in &senders {
+                let frame = &firsts[usize::from(sender)];
+                boards.deliver(frame, (0, sender), agent, Received::Taken).unwrap();
+            }
+            let board = &mut boards.shadows[usize::from(agent)];
+            board.end_round();
+            entries.push(FlightEntry {
+                round: 0,
+                agent,
+                digest: Some(board.digest()),
+                senders,
+                early: Vec::new(),
+            });
+        }
+        boards.frame(1, 0).unwrap();
+        entries.push(fly(&mut boards, 1, 1, &[0]));
+        entries.push(fly(&mut boards, 1, 2, &[]));
+        entries.push(FlightEntry {
+            round: 1,
+            agent: 0,
+            digest: None,
+            senders: Vec::new(),
+            early: Vec::new(),
+        });
+        entries.push(fly(&mut boards, 0, 3, &[1]));
+        entries.push(fly(&mut boards, 2, 1, &[0, 1]));
+        entries.push(fly(&mut boards, 2, 2, &[1]));
+        entries.push(fly(&mut boards, 2, 3, &[0, 1]));
+
+        let mut replay = swarm();
+        for entry in entries {
+            replay.push(entry, &[]).unwrap();
+            replay.follow().unwrap();
+        }
+        assert!(replay.entries.iter().all(VecDeque::is_empty), "{:?}", replay.entries);
+        assert_eq!(replay.checks, 9);
+    }
+}
