@@ -88,6 +88,9 @@ struct SeriesFile {
     reference: Option<f64>,
 }
 
+/// Added to the title of a small version. Its labels are those of the whole experiment, of which it is too small to say anything.
+const QUICK: &str = "small version, no verdict on the paper";
+
 pub(super) fn parse(name: &'static str, text: &str, is_quick: bool) -> Result<Experiment, ExperimentError> {
     let wrong = |reason: String| ExperimentError { name: name.to_owned(), reason };
     let mut file: ExperimentFile = toml_edit::de::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -120,7 +123,7 @@ pub(super) fn parse(name: &'static str, text: &str, is_quick: bool) -> Result<Ex
     }
     Ok(Experiment {
         name,
-        title: file.title,
+        title: if is_quick { format!("{} ({QUICK})", file.title) } else { file.title },
         source: file.source,
         notes: file.notes,
         axes: file.axes,
