@@ -145,8 +145,8 @@ impl<D: Device> ExchangedVectors<D> {
         if let Some(LedgerState { history, mass }) = &self.ledger {
             let history_words = history.depth * words;
             buffers.extend([
-                ("said.v", &history.v, history_words),
-                ("said.t", &history.t, history_words),
+                ("history.v", &history.v, history_words),
+                ("history.t", &history.t, history_words),
                 ("mass", mass, (self.packed.agents - 1) * words),
             ]);
         }
@@ -159,8 +159,8 @@ impl<D: Device> ExchangedVectors<D> {
             ("t", _) => Some(&mut self.t),
             ("d", _) => Some(&mut self.d[parity]),
             ("m", _) => self.momentum.as_mut().map(|momentum| &mut momentum.accumulator),
-            ("said.v", Some(ledger)) => Some(&mut ledger.history.v),
-            ("said.t", Some(ledger)) => Some(&mut ledger.history.t),
+            ("history.v", Some(ledger)) => Some(&mut ledger.history.v),
+            ("history.t", Some(ledger)) => Some(&mut ledger.history.t),
             ("mass", Some(ledger)) => Some(&mut ledger.mass),
             _ => None,
         }

@@ -1,0 +1,329 @@
+//! A GPU as a [`Device`].
+
+use super::kernels::{Arg, blocks};
+use super::mixing::terms;
+use super::{Cuda, CudaMixing, CudaPass, DeviceBuffer, POOL_PIECE, Precision, Reals, Replay, during};
+use crate::device::{
+    BatchSchedule, BroadcastHistory, Device, DeviceDataset, Error, Gradient, MemoryUse, Packed, Reception,
+    Result,
+};
+use crate::mixing::MixingMatrix;
+use crate::program::ModelProgram;
+use cudarc::driver::sys;
+
+impl Device for Cuda {
+    type Scalar = f32;
+    type Reals = Reals;
+    type Indices = DeviceBuffer<u32>;
+    type Pass = CudaPass;
+    type Mixing = CudaMixing;
+
+    fn name(&self) -> String {
+        let name = self.context.name().unwrap_or_else(|_| "GPU".to_owned());
+        let precision = match self.precision {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        };
+        format!("{name}, {precision}")
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.context.mem_get_info().ok().map(|(free, _)| free as u64)
+    }
+
+    fn memory_use(&self) -> Option<MemoryUse> {
+        Some(MemoryUse::OnDevice(self.allocations.peak_bytes()))
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        POOL_PIECE
+    }
+
+    fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64 {
+        CudaPass::bytes(self, program, agents)
+    }
+
+    fn decision_bytes(&self) -> u64 {
+        if self.precision == Precision::Bf16 { 6 } else { 4 }
+    }
+
+    fn reals(&self, words: usize) -> Result<Reals> {
+        Ok(Reals { exact: self.memory(words)?, narrow: None })
+    }
+
+    fn decisions(&self, words: usize) -> Result<Reals> {
+        let narrow = if self.precision == Precision::Bf16 { Some(self.memory(words)?) } else { None };
+        Ok(Reals { exact: self.memory(words)?, narrow })
+    }
+
+    fn indices(&self, words: usize) -> Result<DeviceBuffer<u32>> {
+        self.memory(words)
+    }
+
+    fn write(&self, to: &mut Reals, offset: usize, words: &[f32]) -> Result<()> {
+        self.upload(&mut to.exact, offset, words)?;
+        self.narrow(to, offset, words.len())
+    }
+
+    fn read(&self, from: &Reals, offset: usize, words: usize) -> Result<Vec<f32>> {
+        self.download(&from.exact, offset, words)
+    }
+
+    fn write_indices(&self, to: &mut DeviceBuffer<u32>, words: &[u32]) -> Result<()> {
+        self.upload(to, 0, words)
+    }
+
+    fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CudaPass> {
+        CudaPass::new(self, program, agents)
+    }
+
+    fn mixing(&self, agents: usize) -> Result<CudaMixing> {
+        CudaMixing::new(self, agents)
+    }
+
+    fn write_mixing(&self, to: &mut CudaMixing, mixing: &MixingMatrix) -> Result<()> {
+        to.write(self, mixing)
+    }
+
+    fn load(
+        &self,
+        pass: &mut CudaPass,
+        data: &DeviceDataset<Self>,
+        schedule: &BatchSchedule<Self>,
+        skip: usize,
+        logits: Option<(&Reals, usize)>,
+    ) -> Result<()> {
+        pass.load(self, data, schedule, skip, logits)
+    }
+
+    fn run(
+        &self,
+        passes: &mut [&mut CudaPass],
+        parameters: &Reals,
+        gradient: Option<&mut Reals>,
+        packed: Packed,
+        schedule: &BatchSchedule<Self>,
+    ) -> Result<()> {
+        let gradient = gradient.map(|gradient| gradient.exact.pointer);
+        let [main, side] = &self.streams;
+        if passes.len() > 1 {
+            during("forking a stream", side.join(main))?;
+        }
+        for (group, pass) in passes.iter_mut().enumerate() {
+            pass.run(self, group, parameters, gradient, packed, schedule)?;
+        }
+        if passes.len() > 1 {
+            during("joining a stream", main.join(side))?;
+        }
+        Ok(())
+    }
+
+    fn pull(
+        &self,
+        v: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        pull: &CudaMixing,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let head = [Arg::At(v.exact.pointer), Arg::At(t.exact.pointer), Arg::At(narrow)];
+        let tail = [Arg::Float(steps[0]), Arg::Float(steps[1])];
+        // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
+        unsafe { pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed) }
+    }
+
+    fn track(
+        &self,
+        t: &mut Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        push: &CudaMixing,
+    ) -> Result<()> {
+        let mut head = vec![Arg::At(t.exact.pointer)];
+        head.extend(terms(&gradient));
+        // SAFETY: trackers, gradients and weights are all of `packed`, and the kernel takes them in this order.
+        unsafe { push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed) }
+    }
+
+    fn accumulate(
+        &self,
+        m: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        reception: Option<&Reception<Self>>,
+        momentum: f64,
+    ) -> Result<()> {
+        let awake = reception.map_or(0, |reception| reception.awake.pointer);
+        let args = [
+            Arg::At(m.exact.pointer),
+            Arg::At(t.exact.pointer),
+            Arg::At(awake),
+            Arg::Int(packed.agents),
+            Arg::Long(packed.stride),
+            Arg::Float(momentum),
+        ];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        // SAFETY: both vectors are of `packed`, and there is a word of `awake` for each agent.
+        unsafe { self.launch("accumulate", grid, [256, 1], &args) }
+    }
+
+    fn record_broadcast(
+        &self,
+        history: &mut BroadcastHistory<Self>,
+        v: &Reals,
+        t: &Reals,
+        packed: Packed,
+        reception: &Reception<Self>,
+        round: &DeviceBuffer<u32>,
+    ) -> Result<()> {
+        let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
+        let mut args = vectors.map(Arg::At).to_vec();
+        args.extend([reception.awake.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("record_broadcast", args, packed, history.depth, &[]) }
+    }
+
+    fn pull_received(
+        &self,
+        v: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
+        round: &DeviceBuffer<u32>,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let mut args =
+            [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
+        args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("pull_received", args, packed, history.depth, &steps.map(Arg::Float)) }
+    }
+
+    fn track_by_ledger(
+        &self,
+        t: &mut Reals,
+        mass: &mut Reals,
+        gradient: Gradient<'_, Self>,
+        packed: Packed,
+        history: &BroadcastHistory<Self>,
+        reception: &Reception<Self>,
+        round: &DeviceBuffer<u32>,
+    ) -> Result<()> {
+        let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
+        args.extend(terms(&gradient));
+        args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
+        args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
+        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_agent("track_by_ledger", args, packed, history.depth, &[]) }
+    }
+
+    fn step_logits(
+        &self,
+        logits: &mut Reals,
+        schedule: &BatchSchedule<Self>,
+        learned_from: usize,
+        y: &CudaPass,
+        z: &CudaPass,
+        step: f64,
+        momentum: Option<(&mut Reals, f64)>,
+    ) -> Result<()> {
+        let (m, momentum) = momentum.map_or((0, 0.0), |(m, momentum)| (m.exact.pointer, momentum));
+        let args = [
+            Arg::At(logits.exact.pointer),
+            Arg::At(schedule.rows.pointer),
+            Arg::At(schedule.weights.exact.pointer),
+            Arg::Int(schedule.samples),
+            Arg::Int(learned_from),
+            Arg::At(y.losses.pointer),
+            Arg::At(z.losses.pointer),
+            Arg::Float(step),
+            Arg::At(m),
+            Arg::Float(momentum),
+        ];
+        let learned = schedule.samples - learned_from;
+        // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each, and an m where there is one.
+        unsafe { self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args) }
+    }
+
+    fn norm_gap(
+        &self,
+        v: &Reals,
+        packed: Packed,
+        gradient: &mut Reals,
+        x_stride: usize,
+        scale: f64,
+    ) -> Result<()> {
+        let args = [
+            Arg::At(v.exact.pointer),
+            Arg::Int(packed.agents),
+            Arg::Long(packed.stride),
+            Arg::At(gradient.exact.pointer),
+            Arg::Int(x_stride),
+            Arg::Float(scale),
+        ];
+        // SAFETY: `v` is of `packed` with two groups, and the gradient has `x_stride` words per agent.
+        unsafe { self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args) }
+    }
+
+    fn decay_from(
+        &self,
+        x: &mut Reals,
+        x_stride: usize,
+        packed: Packed,
+        decay: &mut Reals,
+        scale: f64,
+    ) -> Result<()> {
+        let args = [
+            Arg::At(x.exact.pointer),
+            Arg::Int(x_stride),
+            Arg::Int(packed.agents),
+            Arg::Int(packed.groups),
+            Arg::At(decay.exact.pointer),
+            Arg::Float(scale),
+        ];
+        // SAFETY: x has `x_stride` words per agent, and decay one per vector of `packed`.
+        unsafe { self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args) }
+    }
+
+    fn losses(&self, pass: &CudaPass) -> Result<Vec<f32>> {
+        self.download(&pass.losses, 0, pass.agents * pass.program.samples)
+    }
+
+    fn hits(&self, pass: &CudaPass) -> Result<Vec<f32>> {
+        self.download(&pass.hits, 0, pass.agents * pass.program.samples)
+    }
+
+    fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        match self.replays.get(&key) {
+            Some(Replay::Recorded(graph)) => during("replaying a round", graph.launch()),
+            None => {
+                record(self)?;
+                self.replays.insert(key, Replay::Ran);
+                Ok(())
+            }
+            Some(Replay::Ran) => {
+                let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+                during("recording a round", self.main().begin_capture(mode))?;
+                let recorded = record(self);
+                let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+                let graph = during("recording a round", self.main().end_capture(flags))?;
+                recorded?;
+                let graph = graph.ok_or(Error::Cuda {
+                    doing: "recording a round",
+                    cause: "nothing was recorded".into(),
+                })?;
+                during("replaying a round", graph.launch())?;
+                self.replays.insert(key, Replay::Recorded(graph));
+                Ok(())
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<()> {
+        during("computing", self.main().synchronize())
+    }
+}
