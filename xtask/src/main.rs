@@ -7,7 +7,9 @@
 //! ```
 
 mod boards;
+mod browser;
 mod crates;
+mod formats;
 mod qemu;
 mod rp2040js;
 mod step;

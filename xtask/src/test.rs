@@ -5,7 +5,9 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use crate::boards;
+use crate::browser;
 use crate::crates;
+use crate::formats;
 use crate::qemu;
 use crate::rp2040js;
 use crate::step::{self, Step};
@@ -14,7 +16,7 @@ use crate::step::{self, Step};
 const TARGETS: [&str; 3] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
 
 /// A plain build leaves out what takes long to compile; the tests leave out nothing.
-const EVERY_COMMAND: &str = "--features=fabswarm/full";
+pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
 
 const STEPS: &[Step] = &[
     Step {
@@ -30,6 +32,8 @@ const STEPS: &[Step] = &[
         run: boards::check,
     },
     Step { name: "tests", what: "run all tests", run: tests },
+    Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
+    Step { name: "browser", what: "look at the live page in a real browser", run: browser::test },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
     Step { name: "docs", what: "build the documentation without a warning", run: docs },
     Step { name: "alone", what: "build the in-process swarm without its heavy parts", run: alone },

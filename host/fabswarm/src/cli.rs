@@ -21,7 +21,7 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 
-#[cfg(not(all(feature = "boards", feature = "large", feature = "paper")))]
+#[cfg(not(all(feature = "boards", feature = "large", feature = "live", feature = "paper")))]
 mod absent;
 mod bench;
 #[cfg(feature = "boards")]
@@ -31,18 +31,27 @@ mod data;
 mod doctor;
 mod flags;
 mod interrupt;
+mod live;
 mod output;
 #[cfg(feature = "paper")]
 mod paper;
+mod replay;
+mod report;
 mod run;
+mod runs;
 #[cfg(feature = "boards")]
 mod swarm;
 mod sweep;
 #[cfg(feature = "large")]
 mod train;
+mod tui;
+#[cfg(feature = "live")]
+mod watch;
 
 #[cfg(not(feature = "paper"))]
 use absent::paper;
+#[cfg(not(feature = "live"))]
+use absent::watch;
 #[cfg(not(feature = "boards"))]
 use absent::{boards, swarm};
 #[cfg(not(feature = "large"))]
@@ -66,6 +75,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(("swarm", matches)) => swarm::run(matches),
         Some(("sweep", matches)) => sweep::run(matches),
         Some(("doctor", matches)) => doctor::run(matches),
+        Some(("watch", matches)) => watch::run(matches),
+        Some(("replay", matches)) => replay::run(matches),
+        Some(("report", matches)) => report::run(matches),
+        Some(("runs", matches)) => runs::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     };
     let code = result.unwrap_or_else(|error| {
@@ -100,6 +113,10 @@ fn command() -> Command {
         .subcommand(paper::command())
         .subcommand(swarm::command())
         .subcommand(doctor::command())
+        .subcommand(watch::command())
+        .subcommand(replay::command())
+        .subcommand(report::command())
+        .subcommand(runs::command())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.

@@ -59,6 +59,8 @@ fn a_bare_command_runs_the_default_scenario_into_a_numbered_folder() {
             "convergence.svg",
             "metrics.csv",
             "metrics.parquet",
+            "report.html",
+            "run.mcap",
             "scenario.toml",
             "summary.json"
         ]

@@ -379,6 +379,27 @@ impl Air {
         self.outages.restarts(slot)
     }
 
+    /// How many agents there are.
+    #[must_use]
+    pub const fn agents(&self) -> usize {
+        self.agents
+    }
+
+    /// Where `agent` is in `slot`, in m from a corner of the area, if agents fly.
+    #[must_use]
+    pub fn position(&self, agent: usize, slot: u32) -> Option<[f32; 3]> {
+        let LinkSource::Motion(motion) = &self.source else { return None };
+        let place = motion.position(agent, slot);
+        Some([place.x as f32, place.y as f32, place.z as f32])
+    }
+
+    /// Receiver and sender of each copy that arrived over a link in the last slot, in ascending order of receivers.
+    pub fn arrivals(&self) -> impl Iterator<Item = (usize, usize)> {
+        let own = |arrival: &Arrival| matches!(arrival.origin, CopyOrigin::Genuine | CopyOrigin::Damaged);
+        let arrivals = self.delivery.each().filter(move |(_, arrival)| own(arrival));
+        arrivals.map(|(receiver, arrival)| (receiver, arrival.sender as usize))
+    }
+
     /// The graph, before faults.
     #[must_use]
     pub const fn source(&self) -> &LinkSource {

@@ -16,6 +16,7 @@ mod links;
 mod measure;
 mod plain;
 mod unguarded;
+mod view;
 
 pub use agents::{
     AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, UncollectedMass,
@@ -27,6 +28,9 @@ pub use links::LinkTable;
 pub use measure::{Meter, Metrics, States};
 pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
+pub use view::{
+    AgentCondition, AgentView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView, ViewRequest,
+};
 
 /// Agents that step together, wherever they run.
 pub trait Swarm {
@@ -59,6 +63,10 @@ pub trait Swarm {
     /// The air, if agents exchange frames.
     fn air(&self) -> Option<&Air> {
         None
+    }
+    /// Writes what an observer sees of agents and links now.
+    fn view(&self, _request: &ViewRequest, view: &mut SwarmView) {
+        view.clear(self.round());
     }
     /// How often boards were compared with their shadows so far.
     fn digests(&self) -> DigestCounts {

@@ -6,7 +6,7 @@ mod observer;
 
 pub use build::{BuildError, ExactAgents, IN_PROCESS, build, exact_agents, setup};
 pub use memory::TooLarge;
-pub use observer::{NoObserver, TrialObserver};
+pub use observer::{NoObserver, RoundEnd, TrialObserver};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -58,6 +58,7 @@ pub fn run(
     let mut warned = Instant::now();
     recorder.record(first)?;
     stop.look_at(first.round, first.error);
+    observer.round(RoundEnd { swarm: &*swarm, metrics: &first, is_recorded: true });
 
     let mut stopped_because = loop {
         let round = swarm.round();
@@ -75,12 +76,13 @@ pub fn run(
         }
         let round = swarm.round();
         rounds = round;
-        if is_recorded(round, scenario.output.metrics_every) || round >= scenario.swarm.rounds {
+        let is_recorded = is_recorded(round, scenario.output.metrics_every) || round >= scenario.swarm.rounds;
+        if is_recorded {
             last = swarm.metrics();
             recorder.record(last)?;
             stop.look_at(round, last.error);
         }
-        observer.round(round, last.error);
+        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded });
         if warned.elapsed() > WARN_EVERY {
             observer.warn(&swarm.take_warnings());
             warned = Instant::now();
@@ -96,15 +98,16 @@ pub fn run(
     }
     // The shadows have ended their round: what they computed is recorded as after any other interrupt.
     failure.take_if(|failure| matches!(failure, SwarmError::Interrupted));
-    observer.finish();
-    observer.warn(&swarm.take_warnings());
-
     // A run that ends between two rows gets a last row.
     if last.round != rounds && failure.is_none() {
         last = swarm.metrics();
         recorder.record(last)?;
         stop.look_at(rounds, last.error);
+        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded: true });
     }
+    observer.finish();
+    observer.warn(&swarm.take_warnings());
+
     // A diverging error can stay finite for many rounds.
     let has_grown = last.error > GROWN * first.error;
     let stopped_because = match stopped_because {

@@ -48,3 +48,5 @@ absent!(data, "data", "large");
 absent!(train, "train", "large");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");
+#[cfg(not(feature = "live"))]
+absent!(watch, "watch", "live");

@@ -14,13 +14,16 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::progress::RunProgress;
-use super::{UNWRITTEN, flags, interrupt};
+use super::live::{self, LivePage};
+use super::tui::{self, TerminalView};
+use super::{UNWRITTEN, flags, interrupt, report};
 use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::swarm::Swarm;
-use fabswarm_sim::trial::{self, TrialOutcome};
+use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
+use fabswarm_view::{Audience, LOG_FILE, RunWatch};
 
 #[cfg(feature = "boards")]
 use fabswarm_attach::build;
@@ -39,6 +42,8 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(flags::print_scenario())
+        .arg(live::argument())
+        .arg(tui::argument())
         .arg(
             Arg::new("recorded")
                 .long("recorded")
@@ -46,7 +51,7 @@ pub(super) fn command() -> Command {
                 .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
-                .conflicts_with_all(["scenario", "print-scenario"]),
+                .conflicts_with_all(["scenario", "print-scenario", "live", "tui"]),
         )
         .arg(
             Arg::new("snapshots")
@@ -77,17 +82,32 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let scenario = &resolved.scenario;
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut swarm = build(scenario, &interrupted)?;
-    let mut recorder = Recorder::new(folder(scenario)?, &resolved.to_repeatable_toml())?;
+    let page = LivePage::start(matches)?;
+    let screen = TerminalView::start(matches, &interrupted)?;
+    let scenario_toml = resolved.to_repeatable_toml();
+    let folder = folder(scenario)?;
+    let log = folder.growing_file(LOG_FILE)?;
+    let mut recorder = Recorder::new(folder, &scenario_toml)?;
+    let audiences = page.iter().map(LivePage::audience).chain(screen.iter().map(TerminalView::audience));
+    let audiences: Vec<Arc<dyn Audience>> = audiences.collect();
+    let watch = RunWatch::start(scenario, &scenario_toml, log, Arc::new(audiences))?;
     interrupt::on_ctrl_c(&interrupted)?;
-    let mut progress = RunProgress::on_stderr(scenario.swarm.rounds);
+    // Both would write over each other.
+    let progress = screen.is_none().then(|| RunProgress::on_stderr(scenario.swarm.rounds));
+    let mut observers = Observers { progress, watch };
     let caption = Caption::of(scenario);
     let recorded = (|| -> Result<_> {
-        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut progress, &interrupted)?;
+        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut observers, &interrupted)?;
         recorder.keep_answer(&swarm.answer())?;
         let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
+        observers.watch.end(&outcome.summary)?;
         swarm.keep_logs(&folder.join("boards"))?;
+        report::write(&folder)?;
         Ok((outcome, folder, curve))
     })();
+    if let Some(screen) = screen {
+        screen.close();
+    }
     let (outcome, folder, curve) = match recorded {
         Ok(recorded) => recorded,
         // The run itself is over, so this is not bad input.
@@ -100,7 +120,34 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if outcome.summary.stopped_because == StoppedBecause::Converged {
         note_unreached_outages(scenario, outcome.summary.rounds);
     }
-    Ok(verdict(scenario, &outcome))
+    let code = verdict(scenario, &outcome);
+    if let Some(page) = page {
+        page.stay(&interrupted);
+    }
+    Ok(code)
+}
+
+/// Who observes a run.
+struct Observers {
+    progress: Option<RunProgress>,
+    watch: RunWatch,
+}
+
+impl TrialObserver for Observers {
+    fn round(&mut self, end: RoundEnd<'_>) {
+        self.progress.iter_mut().for_each(|progress| progress.round(end));
+        self.watch.round(end);
+    }
+
+    fn warn(&mut self, warnings: &[String]) {
+        self.progress.iter_mut().for_each(|progress| progress.warn(warnings));
+        self.watch.warn(warnings);
+    }
+
+    fn finish(&mut self) {
+        self.progress.iter_mut().for_each(RunProgress::finish);
+        self.watch.finish();
+    }
 }
 
 /// Prints which outages a run that converged early did not reach. Those after `swarm.rounds` were printed before the run.

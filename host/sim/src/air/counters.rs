@@ -186,6 +186,34 @@ impl Counters {
         links
     }
 
+    /// Copies that the link from `sender` to `receiver` carried, and those of them that it lost.
+    #[must_use]
+    pub fn link(&self, receiver: usize, sender: usize) -> (u64, u64) {
+        let link = self.links[receiver * self.agents + sender];
+        (link.copies, link.lost)
+    }
+
+    /// Calls `visit` with each thing that can become of a frame or a copy, and how often it did.
+    pub fn each_outcome(&self, mut visit: impl FnMut(&'static str, u64)) {
+        let outcomes = [
+            ("sent", self.frames),
+            ("unsent", self.unsent),
+            ("copies", self.copies),
+            ("taken", self.taken),
+            ("useless", self.useless),
+            ("refused", self.refused()),
+            ("lost: out of range", self.lost.margin),
+            ("lost: one by one", self.lost.iid),
+            ("lost: in bursts", self.lost.burst),
+            ("lost: receiver away", self.lost.away),
+            ("delayed", self.delayed),
+            ("damaged", self.damaged),
+            ("replayed", self.replayed),
+            ("forged", self.forged),
+        ];
+        outcomes.into_iter().for_each(|(outcome, count)| visit(outcome, count));
+    }
+
     #[inline]
     pub(super) fn copy(&mut self, link: usize) {
         self.copies += 1;

@@ -127,7 +127,10 @@ impl RunFolder {
     }
 
     /// Starts a file that grows during the run.
-    pub(super) fn growing_file(&self, name: &str) -> Result<GrowingFile, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] when the disk is full.
+    pub fn growing_file(&self, name: &str) -> Result<GrowingFile, Error> {
         let path = self.part_path(name);
         let file = File::create(&path.part).map_err(|source| path.unwritable(source))?;
         Ok(GrowingFile { file, path })
@@ -169,6 +172,22 @@ impl GrowingFile {
     /// [`Error::Unwritable`] when it cannot be renamed.
     pub fn complete(self) -> Result<(), Error> {
         self.path.complete()
+    }
+
+    /// The error for a write to it that failed.
+    pub fn unwritable(&self) -> impl FnOnce(io::Error) -> Error + use<> {
+        let path = self.path.whole.clone();
+        move |source| Error::Unwritable { path, source }
+    }
+}
+
+impl Write for GrowingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -9,11 +9,12 @@ mod mass;
 mod peers;
 mod remote;
 mod sim_agent;
+mod view;
 
 use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::cores::each_on_all_cores;
 use super::measure::{Meter, Metrics, States};
-use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError};
+use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::sealing::{FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
@@ -509,6 +510,10 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
+    }
+
+    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
+        self.show(request, view);
     }
 
     fn digests(&self) -> DigestCounts {

@@ -5,7 +5,7 @@
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
 use super::plain::split_by_blocks;
-use super::{Answer, DivergenceError, Swarm, SwarmError};
+use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
@@ -289,5 +289,11 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
 
     fn scores(&self) -> Vec<Score> {
         self.task.scores(&self.v)
+    }
+
+    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
+        view.clear(self.round());
+        view.add_table(self.round(), &self.links, request);
+        view.add_deviations(&self.v, self.shape.words(), self.shape.exchanged());
     }
 }

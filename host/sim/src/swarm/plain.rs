@@ -5,7 +5,7 @@ mod round;
 
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
-use super::{Answer, DivergenceError, Swarm, SwarmError};
+use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
@@ -279,5 +279,11 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
 
     fn scores(&self) -> Vec<Score> {
         self.task.scores(&self.decisions())
+    }
+
+    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
+        view.clear(self.round());
+        view.add_table(self.round(), &self.links, request);
+        view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::measure::{Meter, Metrics, States};
 use super::plain::{FabConstants, defect, gradients_at};
-use super::{Answer, DivergenceError, MixingRule, Swarm, SwarmError};
+use super::{Answer, DivergenceError, MixingRule, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
@@ -219,6 +219,13 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
+    }
+
+    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
+        view.clear(self.round());
+        view.add_agents_of(&self.air, self.round);
+        view.add_links_of(&self.air, request);
+        view.add_deviations(&self.v, self.shape.words(), self.shape.exchanged());
     }
 }
 

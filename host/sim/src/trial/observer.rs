@@ -1,9 +1,29 @@
 //! Observers of a run.
 
+use crate::swarm::{Metrics, Swarm};
+
+/// A swarm at the end of a round, or before the first.
+#[derive(Clone, Copy)]
+pub struct RoundEnd<'a> {
+    /// The swarm.
+    pub swarm: &'a dyn Swarm,
+    /// The row that was recorded last.
+    pub metrics: &'a Metrics,
+    /// Whether that row is of this round.
+    pub is_recorded: bool,
+}
+
+impl std::fmt::Debug for RoundEnd<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { metrics, is_recorded, .. } = self;
+        f.debug_struct("RoundEnd").field("metrics", metrics).field("is_recorded", is_recorded).finish()
+    }
+}
+
 /// Observes a run. Calls are made from the run's own loop and should return at once.
 pub trait TrialObserver {
-    /// A round ended, with the error that was recorded last.
-    fn round(&mut self, round: u64, error: f64);
+    /// The run begins, or a round ended.
+    fn round(&mut self, end: RoundEnd<'_>);
     /// Boards logged these lines as warnings or errors.
     fn warn(&mut self, warnings: &[String]);
     /// The last round is over; a summary follows.
@@ -15,7 +35,7 @@ pub trait TrialObserver {
 pub struct NoObserver;
 
 impl TrialObserver for NoObserver {
-    fn round(&mut self, _: u64, _: f64) {}
+    fn round(&mut self, _: RoundEnd<'_>) {}
     fn warn(&mut self, _: &[String]) {}
     fn finish(&mut self) {}
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use fabswarm_sim::trial::TrialObserver;
+use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar on a terminal, a line now and then elsewhere.
@@ -40,7 +40,8 @@ impl RunProgress {
 }
 
 impl TrialObserver for RunProgress {
-    fn round(&mut self, round: u64, error: f64) {
+    fn round(&mut self, end: RoundEnd<'_>) {
+        let (round, error) = (end.swarm.round(), end.metrics.error);
         let elapsed = self.shown.elapsed();
         if elapsed < self.every {
             return;

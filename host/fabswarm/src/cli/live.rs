@@ -1,0 +1,147 @@
+//! The page in a browser: `--live`, `fabswarm watch`, `fabswarm replay`.
+
+use clap::{Arg, value_parser};
+use std::path::PathBuf;
+
+#[cfg(not(feature = "live"))]
+pub(super) use absent::LivePage;
+#[cfg(feature = "live")]
+pub(super) use present::{LivePage, replay, watch};
+
+/// Where the page is, unless told otherwise.
+const ADDRESS: &str = "127.0.0.1:8420";
+
+/// `--live[=ADDRESS]`.
+pub(super) fn argument() -> Arg {
+    Arg::new("live")
+        .long("live")
+        .value_name("ADDRESS")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value(ADDRESS)
+        .help(format!(
+            "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
+        ))
+}
+
+/// `--address ADDRESS`, of commands that always show the page.
+pub(super) fn address() -> Arg {
+    Arg::new("address")
+        .long("address")
+        .value_name("ADDRESS")
+        .default_value(ADDRESS)
+        .help("Where to serve the page; one that is not of this machine alone asks for a token")
+}
+
+/// The folder of a run.
+pub(super) fn folder() -> Arg {
+    Arg::new("run")
+        .value_name("RUN")
+        .required(true)
+        .help("Folder of the run")
+        .value_parser(value_parser!(PathBuf))
+}
+
+#[cfg(feature = "live")]
+mod present {
+    use super::super::interrupt;
+    use anyhow::Result;
+    use clap::ArgMatches;
+    use fabswarm_live::{Play, Server};
+    use fabswarm_view::{Audience, LogTail};
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    /// How often the log of a run that goes on is looked at.
+    const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+    /// The page of a run.
+    #[derive(Debug)]
+    pub(in crate::cli) struct LivePage(Server);
+
+    impl LivePage {
+        /// Serves the page, if the command line asks for it.
+        pub(in crate::cli) fn start(matches: &ArgMatches) -> Result<Option<Self>> {
+            let Some(address) = matches.get_one::<String>("live") else { return Ok(None) };
+            let server = Server::start(address, Play::Follow)?;
+            eprintln!("live page: {}", server.url());
+            Ok(Some(Self(server)))
+        }
+
+        pub(in crate::cli) fn audience(&self) -> Arc<dyn Audience> {
+            self.0.audience()
+        }
+
+        /// Serves until Ctrl-C.
+        pub(in crate::cli) fn stay(&self, interrupted: &AtomicBool) {
+            if !interrupted.load(Ordering::Relaxed) {
+                eprintln!("the page stays at {} until Ctrl-C", self.0.url());
+            }
+            interrupt::is_expected();
+            while !interrupted.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
+    /// Plays a run from its start, until Ctrl-C.
+    pub(in crate::cli) fn replay(folder: &Path, matches: &ArgMatches) -> Result<()> {
+        show(folder, matches, Play::FromTheStart)
+    }
+
+    /// Shows the newest of a run that may still go on, until Ctrl-C.
+    pub(in crate::cli) fn watch(folder: &Path, matches: &ArgMatches) -> Result<()> {
+        show(folder, matches, Play::Follow)
+    }
+
+    fn show(folder: &Path, matches: &ArgMatches, play: Play) -> Result<()> {
+        let mut log = LogTail::open(folder)?;
+        let address = matches.get_one::<String>("address").map_or(super::ADDRESS, String::as_str);
+        let mut messages = log.read()?;
+        let server = Server::start(address, play)?;
+        let audience = server.audience();
+        eprintln!("{}: {} until Ctrl-C", folder.display(), server.url());
+        loop {
+            messages.drain(..).for_each(|message| audience.publish(message));
+            thread::sleep(LOOK_EVERY);
+            if !log.is_complete() {
+                messages = log.read()?;
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "live"))]
+mod absent {
+    use anyhow::{Result, bail};
+    use clap::ArgMatches;
+    use fabswarm_view::Audience;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// There is no page in this build.
+    #[derive(Debug)]
+    pub(in crate::cli) enum LivePage {}
+
+    impl LivePage {
+        pub(in crate::cli) fn start(matches: &ArgMatches) -> Result<Option<Self>> {
+            if matches.contains_id("live") {
+                bail!(
+                    "this build of fabswarm has no live page\nhelp: build it with `cargo build --release --features live`"
+                );
+            }
+            Ok(None)
+        }
+
+        pub(in crate::cli) fn audience(&self) -> Arc<dyn Audience> {
+            match *self {}
+        }
+
+        pub(in crate::cli) fn stay(&self, _: &AtomicBool) {
+            match *self {}
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `fabswarm runs`: the run folders there are, and which of them can go.
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use fabswarm_sim::record;
+use fabswarm_view::{ListedRun, RunState};
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(super) fn command() -> Command {
+    let folder = || {
+        Arg::new("folder")
+            .value_name("FOLDER")
+            .default_value("runs")
+            .help("Folder that holds the runs")
+            .value_parser(value_parser!(PathBuf))
+    };
+    let only = || {
+        Arg::new("only")
+            .long("only")
+            .value_name("TEXT")
+            .help("Only runs with this text in their name, problem, algorithm or end")
+    };
+    let clean = Command::new("clean")
+        .about("Name the runs that can go, and remove them with --yes; runs that go on are never removed")
+        .arg(folder())
+        .arg(only())
+        .arg(
+            Arg::new("keep")
+                .long("keep")
+                .value_name("N")
+                .help("Keep the N newest that ended, too")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(
+            Arg::new("unfinished")
+                .long("unfinished")
+                .action(ArgAction::SetTrue)
+                .help("Only runs that have no summary: killed, or not written to their end"),
+        )
+        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove them"));
+    Command::new("runs")
+        .about("List run folders, and clean them up")
+        .args_conflicts_with_subcommands(true)
+        .arg(folder())
+        .arg(only())
+        .arg(
+            Arg::new("sort")
+                .long("sort")
+                .value_name("COLUMN")
+                .default_value("name")
+                .value_parser(PossibleValuesParser::new(["name", "age", "rounds", "error", "size"]))
+                .help("Column to sort by"),
+        )
+        .subcommand(clean)
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("clean", matches)) => clean(matches),
+        _ => list(matches),
+    }
+}
+
+/// The runs that the command line asks for.
+fn chosen(matches: &ArgMatches) -> Result<Vec<ListedRun>> {
+    let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("FOLDER is missing") };
+    let mut runs = fabswarm_view::list(folder).map_err(|error| {
+        anyhow!(
+            "cannot list the runs in {}: {error}\nhelp: name a folder that holds run folders",
+            folder.display()
+        )
+    })?;
+    if let Some(only) = matches.get_one::<String>("only") {
+        let has = |text: &str| text.to_lowercase().contains(&only.to_lowercase());
+        runs.retain(|run| {
+            let fields = ["problem", "algorithm", "topology", "stopped_because"];
+            has(&run.path.to_string_lossy())
+                || fields.iter().any(|field| run.summary[field].as_str().is_some_and(has))
+                || has(state(run.state))
+        });
+    }
+    Ok(runs)
+}
+
+fn list(matches: &ArgMatches) -> Result<ExitCode> {
+    let mut runs = chosen(matches)?;
+    match matches.get_one::<String>("sort").map(String::as_str) {
+        Some("age") => runs.sort_by_key(|run| std::cmp::Reverse(run.changed)),
+        Some("rounds") => runs.sort_by_key(|run| run.summary["rounds"].as_u64()),
+        Some("error") => runs.sort_by(by_error),
+        Some("size") => runs.sort_by_key(|run| std::cmp::Reverse(run.bytes)),
+        _ => {}
+    }
+    if runs.is_empty() {
+        println!("no runs");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<[String; 7]> = runs.iter().map(row).collect();
+    let header = ["run", "problem", "agents", "ended", "rounds", "error", "size"];
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([header[column].len()]).max().unwrap_or(0)
+    };
+    let widths: [usize; 7] = std::array::from_fn(width);
+    for row in std::iter::once(&header.map(str::to_owned)).chain(&rows) {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            // Numbers end in one line.
+            2 | 4.. => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn by_error(a: &ListedRun, b: &ListedRun) -> Ordering {
+    let error = |run: &ListedRun| run.summary["final_relative_error"].as_f64().unwrap_or(f64::INFINITY);
+    error(a).total_cmp(&error(b))
+}
+
+const fn state(state: RunState) -> &'static str {
+    match state {
+        RunState::Running => "still running",
+        RunState::Unfinished => "unfinished",
+        RunState::Ended => "ended",
+    }
+}
+
+fn row(run: &ListedRun) -> [String; 7] {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "–".to_owned(),
+        other => other.to_string(),
+    };
+    let summary = &run.summary;
+    let ended = match run.state {
+        RunState::Ended => text(&summary["stopped_because"]),
+        other => state(other).to_owned(),
+    };
+    let error = summary["final_relative_error"].as_f64();
+    [
+        run.path.display().to_string(),
+        text(&summary["problem"]),
+        text(&summary["agents"]),
+        ended,
+        text(&summary["rounds"]),
+        error.map_or_else(|| "–".to_owned(), |error| format!("{error:.2e}")),
+        record::bytes(run.bytes),
+    ]
+}
+
+fn clean(matches: &ArgMatches) -> Result<ExitCode> {
+    let mut runs = chosen(matches)?;
+    runs.retain(|run| run.state != RunState::Running);
+    if matches.get_flag("unfinished") {
+        runs.retain(|run| run.state == RunState::Unfinished);
+    }
+    // The newest that ended come last and are kept.
+    runs.sort_by_key(|run| (run.state, run.changed));
+    let kept = matches.get_one::<usize>("keep").copied().unwrap_or(0);
+    let ended = runs.iter().filter(|run| run.state == RunState::Ended).count();
+    runs.truncate(runs.len() - kept.min(ended));
+    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+    let is_sure = matches.get_flag("yes");
+    for run in &runs {
+        if is_sure {
+            fs::remove_dir_all(&run.path).map_err(|error| {
+                anyhow!("cannot remove {}: {error}\nhelp: see that the folder is yours", run.path.display())
+            })?;
+        }
+        println!("{}", run.path.display());
+    }
+    let count = runs.len();
+    let what = if is_sure { "removed" } else { "would be removed; add --yes to do so" };
+    println!("{count} runs, {}: {what}", record::bytes(bytes));
+    Ok(ExitCode::SUCCESS)
+}

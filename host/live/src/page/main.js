@@ -1,0 +1,128 @@
+// Ties the parts of the page together.
+
+import { AgentPanel } from "./agent.js";
+import { Charts, lostOf, short } from "./charts.js";
+import { Connection } from "./connection.js";
+import { LogPanel } from "./log.js";
+import { SwarmMap } from "./map.js";
+import { Timeline } from "./timeline.js";
+
+const byId = (id) => document.getElementById(id);
+
+const ENDS = {
+  "converged": "converged",
+  "max-rounds": "all rounds done",
+  "interrupted": "interrupted",
+  "diverged": "diverged",
+  "books-broken": "the books broke",
+  "boards-failed": "the boards failed",
+};
+
+// Light or dark: as the system has it, until the button is pressed.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const setTheme = (theme) => {
+  document.documentElement.dataset.theme = theme;
+  charts?.redraw();
+  map?.draw();
+};
+let charts, map;
+setTheme(dark.matches ? "dark" : "light");
+dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
+byId("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+
+charts = new Charts(byId("error-chart"), byId("frames-chart"));
+const agentPanel = new AgentPanel({
+  title: byId("agent-title"), hint: byId("agent-hint"), facts: byId("agent-facts"), table: byId("agent-links"),
+});
+const log = new LogPanel({ list: byId("log"), filter: byId("log-filter"), level: byId("log-level") });
+let connection;
+map = new SwarmMap(byId("map"), (agent) => {
+  agentPanel.choose(agent);
+  connection.send({ agent: agent ?? -1 });
+});
+const timeline = new Timeline({
+  slider: byId("slider"), play: byId("play"), follow: byId("follow"), speed: byId("speed"),
+  send: (wish) => connection.send(wish),
+});
+
+let run = null, end = null, view = null;
+
+const setStatus = (state, text) => {
+  byId("status").dataset.state = state;
+  byId("status").textContent = text;
+};
+
+const paintNumbers = () => {
+  const round = view?.round ?? charts.rows.at(-1)?.round;
+  if (round === undefined) return;
+  byId("round").textContent = round.toLocaleString("en");
+  charts.setRound(round);
+  const at = charts.rowAt(round);
+  if (at === null) return;
+  const row = charts.rows[at];
+  byId("error").textContent = short(row.error);
+  byId("consensus").textContent = short(row.consensus_error);
+  // Over at least half a second, where there is as much.
+  let before = at;
+  while (before > 0 && row.seconds - charts.rows[before].seconds < 0.5) before -= 1;
+  const seconds = row.seconds - charts.rows[before].seconds;
+  byId("rate").textContent = seconds > 0 ? Math.round((row.round - charts.rows[before].round) / seconds).toLocaleString("en") : "–";
+  const frames = row.frames ?? {};
+  const lost = lostOf(frames);
+  byId("lost").textContent = frames.copies ? `${((100 * lost) / frames.copies).toFixed(1)} %` : "–";
+};
+
+const paintStatus = () => {
+  if (end) setStatus("ended", ENDS[end.summary?.stopped_because] ?? "ended");
+  else if (run) setStatus("live", "running");
+};
+
+const receive = {
+  run(message) {
+    run = message;
+    end = view = null;
+    map.reset(message.area_m);
+    timeline.reset();
+    log.add([], true);
+    charts.add([], true);
+    byId("description").textContent = message.description;
+    byId("error-label").textContent = message.error_label;
+    byId("agents").textContent = message.agents.toLocaleString("en");
+    document.title = `${message.problem} · fabswarm`;
+    if (map.chosen !== null) connection.send({ agent: map.chosen });
+    paintStatus();
+  },
+  mode({ plays }) {
+    if (plays) timeline.startPlaying();
+  },
+  rows({ entries, is_reset }) {
+    charts.add(entries, is_reset);
+    paintNumbers();
+  },
+  lines({ entries, is_reset }) {
+    log.add(entries, is_reset);
+  },
+  timeline(message) {
+    timeline.update(message);
+  },
+  swarm(message) {
+    view = message;
+    map.show(message);
+    agentPanel.show(message);
+    const { links_left_out: leftOut } = message;
+    byId("left-out").textContent = leftOut ? `${leftOut.toLocaleString("en")} more links are not drawn` : "";
+    paintNumbers();
+  },
+  end(message) {
+    end = message;
+    paintStatus();
+  },
+};
+
+connection = new Connection({
+  onMessage: (message) => Object.hasOwn(receive, message.type) && receive[message.type](message),
+  onState: (state) => {
+    if (state === "lost") setStatus("lost", "no connection");
+    else paintStatus();
+  },
+});

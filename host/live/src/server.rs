@@ -1,0 +1,167 @@
+//! The web server.
+
+use crate::access::Access;
+use crate::assets;
+use crate::hub::{Hub, Play};
+use crate::prometheus;
+use crate::socket;
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fabswarm_view::Audience;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
+
+/// Why the page cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address is none.
+    #[error(
+        "`{address}` is not an address to serve the page at: {reason}\nhelp: write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network"
+    )]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot serve the page at {address}: {source}\nhelp: name another port, or port 0 for any that is free"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server cannot be started.
+    #[error(
+        "cannot start the server of the page: {0}\nhelp: try again; the machine may be out of threads or random numbers"
+    )]
+    Start(io::Error),
+}
+
+/// Serves the page of one run, until the process ends.
+#[derive(Debug)]
+pub struct Server {
+    hub: Arc<Hub>,
+    url: String,
+}
+
+/// What every request needs.
+#[derive(Clone, Debug)]
+struct Site {
+    hub: Arc<Hub>,
+    access: Access,
+}
+
+impl Server {
+    /// Starts to serve at `address`. If its port is taken, and the address is loopback, another one is used.
+    ///
+    /// # Errors
+    /// When `address` is none, or cannot be listened on.
+    pub fn start(address: &str, play: Play) -> Result<Self, ServerError> {
+        let wrong = |reason: String| ServerError::Address { address: address.to_owned(), reason };
+        let mut found = address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+        let address = found.next().ok_or_else(|| wrong("it leads nowhere".to_owned()))?;
+        let is_loopback = address.ip().is_loopback();
+        let listener = TcpListener::bind(address).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse if is_loopback => TcpListener::bind((address.ip(), 0)),
+            _ => Err(error),
+        });
+        let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
+        let address = listener.local_addr().map_err(ServerError::Start)?;
+        let access = if is_loopback {
+            Access::on_this_machine()
+        } else {
+            Access::by_token().map_err(|error| ServerError::Start(io::Error::other(error)))?
+        };
+        // What is after `#` stays in the browser: no log and no other site gets to see it.
+        let secret = access.token().map(|token| format!("#{token}")).unwrap_or_default();
+        let url = format!("http://{address}/{secret}");
+        let hub = Arc::new(Hub::new(play));
+        serve(listener, Site { hub: Arc::clone(&hub), access }).map_err(ServerError::Start)?;
+        Ok(Self { hub, url })
+    }
+
+    /// Where a browser finds it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Takes messages for the page.
+    #[must_use]
+    pub fn audience(&self) -> Arc<dyn Audience> {
+        Arc::clone(&self.hub) as Arc<dyn Audience>
+    }
+}
+
+fn serve(listener: TcpListener, site: Site) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _guard = runtime.enter();
+        tokio::net::TcpListener::from_std(listener)?
+    };
+    let router = Router::new()
+        .route("/socket", get(open_socket))
+        .route("/metrics", get(newest_metrics))
+        .fallback(asset)
+        .layer(middleware::from_fn_with_state(site.clone(), check_host))
+        .with_state(site);
+    let serve = move || {
+        // It ends with the process, and only an error of the operating system ends it before.
+        let _ = runtime.block_on(async { axum::serve(listener, router).await });
+    };
+    thread::Builder::new().name("live page".to_owned()).spawn(serve)?;
+    Ok(())
+}
+
+async fn check_host(State(site): State<Site>, request: Request, next: Next) -> Response {
+    match site.access.check_host(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(status) => refusal(status),
+    }
+}
+
+fn refusal(status: StatusCode) -> Response {
+    let text = match status {
+        StatusCode::UNAUTHORIZED => "the token is missing or wrong: open the address that fabswarm printed\n",
+        _ => "not for you: open the address that fabswarm printed\n",
+    };
+    (status, text).into_response()
+}
+
+async fn asset(uri: Uri) -> Response {
+    assets::response(uri.path())
+}
+
+async fn open_socket(
+    State(site): State<Site>,
+    headers: HeaderMap,
+    uri: Uri,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if let Err(status) = site.access.check(&headers, &uri) {
+        return refusal(status);
+    }
+    let upgrade = upgrade.max_message_size(socket::LONGEST_WISH).max_frame_size(socket::LONGEST_WISH);
+    upgrade.on_upgrade(move |socket| socket::serve(socket, site.hub))
+}
+
+async fn newest_metrics(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
+    if let Err(status) = site.access.check(&headers, &uri) {
+        return refusal(status);
+    }
+    let text = site.hub.newest_row().map(|row| prometheus::text(&row)).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

@@ -1,0 +1,265 @@
+//! The page in a real browser. `cargo xtask test browser` installs it, builds the command with the page and runs these tests.
+
+mod chromium;
+mod command;
+
+use chromium::{Page, browse};
+use command::Fabswarm;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+/// A run that ends when it is killed.
+const ENDLESS: [&str; 4] = ["--rounds", "4000000000", "--error-below", "0"];
+
+fn endless(arguments: &[&'static str]) -> Vec<&'static str> {
+    ENDLESS.iter().chain(arguments).copied().collect()
+}
+
+async fn round(page: &Page) -> u64 {
+    let text = page.text("#round").await;
+    text.replace(',', "").parse().unwrap_or(0)
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_run_on_boards_is_seen_while_it_goes_on() {
+    let run = Fabswarm::run(&endless(&["--boards", "native:3,in-process", "--agents", "6"]));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until("return document.querySelector('#status').textContent", |text| text == "running").await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "6").await;
+        let first = round(&page).await;
+        page.until(
+            "return Number(document.querySelector('#round').textContent.replaceAll(',', ''))",
+            |now| now.as_u64() > Some(first + 10),
+        )
+        .await;
+        let error = page.text("#error").await;
+        assert!(error.parse::<f64>().is_ok(), "{error}");
+        assert!(page.text("#description").await.contains("on boards (native:3,in-process)"));
+        let drawn = "return [...document.querySelectorAll('.chart canvas')].map(c => c.width > 0)";
+        assert_eq!(page.script(drawn).await, json!([true, true]));
+        assert_eq!(page.script("return document.documentElement.scrollWidth <= innerWidth").await, true);
+        page.picture("live").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
+    // From round 3 on, the radio of agent 2 is off: everything to it is lost.
+    let arguments = ["--agents", "5", "--topology", "complete", "--silent", "2@3+3999999990"];
+    let run = Fabswarm::run(&endless(&arguments));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until_some("return document.querySelector('#map').dataset.links", |links| links == "12").await;
+        // Agent 0 is at the top of the circle.
+        page.script(
+            "const map = document.querySelector('#map'), box = map.getBoundingClientRect();
+             const side = Math.min(box.width, box.height), at = {clientX: box.left + box.width / 2, clientY: box.top + (box.height - side) / 2 + 23};
+             map.dispatchEvent(new MouseEvent('click', {...at, bubbles: true}))",
+        )
+        .await;
+        assert_eq!(page.text("#agent-title").await, "Agent 0");
+        let fact =
+            |name: &str| format!("return document.querySelector('[data-fact=\"{name}\"]').textContent");
+        let shown = page.script(&fact("round")).await;
+        page.until(&fact("round"), |now| *now != shown).await;
+        assert_eq!(page.script(&fact("hears now")).await, "3");
+        let rows =
+            "return [...document.querySelectorAll('#agent-links tbody tr')].map(row => row.textContent)";
+        let rows = page.script(rows).await;
+        assert!(
+            rows.as_array().unwrap().iter().any(|row| row.as_str().unwrap().starts_with("to 2–100 %")),
+            "{rows}"
+        );
+        // The keyboard does the same.
+        page.script("document.querySelector('#map').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))").await;
+        assert_eq!(page.text("#agent-title").await, "Agent 1");
+        // At the beginning all links were there.
+        seek(&page, 0).await;
+        page.until_some("return document.querySelector('#map').dataset.round", |round| round == "0").await;
+        seek(&page, 2).await;
+        page.until_some("return document.querySelector('#map').dataset.links", |links| links == "20").await;
+        page.picture("agent").await;
+    });
+}
+
+async fn seek(page: &Page, index: usize) {
+    let script = format!(
+        "const slider = document.querySelector('#slider'); slider.value = {index}; slider.dispatchEvent(new Event('input'))"
+    );
+    page.script(&script).await;
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn the_past_stays_until_the_newest_is_asked_for() {
+    let run = Fabswarm::run(&endless(&[]));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until("return Number(document.querySelector('#slider').max)", |last| last.as_u64() > Some(20))
+            .await;
+        seek(&page, 7).await;
+        page.until("return document.querySelector('#round').textContent", |round| round == "7").await;
+        let newest = "return Number(document.querySelector('#slider').max)";
+        let before = page.script(newest).await.as_u64();
+        page.until(newest, |now| now.as_u64() > before).await;
+        assert_eq!(page.text("#round").await, "7");
+        page.script("document.querySelector('#follow').click()").await;
+        page.until("return document.querySelector('#round').textContent", |round| round != "7").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn the_page_comes_back_with_the_server() {
+    let run = Fabswarm::run(&endless(&[]));
+    browse(async |page| {
+        let (status, url) = ("return document.querySelector('#status').textContent", run.url.clone());
+        page.open(&url).await;
+        page.until(status, |text| text == "running").await;
+        drop(run);
+        page.until(status, |text| text == "no connection").await;
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        let again = Fabswarm::run_at(address, &endless(&["--agents", "7"]));
+        assert_eq!(again.url, url);
+        page.until(status, |text| text == "running").await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "7").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn pages_of_other_origins_get_nothing() {
+    let run = Fabswarm::run(&endless(&[]));
+    let target = run.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let elsewhere = serve_once_and_again(format!(
+        "<!doctype html><title>waiting</title><script>
+         const fetched = fetch('http://{target}/metrics').then(r => r.text()).then(t => 'read ' + t.length, () => 'denied');
+         const framed = new Promise(done => {{ const s = new WebSocket('ws://{target}/socket'); s.onmessage = () => done('read'); s.onerror = () => done('denied'); }});
+         Promise.all([fetched, framed]).then(got => document.title = got.join(' '));
+         </script>"
+    ));
+    browse(async |page| {
+        page.open(&elsewhere).await;
+        page.until("return document.title", |title| title == "denied denied").await;
+        // The same requests from the page itself are served.
+        page.open(&run.url).await;
+        page.until(
+            "return fetch('/metrics').then(r => r.text()).then(t => t.includes('fabswarm_round'))",
+            |has| has == true,
+        )
+        .await;
+    });
+}
+
+/// Serves `html` on a port of its own for as long as the test runs.
+fn serve_once_and_again(html: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
+                html.len()
+            );
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(html.as_bytes()));
+        }
+    });
+    url
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn beyond_this_machine_there_is_no_data_without_the_token() {
+    let run = Fabswarm::run_at("0.0.0.0:0", &endless(&[]));
+    let (bare, token) = run.url.split_once('#').expect("a token in the address");
+    let bare = bare.replace("0.0.0.0", "127.0.0.1");
+    browse(async |page| {
+        let status = "return document.querySelector('#status').textContent";
+        page.open(&bare).await;
+        page.until(status, |text| text == "no connection").await;
+        let refused = "return fetch('/metrics').then(r => r.status)";
+        assert_eq!(page.script(refused).await, 401);
+        assert_eq!(page.text("#round").await, "–");
+        page.open("about:blank").await;
+        page.open(&format!("{bare}#{token}")).await;
+        page.until(status, |text| text == "running").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_hostile_name_or_line_stays_text() {
+    let hostile = "<img src=x onerror=\"window.harmed = 1\"><script>window.harmed = 1</script>";
+    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::Play::Follow).unwrap();
+    let publish = |topic, json: Value| {
+        server.audience().publish(fabswarm_view::message::Message {
+            topic,
+            round: 0,
+            elapsed: std::time::Duration::ZERO,
+            json: json.to_string(),
+        });
+    };
+    use fabswarm_view::message::Topic;
+    publish(
+        Topic::Run,
+        json!({"type": "run", "description": hostile, "problem": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
+    );
+    publish(Topic::Log, json!({"type": "log", "level": 3, "name": hostile, "message": hostile, "round": 1}));
+    publish(Topic::Metrics, json!({"type": hostile, "round": 1, "error": hostile, "frames": {hostile: 1}}));
+    browse(async |page| {
+        page.open(server.url()).await;
+        page.until("return document.querySelectorAll('#log li').length", |count| count == 1).await;
+        assert!(page.text("#log li").await.contains(hostile));
+        assert_eq!(page.text("#description").await, hostile);
+        assert_eq!(page.script("return document.querySelectorAll('img, body script').length").await, 0);
+        assert_eq!(page.script("return window.harmed ?? null").await, Value::Null);
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_thousand_agents_fit_the_page() {
+    let run = Fabswarm::run(&endless(&["--agents", "1000", "--edge-probability", "0.01"]));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "1000")
+            .await;
+        page.until("return Number(document.querySelector('#map').dataset.frames)", |frames| {
+            frames.as_u64() > Some(30)
+        })
+        .await;
+        let links = page.script("return Number(document.querySelector('#map').dataset.links)").await;
+        assert!((500..3000).contains(&links.as_u64().unwrap()), "{links}");
+        page.picture("thousand").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_run_is_played_back() {
+    let folder = tempfile::tempdir().unwrap();
+    Fabswarm::finish_run(folder.path(), &["--topology", "motion", "--out", "flight"]);
+    let replay = Fabswarm::start(folder.path(), &["replay", "flight", "--address", "127.0.0.1:0"]);
+    browse(async |page| {
+        page.open(&replay.url).await;
+        page.until("return document.querySelector('#status').textContent", |text| text == "converged").await;
+        // It plays by itself, from the beginning.
+        page.until("return Number(document.querySelector('#slider').value)", |index| {
+            index.as_u64() > Some(3)
+        })
+        .await;
+        page.script("document.querySelector('#play').click()").await;
+        seek(&page, 40).await;
+        page.until("return document.querySelector('#round').textContent", |round| round == "40").await;
+        page.picture("replay").await;
+        page.narrow().await;
+        assert_eq!(page.script("return document.documentElement.scrollWidth <= innerWidth").await, true);
+        page.picture("phone").await;
+    });
+}

@@ -1,0 +1,38 @@
+//! What agents themselves show an observer.
+
+use super::AgentSwarm;
+use crate::swarm::view::MOST_AGENTS_IN_FULL;
+use crate::swarm::{SwarmView, ViewRequest};
+use fabswarm_shared::ledger::Arithmetic;
+
+impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+    pub(super) fn show(&self, request: &ViewRequest, view: &mut SwarmView) {
+        view.clear(self.slot.into());
+        view.add_agents_of(&self.air, self.slot);
+        view.add_links_of(&self.air, request);
+        view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
+        for (own, seen) in self.agents.iter().zip(&mut view.agents) {
+            seen.round = own.agent.round().into();
+            seen.epoch = Some(own.agent.epoch());
+            seen.boot = Some(own.boot);
+            seen.digest = Some(own.agent.digest());
+        }
+        let is_in_full = self.agents.len() <= MOST_AGENTS_IN_FULL;
+        let mut links = &mut view.links[..];
+        for (receiver, own) in self.agents.iter().enumerate() {
+            let count = links.iter().take_while(|link| link.receiver as usize == receiver).count();
+            let (own_links, others) = links.split_at_mut(count);
+            links = others;
+            if !is_in_full && !request.agents.contains(&receiver) {
+                continue;
+            }
+            // Both are in ascending order of senders.
+            let mut collected = own.agent.collected().peekable();
+            for link in own_links {
+                while collected.next_if(|known| u32::from(known.sender) < link.sender).is_some() {}
+                let known = collected.next_if(|known| u32::from(known.sender) == link.sender);
+                link.collected_round = known.map(|known| known.round);
+            }
+        }
+    }
+}

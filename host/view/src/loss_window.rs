@@ -1,0 +1,58 @@
+//! The share of copies that each link lost lately.
+
+use fabswarm_sim::swarm::LinkView;
+use std::collections::HashMap;
+
+/// Follows the counts of links from view to view.
+#[derive(Debug, Default)]
+pub(crate) struct LossWindow {
+    links: HashMap<(u32, u32), RecentLoss>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RecentLoss {
+    copies: u64,
+    lost: u64,
+    share: f64,
+}
+
+impl LossWindow {
+    /// Copies after which an old share counts half.
+    const HALF_LIFE: f64 = 8.0;
+
+    /// The share that `link` lost lately, if it ever carried a copy.
+    pub(crate) fn follow(&mut self, link: &LinkView) -> Option<f64> {
+        if link.copies == 0 {
+            return None;
+        }
+        let known = self.links.get(&(link.receiver, link.sender)).copied();
+        let RecentLoss { copies, lost, share } = known.unwrap_or_default();
+        let new_copies = link.copies.saturating_sub(copies);
+        let new_share = link.lost.saturating_sub(lost) as f64 / (new_copies as f64).max(1.0);
+        let kept = match known {
+            Some(_) => (-(new_copies as f64) / Self::HALF_LIFE).exp2(),
+            None => 0.0,
+        };
+        let share = kept * share + (1.0 - kept) * new_share;
+        let now = RecentLoss { copies: link.copies, lost: link.lost, share };
+        self.links.insert((link.receiver, link.sender), now);
+        Some(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_breaks_is_seen_soon() {
+        let mut window = LossWindow::default();
+        let link = |copies, lost| LinkView { copies, lost, ..LinkView::default() };
+        assert_eq!(window.follow(&link(0, 0)), None);
+        assert_eq!(window.follow(&link(1000, 0)), Some(0.0));
+        assert_eq!(window.follow(&link(1000, 0)), Some(0.0));
+        let half = window.follow(&link(1008, 8)).unwrap();
+        assert!((half - 0.5).abs() < 1e-9, "{half}");
+        assert!(window.follow(&link(1100, 100)).unwrap() > 0.99);
+    }
+}

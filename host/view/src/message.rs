@@ -1,0 +1,390 @@
+//! Messages about a run, as JSON: what `run.mcap` holds and what the page shows are the same bytes.
+
+use crate::loss_window::LossWindow;
+use fabswarm_shared::BUILD_ID;
+use fabswarm_sim::record::{Caption, RunSummary};
+use fabswarm_sim::scenario::{Scenario, TopologyKind};
+use fabswarm_sim::swarm::{AgentCondition, AgentView, Metrics, Swarm, SwarmView};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// What a message is about; its topic in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// The run itself: sent once, first.
+    Run,
+    /// Agents and links after a round.
+    Swarm,
+    /// A row of the metrics.
+    Metrics,
+    /// What somebody has to say.
+    Log,
+    /// The summary: sent once, last.
+    End,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Run, Self::Swarm, Self::Metrics, Self::Log, Self::End];
+
+    /// Its name in a log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "/run",
+            Self::Swarm => "/swarm",
+            Self::Metrics => "/metrics",
+            Self::Log => "/log",
+            Self::End => "/end",
+        }
+    }
+}
+
+/// A message: one JSON object, whose `type` is its topic without the slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it is about.
+    pub topic: Topic,
+    /// The round it is of.
+    pub round: u64,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// The object.
+    pub json: String,
+}
+
+/// How grave a line of the log is, in the numbers of Foxglove's `Log`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Worth knowing.
+    Info = 2,
+    /// Not as it should be.
+    Warning = 3,
+    /// The run is in danger.
+    Error = 4,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Body<'a> {
+    Run {
+        version: &'static str,
+        problem: &'static str,
+        algorithm: &'static str,
+        topology: &'static str,
+        boards: &'a str,
+        agents: usize,
+        seed: u64,
+        rounds: u64,
+        error_below: f64,
+        error_label: &'a str,
+        /// Sides of the area that agents fly over, in m.
+        area_m: Option<[f64; 2]>,
+        description: String,
+        scenario: &'a str,
+        /// Of the code that ran.
+        build: String,
+        system: String,
+        cores: usize,
+    },
+    Metrics {
+        round: u64,
+        seconds: f64,
+        error: Option<f64>,
+        consensus_error: Option<f64>,
+        tracking_defect: Option<f64>,
+        x_norm: Option<f64>,
+        y_norm: Option<f64>,
+        z_norm: Option<f64>,
+        /// Frames and copies so far, by what became of them.
+        frames: BTreeMap<&'static str, u64>,
+    },
+    Log {
+        round: u64,
+        seconds: f64,
+        timestamp: Timestamp,
+        level: u8,
+        message: &'a str,
+        name: &'a str,
+        file: &'static str,
+        line: u32,
+    },
+    End {
+        summary: &'a RunSummary,
+    },
+}
+
+/// Foxglove's time.
+#[derive(Serialize)]
+struct Timestamp {
+    sec: u64,
+    nsec: u32,
+}
+
+fn json(body: &Body<'_>) -> String {
+    serde_json::to_string(body).expect("plain numbers and strings serialise")
+}
+
+/// Describes `scenario` in a sentence or two.
+#[must_use]
+pub fn description(scenario: &Scenario) -> String {
+    let Scenario { swarm, problem, algorithm, network, faults, .. } = scenario;
+    let mut text = format!(
+        "{} solve {} by {}, {} topology, for at most {} rounds",
+        fabswarm_sim::record::agents(swarm.agents),
+        problem.kind.word(),
+        algorithm.kind.word(),
+        network.topology.word(),
+        swarm.rounds
+    );
+    if swarm.boards != fabswarm_sim::trial::IN_PROCESS {
+        let _ = write!(text, ", on boards ({})", swarm.boards);
+    }
+    text.push('.');
+    let percent = |text: &mut String, share: f64, what: &str| {
+        if share > 0.0 {
+            let _ = write!(text, " {} % of the frames {what}.", (1e5 * share).round() / 1e3);
+        }
+    };
+    percent(&mut text, faults.iid_loss, "are lost");
+    percent(&mut text, faults.burst_loss, "are lost in bursts");
+    percent(&mut text, faults.duplication, "arrive twice");
+    percent(&mut text, faults.reordering, "arrive out of order");
+    percent(&mut text, faults.bit_corruption, "arrive damaged");
+    if faults.delay_rounds > 0 {
+        let _ = write!(text, " Frames are up to {} rounds late.", faults.delay_rounds);
+    }
+    text
+}
+
+/// The first message of a run.
+#[must_use]
+pub fn run(scenario: &Scenario, scenario_toml: &str) -> Message {
+    let caption = Caption::of(scenario);
+    let side = scenario.motion.area_m;
+    let body = Body::Run {
+        version: env!("CARGO_PKG_VERSION"),
+        problem: scenario.problem.kind.word(),
+        algorithm: scenario.algorithm.kind.word(),
+        topology: scenario.network.topology.word(),
+        boards: &scenario.swarm.boards,
+        agents: scenario.swarm.agents,
+        seed: scenario.seed,
+        rounds: scenario.swarm.rounds,
+        error_below: scenario.stop.error_below,
+        error_label: caption.error,
+        area_m: (scenario.network.topology == TopologyKind::Motion).then_some([side, side]),
+        description: description(scenario),
+        scenario: scenario_toml,
+        build: format!("{BUILD_ID:016x}"),
+        system: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    Message { topic: Topic::Run, round: 0, elapsed: Duration::ZERO, json: json(&body) }
+}
+
+/// Frames and copies of `swarm` so far, by what became of them.
+#[must_use]
+pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
+    let mut frames = BTreeMap::new();
+    match swarm.air() {
+        Some(air) => air.counters().each_outcome(|outcome, count| {
+            frames.insert(outcome, count);
+        }),
+        None => {
+            let counts = swarm.counts();
+            frames.extend([("sent", counts.sent), ("lost", counts.lost), ("refused", counts.refused)]);
+        }
+    }
+    frames
+}
+
+/// A row of the metrics, with the frames until then.
+#[must_use]
+pub fn metrics(metrics: &Metrics, frames: BTreeMap<&'static str, u64>, elapsed: Duration) -> Message {
+    // JSON has no NaN and no infinity.
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let body = Body::Metrics {
+        round: metrics.round,
+        seconds: elapsed.as_secs_f64(),
+        error: finite(metrics.error),
+        consensus_error: finite(metrics.consensus_error),
+        tracking_defect: finite(metrics.tracking_defect),
+        x_norm: finite(metrics.x_norm),
+        y_norm: finite(metrics.y_norm),
+        z_norm: finite(metrics.z_norm),
+        frames,
+    };
+    Message { topic: Topic::Metrics, round: metrics.round, elapsed, json: json(&body) }
+}
+
+/// A line of the log, said by `name`. `began` is when the run began, since 1970.
+#[must_use]
+pub fn log(
+    level: LogLevel,
+    name: &str,
+    text: &str,
+    round: u64,
+    elapsed: Duration,
+    began: Duration,
+) -> Message {
+    let now = began + elapsed;
+    let body = Body::Log {
+        round,
+        seconds: elapsed.as_secs_f64(),
+        timestamp: Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
+        level: level as u8,
+        message: text,
+        name,
+        file: "",
+        line: 0,
+    };
+    Message { topic: Topic::Log, round, elapsed, json: json(&body) }
+}
+
+/// The last message of a run.
+#[must_use]
+pub fn end(summary: &RunSummary, elapsed: Duration) -> Message {
+    Message { topic: Topic::End, round: summary.rounds, elapsed, json: json(&Body::End { summary }) }
+}
+
+/// Writes views as messages; it follows the links from one to the next.
+#[derive(Debug, Default)]
+pub struct SwarmEncoder {
+    losses: LossWindow,
+}
+
+impl SwarmEncoder {
+    /// The message of a view. Agents are columns; a link is five numbers: sender, receiver, whether a copy arrived over it in the
+    /// last slot, the percentage it lost lately, and how many rounds ago its receiver collected from it. −1 is unknown.
+    pub fn encode(&mut self, view: &SwarmView, elapsed: Duration) -> Message {
+        let mut json = String::with_capacity(64 + 48 * view.agents.len() + 16 * view.links.len());
+        let _ = write!(
+            json,
+            r#"{{"type":"swarm","round":{},"seconds":{:.3},"agents":{{"condition":""#,
+            view.round,
+            elapsed.as_secs_f64()
+        );
+        json.extend(view.agents.iter().map(|agent| letter(agent.condition)));
+        json.push('"');
+        let agents = &view.agents;
+        let place = |axis: usize| {
+            move |agent: &AgentView| agent.position.map(|place| (place[axis] * 10.0).round() / 10.0)
+        };
+        column(&mut json, "x", agents, place(0));
+        column(&mut json, "y", agents, place(1));
+        column(&mut json, "z", agents, place(2));
+        column(&mut json, "round", agents, |agent| Some(agent.round));
+        column(&mut json, "epoch", agents, |agent| agent.epoch);
+        column(&mut json, "boot", agents, |agent| agent.boot);
+        column(&mut json, "digest", agents, |agent| agent.digest);
+        column(&mut json, "deviation", agents, |agent| agent.deviation.filter(|own| own.is_finite()));
+        json.push_str(r#"},"links":["#);
+        for (index, link) in view.links.iter().enumerate() {
+            let loss = self.losses.follow(link).map_or(-1, |share| (100.0 * share).round() as i64);
+            let receiver = agents.get(link.receiver as usize).map_or(view.round, |agent| agent.round);
+            let age = link.collected_round.map_or(-1, |round| receiver as i64 - i64::from(round));
+            let comma = if index == 0 { "" } else { "," };
+            let (sender, receiver) = (link.sender, link.receiver);
+            let _ = write!(json, "{comma}{sender},{receiver},{},{loss},{age}", u8::from(link.is_up));
+        }
+        let _ = write!(json, r#"],"links_left_out":{}}}"#, view.links_left_out);
+        Message { topic: Topic::Swarm, round: view.round, elapsed, json }
+    }
+}
+
+const fn letter(condition: AgentCondition) -> char {
+    match condition {
+        AgentCondition::Running => 'r',
+        AgentCondition::Silent => 's',
+        AgentCondition::Frozen => 'f',
+        AgentCondition::Down => 'd',
+    }
+}
+
+/// Adds a column of numbers, or `null` where the first agent has none.
+fn column<T: std::fmt::Display>(
+    json: &mut String,
+    name: &str,
+    agents: &[AgentView],
+    value: impl Fn(&AgentView) -> Option<T>,
+) {
+    let _ = write!(json, r#","{name}":"#);
+    if agents.first().is_none_or(|first| value(first).is_none()) {
+        json.push_str("null");
+        return;
+    }
+    for (index, agent) in agents.iter().enumerate() {
+        json.push(if index == 0 { '[' } else { ',' });
+        match value(agent) {
+            Some(value) => {
+                let _ = write!(json, "{value}");
+            }
+            None => json.push_str("null"),
+        }
+    }
+    json.push(']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_sim::swarm::LinkView;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_view_is_an_object_of_columns() {
+        let agent = AgentView {
+            position: Some([1.26, 2.0, 3.0]),
+            round: 9,
+            digest: Some(7),
+            deviation: Some(1e-9),
+            ..AgentView::default()
+        };
+        let down = AgentView { condition: AgentCondition::Down, ..agent };
+        let link =
+            LinkView { sender: 1, receiver: 0, is_up: true, copies: 4, lost: 1, collected_round: Some(7) };
+        let view = SwarmView {
+            round: 9,
+            agents: vec![agent, down],
+            links: vec![link, LinkView { collected_round: None, copies: 0, lost: 0, is_up: false, ..link }],
+            links_left_out: 3,
+        };
+        let message = SwarmEncoder::default().encode(&view, Duration::from_millis(1500));
+        let value: Value = serde_json::from_str(&message.json).unwrap();
+        assert_eq!(value["agents"]["condition"], "rd");
+        assert_eq!(value["agents"]["x"], json!([1.3, 1.3]));
+        assert_eq!(value["agents"]["epoch"], Value::Null);
+        assert_eq!(value["agents"]["digest"], json!([7, 7]));
+        assert_eq!(value["links"], json!([1, 0, 1, 25, 2, 1, 0, 0, -1, -1]));
+        assert_eq!(value["seconds"], 1.5);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_null() {
+        let row = Metrics {
+            round: 3,
+            error: f64::NAN,
+            consensus_error: f64::INFINITY,
+            tracking_defect: 0.0,
+            x_norm: 1.0,
+            y_norm: 1.0,
+            z_norm: 1.0,
+        };
+        let frames = BTreeMap::from([("sent", 30)]);
+        let value: Value = serde_json::from_str(&metrics(&row, frames, Duration::ZERO).json).unwrap();
+        assert_eq!((&value["error"], &value["consensus_error"]), (&Value::Null, &Value::Null));
+        assert_eq!((&value["tracking_defect"], &value["frames"]), (&json!(0.0), &json!({"sent": 30})));
+    }
+
+    #[test]
+    fn lines_of_the_log_stay_text() {
+        let hostile = "</script><img src=x onerror=alert(1)>\"\n";
+        let message = log(LogLevel::Warning, hostile, hostile, 4, Duration::ZERO, Duration::from_secs(60));
+        let value: Value = serde_json::from_str(&message.json).unwrap();
+        assert_eq!(value["message"], hostile);
+        assert_eq!((&value["level"], &value["timestamp"]["sec"]), (&json!(3), &json!(60)));
+    }
+}

@@ -1,0 +1,217 @@
+//! `report.html`: a run on one page, or several side by side. The page needs nothing but itself.
+
+mod chart;
+mod html;
+mod matrix;
+
+use crate::run_files::RunFiles;
+use chart::Series;
+use html::{Page, escaped, number};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The name of the report in a run folder.
+pub const REPORT_FILE: &str = "report.html";
+
+/// What a report shows of `summary.json`, and in which words.
+const OUTCOME: [(&str, &str); 14] = [
+    ("stopped_because", "ended"),
+    ("rounds", "rounds"),
+    ("rounds_to_one_percent", "rounds to 1 % error"),
+    ("final_relative_error", "final error"),
+    ("consensus_error", "consensus error"),
+    ("tracking_defect", "tracking defect"),
+    ("mass_waiting", "mass waiting"),
+    ("seconds", "seconds"),
+    ("rounds_per_second", "rounds per second"),
+    ("frames_sent", "frames sent"),
+    ("copies_lost", "copies lost"),
+    ("copies_refused", "copies refused"),
+    ("digest_checks", "digests compared with shadows"),
+    ("digest_mismatches", "digests that differed"),
+];
+
+/// The curves of a run, and whether they fall by powers of ten.
+const CURVES: [(&str, &str, bool); 5] = [
+    ("error", "error", true),
+    ("consensus_error", "consensus error", true),
+    ("tracking_defect", "tracking defect", true),
+    ("accuracy", "test accuracy", false),
+    ("loss", "test loss", false),
+];
+
+/// The report on one run.
+#[must_use]
+pub fn of_run(run: &RunFiles) -> String {
+    let about = run.about().unwrap_or(Value::Null);
+    let mut page = Page::new(&format!("Run {}", run.name));
+    if let Some(description) = about["description"].as_str() {
+        page.paragraph(description);
+    }
+    match &run.summary {
+        Some(summary) => {
+            // Without boards there was nothing to compare.
+            let has_boards = summary["digest_checks"].as_u64() > Some(0);
+            let outcome = OUTCOME.iter().filter(|(key, _)| has_boards || !key.starts_with("digest"));
+            let rows = outcome.filter_map(|(key, words)| {
+                let value = summary.get(key).filter(|value| !value.is_null())?;
+                Some(vec![(*words).to_owned(), number(value)])
+            });
+            let task = summary["task"].as_object().into_iter().flatten();
+            let scores = task.map(|(name, value)| vec![name.replace('_', " "), number(value)]);
+            page.table("Outcome", &[], rows.chain(scores));
+        }
+        None => page.paragraph("This run has not ended, or was killed: what follows is as far as it got."),
+    }
+    convergence(&mut page, &[run]);
+    air(&mut page, run);
+    let view = run.last_view();
+    if let Some(view) = &view {
+        page.section("Links", &matrix::of_view(view));
+        agents(&mut page, view);
+    }
+    faults(&mut page, run);
+    let environment = [("version", "fabswarm"), ("build", "build"), ("system", "system"), ("cores", "cores")];
+    let rows = environment.iter().filter_map(|(key, words)| {
+        let value = about.get(key).filter(|value| !value.is_null())?;
+        Some(vec![(*words).to_owned(), number(value)])
+    });
+    page.table("Environment", &[], rows);
+    page.details("Scenario", &run.scenario);
+    page.finish()
+}
+
+/// Several runs side by side.
+#[must_use]
+pub fn of_comparison(runs: &[RunFiles]) -> String {
+    let mut page = Page::new(&format!("{} runs side by side", runs.len()));
+    let names: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
+    let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
+    let outcome = OUTCOME.iter().filter_map(|(key, words)| {
+        let values = runs.iter().map(|run| {
+            let value = run.summary.as_ref().and_then(|summary| summary.get(key));
+            value.filter(|value| !value.is_null()).map_or_else(|| "–".to_owned(), number)
+        });
+        let values: Vec<String> = values.collect();
+        let is_known = values.iter().any(|value| value != "–");
+        is_known.then(|| std::iter::once((*words).to_owned()).chain(values).collect())
+    });
+    page.table("Outcome", &header, outcome.collect::<Vec<_>>());
+    let all: Vec<&RunFiles> = runs.iter().collect();
+    convergence(&mut page, &all);
+    let scenarios: Vec<_> = runs.iter().map(RunFiles::scenario_values).collect();
+    let keys: BTreeSet<&String> = scenarios.iter().flat_map(|scenario| scenario.keys()).collect();
+    let differences: Vec<Vec<String>> = keys
+        .into_iter()
+        .filter(|key| *key != "output.out")
+        .map(|key| {
+            let values =
+                scenarios.iter().map(|scenario| scenario.get(key).cloned().unwrap_or_else(|| "–".to_owned()));
+            std::iter::once(key.clone()).chain(values).collect::<Vec<_>>()
+        })
+        .filter(|row| row[1..].windows(2).any(|pair| pair[0] != pair[1]))
+        .collect();
+    if differences.is_empty() {
+        page.paragraph("All keys of the scenarios are the same.");
+    } else {
+        page.table("Differences in the scenarios", &header, differences);
+    }
+    page.finish()
+}
+
+/// A chart per kind of curve, with a line per run.
+fn convergence(page: &mut Page, runs: &[&RunFiles]) {
+    for (column, words, is_logarithmic) in CURVES {
+        let mut series = Vec::new();
+        for run in runs {
+            let (Some(rounds), Some(values)) = (run.metrics.get("round"), run.metrics.get(column)) else {
+                continue;
+            };
+            let points = rounds.iter().copied().zip(values.iter().copied());
+            let points: Vec<_> =
+                points.filter(|(_, value)| value.is_finite() && (!is_logarithmic || *value > 0.0)).collect();
+            if points.len() > 1 {
+                series.push(Series { label: run.path.display().to_string(), points });
+            }
+        }
+        if !series.is_empty() {
+            let label = if runs.len() > 1 { words.to_owned() } else { format!("{words} over rounds") };
+            page.section(&label, &chart::svg(&series, is_logarithmic));
+        }
+    }
+}
+
+/// What became of frames.
+fn air(page: &mut Page, run: &RunFiles) {
+    let Some(air) = run.summary.as_ref().and_then(|summary| summary["air"].as_object()) else { return };
+    let mut rows = Vec::new();
+    for (name, value) in air {
+        match value {
+            Value::Number(count) if count.as_u64() != Some(0) => {
+                rows.push(vec![name.replace('_', " "), number(value)]);
+            }
+            Value::Object(causes) => {
+                for (cause, count) in causes.iter().filter(|(_, count)| count.as_u64() != Some(0)) {
+                    rows.push(vec![format!("{}: {cause}", name.replace('_', " ")), number(count)]);
+                }
+            }
+            _ => {}
+        }
+    }
+    page.table("Frames and copies", &[], rows);
+    let worst = air.get("worst_links").and_then(Value::as_array).into_iter().flatten();
+    let worst: Vec<Vec<String>> = worst
+        .map(|link| {
+            let link_of = format!("{} → {}", link["sender"], link["receiver"]);
+            vec![link_of, number(&link["copies"]), number(&link["lost"])]
+        })
+        .collect();
+    if !worst.is_empty() {
+        page.table("Worst links", &["link", "copies", "lost"], worst);
+    }
+}
+
+/// A row per agent, as the last view has them.
+fn agents(page: &mut Page, view: &Value) {
+    const MOST: usize = 200;
+    let agents = &view["agents"];
+    let conditions = agents["condition"].as_str().unwrap_or_default();
+    let rows = conditions.chars().take(MOST).enumerate().map(|(agent, condition)| {
+        let condition = match condition {
+            'r' => "running",
+            's' => "silent",
+            'f' => "frozen",
+            _ => "down",
+        };
+        let digest = agents["digest"][agent].as_u64();
+        let mut row = vec![agent.to_string(), condition.to_owned()];
+        row.extend(["round", "epoch", "boot", "deviation"].map(|column| number(&agents[column][agent])));
+        row.push(digest.map_or_else(|| "–".to_owned(), |digest| format!("{digest:08x}")));
+        row
+    });
+    let header = ["agent", "state", "round", "epoch", "boots", "distance from the mean", "digest"];
+    page.table(&format!("Agents after round {}", view["round"]), &header, rows.collect::<Vec<_>>());
+    if conditions.len() > MOST {
+        page.paragraph(&format!("{} more agents are in the log.", conditions.len() - MOST));
+    }
+}
+
+/// What the scenario does to the swarm on purpose.
+fn faults(page: &mut Page, run: &RunFiles) {
+    let nothing = ["0", "0.0", "\"\"", "false"];
+    let values = run.scenario_values();
+    let rows = values.into_iter().filter(|(key, value)| {
+        let is_fault = key.starts_with("faults.") || key.starts_with("intruder.");
+        let is_size = ["faults.burst_rounds", "intruder.frames_per_round", "intruder.memory_frames"];
+        is_fault && !nothing.contains(&value.as_str()) && !is_size.contains(&key.as_str())
+    });
+    let rows: Vec<_> = rows.map(|(key, value)| vec![key, value]).collect();
+    if rows.is_empty() {
+        page.section("Faults", &format!("<p>{}</p>", escaped("The scenario has none.")));
+    } else {
+        page.table("Faults", &[], rows);
+    }
+}
+
+#[cfg(test)]
+mod tests;

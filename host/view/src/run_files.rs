@@ -1,0 +1,171 @@
+//! What a run folder holds, read back.
+
+use crate::message::Topic;
+use crate::recorded_run::{ReadError, RecordedRun};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+use toml_edit::{DocumentMut, Item};
+
+/// A run, as its folder tells it.
+#[derive(Debug)]
+pub struct RunFiles {
+    /// The folder.
+    pub path: PathBuf,
+    /// The folder's name.
+    pub name: String,
+    /// The text of `scenario.toml`.
+    pub scenario: String,
+    /// `summary.json`; `None` of a run that has not ended.
+    pub summary: Option<Value>,
+    /// The columns of `metrics.csv` by name, as far as it was written.
+    pub metrics: BTreeMap<String, Vec<f64>>,
+    /// Its log, where there is one.
+    pub log: Option<RecordedRun>,
+}
+
+/// Why a run folder cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// It is no run folder.
+    #[error("{path} is no run folder: {source}\nhelp: name a folder with a scenario.toml, as `fabswarm run` makes them; `fabswarm runs` lists them", path = path.display())]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file in it cannot be read.
+    #[error("{path}: {reason}\nhelp: the file is not as fabswarm wrote it; run the scenario again", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Its log cannot be read.
+    #[error(transparent)]
+    Log(#[from] ReadError),
+}
+
+impl RunFiles {
+    /// Reads the run in `folder`.
+    ///
+    /// # Errors
+    /// When it is no run folder, or a file in it is damaged.
+    pub fn read(folder: &Path) -> Result<Self, FolderError> {
+        let path = folder.to_owned();
+        let no_run = |source| FolderError::NoRun { path: path.clone(), source };
+        let scenario = fs::read_to_string(folder.join("scenario.toml")).map_err(no_run)?;
+        let summary_path = folder.join("summary.json");
+        let summary = match fs::read_to_string(&summary_path) {
+            Ok(text) => {
+                let damaged = |error: serde_json::Error| FolderError::Damaged {
+                    path: summary_path,
+                    reason: error.to_string(),
+                };
+                Some(serde_json::from_str(&text).map_err(damaged)?)
+            }
+            Err(_) => None,
+        };
+        let table = folder.join("metrics.csv");
+        let metrics = fs::read_to_string(&table)
+            .or_else(|_| fs::read_to_string(folder.join("metrics.csv.part")))
+            .map(|text| columns(&text))
+            .unwrap_or_default();
+        let log = match RecordedRun::read(folder) {
+            Ok(log) => Some(log),
+            Err(ReadError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let name = folder.canonicalize().unwrap_or_else(|_| path.clone());
+        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Self { path, name, scenario, summary, metrics, log })
+    }
+
+    /// The values of the scenario, by `section.key`.
+    #[must_use]
+    pub fn scenario_values(&self) -> BTreeMap<String, String> {
+        let mut values = BTreeMap::new();
+        if let Ok(document) = self.scenario.parse::<DocumentMut>() {
+            for (name, item) in document.iter() {
+                match item {
+                    Item::Table(section) => {
+                        for (key, value) in
+                            section.iter().filter_map(|(key, item)| Some((key, item.as_value()?)))
+                        {
+                            values.insert(format!("{name}.{key}"), plain(value));
+                        }
+                    }
+                    item => values.extend(item.as_value().map(|value| (name.to_owned(), plain(value)))),
+                }
+            }
+        }
+        values
+    }
+
+    /// The last view of the swarm in the log.
+    #[must_use]
+    pub fn last_view(&self) -> Option<Value> {
+        let last = self.log.as_ref()?.about(Topic::Swarm).last()?;
+        serde_json::from_str(&last.json).ok()
+    }
+
+    /// The first message of the log, about the run as a whole.
+    #[must_use]
+    pub fn about(&self) -> Option<Value> {
+        let first = self.log.as_ref()?.about(Topic::Run).next()?;
+        serde_json::from_str(&first.json).ok()
+    }
+}
+
+/// A value without the comments and spaces around it.
+fn plain(value: &toml_edit::Value) -> String {
+    let mut value = value.clone();
+    value.decor_mut().clear();
+    value.to_string()
+}
+
+/// The columns of a table of numbers. What a killed run left of its last line is left out.
+fn columns(text: &str) -> BTreeMap<String, Vec<f64>> {
+    let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::trim_end);
+    let names: Vec<&str> = lines.next().map(|header| header.split(',').collect()).unwrap_or_default();
+    let mut columns = vec![Vec::new(); names.len()];
+    for line in lines {
+        let values: Vec<&str> = line.split(',').collect();
+        if values.len() == names.len() {
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(value.parse().unwrap_or(f64::NAN));
+            }
+        }
+    }
+    names.into_iter().map(str::to_owned).zip(columns).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_up_to_its_last_whole_line() {
+        let columns = columns("round,error\n0,1.0\n1,NaN\n2,0.2");
+        assert_eq!(columns["round"], [0.0, 1.0]);
+        assert!(columns["error"][1].is_nan());
+    }
+
+    #[test]
+    fn a_folder_without_a_scenario_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = RunFiles::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is no run folder") && error.contains("help: "), "{error}");
+        fs::write(folder.path().join("scenario.toml"), "seed = 7\n[swarm]\nagents = 3 # three\n").unwrap();
+        let run = RunFiles::read(folder.path()).unwrap();
+        assert_eq!(run.scenario_values()["swarm.agents"], "3");
+        assert_eq!(run.scenario_values()["seed"], "7");
+        assert!(run.summary.is_none() && run.log.is_none());
+        fs::write(folder.path().join("summary.json"), "{").unwrap();
+        assert!(matches!(RunFiles::read(folder.path()), Err(FolderError::Damaged { .. })));
+    }
+}

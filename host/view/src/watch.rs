@@ -1,0 +1,268 @@
+//! Watches a run: takes views between rounds and hands them to a thread that logs and publishes them.
+
+use crate::message::{self, LogLevel, Message, SwarmEncoder};
+use crate::run_log::RunLog;
+use fabswarm_sim::record::{Error, GrowingFile, RunSummary};
+use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::swarm::{AgentCondition, MOST_AGENTS_IN_FULL, Metrics, SwarmView, ViewRequest};
+use fabswarm_sim::trial::{RoundEnd, TrialObserver};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Somebody who looks at a run while it goes on.
+pub trait Audience: Send + Sync {
+    /// What it wants to see, or `None` while nobody looks. Called between rounds: it must return at once.
+    fn request(&self) -> Option<ViewRequest>;
+    /// Takes a message. It may keep those that matter only to somebody who looks to itself.
+    fn publish(&self, message: Message);
+}
+
+/// Several at once, or none: each sees what any of them asks for.
+impl Audience for Vec<Arc<dyn Audience>> {
+    fn request(&self) -> Option<ViewRequest> {
+        let requests = self.iter().filter_map(|audience| audience.request());
+        requests.reduce(|mut all, request| {
+            all.agents.extend(request.agents);
+            all
+        })
+    }
+
+    fn publish(&self, message: Message) {
+        self.iter().for_each(|audience| audience.publish(message.clone()));
+    }
+}
+
+/// An observer that logs a run and shows it to an audience.
+#[derive(Debug)]
+pub struct RunWatch {
+    began: Instant,
+    sender: SyncSender<Event>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    audience: AudiencePace,
+    /// The round from which on the log gets the next view.
+    next_logged: u64,
+    round: u64,
+}
+
+enum Event {
+    Row(Metrics, BTreeMap<&'static str, u64>, Duration),
+    View { view: SwarmView, elapsed: Duration, is_logged: bool },
+    Line { level: LogLevel, name: String, text: String, round: u64, elapsed: Duration },
+    End(Box<RunSummary>, Duration),
+}
+
+/// How often an audience gets a view.
+struct AudiencePace {
+    audience: Arc<dyn Audience>,
+    viewed: Instant,
+    pause: Duration,
+}
+
+impl std::fmt::Debug for AudiencePace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AudiencePace").field("pause", &self.pause).finish_non_exhaustive()
+    }
+}
+
+impl AudiencePace {
+    /// Thirty views a second are a film.
+    const SHORTEST: Duration = Duration::from_millis(33);
+    /// The run goes on for so many times the time that a view took: two or three per cent.
+    const TIMES: u32 = 40;
+}
+
+impl RunWatch {
+    /// Events that may wait for the thread.
+    const WAITING: usize = 64;
+
+    /// Watches a run of `scenario`, logs it to `file` and shows it to `audience`.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn start(
+        scenario: &Scenario,
+        scenario_toml: &str,
+        file: GrowingFile,
+        audience: Arc<dyn Audience>,
+    ) -> Result<Self, Error> {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut log = RunLog::create(file, began)?;
+        let first = message::run(scenario, scenario_toml);
+        log.push(&first);
+        audience.publish(first);
+        let (sender, receiver) = sync_channel(Self::WAITING);
+        let publisher = Publisher {
+            log,
+            began,
+            audience: audience.clone(),
+            encoder: SwarmEncoder::default(),
+            conditions: Vec::new(),
+        };
+        let began = Instant::now();
+        Ok(Self {
+            began,
+            sender,
+            thread: Some(thread::spawn(move || publisher.run(&receiver))),
+            audience: AudiencePace { audience, viewed: began, pause: Duration::ZERO },
+            next_logged: 0,
+            round: 0,
+        })
+    }
+
+    /// Completes the log with the summary of the run.
+    ///
+    /// # Errors
+    /// When the log could not be written.
+    pub fn end(mut self, summary: &RunSummary) -> Result<(), Error> {
+        let _ = self.sender.send(Event::End(Box::new(summary.clone()), self.began.elapsed()));
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            // The thread reads no input and so has no reason to panic; a log that is not complete keeps its name.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TrialObserver for RunWatch {
+    fn round(&mut self, end: RoundEnd<'_>) {
+        self.round = end.swarm.round();
+        if end.is_recorded {
+            let _ =
+                self.sender.send(Event::Row(*end.metrics, message::frames(end.swarm), self.began.elapsed()));
+        }
+        let is_logged = end.is_recorded && self.round >= self.next_logged;
+        let pace = &mut self.audience;
+        let is_due = pace.viewed.elapsed() >= pace.pause;
+        let request = if is_due { pace.audience.request() } else { None };
+        if !is_logged && request.is_none() {
+            return;
+        }
+        let started = Instant::now();
+        let mut view = SwarmView::default();
+        end.swarm.view(&request.unwrap_or_default(), &mut view);
+        if view.agents.is_empty() {
+            return;
+        }
+        if is_logged {
+            self.next_logged = next_logged(self.round, view.agents.len());
+        }
+        let event = Event::View { view, elapsed: started - self.began, is_logged };
+        // What goes to the log waits for room, as rows of the metrics wait for the disk; what is only looked at is left out.
+        if is_logged {
+            let _ = self.sender.send(event);
+        } else {
+            let _ = self.sender.try_send(event);
+        }
+        pace.viewed = Instant::now();
+        pace.pause = AudiencePace::SHORTEST.max(AudiencePace::TIMES * (pace.viewed - started));
+    }
+
+    fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            // `agent 3: …`
+            let (name, text) = warning.split_once(": ").unwrap_or(("boards", warning));
+            let _ = self.sender.send(Event::Line {
+                level: LogLevel::Warning,
+                name: name.to_owned(),
+                text: text.to_owned(),
+                round: self.round,
+                elapsed: self.began.elapsed(),
+            });
+        }
+    }
+
+    fn finish(&mut self) {}
+}
+
+/// The round from which on the log gets a view after one of `round`: further apart as rounds go on, and in large swarms.
+fn next_logged(round: u64, agents: usize) -> u64 {
+    let step = if agents <= MOST_AGENTS_IN_FULL { round / 1000 } else { round / 100 };
+    round + step.max(1)
+}
+
+/// The other end of a watch.
+struct Publisher {
+    log: RunLog,
+    /// Since 1970.
+    began: Duration,
+    audience: Arc<dyn Audience>,
+    encoder: SwarmEncoder,
+    conditions: Vec<AgentCondition>,
+}
+
+impl Publisher {
+    const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+    fn run(mut self, events: &Receiver<Event>) -> Result<(), Error> {
+        loop {
+            match events.recv_timeout(Self::LOOK_EVERY) {
+                Ok(Event::Row(metrics, frames, elapsed)) => {
+                    self.tell(message::metrics(&metrics, frames, elapsed), true);
+                }
+                Ok(Event::View { view, elapsed, is_logged }) => {
+                    self.tell_changes(&view, elapsed);
+                    let message = self.encoder.encode(&view, elapsed);
+                    self.tell(message, is_logged);
+                }
+                Ok(Event::Line { level, name, text, round, elapsed }) => {
+                    self.tell(message::log(level, &name, &text, round, elapsed, self.began), true);
+                }
+                Ok(Event::End(summary, elapsed)) => {
+                    self.tell(message::end(&summary, elapsed), true);
+                    return self.log.finish();
+                }
+                Err(RecvTimeoutError::Timeout) => self.log.flush_if_due(),
+                // The run ended without a summary: what is there is kept, without its final name.
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    fn tell(&mut self, message: Message, is_logged: bool) {
+        if is_logged {
+            self.log.push(&message);
+        }
+        self.audience.publish(message);
+    }
+
+    /// Tells which agents came and went since the last view.
+    fn tell_changes(&mut self, view: &SwarmView, elapsed: Duration) {
+        let before = std::mem::take(&mut self.conditions);
+        self.conditions.extend(view.agents.iter().map(|agent| agent.condition));
+        for (agent, (before, now)) in before.into_iter().zip(self.conditions.clone()).enumerate() {
+            if before != now {
+                let (level, text) = match now {
+                    AgentCondition::Running => (LogLevel::Info, "takes part again"),
+                    AgentCondition::Silent => (LogLevel::Warning, "is silent: its radio is off"),
+                    AgentCondition::Frozen => (LogLevel::Warning, "is frozen"),
+                    AgentCondition::Down => (LogLevel::Warning, "is down"),
+                };
+                let name = format!("agent {agent}");
+                self.tell(message::log(level, &name, text, view.round, elapsed, self.began), true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_views_grow_sparse() {
+        let count = |agents: usize, rounds: u64| {
+            let (mut round, mut views) = (0, 0);
+            while round <= rounds {
+                views += 1;
+                round = next_logged(round, agents);
+            }
+            views
+        };
+        assert_eq!(count(10, 1000), 1001);
+        assert!(count(10, 1_000_000) < 10_000, "{}", count(10, 1_000_000));
+        assert!(count(1000, 1_000_000) < 1200, "{}", count(1000, 1_000_000));
+    }
+}

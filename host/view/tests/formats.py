@@ -1,0 +1,109 @@
+"""Reads what runs leave behind with the tools of others: `cargo xtask test formats`.
+
+usage: formats.py FABSWARM FOLDER
+"""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas
+from mcap.exceptions import EndOfFile
+from mcap.reader import make_reader
+from mcap.stream_reader import StreamReader
+
+FABSWARM, FOLDER = sys.argv[1], Path(sys.argv[2])
+
+
+def run(name, *arguments):
+    folder = FOLDER / name
+    command = [FABSWARM, "run", *arguments, "--out", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return folder
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def whole_run():
+    """All messages of a complete log, by topic; they say what the other files say."""
+    folder = run("whole", "--iid-loss", "0.2", "--crashes", "3@100+20")
+    topics = {}
+    with open(folder / "run.mcap", "rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        counts = reader.get_summary().statistics.channel_message_counts
+        names = {number: channel.topic for number, channel in reader.get_summary().channels.items()}
+        for schema, channel, message in reader.iter_messages():
+            assert schema.encoding == "jsonschema" and json.loads(schema.data)["title"] == schema.name
+            topics.setdefault(channel.topic, []).append(json.loads(message.data))
+    assert {names[number]: count for number, count in counts.items()} == {
+        topic: len(messages) for topic, messages in topics.items()
+    }
+    summary = json.loads((folder / "summary.json").read_text())
+    table = rows(folder / "metrics.csv")
+    assert [row["round"] for row in topics["/metrics"]] == [int(row["round"]) for row in table]
+    for logged, row in zip(topics["/metrics"], table):
+        assert logged["error"] == float(row["error"]), (logged, row)
+    last = topics["/metrics"][-1]
+    assert last["round"] == summary["rounds"]
+    assert last["frames"]["sent"] == summary["frames_sent"]
+    lost = sum(count for name, count in last["frames"].items() if name.startswith("lost"))
+    assert lost == summary["copies_lost"]
+    assert [view["round"] for view in topics["/swarm"]] == [row["round"] for row in topics["/metrics"]]
+    assert all(len(view["agents"]["digest"]) == summary["agents"] for view in topics["/swarm"])
+    down = {view["round"] for view in topics["/swarm"] if view["agents"]["condition"][3] == "d"}
+    assert down == set(range(101, 121)), down
+    messages = [line["message"] for line in topics["/log"]]
+    assert messages == ["is down", "takes part again"], messages
+    assert topics["/end"][0]["summary"] == summary
+    assert topics["/run"][0]["scenario"] == (folder / "scenario.toml").read_text()
+    print(f"run.mcap: {sum(counts.values())} messages, as in metrics.csv and summary.json")
+
+    table = pandas.read_parquet(folder / "metrics.parquet")
+    assert table.dtypes["round"].kind in "iu" and table.dtypes["error"].kind == "f", table.dtypes
+    assert len(table) == len(topics["/metrics"])
+    print(f"metrics.parquet: {len(table)} rows of {', '.join(table.columns)}")
+
+
+def killed_run():
+    """A killed run can be read up to a second before its end."""
+    folder = FOLDER / "killed"
+    command = [FABSWARM, "run", "--rounds", "4000000000", "--error-below", "0", "--out", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log, table = folder / "run.mcap.part", folder / "metrics.csv.part"
+    # Until something was flushed twice; then what was written before the first of them is old.
+    sizes = set()
+    deadline = time.monotonic() + 60
+    while len(sizes) < 4:
+        assert time.monotonic() < deadline, "the log does not grow"
+        sizes.add(log.stat().st_size if log.exists() else 0)
+        time.sleep(0.05)
+    killed = time.time()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    messages = []
+    with open(log, "rb") as file:
+        try:
+            for record in StreamReader(file, validate_crcs=True).records:
+                if type(record).__name__ == "Message":
+                    messages.append(record)
+        except EndOfFile:
+            pass
+    assert messages, "nothing was left"
+    gap = killed - messages[-1].log_time / 1e9
+    last = json.loads(messages[-1].data)["round"]
+    assert rows(table)[-1]["round"], "a whole line"
+    print(f"killed run: readable until {gap:.2f} s before the kill (round {last})")
+    report = [FABSWARM, "report", str(folder)]
+    subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
+    assert "has not ended" in (folder / "report.html").read_text()
+
+
+whole_run()
+killed_run()

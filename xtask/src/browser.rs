@@ -1,0 +1,36 @@
+//! The live page in a real browser.
+
+use anyhow::{Result, bail};
+
+use crate::step;
+use crate::test::EVERY_COMMAND;
+
+/// Debian's packages.
+const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
+
+/// Installs the browser where it is missing, builds the command with the page, and tests the page.
+pub(crate) fn test() -> Result<()> {
+    install()?;
+    // The whole workspace with every command, as in the other tests: a part of it would build its dependencies again.
+    let whole = ["--workspace", EVERY_COMMAND, "--locked"];
+    step::run("cargo", &[&["build", "--bin", "fabswarm"], &whole[..]].concat())?;
+    // The board that one of the tests runs on.
+    let program = step::root().join("target/debug/fabswarm");
+    let test = ["--test", "browser", "--", "--ignored", "--test-threads", "2"];
+    let arguments = [&["test"], &whole[..], &test[..]].concat();
+    step::run_with("cargo", &arguments, &[("FABSWARM", &program.to_string_lossy())])
+}
+
+/// Installs chromium and its driver with apt, unless they are there.
+fn install() -> Result<()> {
+    if let Ok(version) = step::output_of("chromedriver", &["--version"]) {
+        println!("    {} is there", version.trim());
+        return Ok(());
+    }
+    if step::output_of("apt-get", &["--version"]).is_err() {
+        bail!("install chromium and chromedriver with your system's package manager");
+    }
+    step::as_root("apt-get", &["update", "-qq"])?;
+    let install = ["install", "-y", "-qq", "--no-install-recommends"];
+    step::as_root("apt-get", &[&install[..], &PACKAGES[..]].concat())
+}
