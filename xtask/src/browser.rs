@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::step;
-use crate::test::EVERY_COMMAND;
+use crate::test::{self, EVERY_COMMAND};
 
 /// Debian's packages.
 const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
@@ -11,13 +11,10 @@ const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
 /// Installs the browser where it is missing, builds the command with the page, and tests the page.
 pub(crate) fn test() -> Result<()> {
     install()?;
+    let program = test::build_command()?;
     // The whole workspace with every command, as in the other tests: a part of it would build its dependencies again.
-    let whole = ["--workspace", EVERY_COMMAND, "--locked"];
-    step::run("cargo", &[&["build", "--bin", "fabswarm"], &whole[..]].concat())?;
-    // The board that one of the tests runs on.
-    let program = step::root().join("target/debug/fabswarm");
-    let test = ["--test", "browser", "--", "--ignored", "--test-threads", "2"];
-    let arguments = [&["test"], &whole[..], &test[..]].concat();
+    let arguments = ["test", "--workspace", EVERY_COMMAND, "--locked", "--test", "browser"];
+    let arguments = [&arguments[..], &["--", "--ignored", "--test-threads", "2"]].concat();
     step::run_with("cargo", &arguments, &[("FABSWARM", &program.to_string_lossy())])
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::fs;
 
 use crate::step;
-use crate::test::EVERY_COMMAND;
+use crate::test;
 
 /// What reads the files.
 const PACKAGES: [&str; 3] = ["mcap", "pandas", "pyarrow"];
@@ -21,11 +21,10 @@ pub(crate) fn test() -> Result<()> {
         step::run("python3", &["-m", "venv", &environment.to_string_lossy()])?;
         step::run(&python, &[&["-m", "pip", "install", "--quiet"], &PACKAGES[..]].concat())?;
     }
-    step::run("cargo", &["build", "--workspace", EVERY_COMMAND, "--bin", "fabswarm", "--locked"])?;
+    let program = test::build_command()?;
     let folder = step::root().join("target/formats");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let program = step::root().join("target/debug/fabswarm");
     let script = "host/view/tests/formats.py";
     step::run(&python, &[script, &program.to_string_lossy(), &folder.to_string_lossy()])
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything a change must pass.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
@@ -81,6 +82,13 @@ fn tests() -> Result<()> {
     } else {
         cargo(&["test", "--workspace", EVERY_COMMAND, "--all-targets", "--locked"])
     }
+}
+
+/// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds
+/// everything else once more for it.
+pub(crate) fn build_command() -> Result<PathBuf> {
+    cargo(&["test", "--workspace", EVERY_COMMAND, "--locked", "--no-run", "--test", "view"])?;
+    Ok(step::root().join("target/debug/fabswarm"))
 }
 
 fn doctests() -> Result<()> {

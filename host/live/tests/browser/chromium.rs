@@ -70,7 +70,7 @@ impl Page {
         self.0.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// The text of the first element that `selector` finds.
+    /// The text of the first element that `selector` finds, as it is seen: a style may have made it capitals.
     pub(crate) async fn text(&self, selector: &str) -> String {
         self.0.find(Locator::Css(selector)).await.unwrap().text().await.unwrap()
     }
