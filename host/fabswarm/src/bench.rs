@@ -7,10 +7,13 @@
 
 #[cfg(feature = "boards")]
 pub mod boards;
+#[cfg(feature = "live")]
+pub mod live;
 mod numpy;
 
 pub use numpy::{NumPy, PeerError};
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -20,6 +23,7 @@ use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKin
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError};
+use fabswarm_view::{Audience, LOG_FILE, RunWatch};
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
 const PERIOD: u32 = 30;
@@ -136,20 +140,30 @@ pub enum RecordingError {
     Folder(#[from] std::io::Error),
 }
 
-/// Rounds per second of `rounds` rounds of plain FAB as `fabswarm run` does them: with metrics, files and a figure.
+/// Rounds per second of `rounds` rounds of plain FAB as `fabswarm run` does them: with metrics, files, log and a figure.
 ///
 /// # Errors
 /// When the swarm cannot be built or its run folder cannot be written.
 pub fn measure_recorded(case: &BenchCase, rounds: u64) -> Result<f64, RecordingError> {
-    let mut scenario = case.scenario(PrecisionKind::F32);
+    rounds_per_second_recorded(case.scenario(PrecisionKind::F32), rounds, Vec::new())
+}
+
+/// Rounds per second of `rounds` rounds as `fabswarm run` does them, while `audiences` look.
+fn rounds_per_second_recorded(
+    mut scenario: Scenario,
+    rounds: u64,
+    audiences: Vec<Arc<dyn Audience>>,
+) -> Result<f64, RecordingError> {
     scenario.swarm.rounds = rounds;
     scenario.stop.error_below = 0.0;
     let mut swarm = trial::build(&scenario)?;
     let folder = tempfile::tempdir()?;
-    let mut recorder = Recorder::new(RunFolder::at(folder.path())?, "")?;
+    let run_folder = RunFolder::at(folder.path())?;
+    let mut watch = RunWatch::start(&scenario, "", run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
+    let mut recorder = Recorder::new(run_folder, "")?;
     let uninterrupted = AtomicBool::new(false);
-    let outcome =
-        trial::run(&scenario, swarm.as_mut(), &mut recorder, &mut trial::NoObserver, &uninterrupted)?;
+    let outcome = trial::run(&scenario, swarm.as_mut(), &mut recorder, &mut watch, &uninterrupted)?;
+    watch.end(&outcome.summary)?;
     Ok(outcome.summary.rounds_per_second)
 }
 

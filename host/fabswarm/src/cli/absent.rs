@@ -49,4 +49,6 @@ absent!(train, "train", "large");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");
 #[cfg(not(feature = "live"))]
+absent!(bench_live, "live", "live");
+#[cfg(not(feature = "live"))]
 absent!(watch, "watch", "live");
