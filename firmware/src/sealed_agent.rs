@@ -117,7 +117,12 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
     /// Saves the agent's state with the CRC of its page and the boots it heard of others. Returns whether that succeeded.
     #[inline(never)]
     pub(crate) fn save<F: NorFlash>(&self, storage: &mut BoardStorage<F>, page_crc: u32) -> bool {
-        let mut draft = storage.draft();
+        let mut words = 1 + MEMBERS;
+        let Ok(()) = self.agent.save(|part| {
+            words += part.len();
+            Ok::<_, Infallible>(())
+        });
+        let mut draft = storage.draft(words);
         let written = draft
             .write(&[page_crc])
             .and_then(|()| self.opener.boots().try_for_each(|boot| draft.write(&[boot])))

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   sector 0, 1   boots, appended; when one sector is full, the other is erased and used
-//!   half A, B     the agent's state, alternating: length, number, checksum, words
+//!   the others    a ring of the agent's states, each from the start of a sector on: length, number, checksum, words
 //! ```
 //!
-//! A power cut at any time leaves the previous state intact: the header that makes a state valid is written last.
+//! A power cut at any time leaves the previous state intact: the header that makes a state valid is written last. All sectors of
+//! the ring wear alike.
 
 mod boots;
 
@@ -16,9 +17,14 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::fnv;
 use fabswarm_shared::wire::seal::StorageFault;
 
-const HEADER_BYTES: usize = 12;
-/// Flash is written in words, the smallest unit that all boards support.
 const WORD_BYTES: usize = 4;
+/// Flash is written in units of two words, each once: all boards can do that.
+const UNIT_WORDS: usize = 2;
+const UNIT_BYTES: usize = UNIT_WORDS * WORD_BYTES;
+/// Length, number, checksum, and nothing.
+const HEADER_BYTES: usize = 2 * UNIT_BYTES;
+/// Sectors of the boots, before the ring.
+const BOOT_SECTORS: u32 = 2;
 const BLANK: u32 = u32::MAX;
 
 /// Replaces the provisioning page of a board. The default is a board whose page only a flasher can write.
@@ -31,7 +37,7 @@ pub trait PageFlash {
         false
     }
 
-    /// Writes bytes at an offset into the erased page, in whole words. Returns whether that succeeded.
+    /// Writes bytes at an offset into the erased page, in whole units of 8 bytes. Returns whether that succeeded.
     fn write_page(&mut self, _offset: u32, _bytes: &[u8]) -> bool {
         false
     }
@@ -48,13 +54,17 @@ pub struct BoardStorage<F> {
 #[derive(Debug)]
 pub struct StateDraft<'a, F> {
     storage: &'a mut BoardStorage<F>,
-    half: u32,
     number: u32,
     from: u32,
+    /// Where the draft must end.
+    limit: u32,
     /// End of what was written.
     end: u32,
     /// End of what was erased.
     erased: u32,
+    /// The first word of a unit that is not whole yet.
+    pending: Option<u32>,
+    words: u32,
     sum: u32,
 }
 
@@ -63,10 +73,24 @@ impl<F: NorFlash> StateDraft<'_, F> {
     ///
     /// # Errors
     /// [`StorageFault`] if the flash is too small or fails.
-    pub fn write(&mut self, words: &[u32]) -> Result<(), StorageFault> {
+    pub fn write(&mut self, mut words: &[u32]) -> Result<(), StorageFault> {
+        self.sum = checksum(self.sum, words);
+        self.words += words.len() as u32;
+        if let (Some(first), Some((&second, rest))) = (self.pending, words.split_first()) {
+            self.put(&[first, second])?;
+            (self.pending, words) = (None, rest);
+        }
+        let (units, rest) = words.split_at(words.len() / UNIT_WORDS * UNIT_WORDS);
+        self.put(units)?;
+        self.pending = rest.first().copied().or(self.pending);
+        Ok(())
+    }
+
+    /// Writes whole units.
+    fn put(&mut self, words: &[u32]) -> Result<(), StorageFault> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let end = self.end + bytes.len() as u32;
-        if end > self.from + self.storage.half_bytes() {
+        if end > self.limit {
             return Err(StorageFault);
         }
         if end > self.erased {
@@ -75,7 +99,6 @@ impl<F: NorFlash> StateDraft<'_, F> {
             self.erased = erased;
         }
         self.storage.flash.write(self.end, bytes).map_err(|_| StorageFault)?;
-        self.sum = checksum(self.sum, words);
         self.end = end;
         Ok(())
     }
@@ -86,12 +109,13 @@ impl<F: NorFlash> StateDraft<'_, F> {
     /// [`StorageFault`] if the flash fails.
     pub fn commit(mut self) -> Result<(), StorageFault> {
         // The header needs an erased sector even if the state has no words.
-        self.write(&[])?;
-        let Self { storage, half, number, from, end, sum, .. } = self;
-        let length = end - from - HEADER_BYTES as u32;
-        let header = [length, number, checksum(sum, &[length, number])];
+        let last = self.pending.take().map(|word| [word, BLANK]);
+        self.put(last.as_ref().map_or(&[][..], |unit| &unit[..]))?;
+        let Self { storage, number, from, words, sum, .. } = self;
+        let length = words * WORD_BYTES as u32;
+        let header = [length, number, checksum(sum, &[length, number]), BLANK];
         storage.flash.write(from, bytemuck::cast_slice(&header)).map_err(|_| StorageFault)?;
-        storage.newest = Some(StateRecord { half, length, number });
+        storage.newest = Some(StateRecord { at: from, length, number });
         Ok(())
     }
 }
@@ -118,7 +142,7 @@ impl<F: NorFlash> SavedState<'_, F> {
 /// A valid state.
 #[derive(Clone, Copy, Debug)]
 struct StateRecord {
-    half: u32,
+    at: u32,
     length: u32,
     number: u32,
 }
@@ -133,33 +157,45 @@ impl<F: PageFlash> BoardStorage<F> {
 impl<F: NorFlash> BoardStorage<F> {
     /// Finds the newest state in `flash`.
     pub fn new(flash: F) -> Self {
-        const { assert!(F::WRITE_SIZE <= WORD_BYTES && F::READ_SIZE <= WORD_BYTES) };
+        const { assert!(UNIT_BYTES.is_multiple_of(F::WRITE_SIZE) && F::READ_SIZE <= WORD_BYTES) };
         let mut storage = Self { flash, newest: None };
-        let found = [0, 1].map(|half| storage.record(half));
-        storage.newest = found.into_iter().flatten().max_by_key(|record| record.number);
+        let found = storage.ring().step_by(F::ERASE_SIZE).filter_map(|at| storage.record(at));
+        storage.newest = found.max_by_key(|record| record.number);
         storage
     }
 
     /// Returns a reader of the state saved last, if there is one.
     pub fn saved(&mut self) -> Option<SavedState<'_, F>> {
-        let StateRecord { half, length, .. } = self.newest?;
-        let at = self.half_at(half) + HEADER_BYTES as u32;
-        Some(SavedState { flash: &mut self.flash, words: at..at + length })
+        let StateRecord { at, length, .. } = self.newest?;
+        let from = at + HEADER_BYTES as u32;
+        Some(SavedState { flash: &mut self.flash, words: from..from + length })
     }
 
-    /// Begins to save a state. The previous one stays valid until this one is [committed](StateDraft::commit).
-    pub fn draft(&mut self) -> StateDraft<'_, F> {
-        let (half, number) = match self.newest {
-            Some(newest) => (1 - newest.half, newest.number.wrapping_add(1)),
-            None => (0, 0),
+    /// Begins to save a state of so many words. The previous one stays valid until this one is [committed](StateDraft::commit).
+    pub fn draft(&mut self, words: usize) -> StateDraft<'_, F> {
+        let ring = self.ring();
+        let needed = state_bytes::<F>(WORD_BYTES * words);
+        let (from, limit, number) = match self.newest {
+            None => (ring.start, ring.end, 0),
+            Some(newest) => {
+                let behind = newest.at + state_bytes::<F>(newest.length as usize);
+                let number = newest.number.wrapping_add(1);
+                // What does not fit behind the newest state begins the ring again, and must end before that state.
+                if ring.end.saturating_sub(behind) >= needed {
+                    (behind, ring.end, number)
+                } else {
+                    (ring.start, newest.at, number)
+                }
+            }
         };
-        let from = self.half_at(half);
         StateDraft {
-            half,
             number,
             from,
+            limit,
             end: from + HEADER_BYTES as u32,
             erased: from,
+            pending: None,
+            words: 0,
             sum: fnv::BASIS,
             storage: self,
         }
@@ -168,38 +204,33 @@ impl<F: NorFlash> BoardStorage<F> {
     /// Invalidates all saved states. Errors of the flash are ignored: there is nothing left to try.
     pub fn invalidate(&mut self) {
         if self.newest.take().is_some() {
-            for half in [0, 1] {
-                let header = self.half_at(half);
-                let _ = self.flash.erase(header, header + F::ERASE_SIZE as u32);
+            for at in self.ring().step_by(F::ERASE_SIZE) {
+                if self.record(at).is_some() {
+                    let _ = self.flash.erase(at, at + F::ERASE_SIZE as u32);
+                }
             }
         }
     }
 
-    fn half_bytes(&self) -> u32 {
-        let sectors = self.flash.capacity() / F::ERASE_SIZE;
-        (sectors.saturating_sub(2) / 2 * F::ERASE_SIZE) as u32
+    /// The sectors of states.
+    fn ring(&self) -> Range<u32> {
+        let sectors = (self.flash.capacity() / F::ERASE_SIZE) as u32;
+        BOOT_SECTORS * F::ERASE_SIZE as u32..sectors.max(BOOT_SECTORS) * F::ERASE_SIZE as u32
     }
 
-    fn half_at(&self, half: u32) -> u32 {
-        2 * F::ERASE_SIZE as u32 + half * self.half_bytes()
-    }
-
-    /// Returns the record in a half, if its checksum is right.
-    fn record(&mut self, half: u32) -> Option<StateRecord> {
-        let at = self.half_at(half);
+    /// Returns the record that begins at a sector, if its checksum is right.
+    fn record(&mut self, at: u32) -> Option<StateRecord> {
         let [length, number, sum] = [0, 1, 2].map(|word| self.word(at + word * WORD_BYTES as u32));
         let (length, number, sum) = (length?, number?, sum?);
+        let first = at + HEADER_BYTES as u32;
         // Blank flash reads as a length that would overflow below.
-        if length > self.half_bytes().saturating_sub(HEADER_BYTES as u32)
-            || !length.is_multiple_of(WORD_BYTES as u32)
-        {
+        if length > self.ring().end - first || !length.is_multiple_of(WORD_BYTES as u32) {
             return None;
         }
-        let first = at + HEADER_BYTES as u32;
         let found = (first..first + length)
             .step_by(WORD_BYTES)
             .fold(fnv::BASIS, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
-        (checksum(found, &[length, number]) == sum).then_some(StateRecord { half, length, number })
+        (checksum(found, &[length, number]) == sum).then_some(StateRecord { at, length, number })
     }
 
     fn word(&mut self, at: u32) -> Option<u32> {
@@ -207,6 +238,11 @@ impl<F: NorFlash> BoardStorage<F> {
         self.flash.read(at, &mut word).ok()?;
         Some(u32::from_le_bytes(word))
     }
+}
+
+/// Bytes of the sectors that a state of `bytes` bytes takes.
+const fn state_bytes<F: NorFlash>(bytes: usize) -> u32 {
+    (HEADER_BYTES + bytes.next_multiple_of(UNIT_BYTES)).next_multiple_of(F::ERASE_SIZE) as u32
 }
 
 /// FNV-1a over words: detects a torn or faded state in few instructions.

@@ -303,7 +303,7 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
     // Bytes that count under this page and are no state of this firmware.
     let page = page(Pace::Air);
     let mut storage = BoardStorage::new(RamFlash(&mut flash));
-    let mut draft = storage.draft();
+    let mut draft = storage.draft(3);
     draft.write(&[provisioning::page_crc(bytemuck::cast_slice(&page)), 7, 7]).unwrap();
     draft.commit().unwrap();
     assert_eq!(first_round(&said_with(&mut flash, &page, [], a_while())), 0);

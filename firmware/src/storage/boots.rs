@@ -1,7 +1,7 @@
 //! The boots that a board has used, each under the number of its key.
 //!
 //! ```text
-//!   entry: boot (4) │ key number (4) │ CRC-32 of both (4) │ mark (4)
+//!   entry: boot (4) │ key number (4) │ CRC-32 of both (4) │ 0 (4) │ mark (8) │ unused (8)
 //! ```
 //!
 //! Entries are appended, so that they ascend in (key number, boot). An entry that is neither blank nor valid was spoiled by a power
@@ -15,9 +15,9 @@ use fabswarm_shared::{
     wire::seal::{BootStorage, StorageFault},
 };
 
-pub(super) const ENTRY_BYTES: usize = 16;
-/// The part of an entry that is written at once; the mark is written later.
-const RECORD_BYTES: usize = 12;
+pub(super) const ENTRY_BYTES: usize = 32;
+/// The part of an entry that is written at once; the mark behind it is written later.
+const RECORD_BYTES: usize = 16;
 
 /// What one of the two sectors holds.
 #[derive(Clone, Copy)]
@@ -70,9 +70,9 @@ impl<F: NorFlash> BoardStorage<F> {
             let mut words = [0; ENTRY_BYTES / WORD_BYTES];
             let bytes = bytemuck::bytes_of_mut(&mut words);
             self.flash.read(sector * F::ERASE_SIZE as u32 + at, bytes).map_err(|_| StorageFault)?;
-            let [boot, key_number, sum, mark] = words;
-            scan.is_marked = mark != BLANK;
-            if boot & key_number & sum == BLANK {
+            let [boot, key_number, sum, zero, mark, other_mark, ..] = words;
+            scan.is_marked = mark & other_mark != BLANK;
+            if boot & key_number & sum & zero == BLANK {
                 continue;
             }
             scan.end = at + ENTRY_BYTES as u32;
@@ -138,9 +138,9 @@ impl<F: NorFlash> BootStorage for KeyBoots<'_, F> {
         if at.is_multiple_of(size) {
             self.storage.flash.erase(at, at + size).map_err(|_| StorageFault)?;
             // The end of the other sector. A power cut before this leaves a sector whose erasure may be incomplete.
-            let mark = (at + size) % (2 * size) + size - WORD_BYTES as u32;
-            if self.storage.word(mark) == Some(BLANK) {
-                self.storage.write_checked(mark, &[0])?;
+            let mark = (at + size) % (2 * size) + size - (ENTRY_BYTES - RECORD_BYTES) as u32;
+            if [mark, mark + WORD_BYTES as u32].iter().all(|&at| self.storage.word(at) == Some(BLANK)) {
+                self.storage.write_checked(mark, &[0, 0])?;
             }
         }
         self.storage.write_checked(at, &record(self.key_number, boot))
@@ -149,5 +149,5 @@ impl<F: NorFlash> BootStorage for KeyBoots<'_, F> {
 
 fn record(key_number: u32, boot: u32) -> [u32; RECORD_BYTES / WORD_BYTES] {
     let numbers = [boot, key_number];
-    [boot, key_number, checksum(bytemuck::bytes_of(&numbers), &[])]
+    [boot, key_number, checksum(bytemuck::bytes_of(&numbers), &[]), 0]
 }

@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
-const SECTOR: usize = 64;
+const SECTOR: usize = 128;
 
 /// Flash in RAM that loses power after `power` written bytes or erased sectors.
 struct FailingFlash<'a> {
@@ -39,7 +39,7 @@ impl ReadNorFlash for FailingFlash<'_> {
 }
 
 impl NorFlash for FailingFlash<'_> {
-    const WRITE_SIZE: usize = 4;
+    const WRITE_SIZE: usize = UNIT_BYTES;
     const ERASE_SIZE: usize = SECTOR;
 
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
@@ -59,7 +59,8 @@ impl NorFlash for FailingFlash<'_> {
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
-        assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4), "only whole words can be written");
+        let is_whole = (offset as usize).is_multiple_of(UNIT_BYTES) && bytes.len().is_multiple_of(UNIT_BYTES);
+        assert!(is_whole, "only whole units can be written");
         let written = self.power.min(bytes.len());
         for (place, byte) in self.bytes[offset as usize..].iter_mut().zip(&bytes[..written]) {
             assert_eq!(*place, 0xFF, "only erased flash can be written");
@@ -75,7 +76,7 @@ fn storage(bytes: &mut Vec<u8>, power: usize) -> BoardStorage<FailingFlash<'_>> 
 }
 
 fn save(storage: &mut BoardStorage<FailingFlash<'_>>, state: &[u32]) -> Result<(), StorageFault> {
-    let mut draft = storage.draft();
+    let mut draft = storage.draft(state.len());
     state.chunks(7).try_for_each(|words| draft.write(words))?;
     draft.commit()
 }
@@ -95,7 +96,7 @@ fn the_last_saved_state_is_loaded() {
     let mut bytes = vec![0xFF; 10 * SECTOR];
     assert_eq!(loaded(&mut bytes), None);
     for round in 0..20u8 {
-        let state = vec![u32::from(round); 10 + usize::from(round)];
+        let state = vec![u32::from(round); 10 + 3 * usize::from(round)];
         save(&mut storage(&mut bytes, usize::MAX), &state).unwrap();
         assert_eq!(loaded(&mut bytes), Some(state));
     }
@@ -103,15 +104,18 @@ fn the_last_saved_state_is_loaded() {
 
 #[test]
 fn a_power_cut_leaves_the_state_before_or_the_new_one() {
-    // The words, and one for each of the two sectors that are erased.
-    const NEEDED: usize = HEADER_BYTES + 100 + 2;
+    // The words, one more to make them whole units, and one byte's worth for each of the two sectors that are erased.
+    const NEEDED: usize = HEADER_BYTES + 4 * (WORDS + 1) + 2;
+    const WORDS: usize = 45;
     for power in 0..=NEEDED {
         let mut bytes = vec![0xFF; 10 * SECTOR];
-        save(&mut storage(&mut bytes, usize::MAX), &[1; 25]).unwrap();
-        save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
-        save(&mut storage(&mut bytes, power), &[3; 25]).unwrap();
-        let expected = if power == NEEDED { 3 } else { 2 };
-        assert_eq!(loaded(&mut bytes), Some(vec![expected; 25]), "power for {power} bytes");
+        for round in 1..=5 {
+            save(&mut storage(&mut bytes, usize::MAX), &[round; WORDS]).unwrap();
+        }
+        save(&mut storage(&mut bytes, power), &[6; WORDS]).unwrap();
+        // The last part of the header is blank, whether it was written or not.
+        let expected = if power >= NEEDED - WORD_BYTES { 6 } else { 5 };
+        assert_eq!(loaded(&mut bytes), Some(vec![expected; WORDS]), "power for {power} bytes");
     }
 }
 
@@ -134,6 +138,59 @@ fn a_state_that_could_not_be_replaced_counts_no_more() {
     assert_eq!(save(&mut storage, &[3; 4 * SECTOR]), Err(StorageFault));
     storage.invalidate();
     assert_eq!(loaded(&mut bytes), None);
+}
+
+/// A flash that counts how often each of its sectors was erased.
+struct WornFlash {
+    bytes: Vec<u8>,
+    erased: Vec<u32>,
+}
+
+impl ErrorType for WornFlash {
+    type Error = Infallible;
+}
+
+impl ReadNorFlash for WornFlash {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
+        out.copy_from_slice(&self.bytes[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl NorFlash for WornFlash {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4096;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
+        self.bytes[from as usize..to as usize].fill(0xFF);
+        self.erased[from as usize / 4096..to as usize / 4096].iter_mut().for_each(|count| *count += 1);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
+        self.bytes[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Regression: two of sixteen sectors took all states, and were worn out after 20,000 rounds.
+#[test]
+fn all_sectors_wear_alike() {
+    let flash = WornFlash { bytes: vec![0xFF; 16 * 4096], erased: vec![0; 16] };
+    let mut storage = BoardStorage::new(flash);
+    const ROUNDS: u32 = 1400;
+    for round in 0..ROUNDS {
+        let mut draft = storage.draft(900);
+        (0..900).try_for_each(|_| draft.write(&[round])).unwrap();
+        draft.commit().unwrap();
+    }
+    assert_eq!(storage.flash.erased[2..], [ROUNDS / 14; 14]);
 }
 
 /// The boot that a board reserves when it starts.

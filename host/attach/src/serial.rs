@@ -319,9 +319,9 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<(SerialLine, BoardIdent
     enter_service(&mut line).ok_or_else(|| refuse("it does not go into service".to_owned()))?;
     for (number, chunk) in page.chunks(PAGE_CHUNK).enumerate() {
         let offset = (number * PAGE_CHUNK) as u32;
-        // Flash is written in whole words.
+        // Flash is written in whole units, the largest of which are 8 bytes.
         let mut bytes = chunk.to_vec();
-        bytes.resize(chunk.len().next_multiple_of(4), 0xFF);
+        bytes.resize(chunk.len().next_multiple_of(8), 0xFF);
         let is_taken = (0..TRIES).any(|_| {
             line.send(&Packet::PageBytes { offset, bytes: &bytes });
             line.send(&Packet::Mark { number: offset });
