@@ -8,11 +8,16 @@ const FEATURES: [&str; 3] = ["large_swarm", "uart", "usb"];
 
 const KIB: i64 = 1024;
 
-/// Writes both files and returns the folder they are in.
-pub fn write() -> Result<PathBuf, Box<dyn Error>> {
+/// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
+/// chip, `chip_kib`.
+const SIZES: [&str; 2] = ["FABSWARM_WORDS", "FABSWARM_MEMBERS"];
+
+/// Writes both files and returns the folder they are in. `sections` is what the chip's linker script needs besides the memory.
+pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
     println!("cargo:rerun-if-changed=board.toml");
     println!("cargo:rerun-if-changed=.cargo/config.toml");
     println!("cargo:rerun-if-changed=../memory.rs");
+    SIZES.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     let board: toml::Table = fs::read_to_string("board.toml")?.parse()?;
     check_keys(&board)?;
     check_target(&board)?;
@@ -21,10 +26,11 @@ pub fn write() -> Result<PathBuf, Box<dyn Error>> {
     fs::write(
         out.join("memory.x"),
         format!(
-            "MEMORY\n{{\n{}  FLASH : {}\n  RAM : {}\n}}\n",
+            "MEMORY\n{{\n{}  FLASH : {}\n  RAM : {}\n}}\n{}{sections}",
             extra_regions(&board)?,
             region(&board, "flash")?,
-            region(&board, "ram")?
+            region(&board, "ram")?,
+            stack_check(&board)?
         ),
     )?;
     fs::write(out.join("board.rs"), constants(&board)?)?;
@@ -67,7 +73,11 @@ fn check_keys(board: &toml::Table) -> Result<(), Box<dyn Error>> {
             let is_budget = inner == "budget_kib"
                 || FEATURES.iter().any(|feature| *inner == format!("{feature}_budget_kib"));
             let is_known = match key.as_str() {
-                "flash" | "ram" => inner == "origin" || is_budget,
+                "flash" | "ram" => {
+                    ["origin", "chip_kib"].contains(&inner.as_str())
+                        || is_budget
+                        || key == "ram" && inner == "stack_kib"
+                }
                 "page" | "storage" => ["origin", "length_kib"].contains(&inner.as_str()),
                 "serial" => inner == "baud",
                 "regions" => true,
@@ -118,7 +128,19 @@ fn extra_regions(board: &toml::Table) -> Result<String, Box<dyn Error>> {
     Ok(lines)
 }
 
+/// Lets the linker refuse an image that leaves too little RAM for the stack, which grows down towards it unguarded.
+fn stack_check(board: &toml::Table) -> Result<String, Box<dyn Error>> {
+    let stack_kib = integer(board, "ram", "stack_kib")?;
+    Ok(format!(
+        "ASSERT(ORIGIN(RAM) + LENGTH(RAM) - __euninit >= {stack_kib}K, \"\nRAM has no {stack_kib} KiB left for the stack ([ram] stack_kib of board.toml): raise its budget, or build for fewer words or members\");\n"
+    ))
+}
+
 fn region(board: &toml::Table, name: &str) -> Result<String, Box<dyn Error>> {
+    if SIZES.iter().any(|size| env::var_os(size).is_some()) {
+        let (origin, chip_kib) = (integer(board, name, "origin")?, integer(board, name, "chip_kib")?);
+        return Ok(format!("ORIGIN = {origin:#x}, LENGTH = {chip_kib}K"));
+    }
     let chosen = FEATURES
         .iter()
         .filter(|feature| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some());

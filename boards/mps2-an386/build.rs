@@ -6,7 +6,7 @@ mod memory;
 use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let out = memory::write()?;
+    let out = memory::write("")?;
     // cortex-m-rt's `device` feature asks for the names of the interrupt handlers; ours are in `interrupts.rs`.
     fs::write(out.join("device.x"), "")?;
     if env::var_os("CARGO_FEATURE_INSTRUCTIONS").is_some() {

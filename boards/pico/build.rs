@@ -4,5 +4,5 @@
 mod memory;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    memory::write().map(drop)
+    memory::write("").map(drop)
 }

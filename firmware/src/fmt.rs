@@ -14,6 +14,10 @@ macro_rules! message {
     }};
 }
 
+macro_rules! debug {
+    ($($argument:tt)*) => { message!(debug, $($argument)*) };
+}
+
 macro_rules! info {
     ($($argument:tt)*) => { message!(info, $($argument)*) };
 }

@@ -21,6 +21,7 @@ mod fmt;
 mod flight_log;
 pub mod health;
 pub mod link;
+mod round_log;
 mod rounds;
 mod sealed_agent;
 mod sizes;
@@ -99,7 +100,15 @@ pub struct Parts<'a, L, F, H> {
 /// Runs the agent that the board's page describes.
 pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
     let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
-    let boot = |page| Boot { board, schema: packet::SCHEMA, build: BUILD_ID, chip, window, page };
+    let (cause, panic) = (health.reset_cause(), health.last_panic());
+    // Whatever the chip says: the panic handler restarted it.
+    let reset = if panic.is_some() { packet::ResetCause::Software } else { cause };
+    let boot =
+        |page| Boot { board, schema: packet::SCHEMA, build: BUILD_ID, chip, window, reset, panic, page };
+    info!("started {}", reset);
+    if let Some(message) = panic {
+        error!("the last run ended in a panic: {}", message);
+    }
     let Buffers { peers, incoming, outgoing } = buffers;
     let mut place = None;
     let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {

@@ -5,6 +5,7 @@ use crate::{
     flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
+    round_log::RoundLog,
     sealed_agent::SealedAgent,
     slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
@@ -46,6 +47,7 @@ pub(crate) struct RoundDriver<'a, F, H> {
     pub(crate) slots: Option<SlotSchedule>,
     /// Whose frames were taken.
     pub(crate) log: FlightLog,
+    round_log: RoundLog,
     receiver: PacketReceiver<'a, PACKET>,
     pub(crate) sender: PacketSender<'a, PACKET>,
 }
@@ -99,6 +101,7 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
             is_held: false,
             slots: None,
             log: FlightLog::default(),
+            round_log: RoundLog::default(),
             receiver,
             sender,
         }
@@ -241,7 +244,10 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
                 Ok(Packet::Frame(_)) if self.is_held => None,
                 Ok(Packet::Frame(sealed)) => {
                     let report = self.agent.receive(sealed);
-                    self.telemetry.refused += u32::from(report.is_refused());
+                    if let Some(refusal) = report.refusal() {
+                        self.telemetry.refused += 1;
+                        self.round_log.refuse(self.agent.round(), refusal);
+                    }
                     match (&mut self.slots, report.stamp) {
                         (Some(slots), Some(stamp)) => {
                             self.log.note(report.sender, report.received, self.agent.round());
@@ -286,6 +292,8 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
         self.telemetry.epoch = report.epoch;
         self.telemetry.digest = self.agent.digest();
         self.telemetry.heard = report.heard;
+        let (epoch, members) = self.agent.epoch();
+        self.round_log.end_round(&report, epoch, members);
         if expected.is_some_and(|digest| digest != self.telemetry.digest) {
             error!("held after round {}: the host computed another state", report.round);
             self.is_held = true;

@@ -55,14 +55,16 @@ pub(crate) struct FrameReport {
 
 impl FrameReport {
     /// The bytes are not a frame of this swarm.
-    const REFUSED: Self = Self {
-        sender: u16::MAX,
-        stamp: None,
-        received: Some(Received::Refused(Refusal::Wire(wire::Error::Malformed))),
-    };
+    const fn refused(error: wire::Error) -> Self {
+        Self { sender: u16::MAX, stamp: None, received: Some(Received::Refused(Refusal::Wire(error))) }
+    }
 
-    pub(crate) const fn is_refused(&self) -> bool {
-        matches!(self.received, Some(Received::Refused(_)))
+    /// Why it was refused, if it was.
+    pub(crate) const fn refusal(&self) -> Option<Refusal> {
+        match self.received {
+            Some(Received::Refused(refusal)) => Some(refusal),
+            _ => None,
+        }
     }
 }
 
@@ -182,13 +184,13 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
                     room.copy_from_slice(bytes);
                     (Origin::Clear, bytes.len())
                 }
-                None => return FrameReport::REFUSED,
+                None => return FrameReport::refused(wire::Error::FrameTooLong),
             },
             Some(key) => match self.opener.open(key, bytes, room) {
                 Ok(opened) => {
                     (Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame.len())
                 }
-                Err(_) => return FrameReport::REFUSED,
+                Err(error) => return FrameReport::refused(error),
             },
         };
         let plain = &mut plain[..STAMP_ROOM + length];
@@ -199,13 +201,14 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
             };
             match Stamp::split(plain, sealed_by) {
                 Ok((stamp, frame)) => (Some(stamp), frame),
-                Err(_) => return FrameReport::REFUSED,
+                Err(error) => return FrameReport::refused(error),
             }
         } else {
             (None, &plain[STAMP_ROOM..])
         };
-        let Ok(sender) = Frame::decode(frame).map(|frame| frame.sender()) else {
-            return FrameReport::REFUSED;
+        let sender = match Frame::decode(frame) {
+            Ok(frame) => frame.sender(),
+            Err(error) => return FrameReport::refused(error),
         };
         // What a radio hears beyond the links of the scenario tells the time and nothing else.
         let is_linked = match &self.senders {
@@ -239,6 +242,11 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
 
     pub(crate) fn round(&self) -> u32 {
         self.agent.round()
+    }
+
+    /// The epoch that it is in, and who belongs to it.
+    pub(crate) fn epoch(&self) -> (u32, &MemberSet) {
+        (self.agent.epoch(), self.agent.members())
     }
 
     /// Returns the digest of the agent's state.

@@ -7,11 +7,26 @@ use fabswarm_shared::{
     slots, wire,
 };
 
-/// Words of the packed decision `[x | y | z]`.
-pub const WORDS: usize = BOARD_WORDS;
+/// Words of the packed decision `[x | y | z]`: the variable `FABSWARM_WORDS` of the build, or as many as the default scenario has.
+pub const WORDS: usize = match option_env!("FABSWARM_WORDS") {
+    Some(words) => number(words),
+    None => BOARD_WORDS,
+};
 
-/// Members of the swarm, this agent included.
-pub const MEMBERS: usize = if cfg!(feature = "large-swarm") { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
+/// Members of the swarm, this agent included: the variable `FABSWARM_MEMBERS` of the build, or those of a small or large swarm.
+pub const MEMBERS: usize = match option_env!("FABSWARM_MEMBERS") {
+    Some(members) => number(members),
+    None if cfg!(feature = "large-swarm") => BOARD_MEMBERS_LARGE,
+    None => BOARD_MEMBERS,
+};
+
+/// Reads a number at compile time.
+const fn number(text: &str) -> usize {
+    match usize::from_str_radix(text, 10) {
+        Ok(number) if number > 1 => number,
+        _ => panic!("FABSWARM_WORDS and FABSWARM_MEMBERS must be numbers above 1"),
+    }
+}
 
 /// Bytes of the longest frame of an agent.
 pub(crate) const FRAME: usize = {

@@ -28,6 +28,7 @@ mod memory;
 mod peers;
 mod receive;
 mod round;
+mod state_field;
 mod sync;
 
 pub use config::{Config, Mode};
@@ -38,6 +39,7 @@ pub use memory::read_from;
 pub use peers::{Peer, PeerSlot, Peers, Reception};
 pub use receive::{Origin, Received, Refusal};
 pub use round::Report;
+pub use state_field::StateField;
 
 use admission::Admissions;
 use claim::Claim;

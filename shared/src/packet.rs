@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 /// What [`SCHEMA`] is a hash of, besides the format of frames.
 const LAYOUT: &str = "\
-    frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,page;\
+    frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,reset,panic:str?,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
@@ -54,8 +54,38 @@ pub struct Boot<'a> {
     pub chip: Option<u64>,
     /// Bytes that its receiver buffers while the firmware is busy: whoever sends more before it answers may lose some.
     pub window: u16,
+    /// Why it started.
+    pub reset: ResetCause,
+    /// What the panic said that ended its last run, if one did.
+    pub panic: Option<&'a str>,
     /// Its identity, or why its page cannot be used.
     pub page: Result<BoardIdentity, provisioning::Error>,
+}
+
+/// Why a board started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum ResetCause {
+    /// The board cannot tell.
+    #[default]
+    #[error("for an unknown reason")]
+    Unknown,
+    /// It got power.
+    #[error("because it got power")]
+    Power,
+    /// Its reset pin was pulled, or a debugger pulled it.
+    #[error("by its reset pin")]
+    Pin,
+    /// Its firmware did not feed the watchdog: it hung.
+    #[error("by its watchdog, as its firmware hung")]
+    Watchdog,
+    /// Its firmware asked for it, after a panic or when told to.
+    #[error("by its firmware")]
+    Software,
+    /// Its processor faulted in a fault handler.
+    #[error("because its processor locked up")]
+    LockUp,
 }
 
 /// Who a board is, and how far it has come.
@@ -387,6 +417,8 @@ mod tests {
         build: u64::MAX,
         chip: Some(u64::MAX),
         window: 1024,
+        reset: ResetCause::Watchdog,
+        panic: Some("at main.rs:1"),
         page: Ok(BoardIdentity { agent: 3, page_crc: 0xDEAD_BEEF, round: 12, boot: 2 }),
     };
     const TELEMETRY: Telemetry = Telemetry {
@@ -408,7 +440,7 @@ mod tests {
         for packet in [
             Packet::Frame(&[1, 2, 3]),
             Packet::Boot(BOOT),
-            Packet::Boot(Boot { page: Err(provisioning::Error::Missing), ..BOOT }),
+            Packet::Boot(Boot { panic: None, page: Err(provisioning::Error::Missing), ..BOOT }),
             Packet::Telemetry(TELEMETRY, WordBytes(&words)),
             Packet::Start { air_round: u32::MAX },
             Packet::RoundOver(RoundOver { air_round: 0, digest: None }),
@@ -422,7 +454,7 @@ mod tests {
             Packet::Identify,
             Packet::Taken { round: 300, senders: &[0b101, 1] },
         ] {
-            let mut out = [0; 64];
+            let mut out = [0; 96];
             let length = packet.encode(&mut out).unwrap();
             assert_eq!(Packet::decode(&out[..length]), Ok(packet));
             let is_from_boards = matches!(
@@ -440,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_boot_of_another_schema_still_tells_which() {
-        let mut out = [0; 64];
+        let mut out = [0; 96];
         let length = Packet::Boot(BOOT).encode(&mut out).unwrap();
         assert_eq!(boot_schema(&out[..length - 20]), Some(("mps2-an386", 7)));
         assert_eq!(boot_schema(&[2, 0, 0]), None);

@@ -152,9 +152,8 @@ pub enum Mismatch {
 ///     fn check(&self) -> Result<(), Mismatch> {
 ///         Ok(())
 ///     }
-///     // The default `penalty_gradient` keeps one gradient of g in x and y.
-///     fn scratch_words(&self) -> usize {
-///         2
+///     fn oracle_words(&self) -> usize {
+///         0
 ///     }
 ///     fn upper_value(&self, x: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
 ///         0.5 * (x[0] - y[0]) * (x[0] - y[0])
@@ -173,8 +172,9 @@ pub enum Mismatch {
 /// }
 ///
 /// let (penalty, moment) = (Penalty { lambda: 10.0, normalise: false }, Moment { agent: 0, round: 0 });
-/// let mut d = [0.0; 3];
-/// Nearest { site: 2.0 }.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut [0.0; 2]);
+/// let problem = Nearest { site: 2.0 };
+/// let (mut d, mut scratch) = ([0.0; 3], vec![0.0; problem.scratch_words()]);
+/// problem.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut scratch);
 /// assert_eq!(d, [-1.0, 1.0 - 10.0, -10.0]);
 /// ```
 pub trait Problem<S: Scalar> {
@@ -187,8 +187,15 @@ pub trait Problem<S: Scalar> {
     /// The first [`Mismatch`] found.
     fn check(&self) -> Result<(), Mismatch>;
 
-    /// Words of working memory that a gradient needs.
-    fn scratch_words(&self) -> usize;
+    /// Words of working memory that any of the values and gradients of f and g needs.
+    fn oracle_words(&self) -> usize;
+
+    /// Words of working memory that [`Problem::penalty_gradient`] needs: by default one gradient of g, besides what the oracles
+    /// need.
+    fn scratch_words(&self) -> usize {
+        let shape = self.shape();
+        shape.x + shape.y + self.oracle_words()
+    }
 
     /// `f_i(x, y)`.
     fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S;
@@ -233,12 +240,6 @@ pub trait Problem<S: Scalar> {
     }
 }
 
-/// Words of working memory for the default [`Problem::penalty_gradient`] around `own` words of the
-/// oracles themselves.
-const fn penalty_scratch(shape: Shape, own: usize) -> usize {
-    shape.x + shape.y + own
-}
-
 /// Any of the problems that fit a microcontroller, chosen at run time.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -270,6 +271,9 @@ impl<S: Scalar> Problem<S> for AnyProblem<'_, S> {
     }
     fn check(&self) -> Result<(), Mismatch> {
         each_problem!(self, problem => Problem::<S>::check(problem))
+    }
+    fn oracle_words(&self) -> usize {
+        each_problem!(self, problem => problem.oracle_words())
     }
     fn scratch_words(&self) -> usize {
         each_problem!(self, problem => problem.scratch_words())

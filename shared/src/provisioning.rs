@@ -19,7 +19,7 @@ use crate::{
     slots::Superframe,
     wire::{self, seal::KEY_BYTES},
 };
-use constants::ProblemConstants;
+use constants::{ProblemConstants, count};
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
@@ -105,11 +105,25 @@ pub enum Error {
     InService,
 }
 
-/// The page did not fit the buffer.
+/// Why a page cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("the provisioning page does not fit its buffer")]
-pub struct BufferTooSmall;
+#[non_exhaustive]
+pub enum WriteError {
+    /// It does not fit its buffer.
+    #[error("the provisioning page does not fit its buffer")]
+    BufferTooSmall,
+    /// It cannot say how many there are.
+    #[error("a provisioning page counts {what} up to {most}, and there are {count}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
+}
 
 /// Who ends a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -281,12 +295,14 @@ impl<'a> Page<'a> {
     /// Writes the page to the start of `out` and returns its length.
     ///
     /// # Errors
-    /// [`BufferTooSmall`].
-    pub fn write(&self, out: &mut [u8]) -> Result<usize, BufferTooSmall> {
+    /// [`WriteError::BufferTooSmall`], or [`WriteError::Count`] for a problem with more of something than a page can say.
+    pub fn write(&self, out: &mut [u8]) -> Result<usize, WriteError> {
+        let constants = ProblemConstants::of(&self.problem)?;
         let mut end = HEADER_BYTES;
         let mut words = 0u32;
         for &word in self.start.iter().chain(constants::words(&self.problem).into_iter().flatten()) {
-            out.get_mut(end..end + WORD_BYTES).ok_or(BufferTooSmall)?.copy_from_slice(&word.to_le_bytes());
+            let place = out.get_mut(end..end + WORD_BYTES).ok_or(WriteError::BufferTooSmall)?;
+            place.copy_from_slice(&word.to_le_bytes());
             end += WORD_BYTES;
             words += 1;
         }
@@ -301,11 +317,11 @@ impl<'a> Page<'a> {
             pace: self.pace,
             rounds: self.rounds,
             saves_state: self.saves_state,
-            start_words: self.start.len() as u16,
-            constants: ProblemConstants::of(&self.problem),
+            start_words: count("words of the start", self.start.len())?,
+            constants,
         };
-        let rest = out.get_mut(end..).ok_or(BufferTooSmall)?;
-        let bytes = postcard::to_slice(&body, rest).map_err(|_| BufferTooSmall)?.len();
+        let rest = out.get_mut(end..).ok_or(WriteError::BufferTooSmall)?;
+        let bytes = postcard::to_slice(&body, rest).map_err(|_| WriteError::BufferTooSmall)?.len();
         end += bytes;
 
         out[..4].copy_from_slice(&MAGIC);

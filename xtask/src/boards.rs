@@ -10,7 +10,13 @@ use toml_edit::{Document, Item};
 use crate::step;
 
 /// Images besides the one that every board has: those of a Cargo feature, in the folder where the host looks for them.
-const VARIANTS: [(&str, &str); 3] = [("mps2-an386", "large-swarm"), ("mps2-an386", "uart"), ("pico", "usb")];
+const VARIANTS: [(&str, &str); 5] = [
+    ("mps2-an386", "large-swarm"),
+    ("mps2-an386", "uart"),
+    ("nrf52840-dk", "large-swarm"),
+    ("pico", "large-swarm"),
+    ("pico", "usb"),
+];
 
 /// Lints every board and builds all its images: one that outgrows its budget does not link. Boards stand outside the workspace,
 /// each with its own target and lock file.

@@ -88,10 +88,10 @@ unsafe extern "C" {
     static __etext: u32;
 }
 
-/// The innermost return addresses on the stack. The names of files and lines would take 4 KiB of flash, and whoever has the
-/// image finds them by address.
-fn calls() -> [u32; 4] {
-    let mut calls = [0; 4];
+/// The innermost return addresses on the stack. The names of files and lines would take 4 KiB of flash, and the host, which has
+/// the image, finds them by address.
+fn calls() -> [u32; 6] {
+    let mut calls = [0; 6];
     let mut place = cortex_m::register::msp::read() as *const u32;
     let top = &raw const _stack_start;
     for call in &mut calls {
@@ -110,14 +110,7 @@ fn calls() -> [u32; 4] {
 
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
-    let [first, second, third, fourth] = calls();
-    defmt::error!(
-        "panic, called from {=u32:#x}, {=u32:#x}, {=u32:#x}, {=u32:#x}: ask addr2line",
-        first,
-        second,
-        third,
-        fourth
-    );
+    defmt::error!("panic, called from {:#x}", calls());
     stop()
 }
 

@@ -2,7 +2,11 @@
 
 use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
 use core::slice;
-use embassy_nrf::nvmc::{Error, Nvmc, PAGE_SIZE};
+use embassy_nrf::{
+    Peri,
+    nvmc::{Error, Nvmc, PAGE_SIZE},
+    peripherals,
+};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::storage::PageFlash;
 
@@ -13,7 +17,13 @@ pub fn page() -> &'static [u8] {
 }
 
 /// The part of the flash that the firmware writes to.
-pub struct NvmcFlash(pub Nvmc<'static>);
+pub struct NvmcFlash(Nvmc<'static>);
+
+impl NvmcFlash {
+    pub fn new(nvmc: Peri<'static, peripherals::NVMC>) -> Self {
+        Self(Nvmc::new(nvmc))
+    }
+}
 
 impl PageFlash for NvmcFlash {
     const CAN_WRITE: bool = true;

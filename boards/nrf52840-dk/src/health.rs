@@ -1,10 +1,11 @@
-//! The chip's watchdog.
+//! The chip's watchdog, why the chip started, and how deep the stack has been.
 
+use crate::{panic, stack};
 use embassy_nrf::{
-    Peri, peripherals,
+    Peri, pac, peripherals,
     wdt::{Config, HaltConfig, Watchdog, WatchdogHandle},
 };
-use fabswarm_firmware::health;
+use fabswarm_firmware::{health, packet::ResetCause};
 
 const TICKS_PER_SECOND: u32 = 32_768;
 const PERIOD_S: u32 = 8;
@@ -23,6 +24,11 @@ impl ChipWatchdog {
     }
 }
 
+/// Restarts the chip. Its RAM stays as it is.
+pub fn restart() -> ! {
+    cortex_m::peripheral::SCB::sys_reset()
+}
+
 impl health::Health for ChipWatchdog {
     fn feed_watchdog(&mut self) {
         if let Some(handle) = &mut self.0 {
@@ -30,7 +36,28 @@ impl health::Health for ChipWatchdog {
         }
     }
 
+    fn deepest_stack_bytes(&mut self) -> Option<u32> {
+        Some(stack::deepest_bytes())
+    }
+
+    fn reset_cause(&mut self) -> ResetCause {
+        let reason = pac::POWER.resetreas().read();
+        // Its bits add up until they are cleared by writing ones.
+        pac::POWER.resetreas().write_value(reason);
+        match reason {
+            reason if reason.dog() => ResetCause::Watchdog,
+            reason if reason.lockup() => ResetCause::LockUp,
+            reason if reason.sreq() => ResetCause::Software,
+            reason if reason.resetpin() => ResetCause::Pin,
+            _ => ResetCause::Power,
+        }
+    }
+
+    fn last_panic(&mut self) -> Option<&'static str> {
+        panic::take()
+    }
+
     fn reset(&mut self) {
-        cortex_m::peripheral::SCB::sys_reset();
+        restart();
     }
 }

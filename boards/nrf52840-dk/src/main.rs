@@ -6,19 +6,21 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
+mod chip;
 mod flash;
 mod health;
+#[path = "../../panic.rs"]
 mod panic;
 mod radio;
+#[path = "../../stack.rs"]
+mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_nrf::{
     bind_interrupts,
     buffered_uarte::{self, BufferedUarte},
-    config::{Config, HfclkSource, LfclkSource},
-    nvmc::Nvmc,
-    pac, peripherals,
+    peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
 };
 use fabswarm_firmware::{
@@ -28,9 +30,6 @@ use fabswarm_firmware::{
     storage::BoardStorage,
 };
 use static_cell::ConstStaticCell;
-
-/// Frames on their way in at once: four for each of two neighbours that send at the same time.
-const SLOTS: usize = 8;
 
 /// Bytes that the UART buffers.
 const WINDOW: usize = 256;
@@ -44,16 +43,7 @@ bind_interrupts!(struct Interrupts {
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
-    let mut config = Config::default();
-    // The radio stays silent on the internal oscillator.
-    config.hfclk_source = HfclkSource::ExternalXtal;
-    // The clock that rounds are counted by: the internal oscillator is off by 250 ppm and more, the crystal by 20.
-    config.lfclk_source = LfclkSource::ExternalXtal;
-    // The kit has the inductors; without it the radio takes twice the current.
-    config.dcdc.reg1 = true;
-    let chip = embassy_nrf::init(config);
-    panic::report();
-
+    let chip = embassy_nrf::init(chip::config());
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     let port = BufferedUarte::new(
@@ -71,22 +61,16 @@ async fn main(_spawner: Spawner) {
     );
     let parts = Parts {
         board: board::NAME,
-        chip: Some(chip_id()),
+        chip: Some(chip::id()),
         window: WINDOW as u16,
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, SLOTS>::new(radio),
+            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::NvmcFlash(Nvmc::new(chip.NVMC))),
+        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
         health: health::ChipWatchdog::start(chip.WDT),
     };
     run(parts).await
-}
-
-/// The number that the maker gave this chip.
-fn chip_id() -> u64 {
-    let [low, high] = [0, 1].map(|word| u64::from(pac::FICR.deviceid(word).read()));
-    high << 32 | low
 }

@@ -14,6 +14,9 @@ const PAYLOAD: usize = Packet::CAPACITY as usize;
 /// Bytes of a packet behind its MAC header.
 pub const MTU: usize = PAYLOAD - MAC_HEADER.len();
 
+/// Frames on their way in at once: four for each of two neighbours that send at the same time.
+pub const SLOTS: usize = 8;
+
 const CHANNEL: u8 = 15;
 
 /// From the call that sends a packet to its first bit: the receiver ramps up, listens, and the transmitter ramps up.

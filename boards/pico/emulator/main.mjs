@@ -64,9 +64,11 @@ socket.on('data', (chunk) => {
 // The host has closed its end, or is gone.
 for (const event of ['close', 'error']) socket.on(event, () => process.exit(0));
 
-function boot() {
+/** Starts the chip, with what a reset leaves as it is. */
+function boot(before) {
   log?.startOver();
   const pico = new Pico(flash, values.port, inbox);
+  if (before) pico.inherit(before);
   pico.onFault = (what) => {
     log?.drain(pico.chip.sram);
     console.error(what);
@@ -82,7 +84,7 @@ function run() {
   const bytes = pico.takeSent();
   if (bytes.length > 0) socket.write(bytes);
   if (pico.isReset) {
-    pico = boot();
+    pico = boot(pico);
     return setImmediate(run);
   }
   if (!pico.isAsleep) return setImmediate(run);

@@ -16,6 +16,7 @@ const SLICE = 200_000;
 /** Instructions between two looks at what the host has sent. */
 const FEED_EVERY = 64;
 const LONGEST_SLEEP_MS = 1000;
+const WATCHDOG = 0x40058;
 
 /** rp2040js has no XIP_CTRL: the cache is always ready, and no background read is under way. */
 class XipControl extends BasePeripheral {
@@ -73,12 +74,18 @@ export class Pico {
       },
     };
     chip.onBreak = (code) => this.onFault(`stopped at ${chip.core.PC.toString(16)} (code ${code})`);
-    chip.peripherals[0x40058].onWatchdogTrigger = () => (this.isReset = true);
+    chip.peripherals[WATCHDOG].onWatchdogTrigger = () => (this.isReset = true);
     this.#port = port === 'usb' ? new UsbPort(chip, inbox) : new UartPort(chip, inbox);
     // What the second boot stage does.
     chip.core.VTOR = VECTORS;
     chip.core.SP = chip.readUint32(VECTORS);
     chip.core.PC = chip.readUint32(VECTORS + 4) & ~1;
+  }
+
+  /** Takes over what a reset of `before` leaves as it is: the RAM, and why it was reset. */
+  inherit(before) {
+    this.chip.sram.set(before.chip.sram);
+    this.chip.peripherals[WATCHDOG].reason = before.chip.peripherals[WATCHDOG].reason;
   }
 
   get isAsleep() {

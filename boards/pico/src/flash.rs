@@ -26,18 +26,11 @@ pub fn page() -> &'static [u8] {
 }
 
 /// The part of the flash that the firmware writes to.
-pub struct QspiFlash(Flash<'static, FLASH, Blocking, FLASH_BYTES>);
+pub struct QspiFlash(pub Flash<'static, FLASH, Blocking, FLASH_BYTES>);
 
 impl QspiFlash {
     pub fn new(flash: Peri<'static, FLASH>) -> Self {
         Self(Flash::new_blocking(flash))
-    }
-
-    /// The number that the maker gave the flash chip: the RP2040 itself has none.
-    pub fn unique_id(&mut self) -> Option<u64> {
-        let mut id = [0; 8];
-        self.0.blocking_unique_id(&mut id).ok()?;
-        Some(u64::from_be_bytes(id))
     }
 }
 

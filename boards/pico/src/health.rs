@@ -1,14 +1,14 @@
-//! The chip's watchdog, the light on the board, and how deep the stack has been.
+//! The chip's watchdog, why the chip started, the light on the board, and how deep the stack has been.
 
-use crate::stack;
+use crate::{panic, stack};
 use embassy_rp::{
     Peri,
     gpio::{Level, Output},
     peripherals::{PIN_25, WATCHDOG},
-    watchdog::Watchdog,
+    watchdog::{ResetReason, Watchdog},
 };
 use embassy_time::Duration;
-use fabswarm_firmware::health;
+use fabswarm_firmware::{health, packet::ResetCause};
 
 /// The longest that the RP2040's watchdog can wait is 8.3 s.
 const PERIOD: Duration = Duration::from_secs(8);
@@ -29,6 +29,15 @@ impl PicoHealth {
     }
 }
 
+/// Restarts the chip. Its RAM stays as it is.
+pub fn restart() -> ! {
+    // SAFETY: called after a panic, when nothing else runs any more.
+    Watchdog::new(unsafe { WATCHDOG::steal() }).trigger_reset();
+    loop {
+        cortex_m::asm::nop();
+    }
+}
+
 impl health::Health for PicoHealth {
     fn feed_watchdog(&mut self) {
         self.watchdog.feed(PERIOD);
@@ -36,6 +45,19 @@ impl health::Health for PicoHealth {
 
     fn deepest_stack_bytes(&mut self) -> Option<u32> {
         Some(stack::deepest_bytes())
+    }
+
+    fn reset_cause(&mut self) -> ResetCause {
+        match self.watchdog.reset_reason() {
+            Some(ResetReason::Forced) => ResetCause::Software,
+            Some(ResetReason::TimedOut) => ResetCause::Watchdog,
+            // Power, or the pin RUN.
+            None => ResetCause::Power,
+        }
+    }
+
+    fn last_panic(&mut self) -> Option<&'static str> {
+        panic::take()
     }
 
     fn reset(&mut self) {

@@ -6,8 +6,14 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
+#[cfg(feature = "usb")]
+#[path = "../../cdc_port.rs"]
+mod cdc_port;
+mod chip;
 mod flash;
 mod health;
+#[path = "../../panic.rs"]
+mod panic;
 #[path = "../../stack.rs"]
 mod stack;
 #[cfg(not(feature = "usb"))]
@@ -18,7 +24,6 @@ mod usb;
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
-use panic_probe as _;
 use static_cell::ConstStaticCell;
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
@@ -29,7 +34,7 @@ defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
     let mut flash = flash::QspiFlash::new(pico.FLASH);
-    let chip = flash.unique_id();
+    let chip = chip::id(&mut flash);
     #[cfg(not(feature = "usb"))]
     let port = uart::start(pico.UART0, pico.PIN_0, pico.PIN_1);
     #[cfg(feature = "usb")]

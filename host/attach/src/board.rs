@@ -3,7 +3,7 @@
 use super::{
     Error,
     board_machine::{BoardMachine, BoardSpec},
-    divergence::{Divergence, ShadowDifference, frame_difference},
+    divergence::{Divergence, FramePair, RoundReception, ShadowDifference},
     firmware::Firmware,
     round_queue::{RoundEnd, RoundQueue},
 };
@@ -19,6 +19,17 @@ pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 /// How long a real board that was lost may be silent before it is reset: one whose cable alone was unplugged still waits in its
 /// round.
 const RESET_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a board may be silent before its process is watched.
+const WATCH_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a board that computes may be silent, and how much it must have computed meanwhile: one that the machine does not let
+/// compute does not hang.
+const BUSY_LIMIT: Duration = Duration::from_secs(4);
+const BUSY_CPU_TIME: Duration = Duration::from_secs(1);
+
+/// How long a board that sleeps may be silent.
+const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// Buffers for receiving packets, shared by all boards.
 #[derive(Debug)]
@@ -56,6 +67,7 @@ pub(super) enum BoardLoss {
     Restarted,
     Unplugged,
     Silent,
+    Hung,
 }
 
 /// How the frames that a board sent in its round compare with its shadow's.
@@ -65,8 +77,7 @@ enum FrameCheck {
     #[default]
     Pending,
     Same,
-    /// Describes the difference.
-    Differ(String),
+    Differ(FramePair),
 }
 
 /// A request for a board's state.
@@ -103,6 +114,12 @@ pub(super) struct Board {
     pub(super) loss: Option<BoardLoss>,
     /// When it last sent something, or was sent something to answer.
     waited_since: Instant,
+    /// The processor time of its process when it had been silent for a while since then.
+    silent_cpu_time: Option<(Instant, Duration)>,
+    /// Where its processor was when it hung last.
+    pub(super) hang_place: Option<String>,
+    /// Why it started last, and how its last run ended.
+    pub(super) start_cause: String,
     state_request: Option<PendingState>,
 }
 
@@ -135,8 +152,25 @@ impl Board {
             expected_boot: None,
             loss: None,
             waited_since: Instant::now(),
+            silent_cpu_time: None,
+            hang_place: None,
+            start_cause: String::new(),
             state_request: None,
         }
+    }
+
+    /// Whether its process is there, went through rounds before, and neither answers nor waits for the machine.
+    pub(super) fn is_hung(&mut self) -> bool {
+        let (since, waited) = (self.waited_since, self.waited());
+        if !self.was_up || waited < WATCH_AFTER {
+            return false;
+        }
+        let Some(now) = self.machine.cpu_time() else { return false };
+        let (_, before) = *match &mut self.silent_cpu_time {
+            Some(watched) if watched.0 == since => watched,
+            watched => watched.insert((since, now)),
+        };
+        waited > IDLE_LIMIT || waited > BUSY_LIMIT && now.saturating_sub(before) > BUSY_CPU_TIME
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
@@ -148,6 +182,7 @@ impl Board {
         }
         // One that has returned repeats its boot packet.
         self.phase = BoardPhase::Booting;
+        self.telemetry = None;
         // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
         let round = air_round.max(self.queue.shadow_round());
         self.queue = RoundQueue::new(round);
@@ -267,14 +302,14 @@ impl Board {
             (&self.frame_check, self.is_up(), self.queue.expected_frames())
         {
             self.frame_check =
-                frame_difference(&self.sent, expected).map_or(FrameCheck::Same, FrameCheck::Differ);
+                FramePair::differing(&self.sent, expected).map_or(FrameCheck::Same, FrameCheck::Differ);
         }
     }
 
-    /// The agent's round and the difference, if the frames of its round are not its shadow's.
-    pub(super) fn frame_difference(&self) -> Option<(u32, &str)> {
-        let FrameCheck::Differ(difference) = &self.frame_check else { return None };
-        Some((self.telemetry.map_or(0, |last| last.round + 1), difference))
+    /// The agent's round and both their frames, if the frames of its round are not its shadow's.
+    pub(super) fn frame_difference(&self) -> Option<(u32, &FramePair)> {
+        let FrameCheck::Differ(frames) = &self.frame_check else { return None };
+        Some((self.telemetry.map_or(0, |last| last.round + 1), frames))
     }
 
     /// Lets it go through its next `rounds` rounds.
@@ -356,6 +391,7 @@ impl Board {
             (Ok(Packet::Boot(_)), BoardPhase::Up) => self.loss = Some(BoardLoss::Restarted),
             (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
                 check_boot(self.agent, &self.machine, &boot)?;
+                self.start_cause = start_cause(&boot);
                 if let Ok(identity) = boot.page {
                     self.phase = BoardPhase::Returned { boot: identity.boot };
                 }
@@ -392,23 +428,32 @@ impl Board {
 
     /// Compares a round of the board with the same round of its shadow.
     fn finish_round(&mut self, telemetry: Telemetry) {
-        let Some(RoundEnd { slot, digest, state }) = self.queue.finish_round() else { return };
-        let frame_check = std::mem::take(&mut self.frame_check);
+        let Some(RoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
+        let frames = match std::mem::take(&mut self.frame_check) {
+            FrameCheck::Differ(frames) => Some(frames),
+            FrameCheck::Pending | FrameCheck::Same => None,
+        };
         self.sent = std::mem::take(&mut self.sending);
+        // Counted since its start, which a board that has restarted began anew.
+        let refused_before = self.telemetry.map_or(0, |last| last.refused);
+        let refused = Some(telemetry.refused.wrapping_sub(refused_before));
+        let reception = RoundReception { heard: telemetry.heard, refused };
         self.telemetry = Some(telemetry);
-        self.shadow_state = state;
+        self.shadow_state = std::mem::take(&mut shadow.state);
         self.digests.checks += 1;
-        let kind = if telemetry.digest != digest {
-            self.digests.mismatches += 1;
-            ShadowDifference::State { board: telemetry.digest, shadow: digest }
-        } else if let FrameCheck::Differ(difference) = frame_check {
-            ShadowDifference::Frames(difference)
-        } else {
+        self.digests.mismatches += u64::from(telemetry.digest != shadow.digest);
+        let Some(kind) = ShadowDifference::of((reception, telemetry.digest), &shadow, frames) else {
             return self.check_frames();
         };
         self.queue.stop();
         self.divergence = Some(Divergence { slot, round: telemetry.round, kind });
     }
+}
+
+/// Why a board started, and how its last run ended.
+fn start_cause(boot: &Boot) -> String {
+    let panic = boot.panic.map(|message| format!("; its last run ended in a panic: {message}"));
+    format!("started {}{}", boot.reset, panic.unwrap_or_default())
 }
 
 /// Checks that this is the board that was started, with the page that was written.

@@ -18,11 +18,25 @@ pub(super) struct FlashRegion {
 pub(super) struct BoardFile {
     pub(super) page: FlashRegion,
     pub(super) storage: FlashRegion,
+    /// RAM of its chip.
+    pub(super) ram_bytes: u64,
+    /// RAM that its stack must have.
+    pub(super) stack_bytes: u64,
 }
 
 /// The folder of a board's sources.
 pub(super) fn folder(board: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
+}
+
+/// The boards in the source tree, sorted: the folders with a `board.toml`.
+pub(super) fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(folder("")).into_iter().flatten().flatten();
+    let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
+    let mut names: Vec<String> =
+        boards.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 impl BoardFile {
@@ -56,7 +70,9 @@ impl BoardFile {
         if storage.origin < page.origin + page.bytes {
             return Err("[storage] must begin behind [page]".to_owned());
         }
-        Ok(Self { page, storage })
+        let (ram_bytes, stack_bytes) =
+            (1024 * integer("ram", "chip_kib")?, 1024 * integer("ram", "stack_kib")?);
+        Ok(Self { page, storage, ram_bytes, stack_bytes })
     }
 }
 
@@ -68,8 +84,10 @@ mod tests {
     fn the_files_of_all_boards_are_read() {
         let pico = BoardFile::read("pico").unwrap();
         assert_eq!(pico.page, FlashRegion { origin: 0x101E_0000, bytes: 64 * 1024 });
-        for board in ["mps2-an386", "nrf52840-dk"] {
-            BoardFile::read(board).unwrap();
+        assert!(names().len() >= 3);
+        for board in names() {
+            let file = BoardFile::read(&board).unwrap();
+            assert!(file.stack_bytes < file.ram_bytes, "{board}");
         }
     }
 

@@ -1,6 +1,12 @@
 //! The kinds of boards that the host can start.
 
-use super::{Error, firmware_crate::FirmwareCrate, native, packet_stream::PacketFraming, pico, qemu};
+use super::{
+    Error,
+    firmware_crate::{FirmwareCrate, FirmwareSizes},
+    native,
+    packet_stream::PacketFraming,
+    pico, qemu,
+};
 use std::path::PathBuf;
 
 /// A kind of board.
@@ -57,12 +63,12 @@ impl BoardKind {
     }
 }
 
-/// Builds the firmware that boards of `kind` run in a small swarm, unless it is up to date, and returns the path of its image.
+/// Builds the firmware that boards of `kind` run in the default scenario, unless it is up to date, and returns the path of its image.
 ///
 /// # Errors
 /// [`Error::Build`] if it does not build.
 pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
-    kind.firmware_crate().build(1)
+    kind.firmware_crate().build(FirmwareSizes::USUAL)
 }
 
 /// Returns the paths of the emulator and of the program that counts instructions in it; builds the latter unless it is up to date.
@@ -70,6 +76,6 @@ pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
 /// # Errors
 /// [`Error::NoQemu`] if the emulator is not installed, [`Error::Build`] if the program does not build.
 pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
-    let image = qemu::COUNTING_FIRMWARE.build(1)?;
+    let image = qemu::COUNTING_FIRMWARE.build(FirmwareSizes::USUAL)?;
     Ok((qemu::emulator()?, image.with_file_name("instructions")))
 }

@@ -56,8 +56,8 @@ impl BoardLog {
         self.pending.clear();
     }
 
-    /// Decodes what was added since the last call; passes messages of level warn and error to `warn`.
-    pub(super) fn decode(&mut self, table: &LogTable, mut warn: impl FnMut(&str)) {
+    /// Decodes what was added since the last call; passes messages of level `lowest` and above to `show`.
+    pub(super) fn decode(&mut self, table: &LogTable, lowest: Level, mut show: impl FnMut(&str)) {
         let Ok(mut file) = File::open(&self.encoded) else { return };
         if file.seek(SeekFrom::Start(self.read)).is_err() {
             return;
@@ -69,8 +69,8 @@ impl BoardLog {
             let message = match decoder.decode() {
                 Ok(frame) => {
                     let message = frame.display(false).to_string();
-                    if frame.level() >= Some(Level::Warn) {
-                        warn(&message);
+                    if frame.level() >= Some(lowest) {
+                        show(&message);
                     }
                     if frame.level() == Some(Level::Error) {
                         self.last_error = Some(frame.display_message().to_string());

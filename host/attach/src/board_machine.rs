@@ -5,6 +5,7 @@ use super::{
     board_log::BoardLog,
     cable::Cable,
     child_process::ChildProcess,
+    code_place::{self, CodeAddress},
     firmware::Firmware,
     flash_file::FlashFile,
     native,
@@ -12,11 +13,13 @@ use super::{
     pico, qemu,
     serial::{ReadyBoard, SerialBoard},
 };
+use defmt_parser::Level;
 use fabswarm_shared::packet::Packet;
 use mio::{Interest, Poll, Token, net::UnixListener};
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Each board has one token for its listener and one for its stream.
@@ -69,6 +72,8 @@ pub(super) struct BoardMachine {
     body: BoardBody,
     stream: Option<PacketStream>,
     is_frozen: bool,
+    /// Whether everything that it logs is shown.
+    is_followed: bool,
 }
 
 impl BoardMachine {
@@ -113,6 +118,7 @@ impl BoardMachine {
             body: BoardBody::Process(Box::new(body)),
             stream: None,
             is_frozen: false,
+            is_followed: false,
         })
     }
 
@@ -135,6 +141,7 @@ impl BoardMachine {
             body: BoardBody::Serial(board),
             stream: None,
             is_frozen: false,
+            is_followed: false,
         };
         machine.attach(Cable::Port(port), poll, PacketFraming::Serial)?;
         Ok(machine)
@@ -298,20 +305,49 @@ impl BoardMachine {
         }
     }
 
-    /// The last error in the board's log, or else what its process printed.
-    pub(super) fn last_message(&self) -> String {
+    /// The last error in the board's log, with the places in its code that it names, or else what its process printed.
+    pub(super) fn last_message(&self, firmware: &[Firmware]) -> String {
         let BoardBody::Process(body) = &self.body else { return String::new() };
         match body.log.as_ref().and_then(BoardLog::last_error) {
-            Some(error) => error.to_owned(),
+            Some(error) => code_place::explain(error, &firmware[body.firmware].image),
             None => body.process.messages(),
         }
     }
 
-    /// Decodes what was added to the board's log and appends its warnings to `warnings`.
+    /// The processor time that its process has used.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        match &self.body {
+            BoardBody::Process(body) => body.process.cpu_time(),
+            BoardBody::Serial(_) => None,
+        }
+    }
+
+    /// Where its processor is, if its emulator can tell.
+    pub(super) fn processor_place(&self, firmware: &[Firmware]) -> Option<String> {
+        let BoardBody::Process(body) = &self.body else { return None };
+        let (BoardKind::Qemu | BoardKind::QemuUart) = body.kind else { return None };
+        let [counter, link] = qemu::processor_place(&qemu::monitor(&body.socket)).ok()?;
+        let places = code_place::places(&firmware[body.firmware].image, &[counter, link]);
+        let (CodeAddress::Instruction(address) | CodeAddress::Return(address)) = counter;
+        let first = places.first().map(|place| format!(", {place}")).unwrap_or_default();
+        Some(format!("{address:#010x}{first}"))
+    }
+
+    /// Shows everything that the board logs.
+    pub(super) const fn follow_log(&mut self) {
+        self.is_followed = true;
+    }
+
+    /// Decodes what was added to the board's log and appends its warnings to `warnings`, or everything if the log is followed.
     pub(super) fn read_log(&mut self, firmware: &[Firmware], warnings: &mut Vec<String>) {
         let BoardBody::Process(body) = &mut self.body else { return };
+        if body.log.is_none() && self.is_followed {
+            let lines = body.process.take_messages();
+            warnings.extend(lines.iter().map(|line| format!("agent {}: {line}", self.agent)));
+        }
         if let (Some(log), Some(table)) = (&mut body.log, &firmware[body.firmware].log_table) {
-            log.decode(table, |message| warnings.push(format!("agent {}: {message}", self.agent)));
+            let lowest = if self.is_followed { Level::Trace } else { Level::Warn };
+            log.decode(table, lowest, |message| warnings.push(format!("agent {}: {message}", self.agent)));
         }
     }
 }

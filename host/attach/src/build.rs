@@ -1,13 +1,15 @@
 //! Makes the swarm that a scenario describes, wherever its agents run.
 
 use super::flight::{Flight, FlightError};
-use super::{Boards, Error, Placement, PlacementError};
+use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement, PlacementError};
 use fabswarm_shared::ledger::Exact;
-use fabswarm_shared::provisioning::BOARD_WORDS;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::sync::{Arc, atomic::AtomicBool};
+
+/// Words of the shadows of most problems.
+const SMALL_WORDS: usize = 64;
 
 /// Why no swarm can be made from a scenario.
 #[derive(Debug, thiserror::Error)]
@@ -48,17 +50,32 @@ pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<d
         scenario.swarm.boards = trial::IN_PROCESS.to_owned();
         return Ok(trial::build(&scenario)?);
     }
-    let ExactAgents { task, setup, air, rounds } = trial::exact_agents(scenario)?;
+    let parts = trial::exact_agents(scenario)?;
+    match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
+        0..=SMALL_WORDS => with_boards::<SMALL_WORDS>(scenario, parts, &locations, &placement, interrupted),
+        _ => with_boards::<MOST_WORDS>(scenario, parts, &locations, &placement, interrupted),
+    }
+}
+
+/// Starts the boards, and the shadows of all agents.
+fn with_boards<const WORDS: usize>(
+    scenario: &Scenario,
+    parts: ExactAgents,
+    locations: &[AgentLocation],
+    placement: &Placement,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+    let ExactAgents { task, setup, air, rounds } = parts;
     let boards = Boards::start(
         &task,
         &setup,
-        &locations,
+        locations,
         rounds,
         |agent| air.will_remember(agent, 0),
         placement.serial_pattern(),
     )?
     .with_lost_boards(scenario.swarm.lost_boards)
     .with_interrupt(Arc::clone(interrupted));
-    let agents = AgentSwarm::<Exact, BOARD_WORDS>::new(task, air, scenario.swarm.agents, setup);
+    let agents = AgentSwarm::<Exact, WORDS>::new(task, air, scenario.swarm.agents, setup);
     Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(Box::new(boards))))
 }

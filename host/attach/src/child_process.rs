@@ -11,6 +11,7 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
 };
 
 /// A running child process.
@@ -18,6 +19,8 @@ use std::{
 pub(super) struct ChildProcess {
     child: Child,
     messages: PathBuf,
+    /// Bytes of them that were taken.
+    messages_read: usize,
 }
 
 impl ChildProcess {
@@ -42,12 +45,22 @@ impl ChildProcess {
                 io::ErrorKind::NotFound => Error::NoSetpriv,
                 _ => Error::Start { program: program.to_owned(), source },
             })?;
-        Ok(Self { child, messages: messages.to_owned() })
+        let messages_read = std::fs::metadata(messages).map_or(0, |file| file.len() as usize);
+        Ok(Self { child, messages: messages.to_owned(), messages_read })
     }
 
     /// The exit status, once the process has ended.
     pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// The processor time that it has used.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        // Linux counts in hundredths of a second for programs; the name, which may hold anything, ends with the last parenthesis.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (user, system): (u64, u64) = (fields.nth(11)?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Duration::from_millis(10 * (user + system)))
     }
 
     /// The file that its stderr is appended to.
@@ -58,6 +71,16 @@ impl ChildProcess {
     /// What it printed to stderr, for the error that reports its end.
     pub(super) fn messages(&self) -> String {
         std::fs::read_to_string(&self.messages).unwrap_or_default().trim().to_owned()
+    }
+
+    /// The lines that it printed to stderr since the last call.
+    pub(super) fn take_messages(&mut self) -> Vec<String> {
+        let printed = std::fs::read(&self.messages).unwrap_or_default();
+        let unread = printed.get(self.messages_read..).unwrap_or_default();
+        // The last line may not be whole yet.
+        let whole = unread.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        self.messages_read += whole;
+        String::from_utf8_lossy(&unread[..whole]).lines().map(str::to_owned).collect()
     }
 
     /// Suspends it.

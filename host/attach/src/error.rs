@@ -109,6 +109,20 @@ pub enum Error {
         /// What it waited for.
         purpose: &'static str,
     },
+    /// A board hangs: its firmware runs or sleeps, and does not answer.
+    #[error(
+        "the board of agent {agent} hangs{place}: it has been silent for {} s\n\
+         help: see agent-{agent}.log in the run's folder boards/; its image is there too",
+        after.as_secs()
+    )]
+    Hung {
+        /// The agent.
+        agent: u16,
+        /// How long it has been silent.
+        after: Duration,
+        /// Where its processor is, if its emulator can tell.
+        place: String,
+    },
     /// A board refused its page.
     #[error(
         "the board of agent {agent} refused its provisioning page: {source}\n\
@@ -239,9 +253,9 @@ pub enum Error {
     },
     /// The task is larger than firmware is built for.
     #[error(
-        "the task takes {words} words, and boards are built for {}\n\
+        "the task takes {words} words, and boards are built for up to {}\n\
          help: lower the sizes of the problem (its features, classes or states), or set swarm.boards to \"in-process\"",
-        provisioning::BOARD_WORDS
+        super::MOST_WORDS
     )]
     TooLarge {
         /// Words of its decision, or of its scratch memory.
@@ -287,6 +301,19 @@ pub enum Error {
         /// The first word that differs, and the files with both states.
         difference: String,
     },
+    /// A board took other frames than its shadow.
+    #[error(
+        "the board of agent {agent} took other frames than its shadow in round {round}: {difference}\n\
+         help: suspect the link to the board, which loses or damages packets, or its receive buffer"
+    )]
+    ReceptionMismatch {
+        /// The agent.
+        agent: u16,
+        /// The first round that differs.
+        round: u32,
+        /// What it heard and refused.
+        difference: String,
+    },
     /// A board sent other frames than its shadow.
     #[error(
         "the board of agent {agent} sent other frames than its shadow in round {round}: {difference}\n\
@@ -308,6 +335,14 @@ pub enum Error {
     Interrupted {
         /// The agents, as a list.
         agents: String,
+    },
+    /// The problem of an agent has more of something than a page can say.
+    #[error("the page of agent {agent} cannot be written: {source}\nhelp: lower the sizes of the problem")]
+    PageCount {
+        /// The agent.
+        agent: u16,
+        /// Of what.
+        source: provisioning::WriteError,
     },
     /// The page of an agent is larger than the page region of a board.
     #[error(

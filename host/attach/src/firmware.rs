@@ -1,6 +1,8 @@
 //! Firmware that is ready to run.
 
-use super::{BoardKind, Error, board_log::LogTable, flash_file::FlashLayout, pico, qemu};
+use super::{
+    BoardKind, Error, board_log::LogTable, firmware_crate::FirmwareSizes, flash_file::FlashLayout, pico, qemu,
+};
 use std::path::PathBuf;
 
 /// The firmware that all boards of one kind run.
@@ -16,14 +18,14 @@ pub(super) struct Firmware {
 }
 
 impl Firmware {
-    /// Builds the firmware for a swarm of `members` members, unless it is up to date, and finds the emulator for it.
-    pub(super) fn prepare(kind: BoardKind, members: usize) -> Result<Self, Error> {
+    /// Builds the firmware for swarms and problems of these sizes, unless it is up to date, and finds the emulator for it.
+    pub(super) fn prepare(kind: BoardKind, sizes: FirmwareSizes) -> Result<Self, Error> {
         let emulator = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => Some(qemu::emulator()?),
             BoardKind::Pico | BoardKind::PicoUsb => Some(pico::emulator()?),
             BoardKind::Native => None,
         };
-        let image = kind.firmware_crate().build(members)?;
+        let image = kind.firmware_crate().build(sizes)?;
         let log_table = match kind {
             BoardKind::Qemu | BoardKind::QemuUart | BoardKind::Pico | BoardKind::PicoUsb => {
                 Some(LogTable::of(kind.board(), &image)?)

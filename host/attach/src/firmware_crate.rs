@@ -1,7 +1,9 @@
 //! Builds the firmware that a board runs.
 
 use super::{Error, board_file};
-use fabswarm_shared::provisioning::BOARD_MEMBERS;
+use fabswarm_shared::problem::Problem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_WORDS};
+use fabswarm_sim::task::Task;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -39,10 +41,33 @@ pub(super) struct FirmwareCrate {
     pub(super) feature: Option<&'static str>,
 }
 
+/// What firmware must have room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FirmwareSizes {
+    /// Agents of the swarm.
+    pub(super) members: usize,
+    /// Words of a decision, or of a problem's working memory.
+    pub(super) words: usize,
+}
+
+impl FirmwareSizes {
+    /// Those of the default scenario.
+    pub(super) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS };
+
+    /// Those of a task and a swarm of `members` agents.
+    pub(super) fn of(task: &Task<f32>, members: usize) -> Self {
+        let needed = |agent: usize| {
+            let problem = task.problem(agent);
+            problem.shape().words().max(problem.scratch_words())
+        };
+        Self { members, words: (0..members).map(needed).max().unwrap_or(0) }
+    }
+}
+
 impl FirmwareCrate {
-    /// Builds the firmware for a swarm of `members` members, unless it is up to date, and returns the path of the image. The
+    /// Builds the firmware for swarms and problems of these sizes, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
-    pub(super) fn build(&self, members: usize) -> Result<PathBuf, Error> {
+    pub(super) fn build(&self, sizes: FirmwareSizes) -> Result<PathBuf, Error> {
         let folder = board_file::folder(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
         if !folder.is_dir() {
@@ -51,10 +76,12 @@ impl FirmwareCrate {
                 "its sources are not in {place}\nhelp: run fabswarm where its source tree is"
             )));
         }
-        let is_large = members > BOARD_MEMBERS;
+        let is_large = sizes.members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
-        // One target folder per set of features: building one does not make another out of date.
-        let target_folder = Path::new("target").join(features.join("-"));
+        // One target folder per set of features and size: building one does not make another out of date.
+        let words = (sizes.words > BOARD_WORDS).then(|| sizes.words.to_string());
+        let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
+        let target_folder = Path::new("target").join(features.join("-")).join(folder_of_words);
         let building =
             DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
         let output = Command::new("cargo")
@@ -65,6 +92,7 @@ impl FirmwareCrate {
             .env_remove("CARGO_TARGET_DIR")
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .envs(words.map(|words| ("FABSWARM_WORDS", words)))
             .output()
             .map_err(|source| {
                 let place = folder.display();

@@ -1,7 +1,7 @@
 //! The file behind a board's flash: its page first, then its storage.
 
 use super::{BoardKind, Error, board_file::BoardFile, temp_dir::FILE_MODE};
-use fabswarm_shared::provisioning::{BufferTooSmall, PAGE_ROOM, Page, page_crc};
+use fabswarm_shared::provisioning::{PAGE_ROOM, Page, WriteError, page_crc};
 use std::{
     fs::File,
     os::unix::fs::{FileExt, OpenOptionsExt},
@@ -46,7 +46,7 @@ impl FlashLayout {
         if kind == BoardKind::Native {
             return Ok(Self::NATIVE);
         }
-        let BoardFile { page, storage } = BoardFile::read(kind.board())?;
+        let BoardFile { page, storage, .. } = BoardFile::read(kind.board())?;
         let storage_at = storage.origin - page.origin;
         let file_bytes = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => PSRAM_BYTES,
@@ -65,9 +65,11 @@ impl FlashLayout {
 /// Encodes a page for `room` bytes of flash. It holds the swarm's key and is wiped when dropped.
 pub(super) fn page_bytes(page: &Page<'_>, room: u64) -> Result<Zeroizing<Vec<u8>>, Error> {
     let mut bytes = Zeroizing::new(vec![0; room as usize]);
-    let length = page
-        .write(&mut bytes)
-        .map_err(|BufferTooSmall| Error::PageTooLarge { agent: page.agent.id, room })?;
+    let agent = page.agent.id;
+    let length = page.write(&mut bytes).map_err(|error| match error {
+        WriteError::BufferTooSmall => Error::PageTooLarge { agent, room },
+        source => Error::PageCount { agent, source },
+    })?;
     bytes.truncate(length);
     Ok(bytes)
 }

@@ -123,7 +123,7 @@ impl Flight {
         let parts = trial::exact_agents(scenario)?;
         let plan = SwarmPlan::of_agents(scenario, &parts)?;
         let ExactAgents { task, setup, rounds, .. } = parts;
-        super::check_sizes(&task, locations.len())?;
+        let sizes = super::check_sizes(&task, locations.len())?;
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let temp_dir = LockedTempDir::new()?;
@@ -135,7 +135,7 @@ impl Flight {
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
-                    firmware.push(Firmware::prepare(kind, locations.len())?);
+                    firmware.push(Firmware::prepare(kind, sizes)?);
                     firmware.len() - 1
                 }
             };
@@ -217,7 +217,7 @@ impl Flight {
         for FlyingBoard { agent, machine, heard_at, .. } in &mut self.boards {
             let agent = *agent;
             if let Some(status) = machine.exit_status() {
-                let messages = machine.last_message();
+                let messages = machine.last_message(&self.firmware);
                 return Err(Error::Ended { agent, status, messages }.into_swarm_error());
             }
             if heard_at.elapsed() > SILENCE_LIMIT {

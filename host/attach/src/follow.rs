@@ -4,7 +4,7 @@ use super::{
     Boards, Error,
     board::{Board, BoardLoss},
     board_machine::TOKENS_PER_BOARD,
-    divergence::{Divergence, ShadowDifference},
+    divergence::{Divergence, FramePair, ShadowDifference},
     round_queue::FrameSource,
     state_dump::StateDump,
 };
@@ -81,7 +81,10 @@ impl Boards {
             match (divergence, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
                 (None, None) => return Ok(()),
                 (Some((agent, divergence)), _) if is_idle => return Err(self.report(agent, divergence)),
-                (None, Some(board)) if is_idle => return Err(self.stall(board.agent)),
+                (None, Some(board)) if is_idle => {
+                    let agent = board.agent;
+                    return Err(self.stall(agent));
+                }
                 (Some((agent, divergence)), _) => {
                     // The known divergence says more than the loss of another board after it.
                     if self.serve(purpose, CHECK_EVERY).is_err() {
@@ -94,14 +97,23 @@ impl Boards {
     }
 
     /// Why the board of `agent` does not go on, though no board owes the host a packet.
-    fn stall(&self, agent: u16) -> Error {
+    fn stall(&mut self, agent: u16) -> Error {
         let differing = |board: &Board| {
-            board.frame_difference().map(|(round, difference)| (board.agent, round, difference.to_owned()))
+            board.frame_difference().map(|(round, frames)| (board.agent, round, frames.clone()))
         };
         match self.boards.iter().find_map(differing) {
-            Some((agent, round, difference)) => Error::FrameMismatch { agent, round, difference },
+            Some((agent, round, frames)) => self.report_frames(agent, round, frames),
             None => Error::Stalled { agent },
         }
+    }
+
+    /// The error for frames that differ, which are kept for the run folder.
+    fn report_frames(&mut self, agent: u16, round: u32, frames: FramePair) -> Error {
+        let [board, shadow] = FramePair::files(agent, round);
+        let what = frames.describe(self.key.as_ref());
+        self.differing_frames.push((agent, round, frames));
+        let difference = format!("{what}; see {board} and {shadow} in the run's folder boards/");
+        Error::FrameMismatch { agent, round, difference }
     }
 
     /// Sends what is queued and processes what arrives within `timeout`.
@@ -121,9 +133,12 @@ impl Boards {
             if let Some(board) = self.boards.get_mut(index) {
                 has_progress |= !board.is_lost();
                 let returned = board.serve(event.token(), &self.poll, &mut self.buffers)?;
-                self.changes.extend(
-                    returned.map(|boot| BoardChange::Returned { agent: usize::from(board.agent), boot }),
-                );
+                if let Some(boot) = returned {
+                    let (agent, cause) = (board.agent, std::mem::take(&mut board.start_cause));
+                    self.warnings.push(format!("agent {agent}: its board is back in boot {boot}, {cause}"));
+                    self.event_log.push(self.slot, Some(agent), "returned", cause);
+                    self.changes.push(BoardChange::Returned { agent: agent.into(), boot });
+                }
             }
         }
         self.lose_boards()?;
@@ -174,8 +189,17 @@ impl Boards {
         for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
             if let Some(status) = board.machine.exit_status() {
                 board.machine.read_log(&self.firmware, &mut self.warnings);
-                let messages = board.machine.last_message();
+                let messages = board.machine.last_message(&self.firmware);
                 return Err(Error::Ended { agent: board.agent, status, messages });
+            }
+            if board.is_hung() {
+                board.hang_place = board.machine.processor_place(&self.firmware);
+                if self.lost_boards == LostBoards::Rejoin {
+                    board.loss = Some(BoardLoss::Hung);
+                    continue;
+                }
+                let (agent, after, place) = (board.agent, board.waited(), board.hang_place.take());
+                return Err(Error::Hung { agent, after, place: at_place(place) });
             }
             if board.waited() > self.silence_limit {
                 if self.lost_boards == LostBoards::Rejoin && board.was_up() {
@@ -201,19 +225,21 @@ impl Boards {
                 return Err(match loss {
                     BoardLoss::Restarted => Error::Restarted { agent, air_round },
                     BoardLoss::Unplugged => Error::Unplugged { agent, air_round },
-                    BoardLoss::Silent => {
+                    BoardLoss::Silent | BoardLoss::Hung => {
                         Error::Silent { agent, after: self.silence_limit, purpose: "end a round" }
                     }
                 });
             }
             let what = match loss {
-                BoardLoss::Restarted => "restarted by itself",
-                BoardLoss::Unplugged => "was unplugged",
-                BoardLoss::Silent => "no longer answers",
+                BoardLoss::Restarted => "restarted by itself".to_owned(),
+                BoardLoss::Unplugged => "was unplugged".to_owned(),
+                BoardLoss::Silent => "no longer answers".to_owned(),
+                BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
             self.warnings.push(format!(
                 "agent {agent}: its board {what} in round {air_round}; it may rejoin, without its memory"
             ));
+            self.event_log.push(air_round, Some(agent), "lost", what);
             board.lose(loss, &self.firmware)?;
             self.changes.push(BoardChange::Lost { agent: agent.into() });
         }
@@ -260,7 +286,8 @@ impl Boards {
     /// The error for a divergence. If the states differ, keeps both for the run folder.
     fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Error {
         match kind {
-            ShadowDifference::Frames(difference) => Error::FrameMismatch { agent, round, difference },
+            ShadowDifference::Frames(frames) => self.report_frames(agent, round, frames),
+            ShadowDifference::Reception(difference) => Error::ReceptionMismatch { agent, round, difference },
             ShadowDifference::State { board, shadow } => {
                 let state = self.state_of(agent);
                 let expected = self.find(agent).map(|board| board.shadow_state().to_vec());
@@ -288,6 +315,11 @@ impl Boards {
             }
         }
     }
+}
+
+/// Where a board hangs, as part of a sentence.
+fn at_place(place: Option<String>) -> String {
+    place.map(|place| format!(" at {place}")).unwrap_or_default()
 }
 
 /// An order in which neighbours are far apart: of boards that are equally far, those that start together should not wait for each

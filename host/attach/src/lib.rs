@@ -45,13 +45,16 @@ mod board_machine;
 mod build;
 mod cable;
 mod child_process;
+mod code_place;
 mod divergence;
 mod error;
+mod events;
 mod firmware;
 mod firmware_crate;
 mod flash_file;
 mod flight;
 mod follow;
+mod frame_fields;
 mod native;
 mod packet_stream;
 mod pico;
@@ -72,18 +75,21 @@ pub use error::Error;
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
 pub use placement::{AgentLocation, Placement, PlacementError};
-pub use swarm_file::{SwarmFile, SwarmFileError, pico_image};
-pub use swarm_plan::{PlanError, SwarmPlan, WidthPlan};
+pub use swarm_file::{SwarmFile, SwarmFileError};
+pub use swarm_plan::{BoardRoom, PlanError, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};
 use board_file::BoardFile;
 use board_machine::{BoardMachine, BoardSpec};
-use fabswarm_shared::problem::Problem;
-use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page, page_crc};
+use divergence::FramePair;
+use events::EventLog;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, PAGE_ROOM, Pace, Page, page_crc};
+use fabswarm_shared::wire::seal::Key;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
 use firmware::Firmware;
+use firmware_crate::FirmwareSizes;
 use mio::{Events, Poll};
 use serial::FoundBoard;
 use state_dump::StateDump;
@@ -133,6 +139,11 @@ pub struct Boards {
     /// When the host last looked for lost boards.
     recalled: Instant,
     dumps: Vec<StateDump>,
+    /// Frames of boards that differ from their shadows', with agents and rounds.
+    differing_frames: Vec<(u16, u32, FramePair)>,
+    /// Opens them.
+    key: Option<Key>,
+    event_log: EventLog,
     /// The air's slot that the shadows are in.
     slot: u32,
     /// How many boards may compute at once.
@@ -166,9 +177,9 @@ impl Boards {
         will_remember: impl Fn(usize) -> bool,
         serial_pattern: Option<&str>,
     ) -> Result<Self, Error> {
-        let (agents, words) = (locations.len(), task.shape().words());
-        check_sizes(task, agents)?;
-        let mut start = vec![0.0; words];
+        let agents = locations.len();
+        let sizes = check_sizes(task, agents)?;
+        let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let page = |agent: usize, board| Page {
             board,
@@ -215,7 +226,7 @@ impl Boards {
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
-                    firmware.push(Firmware::prepare(kind, agents)?);
+                    firmware.push(Firmware::prepare(kind, sizes)?);
                     firmware.len() - 1
                 }
             };
@@ -224,7 +235,8 @@ impl Boards {
             let bytes = bytes?;
             pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes, port: None });
         }
-        Self::launch(firmware, &pages, SILENCE_LIMIT)
+        let boards = Self::launch(firmware, &pages, SILENCE_LIMIT)?;
+        Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
     }
 
     /// Sets what happens when a board is lost.
@@ -271,6 +283,9 @@ impl Boards {
             lost_boards: LostBoards::Rejoin,
             recalled: Instant::now(),
             dumps: Vec::new(),
+            differing_frames: Vec::new(),
+            key: None,
+            event_log: EventLog::default(),
             slot: 0,
             busy_limit: follow::busy_limit(),
             silence_limit,
@@ -315,6 +330,16 @@ impl Boards {
             let name = board_machine::log_name(agent);
             fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
         }
+        for (agent, round, frames) in &self.differing_frames {
+            frames.write(folder, *agent, *round, self.key.as_ref())?;
+        }
+        // Whoever looks for a fault needs the image that had it.
+        if !self.event_log.is_empty() {
+            for firmware in self.firmware.iter().filter(|firmware| firmware.kind != BoardKind::Native) {
+                fs::copy(&firmware.image, folder.join(format!("{}.elf", firmware.kind.name())))?;
+            }
+        }
+        self.event_log.write(folder)?;
         self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
 
@@ -337,16 +362,19 @@ fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Checks that boards have room for a task and a swarm.
-fn check_sizes(task: &Task<f32>, agents: usize) -> Result<(), Error> {
+/// Most words of a decision, or of a problem's working memory, that boards can be built for.
+const MOST_WORDS: usize = 512;
+
+/// Checks that boards can be built for a task and a swarm, and returns what their firmware must have room for.
+fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareSizes, Error> {
     if agents > BOARD_MEMBERS_LARGE {
         return Err(Error::TooMany { agents });
     }
-    let needed = task.shape().words().max(task.problem(0).scratch_words());
-    if needed > BOARD_WORDS {
-        return Err(Error::TooLarge { words: needed });
+    let sizes = FirmwareSizes::of(task, agents);
+    if sizes.words > MOST_WORDS {
+        return Err(Error::TooLarge { words: sizes.words });
     }
-    Ok(())
+    Ok(sizes)
 }
 
 #[cfg(test)]

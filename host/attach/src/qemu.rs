@@ -1,7 +1,15 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::{Error, firmware_crate::FirmwareCrate, on_path, packet_stream::PacketFraming};
+use super::{
+    Error, code_place::CodeAddress, firmware_crate::FirmwareCrate, on_path, packet_stream::PacketFraming,
+};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the monitor of an emulator may take to answer.
+const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) const FIRMWARE: FirmwareCrate =
     FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
@@ -23,6 +31,37 @@ fn in_option(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
+/// The socket of the emulator's monitor, beside that of the board.
+pub(super) fn monitor(socket: &Path) -> PathBuf {
+    socket.with_extension("monitor")
+}
+
+/// Asks a running emulator where its processor is: the address of its instruction and where it returns to.
+pub(super) fn processor_place(monitor: &Path) -> io::Result<[CodeAddress; 2]> {
+    let mut stream = UnixStream::connect(monitor)?;
+    stream.set_read_timeout(Some(MONITOR_TIMEOUT))?;
+    stream.write_all(b"info registers\n")?;
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut chunk)?;
+        text.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        let register = |name: &str| register(&text, name);
+        if let (Some(counter), Some(link)) = (register("R15="), register("R14=")) {
+            // Thumb code has odd return addresses.
+            return Ok([CodeAddress::Instruction(counter), CodeAddress::Return(link & !1)]);
+        }
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+/// The value of a register in what the monitor prints, once all its digits are there.
+fn register(text: &str, name: &str) -> Option<u64> {
+    let (_, value) = text.split_once(name)?;
+    u64::from_str_radix(value.get(..8)?, 16).ok()
+}
+
 /// QEMU's arguments for running `image` with `socket` as its Ethernet or serial port, `flash` as its flash and `log` as the file for
 /// its log.
 pub(super) fn arguments(
@@ -31,6 +70,7 @@ pub(super) fn arguments(
     flash: &Path,
     log: &Path,
 ) -> Vec<String> {
+    let monitor = &monitor(socket);
     let socket = in_option(socket);
     let link = match framing {
         PacketFraming::Ethernet => [
@@ -59,7 +99,8 @@ pub(super) fn arguments(
         // Lets firmware exit the emulator after a panic.
         ["-semihosting-config", "enable=on,target=native"].map(str::to_owned),
         ["-display", "none"].map(str::to_owned),
-        ["-monitor", "none"].map(str::to_owned),
+        // Tells where the processor is, should the board hang.
+        ["-monitor".into(), format!("unix:{},server=on,wait=off", in_option(monitor))],
         ["-kernel".into(), image.display().to_string()],
     ];
     [&machine[..], &link, &rest].concat().concat()

@@ -5,7 +5,7 @@ use super::{
     board::Board,
     round_queue::{FrameSource, RoundEnd},
 };
-use fabswarm_sim::swarm::{BoardChange, DigestCounts, Remote, SwarmError};
+use fabswarm_sim::swarm::{BoardChange, DigestCounts, Remote, ShadowRound, SwarmError};
 use std::io;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ impl Remote for Boards {
     }
 
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
-        Boards::restart(self, agent as u16, round).map_err(Error::into_swarm_error)
+        Boards::restart(self, agent as u16, round).map_err(|error| self.fail(error))
     }
 
     fn take_changes(&mut self) -> Vec<BoardChange> {
@@ -53,19 +53,19 @@ impl Remote for Boards {
         self.boards[index].queue.record_received(source, frame);
     }
 
-    fn shadow_ended_round(&mut self, agent: usize, digest: u32, state: Vec<u32>) {
+    fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
         let slot = self.slot;
         if let Some(board) = self.find_mut(agent as u16) {
-            board.queue.record_end(RoundEnd { slot, digest, state });
+            board.queue.record_end(RoundEnd { slot, shadow: round });
         }
     }
 
     fn follow(&mut self) -> Result<(), SwarmError> {
-        Boards::follow(self).map_err(Error::into_swarm_error)
+        Boards::follow(self).map_err(|error| self.fail(error))
     }
 
     fn catch_up(&mut self) -> Result<(), SwarmError> {
-        Boards::catch_up(self).map_err(Error::into_swarm_error)
+        Boards::catch_up(self).map_err(|error| self.fail(error))
     }
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
@@ -79,6 +79,12 @@ impl Remote for Boards {
             total.mismatches += board.digests.mismatches;
         }
         total
+    }
+
+    fn follow_log(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.machine.follow_log();
+        }
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
@@ -98,8 +104,18 @@ impl Boards {
         act: impl FnOnce(&mut Board) -> Result<(), Error>,
     ) -> Result<(), SwarmError> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
-            Boards::catch_up(self).map_err(Error::into_swarm_error)?;
+            Boards::catch_up(self).map_err(|error| self.fail(error))?;
         }
-        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(Error::into_swarm_error)
+        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(|error| self.fail(error))
+    }
+
+    /// Notes what ends the run.
+    fn fail(&mut self, error: Error) -> SwarmError {
+        if !matches!(error, Error::Interrupted { .. }) {
+            let message = error.to_string();
+            let what = message.lines().next().unwrap_or_default().to_owned();
+            self.event_log.push(self.slot, None, "failed", what);
+        }
+        error.into_swarm_error()
     }
 }

@@ -1,6 +1,7 @@
 //! The rounds that a shadow has gone through and its board has yet to.
 
 use fabswarm_shared::packet::{Packet, RoundOver};
+use fabswarm_sim::swarm::ShadowRound;
 use std::collections::VecDeque;
 
 /// What a packet takes in a receiver besides its frame: headers, checksum, padding.
@@ -20,8 +21,7 @@ pub(super) struct FrameSource {
 pub(super) struct RoundEnd {
     /// The air's slot in which the round ended.
     pub(super) slot: u32,
-    pub(super) digest: u32,
-    pub(super) state: Vec<u32>,
+    pub(super) shadow: ShadowRound,
 }
 
 /// One round of a shadow.
@@ -169,7 +169,7 @@ impl RoundQueue {
     }
 
     fn round_over(&self, round: usize) -> Packet<'static> {
-        let digest = self.rounds[round].end.as_ref().map(|end| end.digest);
+        let digest = self.rounds[round].end.as_ref().map(|end| end.shadow.digest);
         Packet::RoundOver(RoundOver { air_round: self.round + round as u32, digest })
     }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn end(slot: u32) -> RoundEnd {
-        RoundEnd { slot, digest: 0, state: Vec::new() }
+        RoundEnd { slot, shadow: ShadowRound::default() }
     }
 
     /// The packets that `queue` sends now: the length of a frame, `'o'` for the end of a round, `'m'` for a mark.

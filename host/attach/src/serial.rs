@@ -1,7 +1,8 @@
 //! Real boards on serial ports: finds them, tells who they are, and gives them their pages.
 //!
 //! A board repeats its boot packet until a host starts it, so whoever listens learns its name, chip, build and page. One that an
-//! earlier host has left in the middle of a run is silent; a reset makes it start again.
+//! earlier host has left in the middle of a run is silent; a reset makes it start again. One that runs on its own clock reports its
+//! rounds and is left alone.
 
 mod line;
 mod ports;
@@ -10,7 +11,7 @@ pub use ports::ports;
 
 use super::board_file::BoardFile;
 use fabswarm_shared::BUILD_ID;
-use fabswarm_shared::packet::{self, BoardIdentity, Packet};
+use fabswarm_shared::packet::{self, BoardIdentity, Packet, ResetCause, Telemetry};
 use fabswarm_shared::provisioning::{self, page_crc};
 use line::SerialLine;
 use serialport::TTYPort;
@@ -68,6 +69,21 @@ pub enum SerialError {
         path: PathBuf,
         /// How many bytes arrived.
         bytes: usize,
+    },
+    /// The board is in the middle of a trial, on its own clock.
+    #[error(
+        "the board on {} runs agent {agent}, in round {round}\nhelp: wait until its trial is over, or end it with `fabswarm boards reset`",
+        path.display()
+    )]
+    Running {
+        /// The port.
+        path: PathBuf,
+        /// The baud rate at which it was understood.
+        baud: u32,
+        /// Its agent.
+        agent: u16,
+        /// The agent's round.
+        round: u32,
     },
     /// The board's firmware has another packet format.
     #[error(
@@ -159,6 +175,10 @@ pub struct FoundBoard {
     pub chip: Option<u64>,
     /// Its build.
     pub build: u64,
+    /// Why it started.
+    pub reset: ResetCause,
+    /// What the panic said that ended its last run, if one did.
+    pub panic: Option<String>,
     /// Its identity, or why it has none.
     pub page: Result<BoardIdentity, provisioning::Error>,
 }
@@ -211,9 +231,15 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
                     name: boot.board.to_owned(),
                     chip: boot.chip,
                     build: boot.build,
+                    reset: boot.reset,
+                    panic: boot.panic.map(str::to_owned),
                     page: boot.page,
                 };
                 return Ok((found, line));
+            }
+            if let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(&bytes) {
+                let (path, baud) = (path.to_owned(), line.baud());
+                return Err(SerialError::Running { path, baud, agent, round });
             }
             if let Some((board, number)) = packet::boot_schema(&bytes) {
                 schema = Some((board.to_owned(), number));
@@ -372,14 +398,14 @@ fn enter_service(line: &mut SerialLine) -> Option<()> {
 ///
 /// # Errors
 /// [`SerialError`] if it does not tell that it has started.
-pub fn reset(board: &FoundBoard) -> Result<(), SerialError> {
-    let mut line = SerialLine::open(&board.path, board.baud)?;
+pub fn reset(path: &Path, baud: u32) -> Result<(), SerialError> {
+    let mut line = SerialLine::open(path, baud)?;
     line.send(&Packet::Reset);
     line.drain();
     if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(_))) {
         Ok(())
     } else {
-        Err(SerialError::NoAnswer { path: board.path.clone() })
+        Err(SerialError::NoAnswer { path: path.to_owned() })
     }
 }
 
@@ -392,15 +418,37 @@ pub fn light(board: &FoundBoard) -> Result<(), SerialError> {
     Ok(())
 }
 
-/// Passes every packet that arrives on a port within `time` to `see`.
+/// Passes every packet that arrives on any of the ports within `time` to `see`, and disturbs no board. Returns how many packets came
+/// on each.
 ///
 /// # Errors
-/// [`SerialError::Open`] if the port cannot be opened.
-pub fn monitor(board: &FoundBoard, time: Duration, mut see: impl FnMut(&Packet)) -> Result<(), SerialError> {
-    let mut line = SerialLine::open(&board.path, board.baud)?;
-    line.wait(time, |packet| {
-        see(&packet);
-        false
-    });
-    Ok(())
+/// [`SerialError::Open`] for a port that cannot be opened.
+pub fn monitor(
+    ports: &[PathBuf],
+    time: Duration,
+    see: impl Fn(&Path, &Packet) + Sync,
+) -> Vec<Result<usize, SerialError>> {
+    on_all(ports.iter(), |path| monitor_port(path, time, |packet| see(path, packet)))
+}
+
+fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, SerialError> {
+    let deadline = Instant::now() + time;
+    let [first, rates @ ..] = BAUD_RATES;
+    let mut line = SerialLine::open(path, first)?;
+    let (mut packets, mut rates) = (0, rates.into_iter());
+    while Instant::now() < deadline {
+        while let Some(bytes) = line.next_packet(deadline.min(Instant::now() + LISTEN_FOR)) {
+            if let Ok(packet) = Packet::decode(&bytes) {
+                packets += 1;
+                see(&packet);
+            }
+        }
+        if packets == 0
+            && line.noise() > 0
+            && let Some(rate) = rates.next()
+        {
+            line.set_baud(rate);
+        }
+    }
+    Ok(packets)
 }

@@ -1,6 +1,7 @@
 //! The states of a board and its shadow at their first difference, written to the run folder.
 
 use super::Error;
+use fabswarm_shared::agent::StateField;
 use std::{fmt, fmt::Write, fs, io, path::Path};
 
 /// The states of a board and its shadow, which should be equal.
@@ -14,14 +15,26 @@ pub(super) struct StateDump {
 }
 
 impl StateDump {
-    /// Writes both states into `folder`, one word per line: its index, its bits, and the bits as an `f32`.
+    /// Writes both states into `folder`, one word per line: its index, its bits, what they stand for, and its name.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let [board, shadow] = self.files();
         match &self.board {
-            Ok(state) => fs::write(folder.join(board), text(state))?,
+            Ok(state) => fs::write(folder.join(board), self.text(state))?,
             Err(error) => fs::write(folder.join(board), format!("{error}\n"))?,
         }
-        fs::write(folder.join(shadow), text(&self.shadow))
+        fs::write(folder.join(shadow), self.text(&self.shadow))
+    }
+
+    /// The shadow's state says where everything is, in both.
+    fn text(&self, state: &[u32]) -> String {
+        let mut text = String::new();
+        for (number, &word) in state.iter().enumerate() {
+            let field = StateField::find(&self.shadow, number);
+            let meaning = field.map(|field| format!(" {} {field}", field.value(word)));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{number:5} {word:#010x}{}", meaning.unwrap_or_default());
+        }
+        text
     }
 
     fn files(&self) -> [String; 2] {
@@ -49,21 +62,20 @@ impl fmt::Display for StateDump {
             }
             (Ok(board), Some(word)) => {
                 let (board, shadow) = (board[word], self.shadow[word]);
-                write!(out, "word {word} of their states is {board:#010x} instead of {shadow:#010x}")?;
+                match StateField::find(&self.shadow, word) {
+                    Some(field) => write!(
+                        out,
+                        "{field} is {} ({board:#010x}) instead of {} ({shadow:#010x})",
+                        field.value(board),
+                        field.value(shadow)
+                    )?,
+                    None => write!(out, "word {word} is {board:#010x} instead of {shadow:#010x}")?,
+                }
             }
         }
         let [board, shadow] = self.files();
         write!(out, "; see {board} and {shadow} in the run's folder boards/")
     }
-}
-
-fn text(state: &[u32]) -> String {
-    let mut text = String::new();
-    for (number, &word) in state.iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{number:5} {word:#010x} {:e}", f32::from_bits(word));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -76,11 +88,11 @@ mod tests {
         let dump = StateDump { agent: 3, round: 7, board: Ok(vec![1, 0x3F80_0000]), shadow: vec![1, 0] };
         assert_eq!(
             dump.to_string(),
-            "word 1 of their states is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \
+            "word 1 is 0x3f800000 instead of 0x00000000; see agent-3-round-7-board.txt and \
              agent-3-round-7-shadow.txt in the run's folder boards/"
         );
         dump.write(folder.path()).unwrap();
         let board = fs::read_to_string(folder.path().join("agent-3-round-7-board.txt")).unwrap();
-        assert_eq!(board, "    0 0x00000001 1e-45\n    1 0x3f800000 1e0\n");
+        assert_eq!(board, "    0 0x00000001\n    1 0x3f800000\n");
     }
 }

@@ -1,8 +1,10 @@
 //! The swarm file: the key of a swarm of real boards, and which chip is which agent. It is private.
 
-use super::{Error, board_file::BoardFile, flash_file, pico, temp_dir::FILE_MODE, uf2::Uf2Image};
+use super::{
+    Error, PlanError, SwarmPlan, board_file::BoardFile, flash_file, pico, temp_dir::FILE_MODE, uf2::Uf2Image,
+};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
-use fabswarm_sim::scenario::{self, Scenario};
+use fabswarm_sim::scenario::{self, PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::collections::BTreeMap;
@@ -53,6 +55,9 @@ pub enum SwarmFileError {
     /// Its scenario describes no swarm of boards.
     #[error(transparent)]
     Trial(#[from] trial::BuildError),
+    /// Its slots cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A page or an image cannot be made.
     #[error(transparent)]
     Board(#[from] Error),
@@ -153,7 +158,13 @@ impl SwarmFile {
     /// If the scenario cannot run on boards, or a page does not fit.
     pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, SwarmFileError> {
         let scenario: Scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
-        let ExactAgents { task, setup, rounds, .. } = trial::exact_agents(&scenario)?;
+        let parts = trial::exact_agents(&scenario)?;
+        let pace = match scenario.swarm.pace {
+            PaceKind::Slots => SwarmPlan::of_agents(&scenario, &parts)?.pace,
+            PaceKind::Air => Pace::Air,
+        };
+        let ExactAgents { task, setup, rounds, .. } = parts;
+        super::check_sizes(&task, scenario.swarm.agents)?;
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let room = BoardFile::page_bytes(board).unwrap_or(PAGE_ROOM as u64);
@@ -165,7 +176,7 @@ impl SwarmFile {
                 chip: self.chips.get(&agent).copied(),
                 boot_floor: 1,
                 agent: setup.config_of(agent, setup.config.boot),
-                pace: Pace::Air,
+                pace,
                 rounds,
                 saves_state: false,
                 start: &start,
@@ -178,6 +189,17 @@ impl SwarmFile {
         (0..scenario.swarm.agents).map(page).collect()
     }
 
+    /// Builds the image of Picos on USB for the scenario, unless it is up to date, and returns its path.
+    ///
+    /// # Errors
+    /// If the scenario cannot run on boards, or the image does not build.
+    pub fn pico_image(&self) -> Result<PathBuf, SwarmFileError> {
+        let scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
+        let parts = trial::exact_agents(&scenario)?;
+        let sizes = super::check_sizes(&parts.task, scenario.swarm.agents)?;
+        Ok(pico::USB_FIRMWARE.build(sizes)?)
+    }
+
     /// Makes the UF2 file of one agent on a Pico: the image and its page.
     ///
     /// # Errors
@@ -187,14 +209,6 @@ impl SwarmFile {
         let page = pages.get(agent).ok_or(SwarmFileError::NoSuchAgent { agent, agents: pages.len() })?;
         Ok(pico_uf2(image, page)?)
     }
-}
-
-/// Builds the image of Picos on USB for a swarm of `agents` agents, unless it is up to date, and returns its path.
-///
-/// # Errors
-/// [`Error::Build`] if it does not build.
-pub fn pico_image(agents: usize) -> Result<PathBuf, Error> {
-    pico::USB_FIRMWARE.build(agents)
 }
 
 /// The UF2 file with a Pico's image and a page.
@@ -256,6 +270,20 @@ mod tests {
         let key = "0".repeat(64);
         let text = format!("version = 1\nkey = \"{key}\"\nkey_number = 1\n[chips]\nx = \"1\"");
         assert!(message(&text).contains("chips.x is no chip"));
+    }
+
+    /// Boards that are flashed fly without a host.
+    #[test]
+    fn pages_have_the_pace_of_their_scenario() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scenario.toml");
+        let pace = |text: &str| {
+            fs::write(&path, text).unwrap();
+            let swarm = SwarmFile::draw(Some(path.clone()), &[], 1).unwrap();
+            Page::read(&swarm.pages("pico").unwrap()[0], "pico").unwrap().pace
+        };
+        assert_eq!(pace("version = 1"), Pace::Air);
+        assert!(matches!(pace("version = 1\n[swarm]\npace = \"slots\""), Pace::Slots { .. }));
     }
 
     #[test]

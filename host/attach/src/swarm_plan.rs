@@ -1,15 +1,18 @@
 //! What a scenario takes of a board and its radio, before anything is built or flashed.
 
+use super::board_file::{self, BoardFile};
+use super::firmware_crate::FirmwareSizes;
 use super::flash_file::page_bytes;
 use super::{BoardKind, Error};
-use fabswarm_shared::agent::PeerSlot;
+use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
 use fabswarm_shared::ledger::Exact;
-use fabswarm_shared::problem::Problem;
-use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_WORDS, PAGE_ROOM, Pace, Page};
+use fabswarm_shared::problem::AnyProblem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::TAG;
 use fabswarm_sim::air::radio::{self, RadioNeeds, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, WidthKind};
+use fabswarm_sim::swarm::HeapPeers;
 use fabswarm_sim::trial::{self, ExactAgents};
 
 /// Bytes that a stamp adds to a sealed frame of its own round: none besides what it replaces.
@@ -49,6 +52,49 @@ pub struct WidthPlan {
     pub packets: usize,
 }
 
+/// Whether a scenario fits a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardRoom {
+    /// The name in its `board.toml`.
+    pub board: String,
+    /// RAM of its chip without that of the stack.
+    pub ram_bytes: u64,
+    /// Room for the page.
+    pub page_bytes: u64,
+    /// Whether both are enough.
+    pub is_enough: bool,
+}
+
+impl BoardRoom {
+    fn of(board: &str, ram_needed: usize, page_needed: usize) -> Option<Self> {
+        let file = BoardFile::read(board).ok()?;
+        let (ram_bytes, page_bytes) = (file.ram_bytes - file.stack_bytes, file.page.bytes);
+        let is_enough = ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes;
+        Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough })
+    }
+}
+
+/// RAM of the emulated board's firmware without its stack, by a formula: agent, peers and queues grow with the words of a decision.
+fn firmware_ram_bytes(sizes: FirmwareSizes) -> usize {
+    let words = sizes.words.max(BOARD_WORDS);
+    let members = if sizes.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
+    // Both sizes are linear in the words.
+    let at = |small: usize, large: usize| small + (large - small) / 32 * (words - 32);
+    let peer = at(size_of::<PeerSlot<Exact, 32>>(), size_of::<PeerSlot<Exact, 64>>());
+    let agent = at(size_of::<BoardAgent<32>>(), size_of::<BoardAgent<64>>());
+    let packet = PACKET_OVERHEAD_BYTES + Width::Full.payload_bytes(words).max(MemberSet::BYTES);
+    (members - 1) * peer + agent + QUEUED_PACKETS * packet + FIXED_RAM_BYTES
+}
+
+/// The agent of a board.
+type BoardAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, Exact, HeapPeers<Exact, WORDS>, WORDS>;
+
+/// Packets in the queues of the firmware, and what each takes besides its payload.
+const QUEUED_PACKETS: usize = 6;
+const PACKET_OVERHEAD_BYTES: usize = 64;
+/// RAM of the executor, the link and everything else that does not depend on the scenario.
+const FIXED_RAM_BYTES: usize = 2500;
+
 /// What a scenario takes of boards and radio.
 #[derive(Clone, Debug)]
 pub struct SwarmPlan {
@@ -70,8 +116,10 @@ pub struct SwarmPlan {
     pub widths: Vec<WidthPlan>,
     /// Bytes of the longest provisioning page.
     pub page_bytes: usize,
-    /// RAM of a board for its peers, with the firmware's usual sizes.
-    pub peer_ram_bytes: usize,
+    /// RAM of the firmware without its stack, by formula.
+    pub ram_bytes: usize,
+    /// What boards have room for.
+    pub boards: Vec<BoardRoom>,
     /// Agents that save their state in every round.
     pub saving_agents: usize,
 }
@@ -144,6 +192,8 @@ impl SwarmPlan {
             };
             longest = longest.max(page_bytes(&page, PAGE_ROOM as u64)?.len());
         }
+        let sizes = FirmwareSizes::of(task, agents);
+        let ram_bytes = firmware_ram_bytes(sizes);
         let widths =
             [(WidthKind::Full, Width::Full), (WidthKind::Half, Width::Half), (WidthKind::Byte, Width::Byte)];
         Ok(Self {
@@ -152,7 +202,7 @@ impl SwarmPlan {
             needs,
             words: shape.words(),
             exchanged,
-            room_words: shape.words().max(task.problem(0).scratch_words()),
+            room_words: sizes.words,
             widths: widths
                 .map(|(word, width)| WidthPlan {
                     width: word,
@@ -161,7 +211,11 @@ impl SwarmPlan {
                 })
                 .into(),
             page_bytes: longest,
-            peer_ram_bytes: (BOARD_MEMBERS - 1) * size_of::<PeerSlot<Exact, BOARD_WORDS>>(),
+            ram_bytes,
+            boards: board_file::names()
+                .iter()
+                .filter_map(|board| BoardRoom::of(board, ram_bytes, longest))
+                .collect(),
             saving_agents: (0..agents).filter(|&agent| air.will_remember(agent, 0)).count(),
             radio,
         })
@@ -219,6 +273,31 @@ mod tests {
         let byte = plan.widths.iter().find(|width| width.width == WidthKind::Byte).unwrap();
         assert_eq!((byte.frame_bytes, byte.packets), (122, 1));
         assert!(plan.slots.rounds_per_second >= 15.0, "{:?}", plan.slots);
+    }
+
+    /// The formula against the linker.
+    #[test]
+    fn the_ram_of_the_emulated_board_is_predicted() {
+        use object::{Object, ObjectSegment};
+        let image = super::super::image(BoardKind::Qemu).unwrap();
+        let bytes = std::fs::read(image).unwrap();
+        let elf = object::File::parse(&*bytes).unwrap();
+        let in_ram = elf.segments().filter(|segment| segment.address() >= 0x2000_0000);
+        let linked: u64 = in_ram.map(|segment| segment.size()).sum();
+        let planned = SwarmPlan::new(&Scenario::default()).unwrap().ram_bytes as u64;
+        assert!(planned.abs_diff(linked) * 10 < linked, "planned {planned}, linked {linked}");
+    }
+
+    #[test]
+    fn a_scenario_that_fits_no_board_is_told() {
+        let mut scenario = byte_scenario();
+        scenario.swarm.agents = 100;
+        scenario.policy_evaluation.states = 200;
+        let plan = SwarmPlan::new(&scenario).unwrap();
+        let room = |name: &str| plan.boards.iter().find(|board| board.board == name).unwrap();
+        assert!(!room("pico").is_enough, "{plan:?}");
+        let small = SwarmPlan::new(&byte_scenario()).unwrap();
+        assert!(small.boards.iter().all(|board| board.is_enough), "{small:?}");
     }
 
     #[test]

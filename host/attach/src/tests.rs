@@ -1,11 +1,13 @@
 //! Every failure of a board is reported as one clear error.
 
+mod shadow_faults;
+
 use super::board_log::LogTable;
 use super::flash_file::FlashLayout;
 use super::*;
 use fabswarm_shared::BUILD_ID;
-use fabswarm_shared::packet::{self, Boot, Packet};
-use fabswarm_sim::swarm::{Remote, Swarm};
+use fabswarm_shared::packet::{self, Boot, Packet, ResetCause};
+use fabswarm_sim::swarm::{Remote, ShadowRound, Swarm};
 use fabswarm_sim::{scenario, trial};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::{
@@ -41,7 +43,7 @@ fn native(image: PathBuf) -> Firmware {
 }
 
 fn firmware() -> PathBuf {
-    native::FIRMWARE.build(10).unwrap()
+    native::FIRMWARE.build(FirmwareSizes::USUAL).unwrap()
 }
 
 /// Starts one board, which must fail, and returns the error.
@@ -78,7 +80,7 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
 
 #[test]
 fn an_emulated_board_refuses_such_a_page_too() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
     let message = failure(firmware, page("native"));
     assert!(message.contains("the provisioning page is for another kind of board"), "{message}");
 }
@@ -99,7 +101,7 @@ fn images_that_are_not_firmware_are_reported() {
 
 #[test]
 fn an_emulated_board_without_a_program_ends_at_once() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
     // An empty vector table: the processor has no stack to start with.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("mps2-an386");
@@ -113,7 +115,13 @@ fn an_emulated_board_without_a_program_ends_at_once() {
 
 /// The emulated board's firmware with a panic where the function `place` of its agent should be.
 fn panicking_at(place: &str, folder: &Path) -> Firmware {
-    let mut firmware = Firmware::prepare(BoardKind::Qemu, 10).unwrap();
+    patched_at(place, folder, call)
+}
+
+/// The emulated board's firmware with other instructions at the start of the function `place` of its agent: `patch` makes them from
+/// the addresses of that function and of the panic handler.
+fn patched_at(place: &str, folder: &Path, patch: impl Fn(u64, u64) -> [u8; 4]) -> Firmware {
+    let mut firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
     let mut bytes = fs::read(&firmware.image).unwrap();
     let image = object::File::parse(&*bytes).unwrap();
     // Thumb code has odd addresses.
@@ -128,7 +136,7 @@ fn panicking_at(place: &str, folder: &Path) -> Firmware {
         .find(|section| (section.address()..section.address() + section.size()).contains(&place))
         .unwrap();
     let offset = (section.file_range().unwrap().0 + place - section.address()) as usize;
-    bytes[offset..offset + 4].copy_from_slice(&call(place, panic));
+    bytes[offset..offset + 4].copy_from_slice(&patch(place, panic));
     firmware.image = folder.join("mps2-an386");
     fs::write(&firmware.image, &bytes).unwrap();
     firmware
@@ -144,19 +152,55 @@ fn call(from: u64, to: u64) -> [u8; 4] {
     (high | low << 16).to_le_bytes()
 }
 
+/// A panic names function, file and line, which the image does not hold as text: the host finds them by address.
 #[test]
 fn panics_of_firmware_are_reported_at_boot_and_later() {
-    let expected = "the board of agent 0 ended (exit status: 1): panic, called from 0x";
+    let expected = |function: &str| format!("firmware/src/sealed_agent.rs:{}", line_of(function));
     let folder = tempfile::tempdir().unwrap();
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
-    assert!(at_boot.starts_with(expected) && at_boot.contains("ask addr2line"), "{at_boot}");
+    let start = "the board of agent 0 ended (exit status: 1): panic at ";
+    assert!(at_boot.starts_with(&format!("{start}{}", expected("restore"))), "{at_boot}");
+    assert!(at_boot.contains("SealedAgent::restore; called from "), "{at_boot}");
 
     let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     let firmware = panicking_at("end_round", folder.path());
     let mut boards = Boards::launch(vec![firmware], &pages, Duration::from_secs(20)).unwrap();
-    Remote::shadow_ended_round(&mut boards, 0, 0, Vec::new());
-    let later = Boards::catch_up(&mut boards).unwrap_err().to_string();
-    assert!(later.starts_with(expected) && later.contains("ask addr2line"), "{later}");
+    Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
+    let later = Remote::catch_up(&mut boards).unwrap_err().to_string();
+    assert!(later.starts_with(&format!("{start}{}", expected("end_round"))), "{later}");
+    // Image and events are kept beside the log.
+    let kept = folder.path().join("boards");
+    boards.keep_logs(&kept).unwrap();
+    assert!(fs::metadata(kept.join("qemu.elf")).unwrap().len() > 100_000);
+    let events = fs::read_to_string(kept.join("events.csv")).unwrap();
+    assert!(
+        events.contains("0,,failed,\"the board of agent 0 ended (exit status: 1): panic at "),
+        "{events}"
+    );
+}
+
+/// The line of `firmware/src/sealed_agent.rs` that defines a function.
+fn line_of(function: &str) -> usize {
+    let sources = include_str!("../../../firmware/src/sealed_agent.rs");
+    let definition = format!("pub(crate) fn {function}");
+    1 + sources.lines().position(|line| line.trim_start().starts_with(&definition)).unwrap()
+}
+
+/// An endless loop in the firmware is found within seconds, and where it is.
+#[test]
+fn a_board_that_hangs_is_said_to_hang_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
+    // A branch to itself.
+    let firmware = patched_at("end_round", folder.path(), |_, _| [0xFE, 0xE7, 0xFE, 0xE7]);
+    let boards = Boards::launch(vec![firmware], &pages, SILENCE_LIMIT).unwrap();
+    let mut boards = boards.with_lost_boards(LostBoards::Fail);
+    Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
+    let begun = Instant::now();
+    let message = Remote::catch_up(&mut boards).unwrap_err().to_string();
+    assert!(begun.elapsed() < Duration::from_secs(25), "it took {:?}", begun.elapsed());
+    let place = format!("firmware/src/sealed_agent.rs:{}", line_of("end_round"));
+    assert!(message.starts_with("the board of agent 0 hangs at 0x") && message.contains(&place), "{message}");
 }
 
 /// The error of a host that receives `boot` from a board.
@@ -169,7 +213,7 @@ fn boot_failure(boot: Boot<'static>) -> String {
     let socket = temp_dir.path().join("0.sock");
     let sender = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
-        let mut packet = [0; 64];
+        let mut packet = [0; 128];
         let length = Packet::Boot(boot).encode(&mut packet).unwrap();
         let header = fabswarm_shared::packet::ETHERNET_HEADER;
         cable.write_all(&((header.len() + length) as u32).to_be_bytes()).unwrap();
@@ -188,6 +232,9 @@ fn boot_failure(boot: Boot<'static>) -> String {
         lost_boards: LostBoards::Rejoin,
         recalled: Instant::now(),
         dumps: Vec::new(),
+        differing_frames: Vec::new(),
+        key: None,
+        event_log: EventLog::default(),
         slot: 0,
         busy_limit: 1,
         silence_limit: SILENCE_LIMIT,
@@ -211,6 +258,8 @@ fn firmware_of_another_board_schema_or_build_is_refused() {
         build: BUILD_ID,
         chip: None,
         window: 1024,
+        reset: ResetCause::Power,
+        panic: None,
         page: Err(fabswarm_shared::provisioning::Error::Missing),
     };
     let message = boot_failure(Boot { board: "nrf52840-dk", ..boot });
@@ -266,9 +315,8 @@ fn the_first_divergence_is_reported_with_both_states() {
         .collect();
     let boards = Boards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
-    let agents = fabswarm_sim::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, BOARD_WORDS>::new(
-        task, air, 10, setup,
-    );
+    let agents =
+        fabswarm_sim::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, 64>::new(task, air, 10, setup);
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));
     let outcome = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
     let message = outcome.unwrap_err().to_string();
@@ -276,7 +324,7 @@ fn the_first_divergence_is_reported_with_both_states() {
         message.starts_with("the board of agent 3 differs from its shadow after round 0: digest 0x"),
         "{message}"
     );
-    assert!(message.contains("of their states is 0x"), "{message}");
+    assert!(message.contains("; decision.y[0] is "), "{message}");
     let folder = tempfile::tempdir().unwrap();
     swarm.keep_logs(folder.path()).unwrap();
     let [board, shadow] = ["board", "shadow"]
@@ -292,7 +340,7 @@ fn a_pico_starts_from_its_uf2_alone() {
     let [uf2, socket] = ["agent-3.uf2", "pico.sock"].map(|name| folder.path().join(name));
     let chips = [1, 2, 3, 0xE661];
     let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
-    let image = pico::FIRMWARE.build(10).unwrap();
+    let image = pico::FIRMWARE.build(FirmwareSizes::USUAL).unwrap();
     fs::write(&uf2, swarm.pico_uf2(3, &image).unwrap()).unwrap();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let script = board_file::folder("pico").join("emulator/main.mjs");

@@ -422,8 +422,8 @@ fn errors_before_a_run_have_a_remedy() {
     refuses(typo, "`quemu` is not a place for agents");
     let plain = &mut fabswarm(&["--boards", "native", "--algorithm", "fab"], folder.path());
     refuses(plain, "boards run the exact ledger");
-    let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "40"], folder.path());
-    refuses(large, "the task takes 85 words");
+    let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "300"], folder.path());
+    refuses(large, "the task takes 605 words, and boards are built for up to 512");
     let many = &mut fabswarm(&["--boards", "native", "--agents", "129"], folder.path());
     refuses(many, "the swarm has 129 agents, and boards are built for 128");
     let mut homeless = fabswarm(&["--boards", "native"], folder.path());

@@ -329,5 +329,7 @@ fn plugged_boards_become_a_swarm() {
     let lit = prints(&["boards", "identify", &ports]);
     assert_eq!(lit.matches("its light is on").count(), 2, "{lit}");
     let seen = prints(&["boards", "monitor", &ports, "--seconds", "1"]);
-    assert!(seen.contains("boot       Ok(BoardIdentity { agent: 1"), "{seen}");
+    assert!(seen.contains("usb-fabswarm_11 agent 1   native started for an unknown reason: boot "), "{seen}");
+    assert!(seen.contains("usb-fabswarm_10 agent 0 "), "{seen}");
+    assert_eq!(seen.matches(" packets in 1 s").count(), 2, "{seen}");
 }

@@ -19,7 +19,8 @@ mod unguarded;
 mod view;
 
 pub use agents::{
-    AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, UncollectedMass,
+    AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, ShadowRound,
+    UncollectedMass,
 };
 pub use answer::{Answer, AnswerVariable};
 pub use books::{BrokenBooks, Imbalance};
@@ -76,6 +77,8 @@ pub trait Swarm {
     fn deepest_stack_bytes(&self) -> Option<u32> {
         None
     }
+    /// Adds everything that the board of `agent` logs to what [`take_warnings`](Self::take_warnings) returns.
+    fn follow_log(&mut self, _agent: usize) {}
     /// What boards logged as warnings or errors since the last call.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()

@@ -12,7 +12,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
 /// Changes with the layout.
-const VERSION: u32 = 0xfab0_0004;
+pub(super) const VERSION: u32 = 0xfab0_0004;
 
 /// Stands for no round.
 const NEVER: u32 = u32::MAX;

@@ -67,14 +67,14 @@ where
         (0..self.peers.listed()).map(|index| self.peers.listed_at(index).1)
     }
 
-    /// A digest of round, epoch, decision, trackers, running sum and, with momentum, its accumulator. What it leaves out (last
-    /// gradients, remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has
-    /// all of it.
+    /// A digest of round, epoch, decision, gradient, trackers, running sum and, with momentum, its accumulator. What it leaves
+    /// out (remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all
+    /// of it.
     #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
         let header = [self.round, self.epoch].into_iter();
-        let decision = self.decision().iter().map(|word| word.to_bits());
+        let decision = self.decision().iter().chain(self.gradient()).map(|word| word.to_bits());
         let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| A::to_wire(word) as u32);
         let has_momentum = self.config.steps.momentum != 0.0;
         let accumulator = self.accumulator().iter().filter(|_| has_momentum).map(|word| word.to_bits());

@@ -5,6 +5,7 @@ extern crate std;
 mod membership;
 mod recordings;
 mod restarts;
+mod state_words;
 mod trust;
 
 use super::*;

@@ -6,7 +6,7 @@
 //! (the paper's eq. (19)). ψ_j belongs to one sample of one agent and never leaves it.
 
 use super::softmax::{Classes, Samples};
-use super::{Mismatch, Moment, Problem, Shape, penalty_scratch};
+use super::{Mismatch, Moment, Problem, Shape};
 use crate::linear::{axpy, squared_norm};
 use crate::scalar::Scalar;
 
@@ -38,8 +38,8 @@ impl<S: Scalar> Problem<S> for HyperCleaning<'_, S> {
         self.classes.check(&self.train, &self.validation)
     }
 
-    fn scratch_words(&self) -> usize {
-        penalty_scratch(self.shape(), self.classes.0)
+    fn oracle_words(&self) -> usize {
+        self.classes.0
     }
 
     fn upper_value(&self, _: &[S], y: &[S], scratch: &mut [S]) -> S {

@@ -6,7 +6,7 @@
 //! and FAB diverges; [`Problem::project`] keeps τ ≥ 0.
 
 use super::softmax::{Classes, Samples};
-use super::{Mismatch, Moment, Problem, Shape, penalty_scratch};
+use super::{Mismatch, Moment, Problem, Shape};
 use crate::linear::{axpy, squared_norm};
 use crate::scalar::Scalar;
 
@@ -30,8 +30,8 @@ impl<S: Scalar> Problem<S> for HyperTuning<'_, S> {
         self.classes.check(&self.train, &self.validation)
     }
 
-    fn scratch_words(&self) -> usize {
-        penalty_scratch(self.shape(), self.classes.0)
+    fn oracle_words(&self) -> usize {
+        self.classes.0
     }
 
     fn upper_value(&self, _: &[S], y: &[S], scratch: &mut [S]) -> S {

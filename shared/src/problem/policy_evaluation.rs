@@ -81,8 +81,13 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         if whole && self.features.len() == self.successors.len() { Ok(()) } else { Err(Mismatch::Length) }
     }
 
-    fn scratch_words(&self) -> usize {
+    fn oracle_words(&self) -> usize {
         2 * self.states()
+    }
+
+    /// The gradients of f and g share what they compute.
+    fn scratch_words(&self) -> usize {
+        self.oracle_words()
     }
 
     fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {

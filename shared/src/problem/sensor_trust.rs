@@ -10,7 +10,7 @@
 //!
 //! u belongs to this agent's own sensors and never travels.
 
-use super::{Mismatch, Moment, Problem, Shape, penalty_scratch};
+use super::{Mismatch, Moment, Problem, Shape};
 use crate::linear::{axpy, dot, squared_norm};
 use crate::scalar::Scalar;
 
@@ -79,8 +79,8 @@ impl<S: Scalar> Problem<S> for SensorTrust<'_, S> {
         Ok(())
     }
 
-    fn scratch_words(&self) -> usize {
-        penalty_scratch(self.shape(), 0)
+    fn oracle_words(&self) -> usize {
+        0
     }
 
     fn upper_value(&self, _: &[S], y: &[S], _: &mut [S]) -> S {

@@ -21,8 +21,8 @@ impl<P: Problem<f64>> Problem<f64> for OraclesOnly<'_, P> {
     fn check(&self) -> Result<(), Mismatch> {
         self.0.check()
     }
-    fn scratch_words(&self) -> usize {
-        self.0.scratch_words() + self.0.shape().words()
+    fn oracle_words(&self) -> usize {
+        self.0.oracle_words()
     }
     fn upper_value(&self, x: &[f64], y: &[f64], scratch: &mut [f64]) -> f64 {
         self.0.upper_value(x, y, scratch)

@@ -1,6 +1,6 @@
 //! A problem in a page: its constants are in the body, its matrices among the words.
 
-use super::Error;
+use super::{Error, WriteError};
 use crate::problem::{
     AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
     SensorTrust,
@@ -29,11 +29,11 @@ pub(super) enum ProblemConstants<'a> {
 }
 
 impl<'a> ProblemConstants<'a> {
-    pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Self {
-        match problem {
+    pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Result<Self, WriteError> {
+        Ok(match problem {
             AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
-                states: problem.rewards.len() as u16,
-                features: per_row(problem.features, problem.rewards.len()),
+                states: count("states", problem.rewards.len())?,
+                features: per_row(problem.features, problem.rewards.len())?,
                 upper_weight: problem.upper_weight,
                 lower_weight: problem.lower_weight,
                 regularisation: problem.regularisation,
@@ -41,26 +41,26 @@ impl<'a> ProblemConstants<'a> {
                 seed: problem.seed,
             },
             AnyProblem::HyperTuning(problem) => Self::HyperTuning {
-                classes: problem.classes.0 as u8,
+                classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
                 validation: problem.validation.labels,
-                features: per_row(problem.train.features, problem.train.len()),
+                features: per_row(problem.train.features, problem.train.len())?,
             },
             AnyProblem::HyperCleaning(problem) => Self::HyperCleaning {
-                classes: problem.classes.0 as u8,
+                classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
                 validation: problem.validation.labels,
-                features: per_row(problem.train.features, problem.train.len()),
+                features: per_row(problem.train.features, problem.train.len())?,
                 regularisation: problem.regularisation,
             },
             AnyProblem::SensorTrust(problem) => Self::SensorTrust {
-                sensors: problem.sensors as u8,
+                sensors: count("sensors", problem.sensors)?,
                 sensor_of: problem.sensor_of,
-                calibrated: problem.calibrated.values.len() as u16,
-                features: per_row(problem.readings.basis, problem.readings.values.len()),
+                calibrated: count("calibrated readings", problem.calibrated.values.len())?,
+                features: per_row(problem.readings.basis, problem.readings.values.len())?,
                 regularisation: problem.regularisation,
             },
-        }
+        })
     }
 
     /// The problem these constants and exactly these `words` describe.
@@ -155,6 +155,11 @@ impl<'a> WordCursor<'a> {
     }
 }
 
-fn per_row(words: &[f32], rows: usize) -> u16 {
-    (words.len() / rows.max(1)) as u16
+fn per_row(words: &[f32], rows: usize) -> Result<u16, WriteError> {
+    count("features", words.len() / rows.max(1))
+}
+
+/// A number as a page writes it, in one or two bytes.
+pub(super) fn count<N: TryFrom<usize>>(what: &'static str, count: usize) -> Result<N, WriteError> {
+    N::try_from(count).map_err(|_| WriteError::Count { what, count, most: (1 << (8 * size_of::<N>())) - 1 })
 }

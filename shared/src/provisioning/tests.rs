@@ -158,3 +158,32 @@ proptest! {
         prop_assert!(read_error(&bytes).is_some());
     }
 }
+
+/// Regression: 70,000 states were written as 4,464.
+#[test]
+fn a_problem_with_more_than_a_page_can_count_is_refused() {
+    let many = vec![0.5; 70_000];
+    let problem = |rewards| {
+        AnyProblem::PolicyEvaluation(PolicyEvaluation {
+            features: rewards,
+            successors: rewards,
+            rewards,
+            upper_weight: 1.0,
+            lower_weight: 1.0,
+            regularisation: 0.0,
+            reward_noise: 0.0,
+            seed: 0,
+        })
+    };
+    let mut out = vec![0; 1 << 20];
+    let refused = page(problem(&many)).write(&mut out);
+    assert_eq!(refused, Err(WriteError::Count { what: "states", count: 70_000, most: 65_535 }));
+    assert!(page(problem(&many[..65_535])).write(&mut out).is_ok());
+    let classes = HyperTuning {
+        train: Samples { features: &[1.0], labels: &[0] },
+        validation: Samples { features: &[1.0], labels: &[0] },
+        classes: Classes(256),
+    };
+    let refused = page(AnyProblem::HyperTuning(classes)).write(&mut out);
+    assert_eq!(refused, Err(WriteError::Count { what: "classes", count: 256, most: 255 }));
+}

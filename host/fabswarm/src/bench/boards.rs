@@ -44,6 +44,13 @@ pub enum Error {
     },
 }
 
+/// Whether a program can be started by its name.
+#[must_use]
+pub fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// A part of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundPart {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::progress::RunProgress;
@@ -61,6 +61,13 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
+        .arg(
+            Arg::new("follow")
+                .long("follow")
+                .value_name("AGENT")
+                .help("Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)")
+                .value_parser(value_parser!(usize)),
+        )
         .args(flags::arguments(scenario::ScenarioCommand::Run))
 }
 
@@ -81,7 +88,17 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
     let scenario = &resolved.scenario;
     let interrupted = Arc::new(AtomicBool::new(false));
+    let followed = matches.get_one::<usize>("follow").copied();
+    if let Some(agent) = followed.filter(|&agent| agent >= scenario.swarm.agents) {
+        bail!(
+            "--follow {agent}: the swarm has agents 0 to {}\nhelp: name one of them",
+            scenario.swarm.agents - 1
+        );
+    }
     let mut swarm = build(scenario, &interrupted)?;
+    if let Some(agent) = followed {
+        swarm.follow_log(agent);
+    }
     let page = LivePage::start(matches)?;
     let screen = TerminalView::start(matches, &interrupted)?;
     let scenario_toml = resolved.to_repeatable_toml();

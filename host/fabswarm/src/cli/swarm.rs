@@ -73,7 +73,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     // A number above that of any swarm before.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let scenario = matches.get_one::<PathBuf>("scenario").cloned();
+    // The file may be used from another folder.
+    let scenario = matches.get_one::<PathBuf>("scenario").map(std::path::absolute).transpose()?;
     let swarm = SwarmFile::draw(scenario, &chips, u32::try_from(now).unwrap_or(u32::MAX))?;
     // Refuses a scenario that boards cannot run, before anything is written.
     let agents = swarm.pages("native")?.len();

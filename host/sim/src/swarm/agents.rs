@@ -26,7 +26,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
-pub use remote::{BoardChange, DigestCounts, Remote};
+pub use remote::{BoardChange, DigestCounts, Remote, ShadowRound};
 use sim_agent::{HeapAgent, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
 use std::io;
@@ -118,6 +118,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                     .then(|| FragmentPath::new(id, setup.forged_fragments, setup.seed)),
                 outbox: Vec::new(),
                 report: None,
+                refused: 0,
                 saved: None,
                 rate: 1.0 + setup.clock_spread * (2.0 * stream.uniform_f64() - 1.0),
                 phase: stream.uniform_f64(),
@@ -219,6 +220,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let own = &mut self.agents[agent];
         own.boot = boot;
         own.has_sent = false;
+        own.refused = 0;
         own.seal.restart(boot, own.saved.as_ref().map(|saved| &*saved.boots));
         // The same scenario made this agent once; it does so again.
         if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
@@ -371,7 +373,14 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             );
         }
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_remote(agent)) {
-            remote.shadow_ended_round(agent, own.agent.digest(), saved(&own.agent));
+            let refused = std::mem::take(&mut own.refused);
+            let round = ShadowRound {
+                digest: own.agent.digest(),
+                heard: report.heard,
+                refused: own.fragments.is_none().then_some(refused),
+                state: saved(&own.agent),
+            };
+            remote.shadow_ended_round(agent, round);
         }
         Ok(())
     }
@@ -522,6 +531,12 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
         self.remote.as_ref().and_then(|remote| remote.deepest_stack_bytes())
+    }
+
+    fn follow_log(&mut self, agent: usize) {
+        if let Some(remote) = &mut self.remote {
+            remote.follow_log(agent);
+        }
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

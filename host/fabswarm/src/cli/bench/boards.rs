@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::{ArgMatches, Command};
 
-use crate::bench::boards::{ImageBytes, ImageSizes, instructions, rounds_per_second, sizes};
+use crate::bench::boards::{ImageBytes, ImageSizes, instructions, is_on_path, rounds_per_second, sizes};
+
+/// Compiles the C kernels that ours are compared with.
+const C_COMPILER: &str = "arm-none-eabi-gcc";
 
 /// Swarms, and how many rounds of each are timed.
 const SWARMS: [(usize, u32); 3] = [(10, 2000), (32, 500), (100, 200)];
@@ -17,20 +20,13 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
-    let parts = instructions()?;
-    ensure!(parts == instructions()?, "two counts of the same instructions differ");
-    println!("instructions of a round's parts (5 features, 20 states, 2 others heard), twice the same\n");
-    println!("{:<16} {:>8} {:>8}", "part", "ours", "C -O3");
-    for part in &parts {
-        let in_c = part.in_c.map_or("–".to_owned(), |count| count.to_string());
-        println!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
-    }
-
     let ImageSizes { parts, all } = sizes()?;
-    println!("\nbytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
+    println!("bytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
     for (name, ImageBytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
         println!("{name:<28} {flash:>8} {ram:>8}");
     }
+
+    print_instructions()?;
 
     println!(
         "\nlock-step over Ethernet, frames sealed\n\n{:>6} {:>10} {:>14}",
@@ -42,4 +38,22 @@ pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
         println!("{boards:>6} {rate:>10.0} {stack:>14}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a round takes, where the compiler for the C kernels beside ours is installed.
+fn print_instructions() -> Result<()> {
+    if !is_on_path(C_COMPILER) {
+        println!("\ninstructions are not counted: {C_COMPILER} is not on the PATH");
+        println!("help: run `apt-get install gcc-arm-none-eabi`");
+        return Ok(());
+    }
+    let parts = instructions()?;
+    ensure!(parts == instructions()?, "two counts of the same instructions differ");
+    println!("\ninstructions of a round's parts (5 features, 20 states, 2 others heard), twice the same\n");
+    println!("{:<16} {:>8} {:>8}", "part", "ours", "C -O3");
+    for part in &parts {
+        let in_c = part.in_c.map_or("–".to_owned(), |count| count.to_string());
+        println!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
+    }
+    Ok(())
 }

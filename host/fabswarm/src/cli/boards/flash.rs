@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_attach::{SwarmFile, pico_image, uf2};
+use fabswarm_attach::{BoardKind, SwarmFile, image, uf2};
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(super) fn flash_command() -> Command {
 }
 
 pub(super) fn build() -> Result<ExitCode> {
-    println!("{}", pico_image(1)?.display());
+    println!("{}", image(BoardKind::PicoUsb)?.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,7 +70,7 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let uf2_of = |agent: usize, image: &Path| swarm.pico_uf2(agent, image);
     if let Some(out) = matches.get_one::<PathBuf>("out") {
-        let image = pico_image(agents)?;
+        let image = swarm.pico_image()?;
         for agent in chosen {
             let file = out.join(format!("agent-{agent}.uf2"));
             write_private(&file, &uf2_of(agent, &image)?)?;
@@ -92,7 +92,7 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
             "no board is in its boot loader\nhelp: hold BOOTSEL while you plug in the Pico, and mount its drive; or use --out FOLDER"
         );
     }
-    let image = pico_image(agents)?;
+    let image = swarm.pico_image()?;
     for (agent, drive) in chosen.iter().zip(&drives) {
         let name = format!("agent-{agent}.uf2");
         let is_verified = uf2::write_to_drive(drive, &name, &uf2_of(*agent, &image)?)

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use fabswarm_attach::SwarmPlan;
+use fabswarm_attach::{BoardRoom, SwarmPlan};
 use fabswarm_sim::scenario::{self, Scenario, ScenarioCommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -92,7 +92,7 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         line("energy", energy);
     }
     line("page", format!("{} bytes", plan.page_bytes));
-    line("RAM for peers", format!("{} bytes", plan.peer_ram_bytes));
+    line("RAM", format!("about {} bytes, and the stack", plan.ram_bytes));
     let writes = match plan.saving_agents {
         0 => "none per day; 8 bytes per start".to_owned(),
         agents => {
@@ -101,5 +101,12 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         }
     };
     line("flash writes", writes);
+    for BoardRoom { board, ram_bytes, page_bytes, is_enough } in &plan.boards {
+        let verdict = if *is_enough { "fits" } else { "does not fit" };
+        line(
+            board,
+            format!("{verdict}: {ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page"),
+        );
+    }
     text
 }

@@ -2,11 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use fabswarm_attach::packet::Packet;
+use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
 use fabswarm_attach::serial::{self, FoundBoard, SerialError};
 use fabswarm_attach::{SwarmFile, uf2};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The exit code of a command that found no board, or failed on one.
@@ -50,7 +52,7 @@ pub(super) fn identify_command() -> Command {
 
 pub(super) fn monitor_command() -> Command {
     Command::new("monitor")
-        .about("Print what boards say: boot packets and telemetry")
+        .about("Print what all boards say, one colour per agent: boot packets and telemetry; no board is disturbed")
         .arg(ports_argument())
         .arg(
             Arg::new("seconds")
@@ -89,14 +91,40 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 fn describe(board: &FoundBoard) -> String {
-    let FoundBoard { name, chip, build, page, .. } = board;
+    let FoundBoard { name, chip, build, reset, panic, page, .. } = board;
     let chip = chip.map_or_else(|| "without a number".to_owned(), |chip| format!("chip {chip:016x}"));
     let version = if *build == fabswarm_attach::BUILD_ID { "this build" } else { "another build" };
     let who = match page {
         Ok(identity) => format!("agent {}, boot {}", identity.agent, identity.boot),
         Err(error) => error.to_string(),
     };
-    format!("{name}, {chip}, {version} ({build:016x}): {who}")
+    let before = panic.as_ref().map(|message| format!("\n  its last run ended in a panic: {message}"));
+    let before = before.unwrap_or_default();
+    format!("{name}, {chip}, {version} ({build:016x}), started {reset}: {who}{before}")
+}
+
+/// The chosen ports, of which there must be some.
+fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
+    let ports = ports(matches);
+    if ports.is_empty() {
+        bail!("there are no serial ports\nhelp: plug in a board, or name a port; see `fabswarm doctor`");
+    }
+    Ok(ports)
+}
+
+/// Prints what became of each port.
+fn report(ports: &[PathBuf], outcomes: impl IntoIterator<Item = Result<String, SerialError>>) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for (path, outcome) in ports.iter().zip(outcomes) {
+        match outcome {
+            Ok(what) => println!("{}: {what}", path.display()),
+            Err(trouble) => {
+                eprintln!("error: {trouble}");
+                code = ExitCode::from(FAILED);
+            }
+        }
+    }
+    code
 }
 
 /// Applies `act` to every board on the chosen ports and prints what became of it.
@@ -104,22 +132,9 @@ fn on_boards(
     matches: &ArgMatches,
     act: impl Fn(&FoundBoard) -> Result<String, SerialError>,
 ) -> Result<ExitCode> {
-    let ports = ports(matches);
-    if ports.is_empty() {
-        bail!("there are no serial ports\nhelp: plug in a board, or name a port; see `fabswarm doctor`");
-    }
-    let mut code = ExitCode::SUCCESS;
-    for outcome in serial::identify_all(&ports) {
-        let done = outcome.and_then(|board| Ok((act(&board)?, board)));
-        match done {
-            Ok((what, board)) => println!("{}: {what}", board.path.display()),
-            Err(trouble) => {
-                eprintln!("error: {trouble}");
-                code = ExitCode::from(FAILED);
-            }
-        }
-    }
-    Ok(code)
+    let ports = some_ports(matches)?;
+    let found = serial::identify_all(&ports).into_iter();
+    Ok(report(&ports, found.map(|outcome| outcome.and_then(|board| act(&board)))))
 }
 
 pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
@@ -140,7 +155,16 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
-    on_boards(matches, |board| serial::reset(board).map(|()| "restarted".to_owned()))
+    let ports = some_ports(matches)?;
+    let found = serial::identify_all(&ports).into_iter();
+    let outcomes = found.map(|outcome| {
+        let (path, baud) = match outcome {
+            Ok(FoundBoard { path, baud, .. }) | Err(SerialError::Running { path, baud, .. }) => (path, baud),
+            Err(trouble) => return Err(trouble),
+        };
+        serial::reset(&path, baud).map(|()| "restarted".to_owned())
+    });
+    Ok(report(&ports, outcomes))
 }
 
 pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
@@ -148,27 +172,60 @@ pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 pub(super) fn monitor(matches: &ArgMatches) -> Result<ExitCode> {
+    let ports = some_ports(matches)?;
     let seconds = matches.get_one::<u64>("seconds").copied().unwrap_or(10);
-    on_boards(matches, |board| {
-        let name = board.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut packets = 0;
-        serial::monitor(board, Duration::from_secs(seconds), |packet| {
-            packets += 1;
-            match packet {
-                Packet::Boot(boot) => println!("{name}  boot       {:?}", boot.page),
-                Packet::Telemetry(telemetry, _) => println!(
-                    "{name}  telemetry  agent {}, round {}, epoch {}, digest {:08x}, heard {}, refused {}",
-                    telemetry.agent,
-                    telemetry.round,
-                    telemetry.epoch,
-                    telemetry.digest,
-                    telemetry.heard,
-                    telemetry.refused
-                ),
-                Packet::Frame(frame) => println!("{name}  frame      {} bytes", frame.len()),
-                other => println!("{name}  {other:?}"),
+    let agents: Mutex<BTreeMap<PathBuf, u16>> = Mutex::default();
+    let outcomes = serial::monitor(&ports, Duration::from_secs(seconds), |path, packet| {
+        let mut agents = agents.lock().unwrap_or_else(PoisonError::into_inner);
+        match packet {
+            Packet::Boot(Boot { page: Ok(BoardIdentity { agent, .. }), .. })
+            | Packet::Telemetry(Telemetry { agent, .. }, _) => {
+                agents.insert(path.to_owned(), *agent);
             }
-        })?;
-        Ok(format!("{packets} packets in {seconds} s"))
-    })
+            _ => {}
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let agent = agents.get(path).copied();
+        let who = agent.map_or_else(|| "–".to_owned(), |agent| format!("agent {agent}"));
+        // Printed under the lock: lines of several boards do not mix.
+        println!("{} {}", paint(agent, format!("{name} {who:<9}")), packet_line(packet));
+    });
+    let counted = |outcome: Result<usize, SerialError>| {
+        outcome.map(|packets| format!("{packets} packets in {seconds} s"))
+    };
+    Ok(report(&ports, outcomes.into_iter().map(counted)))
+}
+
+/// One colour per agent, where the terminal has colours.
+fn paint(agent: Option<u16>, text: String) -> console::StyledObject<String> {
+    const COLOURS: [u8; 12] = [2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 208];
+    match agent {
+        Some(agent) => console::style(text).color256(COLOURS[usize::from(agent) % COLOURS.len()]),
+        None => console::style(text),
+    }
+}
+
+fn packet_line(packet: &Packet) -> String {
+    match packet {
+        Packet::Boot(Boot { board, reset, panic, page, .. }) => {
+            let who = match page {
+                Ok(identity) => format!("boot {}, round {}", identity.boot, identity.round),
+                Err(error) => error.to_string(),
+            };
+            let panic = panic.map(|message| format!("; its last run ended in a panic: {message}"));
+            format!("{board} started {reset}: {who}{}", panic.unwrap_or_default())
+        }
+        Packet::Telemetry(telemetry, _) => format!(
+            "round {}, epoch {}, digest {:08x}, heard {}, refused {}, late {}{}",
+            telemetry.round,
+            telemetry.epoch,
+            telemetry.digest,
+            telemetry.heard,
+            telemetry.refused,
+            telemetry.late,
+            if telemetry.is_stopped { ", stopped by a fault" } else { "" }
+        ),
+        Packet::Frame(frame) => format!("frame of {} bytes", frame.len()),
+        other => format!("{other:?}"),
+    }
 }

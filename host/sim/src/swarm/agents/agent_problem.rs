@@ -26,6 +26,10 @@ impl Problem<f32> for AgentProblem {
     fn check(&self) -> Result<(), Mismatch> {
         self.task.problem(self.agent).check()
     }
+    fn oracle_words(&self) -> usize {
+        self.task.problem(self.agent).oracle_words()
+    }
+
     fn scratch_words(&self) -> usize {
         self.task.problem(self.agent).scratch_words()
     }

@@ -30,6 +30,19 @@ pub enum BoardChange {
     },
 }
 
+/// The end of a round of a board's shadow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShadowRound {
+    /// The digest of its state.
+    pub digest: u32,
+    /// How many others it heard in the round.
+    pub heard: u16,
+    /// Frames that it refused since its last round ended; `None` where frames reach it otherwise than a board.
+    pub refused: Option<u32>,
+    /// Its whole state.
+    pub state: Vec<u32>,
+}
+
 /// Boards that run some agents of a swarm.
 ///
 /// The agents with the same numbers in this process are their shadows. Shadows go first; boards follow, and must send the same frames
@@ -68,8 +81,8 @@ pub trait Remote: std::fmt::Debug {
     /// Records a frame that the shadow of a board received.
     fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]);
 
-    /// Records the end of a round of a board's shadow, with its digest and its whole state.
-    fn shadow_ended_round(&mut self, agent: usize, digest: u32, state: Vec<u32>);
+    /// Records the end of a round of a board's shadow.
+    fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound);
 
     /// Lets boards follow their shadows until none is too far behind.
     ///
@@ -88,6 +101,9 @@ pub trait Remote: std::fmt::Debug {
 
     /// Comparisons of boards with their shadows so far.
     fn digests(&self) -> DigestCounts;
+
+    /// Adds everything that the board of `agent` logs to what [`take_warnings`](Self::take_warnings) returns.
+    fn follow_log(&mut self, agent: usize);
 
     /// Returns what boards logged as warnings or errors since the last call.
     fn take_warnings(&mut self) -> Vec<String>;

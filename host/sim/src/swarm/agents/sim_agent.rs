@@ -26,6 +26,8 @@ pub(super) struct SimAgent<A: Arithmetic, const WORDS: usize> {
     pub(super) outbox: Vec<Box<[u8]>>,
     /// The end of its current round, until it has been looked at.
     pub(super) report: Option<Report>,
+    /// Frames that it refused since its last round ended.
+    pub(super) refused: u32,
     pub(super) buffer: Vec<u8>,
     /// What it saved at the end of its last round, if it will crash and remember.
     pub(super) saved: Option<SavedAgent>,
@@ -54,12 +56,21 @@ impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
 
     /// Hears a frame that everybody with the key could open.
     pub(super) fn hear(&mut self, received: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
-        let Self { agent, seal, fragments, .. } = self;
+        let Self { agent, seal, fragments, refused, .. } = self;
         let ReceivedFrame { sender, bytes, opened } = received;
         let mut hear = |opened: Result<(Origin, &[u8]), wire::Error>| match opened {
-            Ok((origin, frame)) => hearing(agent.receive(origin, frame)),
-            Err(wire::Error::Replayed) => FrameVerdict::Useless,
-            Err(error) => FrameVerdict::Refused(refusal_cause(error)),
+            Ok((origin, frame)) => {
+                let received = agent.receive(origin, frame);
+                *refused += u32::from(matches!(received, Received::Refused(_)));
+                hearing(received)
+            }
+            Err(error) => {
+                *refused += 1;
+                match error {
+                    wire::Error::Replayed => FrameVerdict::Useless,
+                    error => FrameVerdict::Refused(refusal_cause(error)),
+                }
+            }
         };
         match fragments {
             None => hear(seal.admit(opened, bytes)),

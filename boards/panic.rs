@@ -1,20 +1,20 @@
-//! What a panic said, kept in RAM over the reset that follows it.
+//! What a panic said, kept in RAM over the reset that follows it. Part of boards with a Cortex-M whose RAM outlives a
+//! reset, which `health::restart` makes.
 
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 use core::panic::PanicInfo;
 use core::ptr::addr_of_mut;
-use embassy_nrf::pac;
+use fabswarm_firmware::health::PANIC_BYTES;
 
 /// Marks a message: RAM holds anything after a power cut.
 const MAGIC: u32 = 0x0FAB_DEAD;
-const ROOM: usize = 192;
 
 /// The message of the last panic.
 struct PanicMessage {
     magic: u32,
     length: usize,
-    bytes: [u8; ROOM],
+    bytes: [u8; PANIC_BYTES],
 }
 
 #[unsafe(link_section = ".uninit.PANIC_MESSAGE")]
@@ -23,31 +23,20 @@ static mut PANIC_MESSAGE: MaybeUninit<PanicMessage> = MaybeUninit::uninit();
 /// The message's place.
 ///
 /// # Safety
-/// Only the panic handler, which never returns, and [`report`], once at the start, may call it: there is one reference at a time.
+/// Only the panic handler, which never returns, and [`take`], once at the start, may call it: there is one reference at a time.
 unsafe fn place() -> &'static mut PanicMessage {
     // SAFETY: any bits are a valid message; its fields are checked before they are used.
     unsafe { (*addr_of_mut!(PANIC_MESSAGE)).assume_init_mut() }
 }
 
-/// Logs why the board was reset and what the panic before that said.
-pub fn report() {
-    let reason = pac::POWER.resetreas().read();
-    // Its bits add up until they are cleared by writing ones.
-    pac::POWER.resetreas().write_value(reason);
-    defmt::info!(
-        "reset: pin {}, watchdog {}, by software {}, lock-up {}",
-        reason.resetpin(),
-        reason.dog(),
-        reason.sreq(),
-        reason.lockup()
-    );
-    // SAFETY: called once, before anything can panic into it.
+/// Returns what the panic said that ended the last run, if one did. Call once.
+pub fn take() -> Option<&'static str> {
+    // SAFETY: called once. A panic later on overwrites the bytes, and nothing reads them after that.
     let message = unsafe { place() };
-    if message.magic == MAGIC {
-        message.magic = 0;
-        let text = message.bytes.get(..message.length).and_then(|bytes| core::str::from_utf8(bytes).ok());
-        defmt::error!("the last run ended in a panic: {=str}", text.unwrap_or("its message is damaged"));
-    }
+    let is_there = message.magic == MAGIC;
+    message.magic = 0;
+    let bytes = message.bytes.get(..message.length).filter(|_| is_there)?;
+    Some(core::str::from_utf8(bytes).unwrap_or("its message is damaged"))
 }
 
 #[panic_handler]
@@ -59,7 +48,7 @@ fn panic(info: &PanicInfo) -> ! {
     // What does not fit is cut off.
     let _ = write!(message, "{info}");
     message.magic = MAGIC;
-    cortex_m::peripheral::SCB::sys_reset()
+    crate::health::restart()
 }
 
 impl Write for PanicMessage {

@@ -1,0 +1,169 @@
+//! Which part of an agent's state a saved word is, for whoever compares two states.
+
+use super::MemberSet;
+use super::memory::VERSION;
+use crate::ledger::{Arithmetic, Exact};
+use crate::problem::Shape;
+use core::fmt;
+
+/// Words of x or y beyond which a state is damaged.
+const MOST_WORDS: u32 = 1 << 20;
+
+/// The words of a peer before its ρ.
+const PEER_HEADER: [&str; 5] = ["sender", "is taken", "taken round", "heard at", "taken at"];
+
+/// How the bits of a word are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WordKind {
+    Float,
+    /// A number of the exact ledger.
+    FixedPoint,
+    Integer,
+}
+
+/// Which word of a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The field is a single word.
+    Whole,
+    /// A word of x, y or z.
+    Packed(&'static str, usize),
+    /// A word of a vector of another kind.
+    Indexed(usize),
+}
+
+/// The name of a word in a state as [`Agent::save`](super::Agent::save) writes it.
+///
+/// ```
+/// use fabswarm_shared::agent::{Agent, Config, PeerSlot, StateField};
+/// # use fabswarm_shared::heapless::Vec;
+/// # use fabswarm_shared::ledger::Exact;
+/// # use fabswarm_shared::problem::PolicyEvaluation;
+/// # let problem = PolicyEvaluation {
+/// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
+/// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
+/// # };
+/// # let peers: Vec<PeerSlot<Exact, 3>, 1> = Vec::new();
+/// let agent = Agent::<_, Exact, _, 3>::new(Config::founder(0, 1), problem, &[0.5; 3], peers)?;
+/// let mut state = std::vec::Vec::new();
+/// agent.save(|words| Ok::<_, ()>(state.extend_from_slice(words))).unwrap();
+/// let word = state.iter().position(|&word| word == 0.5_f32.to_bits()).unwrap();
+/// let field = StateField::find(&state, word).unwrap();
+/// assert_eq!((field.to_string(), field.value(state[word]).to_string()), ("decision.x[0]".into(), "5e-1".into()));
+/// # Ok::<(), fabswarm_shared::agent::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateField {
+    peer: Option<u32>,
+    name: &'static str,
+    place: Place,
+    kind: WordKind,
+}
+
+impl StateField {
+    /// The field of word `word` of `state`; `None` where the state has no such word, or is of another version.
+    #[must_use]
+    pub fn find(state: &[u32], word: usize) -> Option<Self> {
+        let &[version, _, x, y, x_is_local, is_modular] = state.first_chunk()?;
+        if version != VERSION || x.max(y) > MOST_WORDS || word >= state.len() {
+            return None;
+        }
+        let shape = Shape { x: x as usize, y: y as usize, x_is_local: x_is_local == 1 };
+        let (exchanged, is_modular) = (shape.exchanged(), is_modular == 1);
+        let ledger = if is_modular { WordKind::FixedPoint } else { WordKind::Float };
+        let mut left = word;
+        let mut within = |words: usize| {
+            let found = (left < words).then_some(left);
+            left = left.saturating_sub(words);
+            found
+        };
+        let field = |name, place, kind| Some(Self { peer: None, name, place, kind });
+        let single = |names: &[&'static str], index: usize| {
+            names.get(index).and_then(|name| field(name, Place::Whole, WordKind::Integer))
+        };
+
+        let signature = ["version", "agent", "words of x", "words of y", "x is local", "is modular"];
+        let header = ["round", "epoch", "heard epoch", "announce until"];
+        if let Some(index) = within(signature.len()) {
+            return single(&signature, index);
+        }
+        if let Some(index) = within(header.len()) {
+            return single(&header, index);
+        }
+        if let Some(index) = within(MemberSet::WORDS) {
+            return field("members", Place::Indexed(index), WordKind::Integer);
+        }
+        for name in ["decision", "gradient", "momentum"] {
+            if let Some(index) = within(shape.words()) {
+                return field(name, packed(&shape, index), WordKind::Float);
+            }
+        }
+        for name in ["tracker", "tracked gradient", "sigma", "tracker before"] {
+            if let Some(index) = within(exchanged.len()) {
+                return field(name, packed(&shape, exchanged.start + index), ledger);
+            }
+        }
+        for name in ["remainder"].into_iter().filter(|_| is_modular) {
+            // 64 bits each.
+            if let Some(index) = within(2 * exchanged.len()) {
+                return field(name, packed(&shape, exchanged.start + index / 2), WordKind::Integer);
+            }
+        }
+        if within(1).is_some() {
+            return single(&["peers"], 0);
+        }
+        let words = PEER_HEADER.len() + exchanged.len();
+        let index = left % words;
+        let peer = state.get(word - index).copied();
+        let found = match index.checked_sub(PEER_HEADER.len()) {
+            None => single(&PEER_HEADER, index)?,
+            Some(index) => field("rho", Place::Indexed(index), ledger)?,
+        };
+        Some(Self { peer, ..found })
+    }
+
+    /// The bits of the field, as what they stand for.
+    #[must_use]
+    pub fn value(&self, bits: u32) -> impl fmt::Display + use<> {
+        StateValue { kind: self.kind, bits }
+    }
+}
+
+/// Names a word of the packed decision.
+fn packed(shape: &Shape, word: usize) -> Place {
+    match word {
+        word if word < shape.x => Place::Packed("x", word),
+        word if word < shape.x + shape.y => Place::Packed("y", word - shape.x),
+        word => Place::Packed("z", word - shape.x - shape.y),
+    }
+}
+
+impl fmt::Display for StateField {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(peer) = self.peer {
+            write!(out, "peer {peer} ")?;
+        }
+        out.write_str(self.name)?;
+        match self.place {
+            Place::Whole => Ok(()),
+            Place::Packed(part, index) => write!(out, ".{part}[{index}]"),
+            Place::Indexed(index) => write!(out, "[{index}]"),
+        }
+    }
+}
+
+/// The bits of a word, as what they stand for.
+struct StateValue {
+    kind: WordKind,
+    bits: u32,
+}
+
+impl fmt::Display for StateValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            WordKind::Float => write!(out, "{:e}", f32::from_bits(self.bits)),
+            WordKind::FixedPoint => write!(out, "{:e}", Exact::value(self.bits as i32)),
+            WordKind::Integer => write!(out, "{}", self.bits),
+        }
+    }
+}

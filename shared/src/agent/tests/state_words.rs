@@ -1,0 +1,94 @@
+//! What a digest covers, how the words of a state are called, and the room that an agent needs.
+
+use super::*;
+use std::format;
+use std::string::{String, ToString};
+
+/// An error in a gradient would otherwise show only once its share has travelled.
+#[test]
+fn a_gradient_that_differs_in_one_bit_is_in_the_digest() {
+    let agent = agent::<Exact>(config(0));
+    for word in 0..WORDS {
+        let mut other = agent.clone();
+        other.gradient[word] = f32::from_bits(other.gradient[word].to_bits() ^ 1);
+        assert_ne!(other.digest(), agent.digest(), "{word}");
+    }
+}
+
+/// The names of all words of a state, in their order.
+#[test]
+fn every_word_of_a_saved_state_has_its_name() {
+    let mut agents = swarm::<Exact>();
+    (0..3).for_each(|_| round(&mut agents, |_, _| true));
+    let mut state = Vec::new();
+    let saving = agents[0].save(|words| {
+        state.extend_from_slice(words);
+        Ok::<_, ()>(())
+    });
+    saving.unwrap();
+    let names: Vec<String> =
+        (0..state.len()).map(|word| StateField::find(&state, word).unwrap().to_string()).collect();
+    let name_of = |bits: u32| &*names[state.iter().position(|&word| word == bits).unwrap()];
+    for (index, part) in ["x[0]", "x[1]", "y[0]", "y[1]", "y[2]", "y[3]", "z[0]", "z[1]", "z[2]", "z[3]"]
+        .into_iter()
+        .enumerate()
+    {
+        assert_eq!(name_of(agents[0].decision()[index].to_bits()), format!("decision.{part}"));
+        assert_eq!(name_of(agents[0].gradient()[index].to_bits()), format!("gradient.{part}"));
+        assert_eq!(name_of(agents[0].sigma()[index] as u32), format!("sigma.{part}"));
+    }
+    let collected: Vec<_> = agents[0].collected().collect();
+    assert_eq!(name_of(collected[1].rho[3] as u32), format!("peer {} rho[3]", collected[1].sender));
+    assert_eq!(names[6], "round");
+    assert_eq!(names.last().unwrap(), &format!("peer {} rho[9]", collected.last().unwrap().sender));
+    assert_eq!(StateField::find(&state, state.len()), None);
+    assert_eq!(StateField::find(&state[..4], 0), None);
+    let [float, integer] = [16 + 32, 6].map(|word| StateField::find(&state, word).unwrap());
+    assert_eq!(float.value(0.5_f32.to_bits()).to_string(), "5e-1");
+    assert_eq!(integer.value(7).to_string(), "7");
+}
+
+/// A problem of one's own whose oracles need more than the agent has, once the gradient of the penalty has taken its part.
+#[test]
+fn an_agent_without_room_for_the_default_gradient_is_refused() {
+    #[derive(Clone, Copy, Debug)]
+    struct Plain(PolicyEvaluation<'static, f32>);
+    impl Problem<f32> for Plain {
+        fn shape(&self) -> Shape {
+            self.0.shape()
+        }
+        fn check(&self) -> Result<(), Mismatch> {
+            self.0.check()
+        }
+        fn oracle_words(&self) -> usize {
+            Problem::<f32>::oracle_words(&self.0)
+        }
+        fn upper_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
+            self.0.upper_value(x, y, scratch)
+        }
+        fn lower_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
+            self.0.lower_value(x, y, scratch)
+        }
+        fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], scratch: &mut [f32]) {
+            self.0.upper_gradient(x, y, dx, dy, scratch);
+        }
+        fn lower_gradient(
+            &self,
+            at: Moment,
+            x: &[f32],
+            y: &[f32],
+            dx: &mut [f32],
+            dy: &mut [f32],
+            scratch: &mut [f32],
+        ) {
+            self.0.lower_gradient(at, x, y, dx, dy, scratch);
+        }
+    }
+    let plain = Plain(problem(0));
+    let peers = heapless::Vec::<PeerSlot<Exact, WORDS>, 8>::new();
+    let error = Agent::<_, Exact, _, WORDS>::new(config(0), plain, &[0.0; WORDS], peers).unwrap_err();
+    assert_eq!(error, Error::TooLarge { needed: 14, room: WORDS });
+    let peers = heapless::Vec::<PeerSlot<Exact, 14>, 8>::new();
+    let mut agent = Agent::<_, Exact, _, 14>::new(config(0), plain, &[0.0; WORDS], peers).unwrap();
+    let _ = agent.end_round();
+}
