@@ -207,10 +207,13 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
                 Event::Missed => self.broadcast().await,
                 Event::Retimed => {}
                 Event::StateRequest(from) => self.send_state(from).await,
-                Event::Mark(number) => self.echo_mark(number).await,
+                Event::Mark(number) => {
+                    self.echo_mark(number).await;
+                    self.report_unhosted().await;
+                }
                 Event::Identify => self.health.set_light(true),
-                // Not while a trial runs.
-                Event::Service => {}
+                // A page is not replaced while a trial runs.
+                Event::Service => self.report_unhosted().await,
             }
         }
         None
@@ -250,9 +253,9 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
                     }
                     match (&mut self.slots, report.stamp) {
                         (Some(slots), Some(stamp)) => {
-                            self.log.note(report.sender, report.received, self.agent.round());
+                            let has_left = self.log.note(report.sender, report.received, self.agent.round());
                             let hearing = slots.hear(arrived.as_micros(), report.sender, &stamp);
-                            (hearing != Hearing::Nothing).then_some(Event::Retimed)
+                            (has_left || hearing != Hearing::Nothing).then_some(Event::Retimed)
                         }
                         _ => None,
                     }
@@ -324,6 +327,13 @@ impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
 
     pub(crate) async fn echo_mark(&mut self, number: u32) {
         self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
+    }
+
+    /// Tells a host that did not start this trial that the board is in the middle of one.
+    pub(crate) async fn report_unhosted(&mut self) {
+        if self.page.pace != Pace::Air {
+            self.report().await;
+        }
     }
 
     pub(crate) async fn report(&mut self) {

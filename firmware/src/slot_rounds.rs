@@ -48,6 +48,7 @@ impl<F: NorFlash + PageFlash, H: Health> RoundDriver<'_, F, H> {
                 }
                 Event::Mark(number) => {
                     self.echo_mark(number).await;
+                    self.report_unhosted().await;
                     continue;
                 }
                 Event::Identify => {
@@ -55,9 +56,11 @@ impl<F: NorFlash + PageFlash, H: Health> RoundDriver<'_, F, H> {
                     continue;
                 }
                 // A page is not replaced while a trial runs.
-                Event::Over(_) | Event::Start(_) | Event::Missed | Event::Service | Event::Retimed => {
+                Event::Service => {
+                    self.report_unhosted().await;
                     continue;
                 }
+                Event::Over(_) | Event::Start(_) | Event::Missed | Event::Retimed => continue,
             }
             match due.task {
                 SlotTask::Found => info!("nobody was heard: agent {} keeps its own time", id),

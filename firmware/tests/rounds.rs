@@ -253,7 +253,7 @@ fn frames_of_a_round_come_before_its_telemetry() {
 /// Returns how many rounds a board ended on its own while it received `packets`, and how many of them late.
 fn alone(pace: Pace, us: u64, words: impl IntoIterator<Item = Packet<'static>>) -> (u32, u32) {
     let begun = Instant::now();
-    let time = Timer::after(Duration::from_millis(120));
+    let time = Timer::after(Duration::from_millis(500));
     let told = telemetry(&said_with(&mut vec![0xFF; 64 * 1024], &page(pace), words, time));
     let [first, .., last] = &told[..] else { panic!("{told:?}") };
     assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round));

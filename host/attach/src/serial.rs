@@ -2,7 +2,7 @@
 //!
 //! A board repeats its boot packet until a host starts it, so whoever listens learns its name, chip, build and page. One that an
 //! earlier host has left in the middle of a run is silent; a reset makes it start again. One that runs on its own clock reports its
-//! rounds and is left alone.
+//! rounds, and at once when it is asked, as a round may take minutes: it is left alone.
 
 mod line;
 mod ports;
@@ -21,11 +21,16 @@ use std::time::{Duration, Instant};
 /// Baud rates that boards use; USB has none.
 const BAUD_RATES: [u32; 2] = [921_600, 115_200];
 
-/// How long a port may take to tell which board is on it. Two resets and both baud rates fit.
-const IDENTIFY_WITHIN: Duration = Duration::from_secs(4);
-
-/// How long to listen before a board is reset, and then before the next baud rate is tried.
+/// How long to listen to a port before its board is asked something.
 const LISTEN_FOR: Duration = Duration::from_millis(700);
+
+/// What a silent board is asked, at each baud rate, and how long it may take to answer: whether it is there, which one on its own
+/// clock answers with its round, and then to start again.
+const QUESTIONS: [(Option<Packet>, Duration); 3] = [
+    (None, LISTEN_FOR),
+    (Some(Packet::Mark { number: 0 }), Duration::from_millis(300)),
+    (Some(Packet::Reset), Duration::from_millis(1000)),
+];
 
 /// How long a board may take to answer, and to start with its new page.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -216,11 +221,17 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
 }
 
 fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
-    let deadline = Instant::now() + IDENTIFY_WITHIN;
     let mut line = SerialLine::open(path, BAUD_RATES[0])?;
     let mut schema = None;
-    for attempt in 0.. {
-        let listen_until = deadline.min(Instant::now() + LISTEN_FOR);
+    let questions = BAUD_RATES.into_iter().flat_map(|rate| QUESTIONS.map(|question| (rate, question)));
+    for (rate, (question, answer_within)) in questions {
+        if rate != line.baud() {
+            line.set_baud(rate);
+        }
+        if let Some(packet) = question {
+            line.send(&packet);
+        }
+        let listen_until = Instant::now() + answer_within;
         while let Some(bytes) = line.next_packet(listen_until) {
             if let Ok(Packet::Boot(boot)) = Packet::decode(&bytes)
                 && boot.schema == packet::SCHEMA
@@ -237,22 +248,12 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
                 };
                 return Ok((found, line));
             }
-            if let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(&bytes) {
-                let (path, baud) = (path.to_owned(), line.baud());
-                return Err(SerialError::Running { path, baud, agent, round });
+            if let Some(running) = running(path, &line, &bytes) {
+                return Err(running);
             }
             if let Some((board, number)) = packet::boot_schema(&bytes) {
                 schema = Some((board.to_owned(), number));
             }
-        }
-        if Instant::now() >= deadline {
-            break;
-        }
-        // First a reset, then the other baud rate.
-        if attempt % 2 == 0 {
-            line.send(&Packet::Reset);
-        } else {
-            line.set_baud(BAUD_RATES[attempt / 2 % BAUD_RATES.len()]);
         }
     }
     Err(match (schema, line.noise()) {
@@ -260,6 +261,12 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
         (None, 0) => SerialError::NoAnswer { path: path.to_owned() },
         (None, bytes) => SerialError::Garbage { path: path.to_owned(), bytes },
     })
+}
+
+/// What a packet says of a board that runs on its own clock; `None` for any other packet.
+fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
+    let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
+    Some(SerialError::Running { path: path.to_owned(), baud: line.baud(), agent, round })
 }
 
 /// Identifies the boards on all ports at once. Each port has its board, or what is wrong with it.
@@ -342,7 +349,9 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<(SerialLine, BoardIdent
         )));
     }
     let mut line = SerialLine::open(&board.path, board.baud)?;
-    enter_service(&mut line).ok_or_else(|| refuse("it does not go into service".to_owned()))?;
+    if !enter_service(&board.path, &mut line)? {
+        return Err(refuse("it does not go into service".to_owned()));
+    }
     for (number, chunk) in page.chunks(PAGE_CHUNK).enumerate() {
         let offset = (number * PAGE_CHUNK) as u32;
         // Flash is written in whole units, the largest of which are 8 bytes.
@@ -379,19 +388,23 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<(SerialLine, BoardIdent
     Ok((line, identity))
 }
 
-/// Makes the board leave its agent.
-fn enter_service(line: &mut SerialLine) -> Option<()> {
+/// Makes the board leave its agent, unless it runs on its own clock. Returns whether it did.
+fn enter_service(path: &Path, line: &mut SerialLine) -> Result<bool, SerialError> {
     for _ in 0..TRIES {
         line.send(&Packet::Service);
-        let is_there =
-            line.wait(ANSWER_WITHIN, |packet| matches!(packet, Packet::Boot(boot) if boot.page.is_err()));
-        if is_there {
-            return Some(());
+        let answer_until = Instant::now() + ANSWER_WITHIN;
+        while let Some(bytes) = line.next_packet(answer_until) {
+            if matches!(Packet::decode(&bytes), Ok(Packet::Boot(boot)) if boot.page.is_err()) {
+                return Ok(true);
+            }
+            if let Some(running) = running(path, line, &bytes) {
+                return Err(running);
+            }
         }
         // It may be in the middle of a run that nobody hosts any more.
         line.send(&Packet::Reset);
     }
-    None
+    Ok(false)
 }
 
 /// Restarts the board on a port, whatever it does.
@@ -409,12 +422,12 @@ pub fn reset(path: &Path, baud: u32) -> Result<(), SerialError> {
     }
 }
 
-/// Turns the light of a board on.
+/// Turns the light of the board on a port on, whatever it does.
 ///
 /// # Errors
 /// [`SerialError::Open`] if its port is gone.
-pub fn light(board: &FoundBoard) -> Result<(), SerialError> {
-    SerialLine::open(&board.path, board.baud)?.send(&Packet::Identify);
+pub fn light(path: &Path, baud: u32) -> Result<(), SerialError> {
+    SerialLine::open(path, baud)?.send(&Packet::Identify);
     Ok(())
 }
 

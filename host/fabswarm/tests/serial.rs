@@ -333,3 +333,30 @@ fn plugged_boards_become_a_swarm() {
     assert!(seen.contains("usb-fabswarm_10 agent 0 "), "{seen}");
     assert_eq!(seen.matches(" packets in 1 s").count(), 2, "{seen}");
 }
+
+/// Boards that keep their own time, in rounds that take minutes, are disturbed by nobody who asks who they are.
+#[test]
+fn a_board_in_flight_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new(folder.path(), 0xA);
+    let [scenario, swarm, ports] =
+        ["slots.toml", "swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
+    fs::write(&scenario, "version = 1\n[swarm]\npace = \"slots\"\n[radio]\nperiod_ms = 200000.0\n").unwrap();
+    prints(&["swarm", "new", &swarm, &scenario, "--ports", &ports]);
+    prints(&["boards", "provision", "--swarm", &swarm, &ports]);
+
+    let listed = prints(&["boards", "list", &ports]);
+    assert!(listed.contains("runs agent 0, in round 0") || listed.contains("agent 0, boot 1"), "{listed}");
+    let lit = prints(&["boards", "identify", &ports]);
+    assert!(lit.contains("its light is on"), "{lit}");
+    let mut provision = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    let output = provision.args(["boards", "provision", "--swarm", &swarm, &ports]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let refused = text(&output);
+    assert!(refused.contains("runs agent 0, in round 0\nhelp: wait until its trial is over"), "{refused}");
+    assert_eq!(board.log().matches("agent 0 starts").count(), 1, "{}", board.log());
+
+    let reset = prints(&["boards", "reset", &ports]);
+    assert!(reset.contains(": restarted"), "{reset}");
+    assert!(board.log().contains("agent 0 starts, boot 2"), "{}", board.log());
+}

@@ -127,14 +127,27 @@ fn report(ports: &[PathBuf], outcomes: impl IntoIterator<Item = Result<String, S
     code
 }
 
-/// Applies `act` to every board on the chosen ports and prints what became of it.
+/// Applies `act` to what was found on each of the chosen ports and prints what became of it.
 fn on_boards(
     matches: &ArgMatches,
-    act: impl Fn(&FoundBoard) -> Result<String, SerialError>,
+    act: impl Fn(Result<FoundBoard, SerialError>) -> Result<String, SerialError>,
 ) -> Result<ExitCode> {
     let ports = some_ports(matches)?;
-    let found = serial::identify_all(&ports).into_iter();
-    Ok(report(&ports, found.map(|outcome| outcome.and_then(|board| act(&board)))))
+    Ok(report(&ports, serial::identify_all(&ports).into_iter().map(act)))
+}
+
+/// Where a board is, at what baud rate, and what it is: one in the middle of a trial too.
+fn reach(outcome: Result<FoundBoard, SerialError>) -> Result<(PathBuf, u32, String), SerialError> {
+    match outcome {
+        Ok(board) => {
+            let what = describe(&board);
+            Ok((board.path, board.baud, what))
+        }
+        Err(SerialError::Running { path, baud, agent, round }) => {
+            Ok((path, baud, format!("runs agent {agent}, in round {round}")))
+        }
+        Err(trouble) => Err(trouble),
+    }
 }
 
 pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
@@ -142,33 +155,31 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
     let swarm = SwarmFile::read(path)?;
     // Made before anything is written.
     swarm.pages("native")?;
-    on_boards(matches, |board| {
+    on_boards(matches, |outcome| {
+        let board = outcome?;
         let Some(agent) = board.chip.and_then(|chip| swarm.agent_of(chip)) else {
             return Ok("not in the swarm file: left as it is".to_owned());
         };
         let refuse = |reason: String| SerialError::Page { path: board.path.clone(), reason };
         let pages = swarm.pages(&board.name).map_err(|error| refuse(error.to_string()))?;
         let page = pages.get(agent).ok_or_else(|| refuse(format!("the swarm has no agent {agent}")))?;
-        let identity = serial::provision(board, page)?;
+        let identity = serial::provision(&board, page)?;
         Ok(format!("agent {}, boot {}, page {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
 }
 
 pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
-    let ports = some_ports(matches)?;
-    let found = serial::identify_all(&ports).into_iter();
-    let outcomes = found.map(|outcome| {
-        let (path, baud) = match outcome {
-            Ok(FoundBoard { path, baud, .. }) | Err(SerialError::Running { path, baud, .. }) => (path, baud),
-            Err(trouble) => return Err(trouble),
-        };
+    on_boards(matches, |outcome| {
+        let (path, baud, _) = reach(outcome)?;
         serial::reset(&path, baud).map(|()| "restarted".to_owned())
-    });
-    Ok(report(&ports, outcomes))
+    })
 }
 
 pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
-    on_boards(matches, |board| serial::light(board).map(|()| format!("{}; its light is on", describe(board))))
+    on_boards(matches, |outcome| {
+        let (path, baud, what) = reach(outcome)?;
+        serial::light(&path, baud).map(|()| format!("{what}; its light is on"))
+    })
 }
 
 pub(super) fn monitor(matches: &ArgMatches) -> Result<ExitCode> {
