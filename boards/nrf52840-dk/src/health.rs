@@ -1,8 +1,10 @@
-//! The chip's watchdog, why the chip started, and how deep the stack has been.
+//! The chip's watchdog, why the chip started, a light on the board, and how deep the stack has been.
 
 use crate::{panic, stack};
 use embassy_nrf::{
-    Peri, pac, peripherals,
+    Peri,
+    gpio::{AnyPin, Level, Output, OutputDrive},
+    pac, peripherals,
     wdt::{Config, HaltConfig, Watchdog, WatchdogHandle},
 };
 use fabswarm_firmware::{health, packet::ResetCause};
@@ -11,16 +13,22 @@ const TICKS_PER_SECOND: u32 = 32_768;
 const PERIOD_S: u32 = 8;
 
 /// What watches over the firmware.
-pub struct ChipWatchdog(Option<WatchdogHandle>);
+pub struct ChipHealth {
+    watchdog: Option<WatchdogHandle>,
+    light: Output<'static>,
+}
 
-impl ChipWatchdog {
-    /// Starts the watchdog, unless a debugger has started it otherwise.
-    pub fn start(watchdog: Peri<'static, peripherals::WDT>) -> Self {
+impl ChipHealth {
+    /// Starts the watchdog, unless a debugger has started it otherwise. The light shines while its pin is low.
+    pub fn start(watchdog: Peri<'static, peripherals::WDT>, light: Peri<'static, AnyPin>) -> Self {
         let mut config = Config::default();
         config.timeout_ticks = PERIOD_S * TICKS_PER_SECOND;
         // A breakpoint is no hang.
         config.action_during_debug_halt = HaltConfig::Pause;
-        Self(Watchdog::try_new(watchdog, config).ok().map(|(_, [handle])| handle))
+        Self {
+            watchdog: Watchdog::try_new(watchdog, config).ok().map(|(_, [handle])| handle),
+            light: Output::new(light, Level::High, OutputDrive::Standard),
+        }
     }
 }
 
@@ -29,9 +37,9 @@ pub fn restart() -> ! {
     cortex_m::peripheral::SCB::sys_reset()
 }
 
-impl health::Health for ChipWatchdog {
+impl health::Health for ChipHealth {
     fn feed_watchdog(&mut self) {
-        if let Some(handle) = &mut self.0 {
+        if let Some(handle) = &mut self.watchdog {
             handle.pet();
         }
     }
@@ -59,5 +67,9 @@ impl health::Health for ChipWatchdog {
 
     fn reset(&mut self) {
         restart();
+    }
+
+    fn set_light(&mut self, is_on: bool) {
+        self.light.set_level((!is_on).into());
     }
 }

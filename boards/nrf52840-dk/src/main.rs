@@ -43,7 +43,7 @@ bind_interrupts!(struct Interrupts {
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
-    let chip = embassy_nrf::init(chip::config());
+    let chip = chip::start();
     let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     let port = BufferedUarte::new(
@@ -70,7 +70,7 @@ async fn main(_spawner: Spawner) {
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
-        health: health::ChipWatchdog::start(chip.WDT),
+        health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
     };
     run(parts).await
 }
