@@ -316,6 +316,12 @@ where
         &self.members
     }
 
+    /// What it keeps of others.
+    #[must_use]
+    pub const fn peers(&self) -> &L {
+        &self.peers
+    }
+
     /// The packed decision `[x | y | z]`.
     #[must_use]
     pub fn decision(&self) -> &[f32] {

@@ -25,7 +25,7 @@ mod source;
 mod transmissions;
 
 pub use counters::{Counters, FrameCounts, FrameVerdict, LinkReport, Losses};
-pub use delivery::ReceivedFrame;
+pub use delivery::{Listener, ReceivedFrame};
 pub use error::Error;
 pub use motion::Motion;
 pub use recording::Recording;
@@ -133,24 +133,21 @@ impl Air {
         self.transmissions.clear();
     }
 
-    /// As [`Air::deliver`], to `receivers` that hear independently of each other and so on all cores. Before them `witness`
-    /// sees every arrival; `open` is called once per frame, however many receive it, and `then` once for each receiver that has
-    /// heard all there is.
-    pub fn deliver_to<R: Send, T: Send + Sync>(
+    /// As [`Air::deliver`], to listeners that hear independently of each other and so on all cores. Before them `witness` sees
+    /// every arrival; `open` is called once per frame, however many receive it.
+    pub fn deliver_to<R: Listener<T>, T: Send + Sync>(
         &mut self,
         slot: u32,
-        receivers: &mut [R],
+        listeners: &mut [R],
         mut witness: impl FnMut(usize, usize, &[u8]),
         open: impl Fn(&[u8]) -> T + Sync,
-        hear: impl Fn(&mut R, ReceivedFrame<'_, T>) -> FrameVerdict + Sync,
-        then: impl Fn(&mut R) + Sync,
     ) {
         self.gather(slot);
         let Self { delivery, transmissions, counters, .. } = self;
         for (receiver, arrival) in delivery.each() {
             witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
         }
-        delivery.hear(transmissions, receivers, open, hear, then);
+        delivery.hear(transmissions, listeners, open);
         delivery.count(counters);
         self.transmissions.clear();
     }

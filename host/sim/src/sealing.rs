@@ -106,6 +106,12 @@ impl FrameSeal {
         }
     }
 
+    /// The newest boot heard of `sender`; 0 where none was heard.
+    #[must_use]
+    pub fn boot_of(&self, sender: usize) -> u32 {
+        self.seals.as_ref().map_or(0, |seals| seals.opener.boot_of(sender))
+    }
+
     /// The newest boots heard of the first `agents` senders, to be saved with the agent's state.
     #[must_use]
     pub fn boots(&self, agents: usize) -> Vec<u32> {

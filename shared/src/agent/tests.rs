@@ -12,6 +12,8 @@ use super::*;
 use crate::ledger::{Exact, Float};
 use crate::problem::{Penalty, PolicyEvaluation};
 use crate::rng::{Purpose, Stream};
+use crate::wire::SCHEMA;
+use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use core::num::NonZeroU32;
 use proptest::prelude::*;
 use std::vec::Vec;

@@ -4,6 +4,7 @@ use super::Arrival;
 use super::counters::{Counters, FrameVerdict};
 use super::transmissions::{FrameIndex, Transmissions};
 use rayon::prelude::*;
+use std::hint::black_box;
 
 /// Arrivals below which one core is done before a second one has begun.
 const ARRIVALS_FOR_THREADS: usize = 1024;
@@ -28,7 +29,20 @@ pub struct ReceivedFrame<'a, T> {
     pub opened: &'a T,
 }
 
-/// A receiver, what arrives at it, and what it does with it.
+/// Who hears frames of a slot, opened as `T`.
+pub trait Listener<T>: Send {
+    /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders of a slot before the first is
+    /// heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by piece.
+    fn expect(&self, sender: usize) -> usize;
+
+    /// Hears a frame.
+    fn hear(&mut self, frame: ReceivedFrame<'_, T>) -> FrameVerdict;
+
+    /// Everything was heard.
+    fn end_slot(&mut self);
+}
+
+/// A listener, what arrives at it, and what it does with it.
 type Turn<'a, R> = (&'a mut R, &'a [Arrival], &'a mut [FrameVerdict]);
 
 impl Delivery {
@@ -60,14 +74,12 @@ impl Delivery {
         })
     }
 
-    /// Lets each receiver hear what arrives at it and calls `then` for it, on all cores where that is worth it.
-    pub(super) fn hear<R: Send, T: Send + Sync>(
+    /// Lets each listener hear what arrives at it, on all cores where that is worth it.
+    pub(super) fn hear<R: Listener<T>, T: Send + Sync>(
         &mut self,
         transmissions: &Transmissions,
-        receivers: &mut [R],
+        listeners: &mut [R],
         open: impl Fn(&[u8]) -> T + Sync,
-        hear: impl Fn(&mut R, ReceivedFrame<'_, T>) -> FrameVerdict + Sync,
-        then: impl Fn(&mut R) + Sync,
     ) {
         let Self { arrivals, ends, verdicts } = self;
         let uses_threads = arrivals.len() >= ARRIVALS_FOR_THREADS;
@@ -81,22 +93,23 @@ impl Delivery {
             indices.map(open).collect()
         };
 
-        let mut turns: Vec<Turn<'_, R>> = Vec::with_capacity(receivers.len());
+        let mut turns: Vec<Turn<'_, R>> = Vec::with_capacity(listeners.len());
         let (mut arrivals, mut verdicts, mut start) = (&arrivals[..], &mut verdicts[..], 0);
-        for (receiver, &end) in receivers.iter_mut().zip(&*ends) {
+        for (listener, &end) in listeners.iter_mut().zip(&*ends) {
             let (own, others) = arrivals.split_at(end - start);
             let (own_verdicts, other_verdicts) = verdicts.split_at_mut(end - start);
-            turns.push((receiver, own, own_verdicts));
+            turns.push((listener, own, own_verdicts));
             (arrivals, verdicts, start) = (others, other_verdicts, end);
         }
-        let take_turn = |(receiver, arrivals, verdicts): Turn<'_, R>| {
+        let take_turn = |(listener, arrivals, verdicts): Turn<'_, R>| {
+            black_box(arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize)).sum::<usize>());
             for (arrival, verdict) in arrivals.iter().zip(verdicts) {
                 let sender = arrival.sender as usize;
                 let bytes = transmissions.bytes(arrival.frame);
                 let opened = &opened[arrival.frame.get()];
-                *verdict = hear(receiver, ReceivedFrame { sender, bytes, opened });
+                *verdict = listener.hear(ReceivedFrame { sender, bytes, opened });
             }
-            then(receiver);
+            listener.end_slot();
         };
         if uses_threads {
             turns.into_par_iter().for_each(take_turn);

@@ -231,7 +231,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             }
         };
         let open = |bytes: &[u8]| opener.authenticate(bytes);
-        air.deliver_to(*slot, &mut turns, witness, open, |turn, frame| turn.own.hear(frame), Turn::end);
+        air.deliver_to(*slot, &mut turns, witness, open);
         let imbalance = turns.iter().find_map(|turn| turn.imbalance);
         let fragments = self.agents.iter_mut().filter_map(|own| own.fragments.as_mut());
         self.air.count_forged_fragments(fragments.map(FragmentPath::take_forged).sum());

@@ -382,6 +382,13 @@ pub(super) struct OpenAccount<'b> {
 }
 
 impl OpenAccount<'_> {
+    /// How many rounds of `sender` were not collected from it.
+    pub(super) fn rounds_behind(&self, sender: usize) -> u32 {
+        let collected = self.account.taken.get(sender).map_or(0, |taken| taken.0);
+        let history = self.histories.get(sender).and_then(|histories| histories.0.back());
+        history.and_then(|history| history.sums.back()).map_or(0, |newest| newest.0.saturating_sub(collected))
+    }
+
     /// As [`Books::collect`].
     pub(super) fn collect<'a>(
         &mut self,

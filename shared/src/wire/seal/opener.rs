@@ -57,7 +57,13 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// The newest boot heard of each sender, in ascending order of senders; 0 where none was heard. Save them with the agent's
     /// state: a receiver that forgets them takes recorded frames of earlier boots.
     pub fn boots(&self) -> impl Iterator<Item = u32> {
-        self.windows.iter().map(|window| if window.seen == 0 { 0 } else { window.boot })
+        self.windows.iter().map(ReplayWindow::heard_boot)
+    }
+
+    /// The newest boot heard of `sender`; 0 where none was heard.
+    #[must_use]
+    pub fn boot_of(&self, sender: usize) -> u32 {
+        self.windows.get(sender).map_or(0, ReplayWindow::heard_boot)
     }
 
     /// Remembers that `boot` of `sender` was heard before a restart: frames of earlier boots are refused from here on.
@@ -114,6 +120,10 @@ impl Key {
 }
 
 impl ReplayWindow {
+    const fn heard_boot(&self) -> u32 {
+        if self.seen == 0 { 0 } else { self.boot }
+    }
+
     /// The window with one more frame in it, unless that frame is a repetition.
     fn after(self, boot: u32, counter: u32) -> Result<Self, Error> {
         if self.seen == 0 && boot > HIGHEST_FIRST_BOOT

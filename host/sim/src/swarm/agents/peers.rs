@@ -33,6 +33,14 @@ impl<A: Arithmetic, const WORDS: usize> Default for HeapPeers<A, WORDS> {
     }
 }
 
+impl<A: Arithmetic, const WORDS: usize> HeapPeers<A, WORDS> {
+    /// What is kept of a sender, if it was ever heard.
+    pub(super) fn of(&self, sender: usize) -> Option<&Peer<A, WORDS>> {
+        let place = *self.places.get(sender).filter(|place| **place != NOWHERE)?;
+        self.peers.get(usize::from(place)).map(|peer| &**peer)
+    }
+}
+
 impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> {
     fn len(&self) -> usize {
         self.peers.len()

@@ -2,7 +2,7 @@
 
 use super::fragments::FragmentPath;
 use super::{AgentProblem, HeapPeers, collections_of};
-use crate::air::{FrameVerdict, ReceivedFrame};
+use crate::air::{FrameVerdict, Listener, ReceivedFrame};
 use crate::sealing::{AuthenticFrame, FrameSeal, refusal_cause};
 use crate::swarm::books::{Imbalance, OpenAccount};
 use fabswarm_shared::agent::{Agent, Origin, Received, Refusal, Report};
@@ -91,9 +91,18 @@ pub(super) struct Turn<'a, A: Arithmetic, const WORDS: usize> {
     pub(super) imbalance: Option<Imbalance>,
 }
 
-impl<A: Arithmetic, const WORDS: usize> Turn<'_, A, WORDS> {
-    /// Everything was heard.
-    pub(super) fn end(&mut self) {
+impl<A: Arithmetic, const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, A, WORDS> {
+    fn expect(&self, sender: usize) -> usize {
+        let peer = self.own.agent.peers().of(sender).map_or(0, |peer| usize::from(peer.sender()));
+        let behind = self.account.as_ref().map_or(0, |account| account.rounds_behind(sender));
+        peer + self.own.seal.boot_of(sender) as usize + behind as usize
+    }
+
+    fn hear(&mut self, frame: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
+        self.own.hear(frame)
+    }
+
+    fn end_slot(&mut self) {
         let Self { own, account, is_ending, imbalance } = self;
         if let Some(account) = account {
             *imbalance = account.collect(own.agent.id(), collections_of(&own.agent)).err();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
 use crate::trial::{ExactAgents, exact_agents};
-use fabswarm_shared::agent::Received;
+use fabswarm_shared::agent::{Received, read_from};
 use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
