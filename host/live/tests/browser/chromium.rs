@@ -3,7 +3,8 @@
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -38,6 +39,12 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
+        // It closes its browsers, also that of a test that failed; killed, it would leave them running.
+        let host = self.url.trim_start_matches("http://");
+        if let Ok(mut socket) = TcpStream::connect(host) {
+            let _ = write!(socket, "GET /shutdown HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let _ = socket.read(&mut [0; 256]);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
