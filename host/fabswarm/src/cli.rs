@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod run;
 mod runs;
+mod suggest;
 #[cfg(feature = "boards")]
 mod swarm;
 mod sweep;
@@ -64,7 +65,17 @@ use clap::Command;
 
 /// Parses the command line, runs the command and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let matches = command().get_matches_from(with_default_command(arguments.collect()));
+    let arguments = with_default_command(arguments.collect());
+    let matches = match command().try_get_matches_from(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => match suggest::message(&error, &command(), &arguments) {
+            Some(message) => {
+                eprintln!("error: {message}");
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     let result = match matches.subcommand() {
         Some(("run", matches)) => run::run(matches),
         Some(("bench", matches)) => bench::run(matches),

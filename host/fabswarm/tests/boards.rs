@@ -240,7 +240,7 @@ fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
         "qemu:3,native:3,in-process",
         "--frozen",
         "0@100+30, 4@150+7",
-        "--silent",
+        "--radio-off",
         "1@200+20",
         "--crashes",
         "2@137+40 forgets, 3@160+0, 5@170+0 forgets",

@@ -92,6 +92,76 @@ fn help_shows_the_defaults_of_its_command() {
 }
 
 #[test]
+fn short_help_fits_a_screen_and_long_help_has_every_key() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["run", "train"] {
+        let short = output(folder.path(), &[command, "-h"]);
+        let short = text(&short.stdout);
+        assert!(short.lines().count() < 40, "{short}");
+        for flag in ["--seed", "--agents", "--algorithm", "--topology", "--iid-loss", "--out", "--quiet"] {
+            assert!(short.contains(&format!("{flag} ")), "{flag} is not in\n{short}");
+        }
+        assert!(!short.contains("--eta-x"), "{short}");
+        let long = output(folder.path(), &[command, "--help"]);
+        let long = text(&long.stdout);
+        let printed = output(folder.path(), &[command, "--print-scenario"]);
+        let scenario: toml_edit::DocumentMut = text(&printed.stdout).parse().unwrap();
+        let flags = long.lines().filter(|line| line.trim_start().starts_with("--")).count();
+        let keys: usize =
+            scenario.iter().map(|(_, item)| item.as_table().map_or(1, toml_edit::Table::len)).sum();
+        assert!(flags >= keys, "{flags} flags for {keys} keys");
+        assert!(long.contains("[words: ledger, fab]"), "{long}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_answered_with_what_does() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, help) in [
+        (&["run", "--learning-rate", "1"][..], "did you mean `--eta-x`, `--eta-y` or `--eta-z`?"),
+        (&["train", "--rounds", "5"], "did you mean `--epochs`?"),
+        (&["run", "--epochs", "5"], "it is a flag of `fabswarm train`"),
+        (&["run", "--nodes", "5"], "did you mean `--agents`?"),
+        (&["--agnets", "5"], "did you mean `--agents`?"),
+        (&["run", "--states", "5"], "did you mean `--policy-evaluation-states`?"),
+        (&["run", "--verbose"], "`fabswarm run --help` lists all flags"),
+        (&["rum"], "did you mean `fabswarm run`?"),
+        (&["run", "--silent", "3@4+5"], "it is called `--radio-off` now; `--quiet` prints less"),
+        (&["run", "--trace", "x.json"], "it is called `--graphs` now"),
+        (&["train", "--rho", "1"], "it is called `--dirichlet-alpha` now"),
+        (&["train", "--method", "merged"], "`merged` is called `push-pull-all` now"),
+        (&["run", "--seed", "1.5"], "give a whole number instead of a number with a decimal point"),
+        (&["run", "--recorded", "a", "--snapshots", "b", "--precision", "f16"], "choose f32, f64"),
+    ] {
+        let refused = output(folder.path(), arguments);
+        assert_ends(&refused, 2, "");
+        let message = text(&refused.stderr);
+        let last = message.lines().last().unwrap();
+        assert!(last.starts_with("help: ") && last.contains(help), "{arguments:?}: {message}");
+    }
+    fs::write(folder.path().join("twice.toml"), "version = 1\nseed = 3\n\nseed = 4\n").unwrap();
+    let twice = output(folder.path(), &["run", "twice.toml"]);
+    assert_ends(&twice, 2, "error: twice.toml:4: `seed` is set twice, first in line 2\nhelp: ");
+}
+
+#[test]
+fn quiet_leaves_errors_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = ["run", "--rounds", "5", "--error-below", "0", "--width", "byte", "--crashes", "3@99+5"];
+    let quiet = fabswarm(folder.path()).args(short).args(["--quiet", "--out", "quiet"]).output().unwrap();
+    assert_eq!((text(&quiet.stdout), text(&quiet.stderr)), ("", ""));
+    assert!(quiet.status.success() && folder.path().join("quiet/summary.json").exists());
+    let failed = output(folder.path(), &["run", "--rounds", "5", "-q", "--out", "failed"]);
+    assert_ends(&failed, 1, "error: the error is ");
+    assert_eq!(text(&failed.stdout), "");
+    let swept = ["sweep", "run", "--rounds", "5", "--error-below", "0", "--seed", "1,2", "--quiet"];
+    let swept = output(folder.path(), &swept);
+    assert_eq!((text(&swept.stdout), text(&swept.stderr)), ("", ""));
+    let printed = output(folder.path(), &["run", "--print-scenario", "--quiet"]);
+    assert!(text(&printed.stdout).contains("version = 1"));
+}
+
+#[test]
 fn a_file_alone_is_a_run() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine.toml"), "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n")
@@ -136,17 +206,17 @@ fn outages_that_a_run_never_reaches_are_named() {
     let late = ["run", "--rounds", "100", "--crashes", "3@99+5, 4@100+5", "--print-scenario"];
     let note = "note: these outages begin after the last of 100 rounds: faults.crashes 4@100\n";
     assert_eq!(text(&output(folder.path(), &late).stderr), note);
-    let converged = output(folder.path(), &["run", "--silent", "3@19000+10", "--out", "early"]);
-    assert_ends(&converged, 0, "before these outages began: faults.silent 3@19000\nhelp: ");
+    let converged = output(folder.path(), &["run", "--radio-off", "3@19000+10", "--out", "early"]);
+    assert_ends(&converged, 0, "before these outages began: faults.radio_off 3@19000\nhelp: ");
 }
 
 #[test]
-fn a_trace_lies_beside_its_scenario() {
+fn graphs_lie_beside_their_scenario() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();
     fs::write(folder.path().join("inner/trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
     let scenario = "version = 1\nswarm.agents = 2\nswarm.rounds = 3\nstop.error_below = 0\n\
-                    network.topology = \"recorded\"\nnetwork.trace = \"trace.json\"\n";
+                    network.topology = \"recorded\"\nnetwork.graphs = \"trace.json\"\n";
     fs::write(folder.path().join("inner/scenario.toml"), scenario).unwrap();
     assert_ends(&output(folder.path(), &["run", "inner/scenario.toml", "--out", "first"]), 0, "");
     let again = output(&folder.path().join("inner"), &["run", "../first/scenario.toml", "--out", "again"]);

@@ -123,7 +123,7 @@ fn every_flag_is_its_key() {
                 ((*word).to_owned(), format!("\"{word}\""))
             }
             (None, "true") => ("false".to_owned(), "false".to_owned()),
-            _ if ["faults.silent", "faults.frozen", "faults.crashes"].contains(&key.path.as_str()) => {
+            _ if ["faults.radio_off", "faults.frozen", "faults.crashes"].contains(&key.path.as_str()) => {
                 ("3@200+50".to_owned(), "\"3@200+50\"".to_owned())
             }
             _ if key.path == "swarm.boards" => ("native".to_owned(), "\"native\"".to_owned()),

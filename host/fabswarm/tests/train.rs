@@ -124,7 +124,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
     let with = |flags: &[&'static str]| [&sample[..], flags].concat();
     assert_refused(folder.path(), &with(&["--model", "resnet"]), &["softmax, mlp, lenet or resnet18"]);
     assert_refused(folder.path(), &with(&["--batch", "0"]), &["training.batch = 0 is out of range"]);
-    assert_refused(folder.path(), &with(&["--rho", "0"]), &["training.rho = 0"]);
+    assert_refused(folder.path(), &with(&["--dirichlet-alpha", "0"]), &["training.dirichlet_alpha = 0"]);
     assert_refused(folder.path(), &with(&["--agents", "61"]), &["600 samples for 61 agents"]);
     assert_refused(folder.path(), &with(&["--iid-loss", "0.2"]), &["unless there is a ledger"]);
     let apart = ["--topology", "erdos-renyi", "--edge-probability", "0"];
@@ -137,7 +137,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
 #[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let line = "ulimit -v 3000000; exec \"$FABSWARM\" train --device cpu --data sample --agents 20 --rho 50 --model-width 8000";
+    let line = "ulimit -v 3000000; exec \"$FABSWARM\" train --device cpu --data sample --agents 20 --dirichlet-alpha 50 --model-width 8000";
     let refused = Command::new("sh")
         .args(["-c", line])
         .env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"))

@@ -108,7 +108,7 @@ fn a_run_leaves_the_same_metrics_for_the_same_seed_and_a_summary_in_the_words_of
 #[test]
 fn a_swarm_that_diverges_is_recorded_and_told() {
     let folder = tempfile::tempdir().unwrap();
-    let wild = ["--method", "noisy", "--eta-y", "1e30", "--epochs", "9", "--out", "wild"];
+    let wild = ["--method", "push-pull-noisy", "--eta-y", "1e30", "--epochs", "9", "--out", "wild"];
     let output = small(folder.path(), &wild);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("the loss is NaN"), "{}", text(&output.stderr));
@@ -208,7 +208,7 @@ fn a_run_on_files_of_its_own_goes_on_from_another_folder() {
         fs::copy(sample.join(name), folder.path().join("idx").join(name)).unwrap();
     }
     fs::write(folder.path().join("trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
-    let files = ["--data", "idx", "--topology", "recorded", "--trace", "trace.json"];
+    let files = ["--data", "idx", "--topology", "recorded", "--graphs", "trace.json"];
     let arguments = [&files[..], &["--agents", "2", "--model", "softmax", "--epochs", "1", "--out", "run"]];
     let first = train(folder.path(), &arguments.concat()).output().unwrap();
     assert!(first.status.success(), "{}", text(&first.stderr));

@@ -12,7 +12,7 @@ const FAULTY: &[&str] = &[
     "--epochs", "100", "--algorithm", "ledger",
     "--iid-loss", "0.2", "--burst-loss", "0.2", "--delay-rounds", "3", "--duplication", "0.3", "--reordering", "0.3",
     "--bit-corruption", "0.1", "--replay", "0.5", "--wrong-key", "0.5",
-    "--silent", "1@5+20,2@400+9", "--frozen", "0@6+5,1@420+9", "--crashes", "2@8+6 forgets,0@410+5",
+    "--radio-off", "1@5+20,2@400+9", "--frozen", "0@6+5,1@420+9", "--crashes", "2@8+6 forgets,0@410+5",
 ];
 
 /// Short epochs with a row after each, and a checkpoint after three.

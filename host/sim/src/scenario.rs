@@ -20,6 +20,7 @@ mod error;
 mod layers;
 mod limits;
 mod outages;
+mod renamed;
 mod settings;
 mod template;
 
@@ -31,6 +32,7 @@ pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
 pub use layers::{Flag, ResolvedScenario, resolve, resolve_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
+pub use renamed::renamed_flag;
 pub use template::{ScenarioKey, ValueKind, keys};
 
 use serde::Deserialize;
@@ -165,7 +167,7 @@ pub struct NetworkSection {
     pub edge_probability: f64,
     pub phase_rounds: u32,
     pub connectivity_window: u32,
-    pub trace: String,
+    pub graphs: String,
 }
 
 /// How agents fly, and how far their radios reach.
@@ -214,7 +216,7 @@ pub struct FaultsSection {
     pub duplication: f64,
     pub reordering: f64,
     pub bit_corruption: f64,
-    pub silent: Silences,
+    pub radio_off: Silences,
     pub frozen: Silences,
     pub crashes: Crashes,
 }
@@ -226,7 +228,7 @@ impl FaultsSection {
         let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
         shares == [0.0; 5]
             && self.delay_rounds == 0
-            && self.silent.0.is_empty()
+            && self.radio_off.0.is_empty()
             && self.frozen.0.is_empty()
             && self.crashes.0.is_empty()
     }
@@ -285,7 +287,7 @@ pub struct TrainingSection {
     pub sequence: usize,
     pub dropout: f64,
     pub method: TrainingMethod,
-    pub rho: f64,
+    pub dirichlet_alpha: f64,
     pub corruption_rate: f64,
     pub epochs: u32,
     pub batch: usize,
@@ -314,11 +316,11 @@ impl Scenario {
     /// `key agent@round`, in the order of the file.
     #[must_use]
     pub fn outages_from(&self, rounds: u64) -> Vec<String> {
-        let silent =
-            self.faults.silent.0.iter().map(|silence| ("faults.silent", silence.agent, silence.from));
+        let radio_off =
+            self.faults.radio_off.0.iter().map(|silence| ("faults.radio_off", silence.agent, silence.from));
         let frozen = self.faults.frozen.0.iter().map(|freeze| ("faults.frozen", freeze.agent, freeze.from));
         let crashes = self.faults.crashes.0.iter().map(|crash| ("faults.crashes", crash.agent, crash.round));
-        silent
+        radio_off
             .chain(frozen)
             .chain(crashes)
             .filter(|&(_, _, round)| u64::from(round) >= rounds)
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn outages_that_a_run_never_reaches_are_listed() {
         let mut scenario = Scenario::default();
-        scenario.faults.silent = Silences(vec![Silence { agent: 3, from: 99, rounds: 5 }]);
+        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 99, rounds: 5 }]);
         scenario.faults.frozen = Silences(vec![Silence { agent: 4, from: 100, rounds: 5 }]);
         let crash = |round| Crash { agent: 5, round, down_rounds: 1, keeps_memory: true };
         scenario.faults.crashes = Crashes(vec![crash(10), crash(500)]);

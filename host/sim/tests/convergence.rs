@@ -28,7 +28,7 @@ const FAULTS: [(&str, Change); 13] = [
     }),
     ("one silent for 500 rounds, loss 10 %", |scenario| {
         scenario.faults.iid_loss = 0.1;
-        scenario.faults.silent = Silences(vec![Silence { agent: 3, from: 100, rounds: 500 }]);
+        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 100, rounds: 500 }]);
     }),
     ("crash with memory, 50 rounds down", |scenario| {
         scenario.faults.crashes =

@@ -105,7 +105,7 @@ fn agents_of_a_sparse_recording_find_the_solution() {
     std::fs::write(&path, format!(r#"{{"n": 10, "graphs": ["{masks}"]}}"#)).unwrap();
     let mut scenario = Scenario::default();
     scenario.network.topology = TopologyKind::Recorded;
-    scenario.network.trace = path.to_str().unwrap().to_owned();
+    scenario.network.graphs = path.to_str().unwrap().to_owned();
     // So few links bear smaller steps only.
     let algorithm = &mut scenario.algorithm;
     (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.2, 0.02, 0.02);

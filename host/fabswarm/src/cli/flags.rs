@@ -1,13 +1,31 @@
 //! A flag for every key of a scenario.
 
-use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_parser};
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches};
 use std::collections::BTreeMap;
-use toml_edit::Value;
 
+use super::output;
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand, ScenarioKey, ValueKind};
 
 /// Keys without a flag.
 const FILE_ONLY: [&str; 1] = ["version"];
+
+/// Keys that most runs set: `-h` shows these alone.
+const COMMON: [&str; 13] = [
+    "seed",
+    "swarm.agents",
+    "swarm.rounds",
+    "swarm.boards",
+    "problem.kind",
+    "algorithm.kind",
+    "network.topology",
+    "faults.iid_loss",
+    "output.out",
+    "training.data",
+    "training.model",
+    "training.method",
+    "training.epochs",
+];
 
 /// The flag that prints the scenario instead of running it.
 pub(super) fn print_scenario() -> Arg {
@@ -17,37 +35,59 @@ pub(super) fn print_scenario() -> Arg {
         .help("Print the scenario with file and flags applied, and do not run it")
 }
 
+/// The flag that leaves only warnings and errors.
+pub(super) fn quiet() -> Arg {
+    Arg::new("quiet")
+        .long("quiet")
+        .short('q')
+        .action(ArgAction::SetTrue)
+        .help("Print nothing but warnings and errors")
+}
+
+/// Prints nothing but warnings and errors from now on, if `--quiet` was given.
+pub(super) fn apply_quiet(matches: &ArgMatches) {
+    if matches.get_flag("quiet") {
+        output::be_quiet();
+    }
+}
+
 /// The flags of the keys that `command` acts on.
 pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     // The defaults of the command: `fabswarm train` overrides some of the file's.
     let resolved = scenario::resolve_for(command, None, &[])
         .expect("the defaults of every command are a valid scenario: a test holds it");
     let defaults: BTreeMap<_, _> = resolved.values().collect();
-    keys(command).map(move |key| argument(key, defaults.get(key.path.as_str()).unwrap_or(&key.default)))
+    keys(command).map(move |key| {
+        let default = defaults.get(key.path.as_str()).unwrap_or(&key.default).trim_matches('"');
+        // An empty text is explained by the comment.
+        let shown = |space: &str| match default {
+            "" => String::new(),
+            default => format!("{space}[default: {default}]"),
+        };
+        argument(key)
+            .value_name(value_name(key))
+            .help(format!("{}{}", short_help(key), shown(" ")))
+            .long_help(format!("{}{}", long_help(key), shown("\n")))
+    })
 }
 
 /// Prints the notes of a resolved scenario.
 pub(super) fn print_notes(resolved: &ResolvedScenario) {
-    for note in &resolved.notes {
+    for note in resolved.notes.iter().filter(|_| !output::is_quiet()) {
         eprintln!("note: {note}");
     }
 }
 
 /// The flags given on the command line.
-pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Vec<Flag> {
-    keys(command).filter_map(|key| value(key, matches).map(|value| Flag { key, value })).collect()
+pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Result<Vec<Flag>> {
+    let texts = keys(command).filter_map(|key| Some((key, matches.get_one::<String>(&key.flag)?)));
+    Ok(texts.map(|(key, text)| Flag::parse(key, text)).collect::<Result<_, _>>()?)
 }
 
 /// The flags of the keys that `command` acts on, each with as many values as the user likes.
 pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
-    keys(command).map(|key| {
-        Arg::new(key.flag.as_str())
-            .long(key.flag.as_str())
-            .value_name("VALUES")
-            .help(key.comment.trim_end_matches('.').to_owned())
-            .help_heading(key.section().unwrap_or("everything"))
-            .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float))
-    })
+    keys(command)
+        .map(|key| argument(key).value_name("VALUES").help(short_help(key)).long_help(long_help(key)))
 }
 
 /// The keys that have a flag of `command`.
@@ -55,30 +95,40 @@ pub(super) fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static Sc
     command.keys().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
 }
 
-/// The flag of a key. Ranges are checked with the file's, so that both give the same message.
-fn argument(key: &'static ScenarioKey, default: &str) -> Arg {
+/// The flag of a key. Its value is checked as the file's is, so that both give the same message.
+fn argument(key: &'static ScenarioKey) -> Arg {
     let argument = Arg::new(key.flag.as_str())
         .long(key.flag.as_str())
-        .help(format!("{} [default: {}]", key.comment.trim_end_matches('.'), default.trim_matches('"')))
-        .hide_possible_values(true)
-        .help_heading(key.section().unwrap_or("everything"))
         .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));
+    if COMMON.contains(&key.path.as_str()) {
+        return argument;
+    }
+    argument.hide_short_help(true).help_heading(format!("[{}]", key.section().unwrap_or("everything")))
+}
+
+const fn value_name(key: &ScenarioKey) -> &'static str {
     match (key.choices, key.kind) {
-        (Some(choices), _) => argument.value_name("WORD").value_parser(PossibleValuesParser::new(choices)),
-        (None, ValueKind::Integer) => argument.value_name("N").value_parser(value_parser!(i64)),
-        (None, ValueKind::Float) => argument.value_name("NUMBER").value_parser(value_parser!(f64)),
-        (None, ValueKind::Boolean) => argument.value_name("BOOL").value_parser(value_parser!(bool)),
-        (None, ValueKind::Text) => argument.value_name("TEXT"),
+        (Some(_), _) => "WORD",
+        (None, ValueKind::Integer) => "N",
+        (None, ValueKind::Float) => "NUMBER",
+        (None, ValueKind::Boolean) => "BOOL",
+        (None, ValueKind::Text) => "TEXT",
     }
 }
 
-/// What the command line sets `key` to, if it does.
-fn value(key: &ScenarioKey, matches: &ArgMatches) -> Option<Value> {
-    let id = key.flag.as_str();
-    match key.kind {
-        ValueKind::Integer => matches.get_one::<i64>(id).map(|&value| Value::from(value)),
-        ValueKind::Float => matches.get_one::<f64>(id).map(|&value| Value::from(value)),
-        ValueKind::Boolean => matches.get_one::<bool>(id).map(|&value| Value::from(value)),
-        ValueKind::Text => matches.get_one::<String>(id).map(Value::from),
+/// What a key is about, and the words it takes.
+fn short_help(key: &ScenarioKey) -> String {
+    let comment = &key.comment;
+    let end = comment.find([':', ';', '(']).unwrap_or(comment.len());
+    let sentence = comment[..end].split(". ").next().unwrap_or_default().trim_end_matches('.').trim_end();
+    match key.choices {
+        Some(choices) => format!("{sentence}: {}", choices.join(", ")),
+        None => sentence.to_owned(),
     }
+}
+
+/// All that is known about a key.
+fn long_help(key: &ScenarioKey) -> String {
+    let words = key.choices.map(|words| format!("\n[words: {}]", words.join(", ")));
+    format!("{}{}", key.comment.trim_end_matches('.'), words.unwrap_or_default())
 }

@@ -3,11 +3,26 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static FAILURE: OnceLock<io::Error> = OnceLock::new();
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Prints nothing from now on.
+pub(super) fn be_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether nothing is printed.
+pub(super) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
 
 /// Writes `text` like `print!`, but remembers the first failure instead of panicking.
 pub(super) fn write(text: fmt::Arguments<'_>) {
+    if is_quiet() {
+        return;
+    }
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_fmt(text).and_then(|()| stdout.flush())
         && error.kind() != io::ErrorKind::BrokenPipe

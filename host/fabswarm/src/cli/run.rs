@@ -16,7 +16,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
 use super::tui::{self, TerminalView};
-use super::{UNWRITTEN, flags, interrupt, report};
+use super::{UNWRITTEN, flags, interrupt, output, report};
 use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::LOWER_THE_STEPS;
@@ -42,6 +42,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(flags::print_scenario())
+        .arg(flags::quiet())
         .arg(live::argument())
         .arg(tui::argument())
         .arg(
@@ -49,6 +50,7 @@ pub(super) fn command() -> Command {
                 .long("recorded")
                 .value_name("FILE")
                 .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
+                .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
                 .conflicts_with_all(["scenario", "print-scenario", "live", "tui"]),
@@ -58,6 +60,7 @@ pub(super) fn command() -> Command {
                 .long("snapshots")
                 .value_name("OUT")
                 .help("File to write the replayed snapshots to, in the format of the recorded one")
+                .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
@@ -73,18 +76,20 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
-    let flags = flags::given(scenario::ScenarioCommand::Run, matches);
+    let flags = flags::given(scenario::ScenarioCommand::Run, matches)?;
     if let (Some(file), Some(out)) =
         (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
     {
         return recorded::run(file, out, &flags, matches);
     }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
-    flags::print_notes(&resolved);
     if matches.get_flag("print-scenario") {
+        flags::print_notes(&resolved);
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
+    flags::apply_quiet(matches);
+    flags::print_notes(&resolved);
 
     let scenario = &resolved.scenario;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -134,7 +139,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     };
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
-    if outcome.summary.stopped_because == StoppedBecause::Converged {
+    if outcome.summary.stopped_because == StoppedBecause::Converged && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
     }
     let code = verdict(scenario, &outcome);

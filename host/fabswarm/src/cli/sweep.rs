@@ -14,7 +14,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::children::{ChildRun, ChildState};
 use self::grid::{Axis, Combination};
-use super::{UNWRITTEN, flags, interrupt};
+use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
@@ -51,6 +51,7 @@ fn swept(name: &'static str, command: ScenarioCommand) -> Command {
                 .help("Runs at a time [default: one per core, or 1 for train]")
                 .value_parser(value_parser!(u16).range(1..)),
         )
+        .arg(flags::quiet())
         .args(flags::lists(command))
 }
 
@@ -64,6 +65,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             "this build of fabswarm has no `train`\nhelp: add the feature, `cargo run --release --features large -- …`"
         )
     }
+    flags::apply_quiet(matches);
     let (out, axes) = axes(command, matches)?;
     let file = matches.get_one::<PathBuf>("scenario").map(PathBuf::as_path);
     let runs = runs(command, file, &axes)?;
@@ -73,12 +75,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         .map(|(combination, scenario)| ChildRun::prepare(folder, name, &combination.name, scenario))
         .collect::<Result<Vec<_>>>()?;
     let todo = children.iter().filter(|child| !child.is_done()).count();
-    eprintln!(
-        "{} runs into {}, {} of them done already",
-        children.len(),
-        folder.display(),
-        children.len() - todo
-    );
+    if !output::is_quiet() {
+        let (runs, done) = (children.len(), children.len() - todo);
+        eprintln!("{runs} runs into {}, {done} of them done already", folder.display());
+    }
 
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
@@ -132,7 +132,7 @@ fn runs(
         }
         // What holds for many runs is said once.
         for note in &resolved.notes {
-            if !notes.contains(note) {
+            if !notes.contains(note) && !output::is_quiet() {
                 eprintln!("note: {note} ({})", combination.name);
                 notes.push(note.clone());
             }

@@ -33,6 +33,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(flags::print_scenario())
+        .arg(flags::quiet())
         .arg(
             Arg::new("device")
                 .long("device")
@@ -65,13 +66,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         checkpoint::check_is_there(folder)?;
     }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
-    let flags = flags::given(scenario::ScenarioCommand::Train, matches);
+    let flags = flags::given(scenario::ScenarioCommand::Train, matches)?;
     let mut resolved = scenario::resolve_for(scenario::ScenarioCommand::Train, file.as_deref(), &flags)?;
-    flags::print_notes(&resolved);
     if matches.get_flag("print-scenario") {
+        flags::print_notes(&resolved);
         print!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
+    flags::apply_quiet(matches);
+    flags::print_notes(&resolved);
     setup::make_paths_absolute(&mut resolved);
     // Fails before the data are loaded, which can take long.
     let out = &resolved.scenario.output.out;

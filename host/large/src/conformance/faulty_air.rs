@@ -78,7 +78,7 @@ fn scenario() -> Scenario {
     let faults = &mut scenario.faults;
     (faults.iid_loss, faults.burst_loss, faults.burst_rounds) = (0.1, 0.2, 4.0);
     (faults.delay_rounds, faults.duplication, faults.reordering) = (3, 0.3, 0.3);
-    faults.silent = Silences(vec![Silence { agent: 1, from: 10, rounds: 15 }]);
+    faults.radio_off = Silences(vec![Silence { agent: 1, from: 10, rounds: 15 }]);
     scenario
 }
 

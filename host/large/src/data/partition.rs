@@ -22,12 +22,12 @@ pub fn dirichlet(
     labels: &[u8],
     classes: usize,
     agents: usize,
-    rho: f64,
+    alpha: f64,
     seed: u64,
 ) -> Result<Vec<Vec<u32>>, Error> {
-    if !(rho.is_finite() && rho > 0.0) {
+    if !(alpha.is_finite() && alpha > 0.0) {
         return Err(Error::Deal {
-            what: format!("rho = {rho} is not a Dirichlet concentration"),
+            what: format!("training.dirichlet_alpha = {alpha} is not a Dirichlet concentration"),
             remedy: "give a number above 0",
         });
     }
@@ -51,7 +51,7 @@ pub fn dirichlet(
     for attempt in 0..ATTEMPTS {
         let mut dealt: Vec<Vec<u32>> = vec![Vec::new(); agents];
         for (class, indices) in (0..).zip(&of_class) {
-            let shares = draw_shares(agents, rho, &mut DataStream::Shares { attempt }.stream(seed, class));
+            let shares = draw_shares(agents, alpha, &mut DataStream::Shares { attempt }.stream(seed, class));
             let mut rest = &indices[..];
             let mut sum = 0.0;
             for (agent, share) in shares.iter().enumerate() {
@@ -69,10 +69,13 @@ pub fn dirichlet(
         }
     }
     let what = format!(
-        "rho = {rho} leaves some of {agents} agents with fewer than {FEWEST_SAMPLES} of {} samples in each of {ATTEMPTS} draws",
+        "training.dirichlet_alpha = {alpha} leaves some of {agents} agents with fewer than {FEWEST_SAMPLES} of {} samples in each of {ATTEMPTS} draws",
         labels.len()
     );
-    Err(Error::Deal { what, remedy: "raise training.rho, lower swarm.agents, or take more samples" })
+    Err(Error::Deal {
+        what,
+        remedy: "raise training.dirichlet_alpha, lower swarm.agents, or take more samples",
+    })
 }
 
 /// Puts a list into random order (Fisher and Yates).
@@ -85,9 +88,9 @@ pub(super) fn shuffle(list: &mut [u32], stream: &mut Stream) {
 }
 
 /// Draws from the symmetric Dirichlet distribution, as gamma variates over their sum.
-fn draw_shares(count: usize, rho: f64, stream: &mut Stream) -> Vec<f64> {
-    // In logarithms: for small rho every variate may underflow, and 0/0 is NaN.
-    let logarithms: Vec<f64> = (0..count).map(|_| draw_ln_gamma(rho, stream)).collect();
+fn draw_shares(count: usize, alpha: f64, stream: &mut Stream) -> Vec<f64> {
+    // In logarithms: for small alpha every variate may underflow, and 0/0 is NaN.
+    let logarithms: Vec<f64> = (0..count).map(|_| draw_ln_gamma(alpha, stream)).collect();
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = logarithms.iter().map(|logarithm| libm::exp(logarithm - largest)).collect();
     let sum: f64 = weights.iter().sum();
@@ -138,8 +141,8 @@ mod tests {
     #[test]
     fn small_rho_makes_agents_differ_and_large_rho_makes_them_alike() {
         let labels: Vec<u8> = (0..20_000_u32).map(|index| (index % 10) as u8).collect();
-        let largest_share = |rho| {
-            let dealt = dirichlet(&labels, 10, 10, rho, 3).unwrap();
+        let largest_share = |alpha| {
+            let dealt = dirichlet(&labels, 10, 10, alpha, 3).unwrap();
             let shares = dealt.iter().map(|indices| {
                 let most =
                     (0..10).map(|class| indices.iter().filter(|i| **i % 10 == class).count()).max().unwrap();
@@ -154,8 +157,8 @@ mod tests {
     #[test]
     fn impossible_wishes_are_refused_with_numbers() {
         let labels = vec![0; 100];
-        let message = |agents, rho| dirichlet(&labels, 1, agents, rho, 0).unwrap_err().to_string();
-        assert!(message(10, 0.001).contains("raise training.rho"));
+        let message = |agents, alpha| dirichlet(&labels, 1, agents, alpha, 0).unwrap_err().to_string();
+        assert!(message(10, 0.001).contains("raise training.dirichlet_alpha"));
         assert!(message(11, 1.0).contains("100 samples for 11 agents"));
         assert!(message(0, 1.0).contains("0 agents"));
         assert!(message(2, f64::NAN).contains("NaN"));
@@ -165,10 +168,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_sample_is_dealt_once(seed: u64, agents in 1_usize..6, rho in 0.2_f64..10.0, count in 200_u32..400) {
+        fn every_sample_is_dealt_once(seed: u64, agents in 1_usize..6, alpha in 0.2_f64..10.0, count in 200_u32..400) {
             let labels: Vec<u8> = (0..count).map(|index| (index * 7 % 3) as u8).collect();
-            if let Ok(dealt) = dirichlet(&labels, 3, agents, rho, seed) {
-                prop_assert_eq!(&dealt, &dirichlet(&labels, 3, agents, rho, seed).unwrap());
+            if let Ok(dealt) = dirichlet(&labels, 3, agents, alpha, seed) {
+                prop_assert_eq!(&dealt, &dirichlet(&labels, 3, agents, alpha, seed).unwrap());
                 prop_assert!(dealt.iter().all(|indices| indices.len() >= FEWEST_SAMPLES));
                 let mut all: Vec<u32> = dealt.into_iter().flatten().collect();
                 all.sort_unstable();

@@ -26,7 +26,7 @@ pub struct ShardConfig {
     /// Number of agents.
     pub agents: usize,
     /// Dirichlet concentration ρ.
-    pub rho: f64,
+    pub dirichlet_alpha: f64,
     /// Probability cr that a training label is corrupted.
     pub corruption_rate: f64,
     /// The seed everything random here depends on.
@@ -47,7 +47,7 @@ pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<Data
             remedy: "give a number between 0 and 1",
         });
     }
-    let dealt = dirichlet(labels, classes, how.agents, how.rho, how.seed)?;
+    let dealt = dirichlet(labels, classes, how.agents, how.dirichlet_alpha, how.seed)?;
     let mistaken_for = noise::mistaken_for(classes);
     let shards = (0..).zip(dealt).map(|(agent, mut samples)| {
         shuffle(&mut samples, &mut DataStream::Split.stream(how.seed, agent));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn how(seed: u64) -> ShardConfig {
-        ShardConfig { agents: 4, rho: 0.5, corruption_rate: 0.4, seed }
+        ShardConfig { agents: 4, dirichlet_alpha: 0.5, corruption_rate: 0.4, seed }
     }
 
     fn labels() -> Vec<u8> {
@@ -197,7 +197,8 @@ mod tests {
     fn the_table_counts_everything_once() {
         let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
         let shards =
-            deal(&labels, 2, &ShardConfig { agents: 2, rho: 5.0, corruption_rate: 0.5, seed: 4 }).unwrap();
+            deal(&labels, 2, &ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, seed: 4 })
+                .unwrap();
         let histogram = Histogram::of(&shards, &labels, 2);
         let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
         assert_eq!(sum, 40);

@@ -12,7 +12,7 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
         task: match training.method {
             TrainingMethod::Cleaning => UpperLevel::Cleaning { regularisation },
             TrainingMethod::Tuning => UpperLevel::Tuning { start: regularisation },
-            TrainingMethod::Noisy | TrainingMethod::Merged | TrainingMethod::Validation => {
+            TrainingMethod::PushPullNoisy | TrainingMethod::PushPullAll | TrainingMethod::PushPullClean => {
                 UpperLevel::SingleLevel { regularisation }
             }
         },

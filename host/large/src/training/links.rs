@@ -279,7 +279,7 @@ mod tests {
     fn silent_agents_go_on_and_crashed_or_frozen_ones_do_not() {
         let (rounds, _) = hear(
             &scenario(|scenario| {
-                scenario.faults.silent = "0@2+3".to_owned().try_into().unwrap();
+                scenario.faults.radio_off = "0@2+3".to_owned().try_into().unwrap();
                 scenario.faults.frozen = "3@7+1".to_owned().try_into().unwrap();
                 scenario.faults.crashes = "1@3+2, 2@4+2 forgets".to_owned().try_into().unwrap();
             }),

@@ -43,7 +43,7 @@ impl TrainingSetup {
         };
         let how = ShardConfig {
             agents: scenario.swarm.agents,
-            rho: training.rho,
+            dirichlet_alpha: training.dirichlet_alpha,
             corruption_rate: training.corruption_rate,
             seed,
         };
@@ -89,9 +89,9 @@ impl TrainingSetup {
             TrainingMethod::Cleaning | TrainingMethod::Tuning => {
                 Lists { validation: each(&validation), training: each(&train) }
             }
-            TrainingMethod::Noisy => Lists { training: each(&train), ..Lists::default() },
-            TrainingMethod::Validation => Lists { training: each(&validation), ..Lists::default() },
-            TrainingMethod::Merged => Lists {
+            TrainingMethod::PushPullNoisy => Lists { training: each(&train), ..Lists::default() },
+            TrainingMethod::PushPullClean => Lists { training: each(&validation), ..Lists::default() },
+            TrainingMethod::PushPullAll => Lists {
                 training: each(&|shard: &DataShard| [&shard.train[..], &shard.validation].concat()),
                 ..Lists::default()
             },
@@ -167,7 +167,7 @@ impl TrainingSetup {
 
 /// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
 pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
-    resolved.make_trace_absolute();
+    resolved.make_graphs_absolute();
     let TrainingSection { data, model, .. } = &resolved.scenario.training;
     let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
     let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();

@@ -75,7 +75,7 @@ fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
         ("faults.bit_corruption", 0.2.into()),
         ("intruder.replay", 0.5.into()),
         ("intruder.wrong_key", 0.5.into()),
-        ("faults.silent", "1@5+20".into()),
+        ("faults.radio_off", "1@5+20".into()),
         ("faults.frozen", "3@6+5".into()),
         ("faults.crashes", "2@8+6".into()),
     ];
@@ -99,7 +99,7 @@ fn a_resumed_run_ends_in_the_same_bits() {
         ("cleaning", lossy),
         ("tuning", worst.clone()),
         ("cleaning", worst),
-        ("merged", vec![]),
+        ("push-pull-all", vec![]),
     ] {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let of = |epochs: i64| {
@@ -168,7 +168,7 @@ fn every_topology_carries_both_forms_of_push() {
             let folder = tempfile::tempdir().unwrap();
             let changes = [
                 ("network.topology", topology.into()),
-                ("network.trace", path.clone()),
+                ("network.graphs", path.clone()),
                 ("algorithm.kind", kind.into()),
                 ("training.epochs", 6.into()),
             ];
@@ -208,7 +208,7 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
 #[test]
 fn a_loss_that_is_no_number_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let wild = [("training.method", "noisy".into()), ("algorithm.eta_y", 1e9.into())];
+    let wild = [("training.method", "push-pull-noisy".into()), ("algorithm.eta_y", 1e9.into())];
     let (outcome, evaluations) = train(&scenario(&wild), folder.path(), false).unwrap();
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
     assert!(!evaluations.last().unwrap().test.loss.is_finite());

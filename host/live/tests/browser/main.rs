@@ -50,7 +50,7 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
     // From round 3 on, the radio of agent 2 is off: everything to it is lost.
-    let arguments = ["--agents", "5", "--topology", "complete", "--silent", "2@3+3999999990"];
+    let arguments = ["--agents", "5", "--topology", "complete", "--radio-off", "2@3+3999999990"];
     let run = Fabswarm::run(&endless(&arguments));
     browse(async |page| {
         page.open(&run.url).await;

@@ -96,7 +96,7 @@ fn remedy(scenario: &Scenario) -> String {
             "lower motion.area_m (now {}), or raise motion.power_dbm (now {})",
             scenario.motion.area_m, scenario.motion.power_dbm
         ),
-        TopologyKind::Recorded => "name other graphs in network.trace".to_owned(),
+        TopologyKind::Recorded => "name other graphs in network.graphs".to_owned(),
         _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
     }
 }

@@ -23,11 +23,11 @@ pub enum Error {
     },
     /// Graphs are to be read from nowhere.
     #[error(
-        "network.topology is recorded, and network.trace names no file\nhelp: name a JSON file with `n` and `graphs`"
+        "network.topology is recorded, and network.graphs names no file\nhelp: name a JSON file with `n` and `graphs`"
     )]
     NoTrace,
     /// The recorded graphs cannot be read.
-    #[error("cannot read the recorded graphs {path}: {source}\nhelp: name a JSON file in network.trace", path = path.display())]
+    #[error("cannot read the recorded graphs {path}: {source}\nhelp: name a JSON file in network.graphs", path = path.display())]
     Read {
         /// The file.
         path: PathBuf,

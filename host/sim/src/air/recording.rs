@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn errors_name_file_key_and_remedy() {
-        assert!(Recording::read("", 2).unwrap_err().to_string().contains("network.trace"));
+        assert!(Recording::read("", 2).unwrap_err().to_string().contains("network.graphs"));
         assert!(read(r#"{"n": 2, "graphs": ["32"]}"#, 3).unwrap_err().contains("swarm.agents = 2"));
         assert!(read(r#"{"n": 2, "graphs": []}"#, 2).unwrap_err().contains("`graphs`"));
         assert!(read(r#"{"n": 2, "graphs": ["3x"]}"#, 2).unwrap_err().contains("graphs[0]"));

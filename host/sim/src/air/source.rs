@@ -33,7 +33,7 @@ impl LinkSource {
             TopologyKind::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
             TopologyKind::Complete => graph::Topology::Complete,
             TopologyKind::Recorded => {
-                return Recording::read(&network.trace, scenario.swarm.agents).map(Self::Recorded);
+                return Recording::read(&network.graphs, scenario.swarm.agents).map(Self::Recorded);
             }
             TopologyKind::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
         };

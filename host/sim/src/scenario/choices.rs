@@ -181,11 +181,11 @@ choice! {
         /// FAB: the strength of regularisation, judged on clean validation samples.
         Tuning = "tuning",
         /// Push-pull on the noisy training samples.
-        Noisy = "noisy",
+        PushPullNoisy = "push-pull-noisy",
         /// Push-pull on noisy training and clean validation samples together.
-        Merged = "merged",
+        PushPullAll = "push-pull-all",
         /// Push-pull on the clean validation samples alone: what all others must beat.
-        Validation = "validation",
+        PushPullClean = "push-pull-clean",
     }
 }
 

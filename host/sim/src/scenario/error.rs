@@ -56,6 +56,16 @@ pub enum Error {
         /// The message of the TOML parser.
         message: String,
     },
+    /// A key or section that stands there twice.
+    #[error("{origin}: `{name}` is set twice, first {first}\nhelp: keep one of the two")]
+    Duplicate {
+        /// Where.
+        origin: Origin,
+        /// The key, or the line of the section.
+        name: String,
+        /// Where it stands first.
+        first: String,
+    },
     /// A key or section that no scenario has.
     #[error("{origin}: there is no {what} `{path}`\nhelp: {remedy}")]
     Unknown {

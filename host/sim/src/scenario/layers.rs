@@ -8,7 +8,7 @@ use super::choices::{AlgorithmKind, ProblemKind, TopologyKind};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, read, shown};
-use super::template::{self, ScenarioKey, keys};
+use super::template::{self, ScenarioKey, ValueKind, keys};
 use super::{Scenario, effects};
 
 /// Defaults of a ring, in either direction.
@@ -24,8 +24,8 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
 ];
 
-/// The key that names a file.
-const TRACE: &str = "network.trace";
+/// The key that names a file of graphs.
+const GRAPHS: &str = "network.graphs";
 
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
@@ -34,6 +34,25 @@ pub struct Flag {
     pub key: &'static ScenarioKey,
     /// What it sets it to.
     pub value: Value,
+}
+
+impl Flag {
+    /// Reads the value of a flag and checks it as one in a file is checked.
+    ///
+    /// # Errors
+    /// When it is of another type than the key, is none of its words, or is out of its range.
+    pub fn parse(key: &'static ScenarioKey, text: &str) -> Result<Self, Error> {
+        let number = || text.parse::<f64>().map(Value::from).ok();
+        let value = match key.kind {
+            ValueKind::Integer => text.parse::<i64>().map(Value::from).ok().or_else(number),
+            ValueKind::Float => number(),
+            ValueKind::Boolean => text.parse::<bool>().map(Value::from).ok(),
+            ValueKind::Text => None,
+        };
+        let flag = Self { key, value: value.unwrap_or_else(|| Value::from(text)) };
+        check(key, &flag.value, &Origin::Flag(key.flag.clone()))?;
+        Ok(flag)
+    }
 }
 
 /// A scenario, and the file that gives it again.
@@ -57,13 +76,13 @@ impl ResolvedScenario {
     pub fn to_repeatable_toml(&self) -> String {
         let mut repeatable = self.clone();
         put(&mut repeatable.document, "output.out", Value::from(""));
-        repeatable.make_trace_absolute();
+        repeatable.make_graphs_absolute();
         repeatable.to_toml()
     }
 
     /// Makes the path of recorded graphs mean the same from everywhere.
-    pub fn make_trace_absolute(&mut self) {
-        self.make_absolute(TRACE);
+    pub fn make_graphs_absolute(&mut self) {
+        self.make_absolute(GRAPHS);
     }
 
     /// Makes the path at `key`, if there is one, mean the same from everywhere.
@@ -110,8 +129,8 @@ pub fn resolve_for(
         if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
             return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
         }
-        for trace in settings.iter_mut().filter(|setting| setting.path == TRACE) {
-            beside(path, &mut trace.value);
+        for graphs in settings.iter_mut().filter(|setting| setting.path == GRAPHS) {
+            beside(path, &mut graphs.value);
         }
     }
     let in_file = settings.len();
@@ -279,6 +298,25 @@ mod tests {
         let flag = Flag { key: template::key("swarm.agents").unwrap(), value: Value::from(30) };
         let scenario = resolve(Some(file.path()), &[flag]).unwrap().scenario;
         assert_eq!((scenario.swarm.agents, scenario.swarm.rounds, scenario.seed), (30, 7, 1));
+    }
+
+    #[test]
+    fn a_flag_is_checked_like_a_key_of_a_file() {
+        let refused =
+            |path: &str, text: &str| Flag::parse(template::key(path).unwrap(), text).unwrap_err().to_string();
+        assert_eq!(
+            refused("seed", "1.5"),
+            "--seed: seed = 1.5 has the wrong type\nhelp: give a whole number instead of a number with a decimal point"
+        );
+        assert_eq!(
+            refused("algorithm.eta_x", "fast"),
+            "--eta-x: algorithm.eta_x = \"fast\" has the wrong type\nhelp: give a number instead of text"
+        );
+        assert!(refused("frames.sealed", "yes").ends_with("help: give true or false instead of text"));
+        assert!(refused("network.topology", "rign").ends_with("did you mean `ring`?"));
+        assert!(refused("swarm.agents", "0").contains("is out of range"));
+        let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
+        assert_eq!(flag.value.as_float(), Some(3.0));
     }
 
     #[test]

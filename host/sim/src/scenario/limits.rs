@@ -129,7 +129,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         // A sentence has a begin and an end.
         "training.sequence" => Limit::Whole(2, 100_000),
         "training.dropout" => Limit::BelowOne,
-        "training.rho" => Limit::Positive,
+        "training.dirichlet_alpha" => Limit::Positive,
         "training.corruption_rate" => Limit::Share,
         "training.regularisation" => Limit::NotNegative,
         "training.epochs" => Limit::Whole(1, u32::MAX as i64),

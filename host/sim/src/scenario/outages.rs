@@ -87,7 +87,7 @@ pub(super) struct TextForm {
 /// The form of the text at `path`, if it has one.
 pub(super) fn form_of(path: &str) -> Option<TextForm> {
     match path {
-        "faults.silent" | "faults.frozen" => Some(TextForm {
+        "faults.radio_off" | "faults.frozen" => Some(TextForm {
             check: |text| Silences::parse(text).map(drop),
             description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
         }),

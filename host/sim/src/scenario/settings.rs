@@ -6,7 +6,7 @@ use toml_edit::{Document, Item, Value};
 
 use super::error::{Error, Origin};
 use super::template::{self, ScenarioKey, ValueKind, keys};
-use super::{limits, outages};
+use super::{limits, outages, renamed};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
@@ -23,9 +23,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
         let before = text.get(..span.map_or(0, |span| span.start)).unwrap_or(text);
         Origin::File(path.to_owned(), before.matches('\n').count() + 1)
     };
-    let document = Document::parse(text).map_err(|error| Error::Syntax {
-        origin: at(error.span()),
-        message: error.message().replace('\n', ", "),
+    let document = Document::parse(text).map_err(|error| {
+        let origin = at(error.span());
+        match error.message() {
+            "duplicate key" => duplicate(text, error.span(), origin),
+            message => Error::Syntax { origin, message: message.replace('\n', ", ") },
+        }
     })?;
 
     match document.get("version") {
@@ -93,21 +96,38 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
     Ok(settings)
 }
 
+/// A key or section that stands in the file twice, with the line of its first place.
+fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: Origin) -> Error {
+    let start = span.map_or(0, |span| span.start);
+    let line_start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    // What stands left of `=`, or the whole of a section's line.
+    let name_of = |line: &str| line.split(['=', '#']).next().unwrap_or_default().trim().to_owned();
+    let name = name_of(text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default());
+    let before: Vec<&str> = text.get(..line_start).unwrap_or_default().lines().collect();
+    let first = before.iter().rposition(|line| name_of(line) == name);
+    let first = first.map_or_else(|| "above".to_owned(), |index| format!("in line {}", index + 1));
+    Error::Duplicate { origin, name, first }
+}
+
 /// Checks type, choice, form and range of one value.
 pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result<(), Error> {
     let (origin, path) = (origin.clone(), key.path.clone());
     let written = value.to_string().trim().to_owned();
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
-        let got = kind.map_or(value.type_name(), ValueKind::name);
+        let got = kind.map_or(value.type_name(), ValueKind::given);
         return Err(Error::WrongType { origin, path, value: written, expected: key.kind.name(), got });
     }
     if let (Some(choices), Some(word)) = (key.choices, value.as_str())
         && !choices.contains(&word)
     {
         let nearest = nearest(word, choices.iter().copied());
-        let nearest = nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-        let remedy = format!("choose {}{nearest}", choices.join(", "));
+        let hint = match (renamed::word(&path, word), nearest) {
+            (Some(new), _) => format!("; `{word}` is called `{new}` now"),
+            (None, Some(nearest)) => format!("; did you mean `{nearest}`?"),
+            (None, None) => String::new(),
+        };
+        let remedy = format!("choose {}{hint}", choices.join(", "));
         return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
     }
     if let (Some(form), Some(text)) = (outages::form_of(&path), value.as_str())
@@ -124,6 +144,9 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result
 fn nearest_key(path: &str) -> String {
     if keys().iter().any(|key| key.section() == Some(path)) {
         return format!("`{path}` is a section: write `[{path}]`, and its keys below");
+    }
+    if let Some(new) = renamed::key(path) {
+        return format!("it is called `{new}` now");
     }
     let name = path.rsplit('.').next().unwrap_or(path);
     // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
@@ -197,11 +220,11 @@ mod tests {
             ),
             (
                 "version = 1\n[swarm]\nagents = \"ten\"",
-                "my.toml:3: swarm.agents = \"ten\" has the wrong type\nhelp: give a whole number instead of a string in quotes",
+                "my.toml:3: swarm.agents = \"ten\" has the wrong type\nhelp: give a whole number instead of text",
             ),
             (
                 "version = 1\n[swarm]\nagents = 2.5",
-                "my.toml:3: swarm.agents = 2.5 has the wrong type\nhelp: give a whole number instead of a number",
+                "my.toml:3: swarm.agents = 2.5 has the wrong type\nhelp: give a whole number instead of a number with a decimal point",
             ),
             (
                 "version = 1\n[swarm]\nagents = 0",
@@ -220,8 +243,24 @@ mod tests {
                 "my.toml:3: network.topology = \"rign\" is not a valid choice\nhelp: choose paper, ring, reversed-ring, erdos-renyi, complete, recorded, motion; did you mean `ring`?",
             ),
             (
-                "version = 1\n[faults]\nsilent = \"3@200\"",
-                "my.toml:3: faults.silent = \"3@200\" cannot be read: `3@200` has no number of rounds\nhelp: give AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
+                "version = 1\n[faults]\nradio_off = \"3@200\"",
+                "my.toml:3: faults.radio_off = \"3@200\" cannot be read: `3@200` has no number of rounds\nhelp: give AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
+            ),
+            (
+                "version = 1\nseed = 3\n[swarm]\nagents = 3\nagents = 4",
+                "my.toml:5: `agents` is set twice, first in line 4\nhelp: keep one of the two",
+            ),
+            (
+                "version = 1\n[swarm]\nagents = 3\n[swarm]\nrounds = 4",
+                "my.toml:4: `[swarm]` is set twice, first in line 2\nhelp: keep one of the two",
+            ),
+            (
+                "version = 1\nfaults.silent = \"3@200+5\"",
+                "my.toml:2: there is no key `faults.silent`\nhelp: it is called `faults.radio_off` now",
+            ),
+            (
+                "version = 1\ntraining.method = \"merged\"",
+                "my.toml:2: training.method = \"merged\" is not a valid choice\nhelp: choose cleaning, tuning, push-pull-noisy, push-pull-all, push-pull-clean; `merged` is called `push-pull-all` now",
             ),
             (
                 "version = 2",

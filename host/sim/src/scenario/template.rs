@@ -34,7 +34,17 @@ impl ValueKind {
         }
     }
 
-    /// The kind, as an error message names it.
+    /// What a value of this kind was taken for, where another kind is needed.
+    pub(super) const fn given(self) -> &'static str {
+        match self {
+            Self::Integer => "a whole number",
+            Self::Float => "a number with a decimal point",
+            Self::Boolean => "true or false",
+            Self::Text => "text",
+        }
+    }
+
+    /// The kind, as an error message asks for it.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Integer => "a whole number",
@@ -126,6 +136,14 @@ pub(super) fn document() -> &'static DocumentMut {
     static DOCUMENT: LazyLock<DocumentMut> =
         LazyLock::new(|| DEFAULT.parse().expect("default.toml is valid TOML: a test holds it"));
     &DOCUMENT
+}
+
+/// The flag of the key at `path`, without its dashes.
+pub(super) fn flag_of_path(path: &str) -> String {
+    match path.split_once('.') {
+        Some((section, name)) => flag_of(Some(section), name),
+        None => flag_of(None, path),
+    }
 }
 
 /// Problem sections lend their name to their flags, since several have `features`; `kind` goes by its section's name.

@@ -256,7 +256,7 @@ mod tests {
     fn a_link_that_loses_everything_is_not_up() {
         let silent = |scenario: &mut Scenario| {
             scenario.network.topology = TopologyKind::Complete;
-            scenario.faults.silent = Silences(vec![Silence { agent: 3, from: 4, rounds: 4 }]);
+            scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 4, rounds: 4 }]);
             let crash = Crash { agent: 5, round: 6, down_rounds: 10, keeps_memory: true };
             scenario.faults.crashes = Crashes(vec![crash]);
         };

@@ -3,10 +3,11 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
+use super::super::output;
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on a terminal, a line now and then elsewhere.
+/// A bar on a terminal, a line now and then elsewhere, nothing with `--quiet`.
 #[derive(Debug)]
 pub(super) struct RunProgress {
     sink: Sink,
@@ -19,11 +20,15 @@ pub(super) struct RunProgress {
 enum Sink {
     Bar(ProgressBar),
     Lines { most_rounds: u64 },
+    Nothing,
 }
 
 impl RunProgress {
     /// Progress on standard error.
     pub(super) fn on_stderr(most_rounds: u64) -> Self {
+        if output::is_quiet() {
+            return Self::new(Sink::Nothing, Duration::MAX);
+        }
         if !stderr().is_terminal() {
             return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10));
         }
@@ -55,6 +60,7 @@ impl TrialObserver for RunProgress {
             Sink::Lines { most_rounds } => {
                 eprintln!("round {round} of at most {most_rounds}, {rate:.0} rounds/s, error {error:.2e}");
             }
+            Sink::Nothing => {}
         }
         (self.shown, self.shown_round) = (Instant::now(), round);
     }
@@ -64,7 +70,7 @@ impl TrialObserver for RunProgress {
         for warning in warnings {
             match &self.sink {
                 Sink::Bar(bar) => bar.suspend(|| eprintln!("{warning}")),
-                Sink::Lines { .. } => eprintln!("{warning}"),
+                Sink::Lines { .. } | Sink::Nothing => eprintln!("{warning}"),
             }
         }
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::super::output;
 use fabswarm_sim::scenario::ResolvedScenario;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -175,7 +176,8 @@ pub(super) fn run_all(
             let state = if child.is_done() { ChildState::Done } else { child.run(threads, interrupted)? };
             set(index, state);
             bar.inc(1);
-            if bar.is_hidden()
+            if !output::is_quiet()
+                && bar.is_hidden()
                 && !stderr().is_terminal()
                 && (index + 1).is_multiple_of(children.len().div_ceil(10))
             {
@@ -192,9 +194,10 @@ pub(super) fn run_all(
     Ok(states.into_inner().expect("no worker panicked"))
 }
 
-/// A bar on a terminal, nothing elsewhere.
+/// A bar on a terminal, nothing elsewhere or with `--quiet`.
 fn bar(runs: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+    let target = if output::is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
     let style = ProgressStyle::with_template("{bar:24} run {pos}/{len}  {elapsed}, {eta} to go")
         .expect("a fixed template is valid");
     bar.set_style(style.progress_chars("━╸─"));

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use super::super::output;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use fabswarm_large::device::MemoryUse;
@@ -34,9 +35,14 @@ impl Screen {
     }
 }
 
+/// Whether there is a terminal that is to show progress.
+fn is_shown() -> bool {
+    std::io::stderr().is_terminal() && !output::is_quiet()
+}
+
 impl TrainingObserver for Screen {
     fn round(&mut self, round: u32, rounds: u32) {
-        if self.bar.length() != Some(u64::from(rounds)) && std::io::stderr().is_terminal() {
+        if self.bar.length() != Some(u64::from(rounds)) && is_shown() {
             self.bar = ProgressBar::new(u64::from(rounds)).with_position(u64::from(self.begun));
             let style = ProgressStyle::with_template(
                 "{bar:16} round {human_pos}/{human_len}  {per_sec:.1}  {msg}  {eta} left",

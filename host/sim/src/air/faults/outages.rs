@@ -18,7 +18,7 @@ impl Outages {
     pub(in super::super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Error> {
         let exists =
             |key, agent| if agent < agents { Ok(()) } else { Err(Error::NoSuchAgent { key, agent, agents }) };
-        faults.silent.0.iter().try_for_each(|silence| exists("faults.silent", silence.agent))?;
+        faults.radio_off.0.iter().try_for_each(|silence| exists("faults.radio_off", silence.agent))?;
         faults.frozen.0.iter().try_for_each(|freeze| exists("faults.frozen", freeze.agent))?;
         faults.crashes.0.iter().try_for_each(|crash| exists("faults.crashes", crash.agent))?;
         let mut crashes = faults.crashes.0.clone();
@@ -30,7 +30,7 @@ impl Outages {
             }
         }
         Ok(Self {
-            silences: faults.silent.0.clone(),
+            silences: faults.radio_off.0.clone(),
             freezes: faults.frozen.0.clone(),
             crashes,
             lost: BTreeSet::new(),
