@@ -181,7 +181,7 @@ impl Flight {
             counts: FrameCounts::default(),
             mismatches: 0,
             progressed: (0, Instant::now()),
-            seed: scenario.seed,
+            seed: scenario.network_seed(),
             loss: scenario.faults.iid_loss,
             poll,
             chunk: vec![0; CHUNK_BYTES],

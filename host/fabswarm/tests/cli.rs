@@ -162,6 +162,19 @@ fn quiet_leaves_errors_alone() {
 }
 
 #[test]
+fn advice_for_a_swarm_that_diverges_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let published = ["run", "--normalise-by-lambda", "false"];
+    let diverged = fabswarm(folder.path()).args(published).args(["--out", "wild"]).output().unwrap();
+    assert_ends(&diverged, 3, "divide the steps by lambda = 60, ");
+    let (_, advice) = text(&diverged.stderr).rsplit_once("lambda = 60, ").unwrap();
+    let advice: Vec<&str> = advice.split_whitespace().collect();
+    let helped =
+        fabswarm(folder.path()).args(published).args(&advice).args(["--out", "tame"]).output().unwrap();
+    assert_ends(&helped, 0, "");
+}
+
+#[test]
 fn a_file_alone_is_a_run() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine.toml"), "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n")
@@ -196,6 +209,11 @@ fn keys_in_vain_are_named() {
         ),
         "{kept}"
     );
+    let (whole, _) = print(&["run", "--problem", "hyper-cleaning"]);
+    fs::write(folder.path().join("cleaning.toml"), whole).unwrap();
+    let (_, kept) = print(&["run", "cleaning.toml", "--problem", "policy-evaluation"]);
+    assert!(kept.contains("the file keeps its own algorithm.lambda, algorithm.eta_x, "), "{kept}");
+    assert_eq!(print(&["run", "cleaning.toml"]).1, "");
     fs::write(folder.path().join("boards.toml"), "version = 1\nswarm.boards = \"qemu\"\n").unwrap();
     assert_eq!(print(&["train", "boards.toml"]).1, "note: without effect in this run: swarm.boards\n");
 }

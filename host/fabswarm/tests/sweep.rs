@@ -34,6 +34,15 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     let last = own.lines().last().unwrap();
     assert!(metrics.lines().any(|line| line == format!("2,0.5,{last}")), "{last}");
 
+    let figure = fs::read_to_string(swept.join("sweep.svg")).unwrap();
+    for words in
+        ["6 runs, by faults.iid_loss", "faults.iid_loss = 0.5 (3 runs)", "median and range over seeds"]
+    {
+        assert!(figure.contains(words), "{words}");
+    }
+    assert_eq!(figure.matches("<polygon").count(), 2, "a band for each loss");
+    assert!(swept.join("sweep.png").exists());
+
     // A run that is missing is made again, and no other.
     let kept = swept.join("runs/seed=1,iid-loss=0.0/summary.json");
     let made = fs::metadata(&kept).unwrap().modified().unwrap();
@@ -47,6 +56,25 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     );
     assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), made);
     assert_eq!(fs::read_to_string(swept.join("metrics.csv")).unwrap(), metrics);
+}
+
+#[test]
+fn the_problem_and_the_links_have_seeds_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = |out: &str, flags: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+        run.current_dir(folder.path()).args(["run", "--rounds", "20", "--error-below", "0", "--out", out]);
+        assert!(run.args(flags).output().unwrap().status.success(), "{flags:?}");
+        fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap()
+    };
+    let first = metrics("first", &["--seed", "1", "--iid-loss", "0.3"]);
+    let both = ["--seed", "2", "--problem-seed", "1", "--network-seed", "1", "--iid-loss", "0.3"];
+    assert_eq!(metrics("both", &both), first);
+    assert_ne!(metrics("links", &["--seed", "1", "--network-seed", "2", "--iid-loss", "0.3"]), first);
+    // Where links leave nothing to chance, only the problem's seed counts.
+    let complete = metrics("complete", &["--topology", "complete"]);
+    assert_eq!(metrics("other-links", &["--topology", "complete", "--network-seed", "5"]), complete);
+    assert_ne!(metrics("other-problem", &["--topology", "complete", "--problem-seed", "5"]), complete);
 }
 
 #[test]

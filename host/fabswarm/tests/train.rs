@@ -126,7 +126,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
     assert_refused(folder.path(), &with(&["--batch", "0"]), &["training.batch = 0 is out of range"]);
     assert_refused(folder.path(), &with(&["--dirichlet-alpha", "0"]), &["training.dirichlet_alpha = 0"]);
     assert_refused(folder.path(), &with(&["--agents", "61"]), &["600 samples for 61 agents"]);
-    assert_refused(folder.path(), &with(&["--iid-loss", "0.2"]), &["unless there is a ledger"]);
+    assert_refused(folder.path(), &with(&["--delay-rounds", "2"]), &["plain FAB", "neither late ones"]);
     let apart = ["--topology", "erdos-renyi", "--edge-probability", "0"];
     assert_refused(folder.path(), &with(&apart), &["network.edge_probability"]);
     fs::write(folder.path().join("taken"), "mine").unwrap();

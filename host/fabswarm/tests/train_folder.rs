@@ -76,6 +76,8 @@ fn a_run_leaves_the_same_metrics_for_the_same_seed_and_a_summary_in_the_words_of
             "scenario.toml",
             "summary.json",
             "times.csv",
+            "weights.csv",
+            "weights.parquet",
             "weights.svg"
         ]
     );
@@ -117,6 +119,83 @@ fn a_swarm_that_diverges_is_recorded_and_told() {
     assert_eq!(summary["stopped_because"], "diverged");
     assert!(summary["test_loss"].is_null() && summary["consensus_error"].is_null(), "{summary}");
     assert!(!folder.path().join("wild/model.safetensors").exists());
+}
+
+#[test]
+fn a_loss_far_above_a_guess_is_a_divergence_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (model, out) in [("softmax", "sure"), ("mlp", "lost")] {
+        let wild =
+            ["--data", "sample", "--model", model, "--model-width", "16", "--agents", "3", "--batch", "16"];
+        let mut wild = train(folder.path(), &wild);
+        let output = wild.args(["--eta-y", "50", "--epochs", "4", "--out", out]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("where a guess gives 2.3 and 0.100, after round "));
+        assert_eq!(summary(&folder.path().join(out))["stopped_because"], "diverged");
+    }
+}
+
+#[test]
+fn plain_fab_loses_mass_with_its_frames_and_the_ledger_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let defect = |algorithm: &str| {
+        let lossy = ["--algorithm", algorithm, "--iid-loss", "0.3", "--epochs", "5", "--out", algorithm];
+        let output = small(folder.path(), &lossy);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let summary = summary(&folder.path().join(algorithm));
+        assert!(summary["copies_lost"].as_u64().unwrap() > 0, "{summary}");
+        summary["tracking_defect"].as_f64().unwrap()
+    };
+    let (plain, ledger) = (defect("fab"), defect("ledger"));
+    assert!(plain > 0.1 && ledger < 1e-3, "{plain} {ledger}");
+}
+
+#[test]
+fn the_folder_of_a_trial_is_not_resumed_but_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trial = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    trial.args(["run", "--rounds", "3", "--error-below", "0", "--out", "trial"]);
+    assert!(trial.current_dir(folder.path()).output().unwrap().status.success());
+    let refused = train(folder.path(), &["--resume", "trial"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let help = "help: repeat it from its start with `fabswarm run trial/scenario.toml`";
+    assert!(text(&refused.stderr).contains(help), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn weights_say_which_labels_are_wrong_and_whose_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(small(folder.path(), &["--epochs", "2", "--out", "run"]).status.success());
+    let run = folder.path().join("run");
+    let table = read(&run, "weights.csv");
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("sample,agent,given_label,true_label,weight"));
+    let rows: Vec<Vec<f64>> =
+        lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
+    let mut samples: Vec<u32> = rows.iter().map(|row| row[0] as u32).collect();
+    samples.sort_unstable();
+    samples.dedup();
+    assert_eq!(samples.len(), rows.len(), "each sample belongs to one agent");
+    assert!(rows.iter().all(|row| row[1] < 3.0 && (0.0..=1.0).contains(&row[4])));
+    // The share of pairs in which the sample with the wrong label weighs less is the AUC of the summary.
+    let (wrong, right): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row[2] != row[3]);
+    let below = |wrong: f64| -> f64 {
+        right
+            .iter()
+            .map(|right| {
+                if wrong < right[4] {
+                    1.0
+                } else if wrong == right[4] {
+                    0.5
+                } else {
+                    0.0
+                }
+            })
+            .sum()
+    };
+    let auc = wrong.iter().map(|row| below(row[4])).sum::<f64>() / (wrong.len() * right.len()) as f64;
+    assert!((auc - summary(&run)["cleaning_auc"].as_f64().unwrap()).abs() < 1e-9, "{auc}");
+    assert!(run.join("weights.parquet").exists());
 }
 
 #[test]

@@ -23,18 +23,24 @@ impl MixingMatrix {
     /// Uniform pull and push weights, self included: `a_ij = 1/indeg(i)`, `b_ij = 1/outdeg(j)`.
     /// `heard[i]` lists whom agent i hears, ascending, without itself.
     pub fn uniform(heard: &[Vec<usize>]) -> (Self, Self) {
+        Self::over_losses(heard, heard)
+    }
+
+    /// The same, where agents share their mass out to all who should hear them, `heard`, and only `arrived` comes to them: the
+    /// columns of push weights then sum to less than 1, and what is missing is lost.
+    pub fn over_losses(heard: &[Vec<usize>], arrived: &[Vec<usize>]) -> (Self, Self) {
         let mut audience = vec![1_usize; heard.len()];
         heard.iter().flatten().for_each(|&sender| audience[sender] += 1);
         let rows = |weight: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<(usize, f64)>> {
             let row = |receiver: usize| {
-                let mut senders = heard[receiver].clone();
+                let mut senders = arrived[receiver].clone();
                 senders.push(receiver);
                 senders.sort_unstable();
                 senders.into_iter().map(|sender| (sender, weight(receiver, sender))).collect()
             };
             (0..heard.len()).map(row).collect()
         };
-        let pull = rows(&|receiver, _| 1.0 / (heard[receiver].len() + 1) as f64);
+        let pull = rows(&|receiver, _| 1.0 / (arrived[receiver].len() + 1) as f64);
         let push = rows(&|_, sender| 1.0 / audience[sender] as f64);
         (MixingMatrix::from_rows(&pull), MixingMatrix::from_rows(&push))
     }
@@ -82,5 +88,17 @@ mod tests {
                 .sum();
             assert!((column - 1.0).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn mass_for_those_who_hear_nothing_is_lost() {
+        let heard = vec![vec![1], vec![0], vec![0, 1]];
+        let arrived = vec![vec![], vec![0], vec![1]];
+        let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
+        assert_eq!(pull.row(0).collect::<Vec<_>>(), [(0, 1.0)]);
+        assert_eq!(pull.row(2).collect::<Vec<_>>(), [(1, 0.5), (2, 0.5)]);
+        let third = 1.0 / 3.0;
+        assert_eq!(push.row(1).collect::<Vec<_>>(), [(0, third), (1, third)]);
+        assert_eq!(push.row(2).collect::<Vec<_>>(), [(1, third), (2, 1.0)]);
     }
 }

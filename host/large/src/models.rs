@@ -53,6 +53,39 @@ impl Model {
         }
     }
 
+    /// What the model computes, layer by layer from its input to its logits, with the names of its tensors.
+    pub fn description(&self) -> Vec<String> {
+        let linear = |name: &str, after: &str| format!("{name}: x @ {name}.weight + {name}.bias{after}");
+        let head = linear("head", "");
+        match self {
+            Model::SoftmaxRegression { .. } => vec![head],
+            Model::Mlp { .. } => vec![linear("hidden", ", ReLU"), head],
+            Model::LeNet { .. } => {
+                let conv = |name: &str| {
+                    format!(
+                        "{name}: 5 x 5 convolution, padding 2, of images in height, width, channel; {name}.weight is \
+                         (kernel row, kernel column, channel) x filter, ReLU; then 2 x 2 maximum"
+                    )
+                };
+                vec![conv("conv1"), conv("conv2"), linear("hidden1", ", ReLU"), linear("hidden2", ", ReLU"), head]
+            }
+            Model::ResNet18 { .. } => vec![
+                "stem: 3 x 3 convolution, padding 1, group norm of 8 groups, ReLU; images in height, width, channel, \
+                 weights (kernel row, kernel column, channel) x filter"
+                    .to_owned(),
+                "stage0 to stage3, two residual blocks each: conv1, norm1, ReLU, conv2, norm2, plus the input or its \
+                 skip, ReLU; the first block of stages 1 to 3 has stride 2"
+                    .to_owned(),
+                "mean over height and width".to_owned(),
+                head,
+            ],
+            Model::Encoder(_) => {
+                let encoder = "encoder as published, weights transposed to input x output, query, key and value side by side";
+                vec![encoder.to_owned(), head]
+            }
+        }
+    }
+
     /// The passes of one agent over `samples` samples.
     pub fn program(&self, samples: usize) -> ModelProgram {
         match self {

@@ -11,11 +11,13 @@ mod constants;
 pub mod events;
 pub(crate) mod links;
 mod metrics_table;
+mod model_file;
 pub mod report;
 pub mod setup;
 mod summary;
 mod trainer;
 mod weights_figure;
+mod weights_table;
 
 use std::path::PathBuf;
 
@@ -91,13 +93,60 @@ pub struct TrainingOutcome {
     pub evaluation: Evaluation,
     /// The mean model, packed.
     pub mean: Vec<f32>,
-    /// Weight and truth of every training sample, where it has one.
-    pub weights: Vec<(f32, bool)>,
+    /// The learned weights of the training samples, where they have some.
+    pub weights: Vec<SampleWeight>,
     /// `Σt + Σ(what waits) − Σd`, relative to gradients: tracking mass that was lost or created.
     pub tracking_defect: f64,
     /// What the air did to frames, where they went over it.
     pub air: Option<AirReport>,
     pub memory: MemoryReport,
+}
+
+/// What a swarm has learned about one training sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleWeight {
+    /// Its number in the data set, from 0.
+    pub sample: u32,
+    /// The agent that has it.
+    pub agent: u32,
+    /// Its label as that agent sees it.
+    pub given_label: u8,
+    /// Its true label, which no agent sees.
+    pub true_label: u8,
+    /// σ(ψ), from 0 to 1.
+    pub weight: f32,
+}
+
+impl SampleWeight {
+    /// Whether the agent sees another label than the true one.
+    #[must_use]
+    pub const fn is_wrong(&self) -> bool {
+        self.given_label != self.true_label
+    }
+}
+
+/// How good it is to name the commonest class of the test samples without looking at them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guess {
+    /// The share of that class.
+    pub accuracy: f64,
+    /// The loss of giving every class the same probability.
+    pub loss: f64,
+}
+
+impl Guess {
+    /// The factor from which the loss of a model no better than a guess shows that its parameters have run away;
+    /// over-fitting on wrong labels alone leaves the accuracy above that of a guess.
+    const GROWN: f64 = 4.0;
+    /// The factor from which it does so at any accuracy.
+    const GROWN_FAR: f64 = 100.0;
+
+    /// Whether the parameters of a model with these scores have run away.
+    #[must_use]
+    pub fn is_diverged(&self, test: &ModelScore) -> bool {
+        let growth = test.loss / self.loss;
+        growth > Self::GROWN_FAR || (test.accuracy <= self.accuracy && growth > Self::GROWN)
+    }
 }
 
 /// Bytes of memory, as planned and as used.

@@ -88,7 +88,7 @@ impl Air {
     /// # Errors
     /// When its graphs cannot be had, or its faults do not fit the swarm.
     pub fn new(scenario: &Scenario) -> Result<Self, Error> {
-        let (agents, seed) = (scenario.swarm.agents, scenario.seed);
+        let (agents, seed) = (scenario.swarm.agents, scenario.network_seed());
         if agents > MOST_AGENTS {
             return Err(Error::TooManyAgents { agents });
         }

@@ -1,6 +1,7 @@
 //! Plots as SVG and PNG: the bundled font, colours, and an axis in powers of ten.
 
 mod decades;
+pub mod spread;
 
 pub use decades::{Decades, power_of_ten};
 

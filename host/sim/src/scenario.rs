@@ -43,6 +43,8 @@ use serde::Deserialize;
 pub struct Scenario {
     pub version: u32,
     pub seed: u64,
+    pub problem_seed: i64,
+    pub network_seed: i64,
     pub swarm: SwarmSection,
     pub problem: ProblemSection,
     pub policy_evaluation: PolicyEvaluationSection,
@@ -299,6 +301,18 @@ pub struct TrainingSection {
 }
 
 impl Scenario {
+    /// The seed of the problem's data.
+    #[must_use]
+    pub fn problem_seed(&self) -> u64 {
+        u64::try_from(self.problem_seed).unwrap_or(self.seed)
+    }
+
+    /// The seed of links, faults, flight and clocks.
+    #[must_use]
+    pub fn network_seed(&self) -> u64 {
+        u64::try_from(self.network_seed).unwrap_or(self.seed)
+    }
+
     /// Whether the air has neither faults nor an intruder.
     #[must_use]
     pub fn has_perfect_air(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
 use crate::air::{Air, FrameCounts};
+use crate::scenario::AlgorithmSection;
 use crate::task::Score;
 use fabswarm_shared::agent::{Fault, FaultCause};
 use fabswarm_shared::problem::Shape;
@@ -112,6 +113,20 @@ pub enum SwarmError {
 /// Advice for a swarm that diverges. Lowering a single step size can make it worse; lowering all three never did.
 pub const LOWER_THE_STEPS: &str =
     "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
+
+/// Advice for a swarm of `algorithm` that diverges.
+#[must_use]
+pub fn divergence_remedy(algorithm: &AlgorithmSection) -> String {
+    let lambda = algorithm.lambda;
+    if algorithm.normalise_by_lambda || lambda <= 1.0 {
+        return LOWER_THE_STEPS.to_owned();
+    }
+    let [x, y, z] = [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z].map(|step| step / lambda);
+    format!(
+        "without normalise_by_lambda gradients are lambda times as large: divide the steps by lambda = {lambda}, \
+         --eta-x {x:.2e} --eta-y {y:.2e} --eta-z {z:.2e}"
+    )
+}
 
 /// A state that is NaN, infinite or out of the ledger's range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

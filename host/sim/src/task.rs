@@ -37,7 +37,7 @@ impl<S: Scalar> Task<S> {
     /// Draws the task that a scenario describes.
     #[must_use]
     pub fn draw(scenario: &Scenario) -> Self {
-        let (seed, agents) = (scenario.seed, scenario.swarm.agents);
+        let (seed, agents) = (scenario.problem_seed(), scenario.swarm.agents);
         match scenario.problem.kind {
             ProblemKind::PolicyEvaluation => {
                 Self::PolicyEvaluation(PolicyEvaluationData::draw(&scenario.policy_evaluation, seed, agents))

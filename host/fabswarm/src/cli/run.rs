@@ -19,9 +19,9 @@ use super::tui::{self, TerminalView};
 use super::{UNWRITTEN, flags, interrupt, output, report};
 use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
-use fabswarm_sim::swarm::LOWER_THE_STEPS;
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::swarm::Swarm;
+use fabswarm_sim::swarm::{LOWER_THE_STEPS, divergence_remedy};
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
 use fabswarm_view::{Audience, LOG_FILE, RunWatch};
 
@@ -190,8 +190,9 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let summary = &outcome.summary;
+    let remedy = divergence_remedy(&scenario.algorithm);
     if let Some(failure) = &outcome.failure {
-        eprintln!("error: {failure}");
+        eprintln!("error: {}", failure.to_string().replace(LOWER_THE_STEPS, &remedy));
     }
     match summary.stopped_because {
         StoppedBecause::Interrupted => {
@@ -201,7 +202,7 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
         StoppedBecause::Diverged => {
             if outcome.failure.is_none() {
                 eprintln!(
-                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {LOWER_THE_STEPS}",
+                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {remedy}",
                     outcome.first_error, summary.final_relative_error, summary.rounds
                 );
             }
@@ -217,9 +218,9 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
         StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
     }
     let remedy = if summary.final_relative_error < outcome.first_error {
-        "raise swarm.rounds, or see in the plot whether the error still falls"
+        "raise swarm.rounds, or see in the plot whether the error still falls".to_owned()
     } else {
-        LOWER_THE_STEPS
+        remedy
     };
     eprintln!(
         "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",

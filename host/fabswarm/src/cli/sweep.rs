@@ -3,6 +3,7 @@
 mod children;
 mod grid;
 mod outcome;
+mod spread;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -96,7 +97,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::from(UNWRITTEN));
     }
     print!("{}", results.table());
-    println!("tables: {}", folder.join("runs.csv").display());
+    println!("tables: {}, figure: {}", folder.join("runs.csv").display(), folder.join("sweep.svg").display());
     verdict(&children, &states, interrupted.load(Ordering::Relaxed))
 }
 

@@ -18,10 +18,10 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{SCENARIO_FILE, TrainingReport};
-use fabswarm_large::training::{Error, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
+use fabswarm_large::training::{Error, Guess, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{self, ResolvedScenario};
-use fabswarm_sim::swarm::LOWER_THE_STEPS;
+use fabswarm_sim::scenario::{self, ResolvedScenario, Scenario};
+use fabswarm_sim::swarm::divergence_remedy;
 
 pub(super) fn command() -> Command {
     Command::new("train")
@@ -139,7 +139,7 @@ fn train<D: Device<Scalar = f32>>(
     Ok(match trained {
         Ok(outcome) => {
             print!("{}", screen::summary(&resolved.scenario, &outcome, folder.path()));
-            verdict(&outcome, folder.path(), trainer.checkpointed())
+            verdict(&resolved.scenario, &outcome, prepared.guess(), folder.path(), trainer.checkpointed())
         }
         Err(error) => {
             eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), trainer.checkpointed()));
@@ -150,7 +150,13 @@ fn train<D: Device<Scalar = f32>>(
 }
 
 /// Prints why a run did not succeed, and returns its exit code.
-fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) -> ExitCode {
+fn verdict(
+    scenario: &Scenario,
+    outcome: &TrainingOutcome,
+    guess: Guess,
+    folder: &Path,
+    checkpointed: Option<u32>,
+) -> ExitCode {
     let round = outcome.evaluation.round;
     match outcome.stopped_because {
         StoppedBecause::Interrupted => {
@@ -163,8 +169,17 @@ fn verdict(outcome: &TrainingOutcome, folder: &Path, checkpointed: Option<u32>) 
                 Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
                 None => "no checkpoint was due before".to_owned(),
             };
-            eprintln!("error: the swarm diverged: the loss is NaN after round {round}; {kept}");
-            eprintln!("help: {LOWER_THE_STEPS}");
+            let test = outcome.evaluation.test;
+            let how = if test.loss.is_finite() {
+                format!(
+                    "the test loss is {:.3e} at an accuracy of {:.3}, where a guess gives {:.1} and {:.3},",
+                    test.loss, test.accuracy, guess.loss, guess.accuracy
+                )
+            } else {
+                "the loss is NaN".to_owned()
+            };
+            eprintln!("error: the swarm diverged: {how} after round {round}; {kept}");
+            eprintln!("help: {}", divergence_remedy(&scenario.algorithm));
             ExitCode::from(3)
         }
         _ => ExitCode::SUCCESS,

@@ -1,6 +1,5 @@
 //! Checkpoints: the whole state as safetensors, so that a run goes on bit for bit and other tools can read it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -8,15 +7,14 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::Error;
 use super::report::SCENARIO_FILE;
 use crate::device::Device;
 use crate::fab::Fab;
-use crate::parameters::Layout;
 use fabswarm_sim::record::RunFolder;
-use fabswarm_sim::scenario::ResolvedScenario;
+use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
 /// Keys that may differ between a run and its continuation: how long it goes, how often it is looked at, and where it lies.
 const FREE: [&str; 4] =
@@ -42,6 +40,14 @@ pub fn check_is_there(folder: &Path) -> Result<(), Error> {
         let what = if folder.is_dir() { "it is not a run folder" } else { "there is no such folder" };
         let remedy = "name the run folder of a `fabswarm train`, such as runs/0001-train".to_owned();
         return refuse(what, remedy);
+    }
+    let resolved = scenario::resolve_for(ScenarioCommand::Train, Some(&scenario), &[]);
+    if matches!(resolved, Err(scenario::Error::OtherCommand { .. })) {
+        let remedy = format!(
+            "repeat it from its start with `fabswarm run {}`, which gives the same bytes",
+            scenario.display()
+        );
+        return refuse("it is the folder of a `fabswarm run`, which keeps no checkpoints", remedy);
     }
     if !folder.join(FILE).is_file() {
         let remedy = format!("start again with `fabswarm train {}`", scenario.display());
@@ -179,19 +185,6 @@ fn damaged(folder: &Path, what: &dyn Display) -> Error {
     }
 }
 
-/// Writes one model with its tensors by name.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn save_model(folder: &RunFolder, layout: &Layout, packed: &[f32]) -> Result<(), Error> {
-    let tensors = layout.tensors().iter().map(|tensor| {
-        let words = &packed[tensor.offset..tensor.offset + tensor.words()];
-        (tensor.name.as_str(), ModelTensor { shape: tensor.shape.clone(), words })
-    });
-    let file = safetensors::serialize(tensors, None).expect("tensors of f32 words serialise");
-    Ok(folder.write("model.safetensors", &file)?)
-}
-
 /// The settings that must be equal for a run to go on, one line per key.
 fn fixed_settings(resolved: &ResolvedScenario) -> String {
     let fixed = resolved.values().filter(|(path, _)| !FREE.contains(path));
@@ -219,28 +212,4 @@ fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> 
     let mut header = serde_json::to_vec(&metadata).expect("plain numbers and strings serialise");
     header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
     [&(header.len() as u64).to_le_bytes()[..], &header].concat()
-}
-
-/// A tensor of a model.
-struct ModelTensor<'a> {
-    shape: Vec<usize>,
-    words: &'a [f32],
-}
-
-impl View for ModelTensor<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        bytes(self.words).into()
-    }
-
-    fn data_len(&self) -> usize {
-        size_of_val(self.words)
-    }
 }

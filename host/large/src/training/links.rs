@@ -21,6 +21,8 @@ use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 pub(crate) enum TrainingNetwork {
     /// Graphs on which every frame arrives, for push weights.
     Graphs(LinkSource),
+    /// Graphs with an air that may lose frames, for push weights all the same: the baseline that shows what a ledger is worth.
+    LossyGraphs(LinkSource, Box<Headers>),
     /// An air that may do anything to a frame, for the ledger.
     Air(Box<Headers>),
 }
@@ -77,13 +79,18 @@ impl TrainingNetwork {
         let mut source = LinkSource::new(scenario)?;
         source.check_connectivity(scenario)?;
         if scenario.algorithm.kind == AlgorithmKind::Fab {
-            if !scenario.has_perfect_air() {
+            if scenario.has_perfect_air() {
+                return Ok((TrainingNetwork::Graphs(source), None));
+            }
+            let faults = &scenario.faults;
+            if faults.delay_rounds > 0 || !faults.frozen.0.is_empty() || !faults.crashes.0.is_empty() {
                 return Err(Error::Unfit {
-                    what: "a frame that is lost on the air takes tracking mass with it for good, unless there is a ledger",
-                    remedy: "set algorithm.kind to \"ledger\", or the keys of [faults] back to their defaults",
+                    what: "plain FAB with large agents takes lost frames, but neither late ones nor agents that freeze or crash",
+                    remedy: "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
                 });
             }
-            return Ok((TrainingNetwork::Graphs(source), None));
+            let headers = Headers::new(scenario, 0)?;
+            return Ok((TrainingNetwork::LossyGraphs(source, Box::new(headers)), None));
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
             return Err(Error::Unfit {
@@ -96,17 +103,7 @@ impl TrainingNetwork {
             late_rounds: scenario.late_rounds(),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };
-        let key = SwarmKey::draw().map_err(|_| Error::Unfit {
-            what: "the swarm's key cannot be drawn from the operating system",
-            remedy: "check that the system has random numbers, or set algorithm.kind to \"fab\"",
-        })?;
-        let headers = Headers {
-            air: Air::new(scenario)?,
-            seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),
-            newest: vec![None; agents * agents],
-            late_rounds: ledger.late_rounds,
-            epoch: 1,
-        };
+        let headers = Headers::new(scenario, ledger.late_rounds)?;
         Ok((TrainingNetwork::Air(Box::new(headers)), Some(ledger)))
     }
 
@@ -115,14 +112,17 @@ impl TrainingNetwork {
         let slot = round.saturating_sub(1);
         match self {
             TrainingNetwork::Graphs(source) => {
-                let heard: Vec<Vec<usize>> = (0..source.agents())
-                    .map(|agent| {
-                        let mut senders = Vec::new();
-                        source.heard_by(agent, slot, |sender| senders.push(sender));
-                        senders
-                    })
-                    .collect();
-                let (pull, push) = MixingMatrix::uniform(&heard);
+                let (pull, push) = MixingMatrix::uniform(&heard_in(source, slot));
+                RoundLinks::Weights { pull, push }
+            }
+            TrainingNetwork::LossyGraphs(source, headers) => {
+                let heard = heard_in(source, slot);
+                let ages = headers.round(slot).ages;
+                let mut arrived = heard.clone();
+                for (receiver, senders) in arrived.iter_mut().enumerate() {
+                    senders.retain(|sender| ages[receiver * heard.len() + sender] > 0);
+                }
+                let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
                 RoundLinks::Weights { pull, push }
             }
             TrainingNetwork::Air(headers) => RoundLinks::Ledger(headers.round(slot)),
@@ -133,9 +133,19 @@ impl TrainingNetwork {
     pub(crate) fn air(&self) -> Option<&Air> {
         match self {
             TrainingNetwork::Graphs(_) => None,
-            TrainingNetwork::Air(headers) => Some(&headers.air),
+            TrainingNetwork::LossyGraphs(_, headers) | TrainingNetwork::Air(headers) => Some(&headers.air),
         }
     }
+}
+
+/// Whom each agent should hear in `slot`.
+fn heard_in(source: &LinkSource, slot: u32) -> Vec<Vec<usize>> {
+    let senders_of = |agent| {
+        let mut senders = Vec::new();
+        source.heard_by(agent, slot, |sender| senders.push(sender));
+        senders
+    };
+    (0..source.agents()).map(senders_of).collect()
 }
 
 /// Headers on the air in place of frames.
@@ -151,6 +161,22 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
+    /// The air of `scenario`, on which a frame may be `late_rounds` late.
+    fn new(scenario: &Scenario, late_rounds: u32) -> Result<Self, Error> {
+        let agents = scenario.swarm.agents;
+        let key = SwarmKey::draw().map_err(|_| Error::Unfit {
+            what: "the swarm's key cannot be drawn from the operating system",
+            remedy: "check that the system has random numbers, or set the keys of [faults] back to their defaults",
+        })?;
+        Ok(Headers {
+            air: Air::new(scenario)?,
+            seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),
+            newest: vec![None; agents * agents],
+            late_rounds,
+            epoch: 1,
+        })
+    }
+
     fn round(&mut self, slot: u32) -> RoundReception {
         let forgetting = self.restart(slot);
         let Self { air, seals, newest, late_rounds, epoch } = self;
@@ -299,7 +325,7 @@ mod tests {
             |change: fn(&mut Scenario)| TrainingNetwork::new(&scenario(change)).unwrap_err().to_string();
         let faults = refusal(|scenario| {
             scenario.algorithm.kind = AlgorithmKind::Fab;
-            scenario.faults.iid_loss = 0.1;
+            scenario.faults.delay_rounds = 1;
         });
         assert!(faults.contains("set algorithm.kind to \"ledger\""), "{faults}");
         assert!(refusal(|scenario| scenario.swarm.agents = 1).contains("2 to 1024 agents"));

@@ -7,12 +7,13 @@
 //! | `times.csv` | how many seconds each of these rows came after the start |
 //! | `events.out.tfevents.*` | both, for TensorBoard |
 //! | `checkpoint.safetensors` | the whole state, to resume from |
-//! | `summary.json`, `weights.svg`, `model.safetensors` | what came of it |
+//! | `weights.csv`, `weights.parquet`, `weights.svg` | the learned weight of every training sample |
+//! | `summary.json`, `model.safetensors` | what came of it |
 
 use super::events::Events;
 use super::metrics_table::{Cell, MetricsTable};
 use super::summary::TrainingSummary;
-use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, checkpoint, weights_figure};
+use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights_figure, weights_table};
 use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::ResolvedScenario;
 
@@ -109,8 +110,9 @@ impl TrainingReport {
             if !outcome.weights.is_empty() {
                 let svg = weights_figure::draw(&resolved.scenario, outcome);
                 folder.write("weights.svg", svg.as_bytes())?;
+                weights_table::write(folder, &outcome.weights)?;
             }
-            checkpoint::save_model(folder, &prepared.model.program(1).layout, &outcome.mean)?;
+            folder.write("model.safetensors", &model_file::bytes(prepared, &resolved.scenario, outcome))?;
         }
         folder.write("summary.json", TrainingSummary::of(resolved, outcome).to_json().as_bytes())?;
         Ok(())

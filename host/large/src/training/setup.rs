@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Error;
 use super::batches::Lists;
+use super::{Error, Guess};
 use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
 use crate::data::tokenizer::Tokenizer;
-use crate::data::{Cache, Dataset, Inputs, SAMPLE, catalogue};
+use crate::data::{Cache, Dataset, Images, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
@@ -31,7 +31,7 @@ impl TrainingSetup {
     /// # Errors
     /// When something was not fetched, is damaged, or does not fit together.
     pub fn new(cache: &Cache, scenario: &Scenario) -> Result<Self, Error> {
-        let (training, seed) = (&scenario.training, scenario.seed);
+        let (training, seed) = (&scenario.training, scenario.problem_seed());
         let keep = |count: usize| if count == 0 { usize::MAX } else { count };
         let data =
             load(cache, &training.data)?.truncated(keep(training.train_samples), keep(training.test_samples));
@@ -63,6 +63,30 @@ impl TrainingSetup {
     /// Which agent has how many samples of which class.
     pub fn histogram(&self) -> Histogram {
         Histogram::of(&self.shards, &self.data.train.labels, self.data.classes)
+    }
+
+    /// The true label of a training sample.
+    pub(super) fn true_label(&self, sample: u32) -> u8 {
+        self.data.train.labels[sample as usize]
+    }
+
+    /// What turns the data set's bytes into inputs, where they are pictures.
+    pub(super) fn images(&self) -> Option<&Images> {
+        match &self.data.train.inputs {
+            Inputs::Images(images) => Some(images),
+            Inputs::Texts(_) | Inputs::Tokens(_) => None,
+        }
+    }
+
+    /// What a model that has learned nothing comes to.
+    pub fn guess(&self) -> Guess {
+        let mut counts = vec![0_usize; self.data.classes];
+        for &label in &self.data.test.labels {
+            counts[usize::from(label)] += 1;
+        }
+        let most = counts.into_iter().max().unwrap_or(0);
+        let samples = self.data.test.labels.len().max(1);
+        Guess { accuracy: most as f64 / samples as f64, loss: (self.data.classes as f64).ln() }
     }
 
     /// All samples, test samples included.

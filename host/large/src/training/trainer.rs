@@ -9,7 +9,9 @@ use super::batches::Batches;
 use super::checkpoint::{self, Checkpoint};
 use super::constants::{RunLength, config};
 use super::links::TrainingNetwork;
-use super::{Error, Evaluation, MemoryReport, TrainingObserver, TrainingOutcome, TrainingSetup};
+use super::{
+    Error, Evaluation, MemoryReport, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup,
+};
 use crate::data::cleaning_score::CleaningScore;
 use crate::device::Device;
 use crate::fab::{Fab, FabConfig};
@@ -187,6 +189,10 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             Some(evaluation) => evaluation,
             None => self.evaluate()?,
         };
+        if stopped_because == StoppedBecause::MaxRounds && self.prepared.guess().is_diverged(&evaluation.test)
+        {
+            stopped_because = StoppedBecause::Diverged;
+        }
         Ok(TrainingOutcome {
             stopped_because,
             evaluation,
@@ -229,7 +235,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         let (mean, consensus_error) = swarm.mean()?;
         let weights = self.weights()?;
         let cleaning = (!weights.is_empty()).then(|| {
-            let (weights, truths): (Vec<f32>, Vec<bool>) = weights.into_iter().unzip();
+            let (weights, truths): (Vec<f32>, Vec<bool>) =
+                weights.iter().map(|sample| (sample.weight, sample.is_wrong())).unzip();
             CleaningScore::of(&weights, &truths, FOUND_BELOW)
         });
         let strength = swarm
@@ -256,13 +263,25 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         })
     }
 
-    /// σ(ψ) of every training sample with whether its label is wrong; nothing where samples have no ψ.
-    fn weights(&self) -> Result<Vec<(f32, bool)>, Error> {
+    /// The weight of every training sample; nothing where samples have no ψ.
+    fn weights(&self) -> Result<Vec<SampleWeight>, Error> {
         let Some(logits) = self.swarm.logits()? else { return Ok(Vec::new()) };
-        let shards = self.prepared.shards().iter();
-        let samples = shards.flat_map(|shard| shard.train.iter().zip(&shard.corrupted));
-        Ok(samples
-            .map(|(&sample, &is_corrupted)| (logits[sample as usize].sigmoid(), is_corrupted))
+        let shards = (0..).zip(self.prepared.shards());
+        let weights = shards.flat_map(|(agent, shard)| {
+            shard
+                .train
+                .iter()
+                .zip(&shard.labels)
+                .map(move |(&sample, &given_label)| (agent, sample, given_label))
+        });
+        Ok(weights
+            .map(|(agent, sample, given_label)| SampleWeight {
+                sample,
+                agent,
+                given_label,
+                true_label: self.prepared.true_label(sample),
+                weight: logits[sample as usize].sigmoid(),
+            })
             .collect())
     }
 }

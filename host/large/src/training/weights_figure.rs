@@ -30,15 +30,17 @@ pub(super) fn draw(scenario: &Scenario, outcome: &TrainingOutcome) -> String {
         training.model,
         training.data,
     );
+    let weights: Vec<(f32, bool)> =
+        outcome.weights.iter().map(|sample| (sample.weight, sample.is_wrong())).collect();
     let auc = evaluation.cleaning.and_then(|cleaning| cleaning.auc);
     let subtitle = format!(
         "{} of the labels wrong{}, test accuracy {:.4}, seed {}",
-        percent(outcome.weights.iter().filter(|(_, is_wrong)| *is_wrong).count(), outcome.weights.len()),
+        percent(weights.iter().filter(|(_, is_wrong)| *is_wrong).count(), weights.len()),
         auc.map_or(String::new(), |auc| format!(", AUC of finding them {auc:.3}")),
         evaluation.test.accuracy,
         scenario.seed,
     );
-    histogram(&title, &subtitle, &outcome.weights)
+    histogram(&title, &subtitle, &weights)
 }
 
 fn percent(part: usize, whole: usize) -> String {

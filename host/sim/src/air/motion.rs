@@ -51,7 +51,7 @@ impl Motion {
     /// # Errors
     /// When a formation does not fit its area, or there are more agents than links can be kept for.
     pub fn new(scenario: &Scenario) -> Result<Self, Error> {
-        let (agents, seed, motion) = (scenario.swarm.agents, scenario.seed, &scenario.motion);
+        let (agents, seed, motion) = (scenario.swarm.agents, scenario.network_seed(), &scenario.motion);
         if agents > MOST_AGENTS {
             return Err(Error::TooManyAgents { agents });
         }

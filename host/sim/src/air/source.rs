@@ -37,7 +37,7 @@ impl LinkSource {
             }
             TopologyKind::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
         };
-        Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.seed }))
+        Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.network_seed() }))
     }
 
     /// Whether every single round is strongly connected by construction.

@@ -203,11 +203,19 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
         let setting = settings.iter().rev().find(|setting| setting.path == path);
         setting.map(|setting| setting.value.to_string().trim().to_owned())
     };
-    let mut kept: Vec<&str> = defaults.iter().map(|setting| setting.path).collect();
-    kept.retain(|path| {
-        let default = value(defaults, path);
-        default != value(&own, path) && value(file, path).is_some_and(|value| Some(value) != default)
-    });
+    // A choice without a layer of its own has the defaults of the template.
+    let default = |layer: &[Setting], path: &str| {
+        value(layer, path).or_else(|| template::key(path).map(|key| key.default.clone()))
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    for path in defaults.iter().chain(&own).map(|setting| setting.path) {
+        let chosen = default(defaults, path);
+        let is_kept =
+            chosen != default(&own, path) && value(file, path).is_some_and(|value| Some(value) != chosen);
+        if is_kept && !kept.contains(&path) {
+            kept.push(path);
+        }
+    }
     let is_choice = |path: &str| CHOICE_DEFAULTS.iter().any(|(key, _, _)| *key == path);
     kept.retain(|path| !is_choice(path));
     Ok((!kept.is_empty())

@@ -66,6 +66,7 @@ const SIZE: Limit = Limit::Whole(1, 100_000);
 pub(super) fn limit_of(path: &str) -> Option<Limit> {
     Some(match path {
         "seed" => Limit::Whole(0, i64::MAX),
+        "problem_seed" | "network_seed" => Limit::Whole(-1, i64::MAX),
         "swarm.agents" => Limit::Whole(1, 1_000_000),
         "swarm.clock_spread" => Limit::BelowOne,
         "frames.late_rounds" => Limit::Whole(0, 1000),

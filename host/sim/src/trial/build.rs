@@ -278,7 +278,7 @@ pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
         clock_spread: scenario.swarm.clock_spread,
         forged_fragments: scenario.intruder.forged_fragments,
-        seed: scenario.seed,
+        seed: scenario.network_seed(),
     })
 }
 

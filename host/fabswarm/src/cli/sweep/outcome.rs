@@ -12,6 +12,8 @@ use serde_json::Value as Json;
 
 use super::children::ChildRun;
 use super::grid::{Axis, Combination, shown};
+use super::spread;
+use fabswarm_sim::plot::spread::{SpreadFigure, SpreadGroup};
 
 /// What is printed of a run, where its summary has it.
 const PRINTED: [(&str, &str); 5] = [
@@ -22,6 +24,9 @@ const PRINTED: [(&str, &str); 5] = [
     ("cleaning_auc", "cleaning AUC"),
 ];
 
+/// What is drawn, the first that all runs have, and whether in powers of ten.
+const DRAWN: [(&str, bool); 2] = [("error", true), ("test_accuracy", false)];
+
 /// One finished run.
 #[derive(Debug)]
 struct Finished {
@@ -29,6 +34,21 @@ struct Finished {
     values: Vec<Flag>,
     summary: serde_json::Map<String, Json>,
     metrics: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Finished {
+    /// The recorded values of a metric.
+    fn metric(&self, name: &str) -> Option<&[Option<f64>]> {
+        self.metrics.iter().find(|(own, _)| own == name).map(|(_, cells)| cells.as_slice())
+    }
+
+    /// Round and value wherever there is one.
+    fn curve(&self, name: &str) -> Vec<(f64, f64)> {
+        let (Some(rounds), Some(values)) = (self.metric("round"), self.metric(name)) else {
+            return Vec::new();
+        };
+        rounds.iter().zip(values).filter_map(|(round, value)| (*round).zip(*value)).collect()
+    }
 }
 
 /// All finished runs of a sweep.
@@ -65,12 +85,15 @@ impl Results {
         Ok(Self { swept, finished, count: runs.len() })
     }
 
-    /// Writes `runs.csv` and `metrics.csv`, and the same as Parquet where this build has it.
+    /// Writes `runs.csv` and `metrics.csv`, and the same as Parquet where this build has it, and the figure.
     pub(super) fn write(&self, folder: &Path) -> Result<(), record::Error> {
         for (name, columns) in [("runs", self.run_columns()), ("metrics", self.metric_columns())] {
             table::write_csv(&folder.join(format!("{name}.csv")), &columns)?;
             #[cfg(feature = "parquet")]
             table::write_parquet(&folder.join(format!("{name}.parquet")), &columns)?;
+        }
+        if let Some(figure) = self.figure() {
+            spread::write(folder, &figure)?;
         }
         Ok(())
     }
@@ -147,20 +170,56 @@ impl Results {
         columns
     }
 
-    /// Medians and ranges over the seeds, for each combination of the other keys.
-    pub(super) fn table(&self) -> String {
+    /// The runs of each combination of the swept keys that are not seeds.
+    fn groups(&self) -> Vec<(Vec<String>, Vec<&Finished>)> {
         let is_seed = |flag: &Flag| flag.key.path.ends_with("seed");
-        let group_of = |run: &Finished| -> Vec<String> {
-            run.values.iter().filter(|flag| !is_seed(flag)).map(|flag| shown(&flag.value)).collect()
-        };
         let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
         for run in &self.finished {
-            let name = group_of(run);
+            let values = run.values.iter().filter(|flag| !is_seed(flag));
+            let name: Vec<String> = values.map(|flag| shown(&flag.value)).collect();
             match groups.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, runs)) => runs.push(run),
                 None => groups.push((name, vec![run])),
             }
         }
+        groups
+    }
+
+    /// Medians and ranges over the seeds, round by round, for each combination of the other keys.
+    fn figure(&self) -> Option<SpreadFigure> {
+        let has = |name: &str| self.finished.iter().all(|run| run.metric(name).is_some());
+        let (name, is_logarithmic) = DRAWN.into_iter().find(|(name, _)| has(name))?;
+        let groups = self.groups();
+        let keys: Vec<&str> = self.swept.iter().map(|axis| axis.key.path.as_str()).collect();
+        let keys: Vec<&str> = keys.into_iter().filter(|path| !path.ends_with("seed")).collect();
+        let drawn = groups.iter().take(SpreadFigure::MOST_GROUPS).map(|(values, runs)| {
+            let pairs: Vec<String> =
+                keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}")).collect();
+            let name_of_group = if pairs.is_empty() { "all runs".to_owned() } else { pairs.join(", ") };
+            let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| run.curve(name)).collect();
+            SpreadGroup {
+                name: format!("{name_of_group} ({} runs)", runs.len()),
+                points: spread::points(&curves),
+            }
+        });
+        let drawn: Vec<SpreadGroup> = drawn.collect();
+        let title = match (keys.is_empty(), groups.len() > drawn.len()) {
+            (true, _) => format!("{} runs", self.finished.len()),
+            (false, false) => format!("{} runs, by {}", self.finished.len(), keys.join(", ")),
+            (false, true) => format!("the first {} of {} combinations", drawn.len(), groups.len()),
+        };
+        Some(SpreadFigure {
+            title,
+            subtitle: "median and range over seeds; a run that has ended keeps its last value".to_owned(),
+            values: name.replace('_', " "),
+            is_logarithmic,
+            groups: drawn,
+        })
+    }
+
+    /// Medians and ranges over the seeds, for each combination of the other keys.
+    pub(super) fn table(&self) -> String {
+        let groups = self.groups();
         let printed: Vec<_> = PRINTED
             .into_iter()
             .filter(|(key, _)| self.finished.iter().any(|run| run.summary.contains_key(*key)))

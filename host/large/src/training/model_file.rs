@@ -1,0 +1,86 @@
+//! The mean model as safetensors, with all that is needed to use it elsewhere in its metadata.
+
+use std::borrow::Cow;
+
+use safetensors::tensor::{Dtype, View};
+use serde::Serialize;
+
+use super::{TrainingOutcome, TrainingSetup};
+use fabswarm_sim::scenario::Scenario;
+
+/// The key of the metadata that holds [`ModelAbout`] as JSON. One key: the order of several would differ from run to run.
+const KEY: &str = "fabswarm";
+
+/// What the file says about its model.
+#[derive(Debug, Serialize)]
+struct ModelAbout<'a> {
+    /// Version of this list.
+    version: u32,
+    model: &'a str,
+    classes: usize,
+    /// What to compute, from input to logits.
+    layers: Vec<String>,
+    /// How a stored sample becomes an input, where samples are pictures.
+    input: Option<InputAbout>,
+    test_accuracy: f64,
+}
+
+/// How bytes become inputs: `byte * scale + shift` for each channel, as rows of height × width × channels.
+#[derive(Debug, Serialize)]
+struct InputAbout {
+    height: usize,
+    width: usize,
+    channels: usize,
+    scale: Vec<f32>,
+    shift: Vec<f32>,
+}
+
+/// The file of the mean model.
+pub(super) fn bytes(prepared: &TrainingSetup, scenario: &Scenario, outcome: &TrainingOutcome) -> Vec<u8> {
+    let input = prepared.images().map(|images| {
+        let [channels, height, width] = images.shape;
+        let (scale, shift) =
+            (0..channels).map(|channel| images.normalisation.scale_and_shift(channel)).unzip();
+        InputAbout { height, width, channels, scale, shift }
+    });
+    let about = ModelAbout {
+        version: 1,
+        model: &scenario.training.model,
+        classes: prepared.model.classes(),
+        layers: prepared.model.description(),
+        input,
+        test_accuracy: outcome.evaluation.test.accuracy,
+    };
+    let about = serde_json::to_string(&about).expect("plain numbers and strings serialise");
+    let layout = prepared.model.program(1).layout;
+    let tensors = layout.tensors().iter().map(|tensor| {
+        let words = &outcome.mean[tensor.offset..tensor.offset + tensor.words()];
+        (tensor.name.as_str(), ModelTensor { shape: tensor.shape.clone(), words })
+    });
+    safetensors::serialize(tensors, Some([(KEY.to_owned(), about)].into()))
+        .expect("tensors of f32 words serialise")
+}
+
+/// A tensor of a model.
+struct ModelTensor<'a> {
+    shape: Vec<usize>,
+    words: &'a [f32],
+}
+
+impl View for ModelTensor<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.words)
+    }
+}
