@@ -27,7 +27,7 @@ pub use answer::{Answer, AnswerVariable};
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
-pub use measure::{Meter, Metrics, States};
+pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
 pub use view::{

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::record::{self, AirReport, Recorder, RunSummary, StoppedBecause};
 use crate::scenario::Scenario;
-use crate::swarm::{Swarm, SwarmError};
+use crate::swarm::{ErrorKind, Swarm, SwarmError};
 
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
@@ -127,6 +127,7 @@ pub fn run(
         seed: scenario.seed,
         stopped_because,
         rounds,
+        error_kind: ErrorKind::of(scenario),
         rounds_to_one_percent: stop.one_percent,
         final_relative_error: last.error,
         consensus_error: last.consensus_error,

@@ -9,8 +9,8 @@ use super::{Curve, Error, agents};
 use crate::plot::{
     self, BLUE, Decades, Drawing, DrawingFailure as Failure, FAINT, GREEN, INK, VERMILION, power_of_ten,
 };
-use crate::scenario::{AlgorithmKind, ProblemKind, Scenario};
-use crate::swarm::Metrics;
+use crate::scenario::{AlgorithmKind, Scenario};
+use crate::swarm::{ErrorKind, Metrics};
 
 /// Title and labels of the plot.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ impl Caption {
                 swarm.precision,
                 scenario.seed
             ),
-            error: match scenario.problem.kind {
-                ProblemKind::PolicyEvaluation => "error: distance to the solution",
-                _ => "error: size of the mean gradient",
+            error: match ErrorKind::of(scenario) {
+                ErrorKind::DistanceToSolution => "error: distance to the solution",
+                ErrorKind::GradientNorm => "error: norm of the gradient",
             },
         }
     }

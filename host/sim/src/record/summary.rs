@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use crate::air::{Air, Counters, LinkReport};
+use crate::swarm::ErrorKind;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,6 +66,8 @@ pub struct RunSummary {
     pub stopped_because: StoppedBecause,
     /// Rounds completed; a round that failed does not count.
     pub rounds: u64,
+    /// What errors measure.
+    pub error_kind: ErrorKind,
     /// The first recorded round with an error below 1 %.
     pub rounds_to_one_percent: Option<u64>,
     /// The last recorded error.

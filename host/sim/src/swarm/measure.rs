@@ -1,8 +1,42 @@
 //! What a swarm looks like from outside.
 
+use crate::scenario::{ProblemKind, Scenario};
 use crate::task::Task;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;
+use serde::Serialize;
+
+/// What the error of a run measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// `mean_i ‖x_i − x*‖ / ‖x*‖`, where the solution x* is known.
+    DistanceToSolution,
+    /// The norm of the swarm's gradient, relative to its start.
+    GradientNorm,
+}
+
+impl ErrorKind {
+    /// What the error of a run of `scenario` measures.
+    #[must_use]
+    pub const fn of(scenario: &Scenario) -> Self {
+        match scenario.problem.kind {
+            ProblemKind::PolicyEvaluation => Self::DistanceToSolution,
+            ProblemKind::HyperTuning | ProblemKind::HyperCleaning | ProblemKind::SensorTrust => {
+                Self::GradientNorm
+            }
+        }
+    }
+
+    /// The error in words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::DistanceToSolution => "distance to solution",
+            Self::GradientNorm => "gradient norm",
+        }
+    }
+}
 
 /// One row of a run's metrics.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,7 +186,6 @@ fn ratio(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
 
     #[test]
     fn a_spread_far_below_the_mean_is_seen() {

@@ -48,8 +48,8 @@ pub(super) fn summary(
     };
     line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
     let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
-    line("to 1 % error", to_one_percent.unwrap_or_else(|| "never".to_owned()));
-    line("final error", format!("{:.3e}", summary.final_relative_error));
+    line("to 1 %", to_one_percent.unwrap_or_else(|| "never".to_owned()));
+    line(summary.error_kind.title(), format!("{:.3e}", summary.final_relative_error));
     line("consensus error", format!("{:.3e}", summary.consensus_error));
     line("tracking defect", format!("{:.3e}", summary.tracking_defect));
     line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
