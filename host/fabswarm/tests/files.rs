@@ -38,7 +38,8 @@ fn every_column_and_key_is_defined_and_none_other() {
     let folder = tempfile::tempdir().unwrap();
     let short = ["--rounds", "3", "--error-below", "0", "--out", "run"];
     fabswarm(folder.path(), &[&["run"], &short[..]].concat());
-    let sample = ["--data", "sample", "--model", "softmax", "--agents", "3", "--epochs", "1", "--out", "train"];
+    let sample =
+        ["--data", "sample", "--model", "softmax", "--agents", "3", "--epochs", "1", "--out", "train"];
     fabswarm(folder.path(), &[&["train", "--device", "cpu"], &sample[..]].concat());
     let (run, train) = (folder.path().join("run"), folder.path().join("train"));
     assert_eq!(columns(&run.join("metrics.csv")), documented("metrics.csv, metrics.parquet of `run`"));

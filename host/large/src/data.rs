@@ -15,6 +15,7 @@ pub mod fetch;
 mod idx;
 mod imdb;
 pub mod noise;
+pub mod own;
 pub mod partition;
 mod sample;
 pub mod shard;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use cache::{Cache, CacheState};
 pub use client::Tools;
-pub use dataset::{Dataset, Images, Inputs, LabelledSamples, Normalisation, Tokens};
+pub use dataset::{Dataset, Features, Images, Inputs, LabelledSamples, Normalisation, Tokens};
 pub use error::Error;
 
 /// The name of the bundled sample of Fashion-MNIST, for [`load`].
@@ -57,7 +58,8 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
 
 fn unknown_data(name: &str) -> Error {
     let known = format!("{SAMPLE}, {}", catalogue::names_of(catalogue::EntryKind::is_data));
-    Error::Unknown { name: name.to_owned(), kind: "data set", known }
+    let files = " or of a .csv, .parquet, .npz or .safetensors file";
+    Error::Unknown { name: name.to_owned(), kind: "data set", known, files }
 }
 
 /// Finds the folder of a pretrained model: one of the catalogue, or a folder the user names.
@@ -72,6 +74,7 @@ pub fn model_folder(cache: &Cache, name: &str) -> Result<PathBuf, Error> {
             name: name.to_owned(),
             kind: "model",
             known: catalogue::names_of(|kind| !kind.is_data()),
+            files: "",
         }),
     }
 }

@@ -15,6 +15,7 @@
 mod connectivity;
 mod counters;
 mod delivery;
+mod edges;
 mod error;
 mod faults;
 pub mod masks;

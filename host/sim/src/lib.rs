@@ -26,6 +26,7 @@
 
 pub mod air;
 pub mod cache_folder;
+pub mod npz;
 pub mod plot;
 pub mod process_memory;
 pub mod record;

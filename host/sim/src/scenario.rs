@@ -88,6 +88,7 @@ pub struct ProblemSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyEvaluationSection {
+    pub file: String,
     pub states: usize,
     pub features: usize,
     pub discount: f64,
@@ -170,6 +171,7 @@ pub struct NetworkSection {
     pub phase_rounds: u32,
     pub connectivity_window: u32,
     pub graphs: String,
+    pub graphs_repeat: bool,
 }
 
 /// How agents fly, and how far their radios reach.

@@ -5,12 +5,14 @@
 //! are the same bits.
 
 mod blobs;
+mod chain_file;
 mod hyper_cleaning;
 mod hyper_tuning;
 mod policy_evaluation;
 mod ranking;
 mod sensor_trust;
 
+pub use chain_file::ChainFileError;
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 
 use crate::scenario::{self, ProblemKind, Scenario};
@@ -34,6 +36,19 @@ pub enum Task<S> {
 }
 
 impl<S: Scalar> Task<S> {
+    /// The task that a scenario describes, from the user's own file where it names one.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or does not fit the scenario.
+    pub fn load(scenario: &Scenario) -> Result<Self, ChainFileError> {
+        let is_own = scenario.problem.kind == ProblemKind::PolicyEvaluation
+            && !scenario.policy_evaluation.file.is_empty();
+        if !is_own {
+            return Ok(Self::draw(scenario));
+        }
+        Ok(Self::PolicyEvaluation(PolicyEvaluationData::new(&chain_file::read(scenario)?)))
+    }
+
     /// Draws the task that a scenario describes.
     #[must_use]
     pub fn draw(scenario: &Scenario) -> Self {

@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use self::screen::Screen;
-use super::{UNWRITTEN, flags, interrupt};
+use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::Device;
 use fabswarm_large::device::cpu::Cpu;
@@ -112,6 +112,12 @@ fn train<D: Device<Scalar = f32>>(
     resumed: Option<(RunFolder, Checkpoint)>,
 ) -> Result<ExitCode> {
     let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
+    let rate = resolved.scenario.training.corruption_rate;
+    if rate > 0.0 && prepared.corrupts_own_labels() && !output::is_quiet() {
+        eprintln!(
+            "note: training.corruption_rate = {rate} makes that share of the labels wrong; set it to 0 to keep them, or add true labels"
+        );
+    }
     print!("{}", prepared.histogram());
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
     println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());

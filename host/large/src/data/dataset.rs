@@ -31,6 +31,8 @@ pub struct LabelledSamples {
 pub enum Inputs {
     /// Pictures.
     Images(Images),
+    /// Numbers as they are, of a user's own file.
+    Features(Features),
     /// Sentences, before a tokenizer has seen them.
     Texts(Vec<String>),
     /// Sentences as the vocabulary entries of a model.
@@ -43,6 +45,7 @@ impl Inputs {
     pub fn len(&self) -> usize {
         match self {
             Self::Images(images) => images.len(),
+            Self::Features(features) => features.len(),
             Self::Texts(texts) => texts.len(),
             Self::Tokens(tokens) => tokens.len(),
         }
@@ -52,6 +55,35 @@ impl Inputs {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Inputs as numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Features {
+    /// Height, width, channels; 1 × features × 1 where an input is no picture.
+    pub shape: [usize; 3],
+    /// Every input in turn, row by row.
+    pub values: Vec<f32>,
+}
+
+impl Features {
+    /// Numbers of one input.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Number of inputs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len().checked_div(self.words()).unwrap_or(0)
+    }
+
+    /// Returns whether there is no input.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 }
 
@@ -217,6 +249,9 @@ impl Dataset {
             samples.labels.truncate(count);
             match &mut samples.inputs {
                 Inputs::Images(images) => images.pixels.truncate(count.saturating_mul(images.words())),
+                Inputs::Features(features) => {
+                    features.values.truncate(count.saturating_mul(features.words()));
+                }
                 Inputs::Texts(texts) => texts.truncate(count),
                 Inputs::Tokens(tokens) => {
                     tokens.ids.truncate(count.saturating_mul(tokens.length));

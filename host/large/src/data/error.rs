@@ -18,7 +18,7 @@ pub enum Error {
     #[error("no cache folder: neither XDG_CACHE_HOME nor HOME is set\nhelp: set FABSWARM_CACHE to a folder")]
     NoCacheFolder,
     /// A name that is neither in the catalogue nor a folder.
-    #[error("unknown {kind} `{name}`\nhelp: give one of {known}, or the path of a folder")]
+    #[error("unknown {kind} `{name}`\nhelp: give one of {known}, or the path of a folder{files}")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -26,6 +26,8 @@ pub enum Error {
         kind: &'static str,
         /// The names that would do.
         known: String,
+        /// Which files would do too.
+        files: &'static str,
     },
     /// The files are not in the cache.
     #[error("{} is missing\nhelp: run `fabswarm data fetch {name}`", path.display())]

@@ -95,7 +95,7 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
 pub(super) fn dataset(train: LabelledSamples, test: LabelledSamples) -> Result<Dataset, String> {
     let shape = |samples: &LabelledSamples| match &samples.inputs {
         Inputs::Images(images) => Some(images.shape),
-        Inputs::Texts(_) | Inputs::Tokens(_) => None,
+        Inputs::Features(_) | Inputs::Texts(_) | Inputs::Tokens(_) => None,
     };
     if shape(&train) != shape(&test) {
         return Err(format!("training images are {:?}, test images {:?}", shape(&train), shape(&test)));

@@ -4,7 +4,8 @@ use std::fmt;
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
-use super::partition::{dirichlet, shuffle};
+use super::own::OwnColumns;
+use super::partition::{FEWEST_SAMPLES, dirichlet, shuffle};
 use super::{Error, noise};
 
 /// The data of one agent, as indices into the training samples of the data set.
@@ -47,26 +48,79 @@ pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<Data
             remedy: "give a number between 0 and 1",
         });
     }
-    let dealt = dirichlet(labels, classes, how.agents, how.dirichlet_alpha, how.seed)?;
+    deal_own(labels, classes, how, &OwnColumns::default())
+}
+
+/// The same, with what a user's own file says about its samples.
+///
+/// # Errors
+/// As [`deal`]; also when an agent has no or too few samples of one kind.
+pub fn deal_own(
+    labels: &[u8],
+    classes: usize,
+    how: &ShardConfig,
+    own: &OwnColumns,
+) -> Result<Vec<DataShard>, Error> {
+    let dealt = match &own.agent {
+        Some(agents) => by_agent(agents, how.agents)?,
+        None => dirichlet(labels, classes, how.agents, how.dirichlet_alpha, how.seed)?,
+    };
     let mistaken_for = noise::mistaken_for(classes);
     let shards = (0..).zip(dealt).map(|(agent, mut samples)| {
         shuffle(&mut samples, &mut DataStream::Split.stream(how.seed, agent));
-        let validation = samples.split_off(samples.len() - samples.len().div_ceil(SPLIT));
+        let validation = match &own.validation {
+            Some(is_clean) => samples.extract_if(.., |sample| is_clean[*sample as usize]).collect(),
+            None => samples.split_off(samples.len() - samples.len().div_ceil(SPLIT)),
+        };
+        if validation.is_empty() || samples.is_empty() {
+            let kind = if samples.is_empty() { "training" } else { "validation" };
+            return Err(Error::Deal {
+                what: format!("agent {agent} has no {kind} sample"),
+                remedy: "give each agent samples with `validation` 0 and with 1, or leave the column out",
+            });
+        }
         let mut shard = DataShard { train: samples, labels: Vec::new(), corrupted: Vec::new(), validation };
         for sample in &shard.train {
             let label = labels[*sample as usize];
-            let seen = if noise::is_corrupted(*sample, how.corruption_rate, how.seed) {
-                mistaken_for[usize::from(label)]
-            } else {
-                label
+            let seen = match &own.given {
+                Some(given) => given[*sample as usize],
+                None if noise::is_corrupted(*sample, how.corruption_rate, how.seed) => {
+                    mistaken_for[usize::from(label)]
+                }
+                None => label,
             };
             shard.labels.push(seen);
             // With a single class there is nothing to mistake it for.
             shard.corrupted.push(seen != label);
         }
-        shard
+        Ok(shard)
     });
-    Ok(shards.collect())
+    shards.collect()
+}
+
+/// The samples of each agent, as the file has them.
+fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Error> {
+    let mut dealt = vec![Vec::new(); count];
+    for (sample, &agent) in (0..).zip(agents) {
+        let list: &mut Vec<u32> = dealt.get_mut(agent).ok_or_else(|| Error::Deal {
+            what: format!(
+                "training sample {sample} is of agent {agent}, and the swarm has agents 0 to {}",
+                count - 1
+            ),
+            remedy: "raise swarm.agents, or correct the column `agent`",
+        })?;
+        list.push(sample);
+    }
+    match dealt.iter().position(|samples| samples.len() < FEWEST_SAMPLES) {
+        Some(agent) => Err(Error::Deal {
+            what: format!(
+                "agent {agent} has {} training samples, and each needs {FEWEST_SAMPLES}",
+                dealt[agent].len()
+            ),
+            remedy: "lower swarm.agents, give it more samples, or leave the column `agent` out",
+        }),
+        None => Ok(dealt),
+    }
 }
 
 /// What a random stream of this module is for. They share one purpose of the swarm's generator and differ in its round,

@@ -6,6 +6,7 @@ use safetensors::tensor::{Dtype, View};
 use serde::Serialize;
 
 use super::{TrainingOutcome, TrainingSetup};
+use crate::data::{Features, Inputs};
 use fabswarm_sim::scenario::Scenario;
 
 /// The key of the metadata that holds [`ModelAbout`] as JSON. One key: the order of several would differ from run to run.
@@ -20,12 +21,12 @@ struct ModelAbout<'a> {
     classes: usize,
     /// What to compute, from input to logits.
     layers: Vec<String>,
-    /// How a stored sample becomes an input, where samples are pictures.
+    /// How a stored sample becomes an input, where samples are pictures or numbers.
     input: Option<InputAbout>,
     test_accuracy: f64,
 }
 
-/// How bytes become inputs: `byte * scale + shift` for each channel, as rows of height × width × channels.
+/// How stored words become inputs: `word * scale + shift` for each channel, as rows of height × width × channels.
 #[derive(Debug, Serialize)]
 struct InputAbout {
     height: usize,
@@ -37,12 +38,22 @@ struct InputAbout {
 
 /// The file of the mean model.
 pub(super) fn bytes(prepared: &TrainingSetup, scenario: &Scenario, outcome: &TrainingOutcome) -> Vec<u8> {
-    let input = prepared.images().map(|images| {
-        let [channels, height, width] = images.shape;
-        let (scale, shift) =
-            (0..channels).map(|channel| images.normalisation.scale_and_shift(channel)).unzip();
-        InputAbout { height, width, channels, scale, shift }
-    });
+    let input = match prepared.inputs() {
+        Inputs::Images(images) => {
+            let [channels, height, width] = images.shape;
+            let (scale, shift) =
+                (0..channels).map(|channel| images.normalisation.scale_and_shift(channel)).unzip();
+            Some(InputAbout { height, width, channels, scale, shift })
+        }
+        Inputs::Features(Features { shape: [height, width, channels], .. }) => Some(InputAbout {
+            height: *height,
+            width: *width,
+            channels: *channels,
+            scale: vec![1.0; *channels],
+            shift: vec![0.0; *channels],
+        }),
+        Inputs::Texts(_) | Inputs::Tokens(_) => None,
+    };
     let about = ModelAbout {
         version: 1,
         model: &scenario.training.model,

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::batches::Lists;
 use super::{Error, Guess};
-use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
+use crate::data::own::{self, OwnColumns};
+use crate::data::shard::{DataShard, Histogram, ShardConfig, deal_own};
 use crate::data::tokenizer::Tokenizer;
-use crate::data::{Cache, Dataset, Images, Inputs, SAMPLE, catalogue};
+use crate::data::{Cache, Dataset, Features, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
@@ -23,6 +24,8 @@ pub struct TrainingSetup {
     data: Dataset,
     shards: Vec<DataShard>,
     parameters: usize,
+    /// Whether the file says which labels are wrong.
+    has_own_truth: bool,
 }
 
 impl TrainingSetup {
@@ -33,8 +36,9 @@ impl TrainingSetup {
     pub fn new(cache: &Cache, scenario: &Scenario) -> Result<Self, Error> {
         let (training, seed) = (&scenario.training, scenario.problem_seed());
         let keep = |count: usize| if count == 0 { usize::MAX } else { count };
-        let data =
-            load(cache, &training.data)?.truncated(keep(training.train_samples), keep(training.test_samples));
+        let (data, mut own) = load(cache, &training.data)?;
+        let data = data.truncated(keep(training.train_samples), keep(training.test_samples));
+        own.truncate(keep(training.train_samples));
         let (model, folder, data) = choose(cache, training, data)?;
         let layout = model.program(1).layout;
         let start = match (&model, &folder) {
@@ -47,8 +51,9 @@ impl TrainingSetup {
             corruption_rate: training.corruption_rate,
             seed,
         };
-        let shards = deal(&data.train.labels, data.classes, &how)?;
-        Ok(TrainingSetup { parameters: layout.count(), model, start, data, shards })
+        let shards = deal_own(&data.train.labels, data.classes, &how, &own)?;
+        let (parameters, has_own_truth) = (layout.count(), own.given.is_some());
+        Ok(TrainingSetup { model, start, data, shards, parameters, has_own_truth })
     }
 
     /// Parameters of one agent.
@@ -70,12 +75,14 @@ impl TrainingSetup {
         self.data.train.labels[sample as usize]
     }
 
-    /// What turns the data set's bytes into inputs, where they are pictures.
-    pub(super) fn images(&self) -> Option<&Images> {
-        match &self.data.train.inputs {
-            Inputs::Images(images) => Some(images),
-            Inputs::Texts(_) | Inputs::Tokens(_) => None,
-        }
+    /// What models see of a sample.
+    pub(super) fn inputs(&self) -> &Inputs {
+        &self.data.train.inputs
+    }
+
+    /// Whether labels of a user's own file, which may be right, were made wrong at random.
+    pub fn corrupts_own_labels(&self) -> bool {
+        matches!(self.data.train.inputs, Inputs::Features(_)) && !self.has_own_truth
     }
 
     /// What a model that has learned nothing comes to.
@@ -155,6 +162,10 @@ impl TrainingSetup {
                 let mut buffer = device.reals(self.samples() * width)?;
                 let (mut sample, mut offset) = (vec![0.0; width], 0);
                 for inputs in parts {
+                    if let Inputs::Features(own) = inputs {
+                        device.write(&mut buffer, offset, &own.values)?;
+                        offset += own.values.len();
+                    }
                     let Inputs::Images(images) = inputs else { continue };
                     for index in 0..images.len() {
                         images.write_input(index, &mut sample);
@@ -191,7 +202,7 @@ impl TrainingSetup {
 
 /// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
 pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
-    resolved.make_graphs_absolute();
+    resolved.make_files_absolute();
     let TrainingSection { data, model, .. } = &resolved.scenario.training;
     let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
     let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();
@@ -201,11 +212,15 @@ pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
     }
 }
 
-/// A data set by name, or texts that are tokens already.
-fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
+/// A data set by name, of a user's own file, or texts that are tokens already.
+fn load(cache: &Cache, name: &str) -> Result<(Dataset, OwnColumns), Error> {
     let path = Path::new(name);
+    if own::is_own(path) {
+        return Ok(own::read(path)?);
+    }
     let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
-    Ok(if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? })
+    let data = if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? };
+    Ok((data, OwnColumns::default()))
 }
 
 /// From channel, height, width to height, width, channel.
@@ -227,9 +242,15 @@ fn choose(
     };
     let classes = data.classes;
     let name = training.model.as_str();
-    if let Inputs::Images(images) = &data.train.inputs {
-        let [channels, height, width] = images.shape;
-        let inputs = images.words();
+    let shape = match &data.train.inputs {
+        Inputs::Images(images) => Some(images.shape),
+        Inputs::Features(Features { shape: [height, width, channels], .. }) => {
+            Some([*channels, *height, *width])
+        }
+        Inputs::Texts(_) | Inputs::Tokens(_) => None,
+    };
+    if let Some([channels, height, width]) = shape {
+        let inputs = channels * height * width;
         let square = |multiple: usize| -> Result<usize, Error> {
             let fits = height == width && height.is_multiple_of(multiple);
             fits.then_some(height).ok_or_else(|| {

@@ -23,11 +23,11 @@ pub enum Error {
     },
     /// Graphs are to be read from nowhere.
     #[error(
-        "network.topology is recorded, and network.graphs names no file\nhelp: name a JSON file with `n` and `graphs`"
+        "network.topology is recorded, and network.graphs names no file\nhelp: name a CSV file with the columns round, sender and receiver, or a JSON file with `n` and `graphs`"
     )]
     NoTrace,
     /// The recorded graphs cannot be read.
-    #[error("cannot read the recorded graphs {path}: {source}\nhelp: name a JSON file in network.graphs", path = path.display())]
+    #[error("cannot read the recorded graphs {path}: {source}\nhelp: name a CSV or JSON file in network.graphs", path = path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -35,12 +35,34 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is not JSON, or a key is missing or has the wrong type.
-    #[error("{path} is not a file of recorded graphs: {source}\nhelp: it needs the keys `n` and `graphs`", path = path.display())]
+    #[error("{path} is not a file of recorded graphs: {source}\nhelp: a list of links is a .csv file with the columns round, sender and receiver; JSON needs the keys `n` and `graphs`", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,
         /// Where and why.
         source: serde_json::Error,
+    },
+    /// A line of a list of links is wrong.
+    #[error("{path}:{line}: {what}\nhelp: {remedy}", path = path.display())]
+    Edges {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+        /// What to write there.
+        remedy: String,
+    },
+    /// There are fewer graphs than rounds, and they are not to be repeated.
+    #[error("{path} has graphs of {recorded} rounds, and the run has {rounds}\nhelp: set swarm.rounds = {recorded}, or network.graphs_repeat = true", path = path.display())]
+    TooFewGraphs {
+        /// The file.
+        path: PathBuf,
+        /// Rounds of the graphs.
+        recorded: usize,
+        /// Rounds of the run.
+        rounds: u64,
     },
     /// The recorded graphs are of another swarm.
     #[error("{path} has graphs of {recorded} agents, and the swarm has {agents}\nhelp: set swarm.agents = {recorded}", path = path.display())]

@@ -4,7 +4,7 @@ use fabswarm_shared::graph::Trace;
 use serde::Deserialize;
 use std::path::Path;
 
-use super::{Error, masks};
+use super::{Error, edges, masks};
 
 /// The keys of a recorded problem that make its graphs; all others are left alone.
 #[derive(Deserialize)]
@@ -33,6 +33,9 @@ impl Recording {
         let path = Path::new(path);
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+            return Ok(Self { agents, rows: edges::read(path, &text, agents)? });
+        }
         let keys: GraphFile =
             serde_json::from_str(&text).map_err(|source| Error::Parse { path: path.into(), source })?;
         if keys.n != agents {

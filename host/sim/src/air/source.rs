@@ -33,7 +33,12 @@ impl LinkSource {
             TopologyKind::ErdosRenyi => graph::Topology::ErdosRenyi { edge_probability },
             TopologyKind::Complete => graph::Topology::Complete,
             TopologyKind::Recorded => {
-                return Recording::read(&network.graphs, scenario.swarm.agents).map(Self::Recorded);
+                let recording = Recording::read(&network.graphs, scenario.swarm.agents)?;
+                let (recorded, rounds) = (recording.trace().rounds(), scenario.swarm.rounds);
+                if !network.graphs_repeat && (recorded as u64) < rounds {
+                    return Err(Error::TooFewGraphs { path: (&network.graphs).into(), recorded, rounds });
+                }
+                return Ok(Self::Recorded(recording));
             }
             TopologyKind::Motion => return Ok(Self::Motion(Box::new(Motion::new(scenario)?))),
         };

@@ -23,7 +23,7 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
             matches!(network.topology, TopologyKind::Paper | TopologyKind::ErdosRenyi)
         }
         ("network", "phase_rounds") => network.topology == TopologyKind::Paper,
-        ("network", "graphs") => network.topology == TopologyKind::Recorded,
+        ("network", "graphs" | "graphs_repeat") => network.topology == TopologyKind::Recorded,
         ("motion", "spacing_m") => {
             network.topology == TopologyKind::Motion && motion.pattern == FlightPattern::Formation
         }

@@ -24,8 +24,8 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
 ];
 
-/// The key that names a file of graphs.
-const GRAPHS: &str = "network.graphs";
+/// The keys that name files; a relative path is taken from the scenario's folder.
+const FILES: [&str; 2] = ["network.graphs", "policy_evaluation.file"];
 
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
@@ -76,13 +76,13 @@ impl ResolvedScenario {
     pub fn to_repeatable_toml(&self) -> String {
         let mut repeatable = self.clone();
         put(&mut repeatable.document, "output.out", Value::from(""));
-        repeatable.make_graphs_absolute();
+        repeatable.make_files_absolute();
         repeatable.to_toml()
     }
 
-    /// Makes the path of recorded graphs mean the same from everywhere.
-    pub fn make_graphs_absolute(&mut self) {
-        self.make_absolute(GRAPHS);
+    /// Makes paths of recorded graphs and problems mean the same from everywhere.
+    pub fn make_files_absolute(&mut self) {
+        FILES.into_iter().for_each(|key| self.make_absolute(key));
     }
 
     /// Makes the path at `key`, if there is one, mean the same from everywhere.
@@ -129,8 +129,8 @@ pub fn resolve_for(
         if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
             return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
         }
-        for graphs in settings.iter_mut().filter(|setting| setting.path == GRAPHS) {
-            beside(path, &mut graphs.value);
+        for named in settings.iter_mut().filter(|setting| FILES.contains(&setting.path)) {
+            beside(path, &mut named.value);
         }
     }
     let in_file = settings.len();

@@ -21,7 +21,7 @@ use crate::swarm::{
     AgentSetup, AgentSwarm, DivergenceError, ExactFab, FabConstants, MixingRule, PlainFab, Swarm,
     UnguardedFab,
 };
-use crate::task::Task;
+use crate::task::{ChainFileError, Task};
 
 /// Why the swarm of a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,9 @@ pub enum BuildError {
     /// The graphs cannot be had, or do not connect the swarm.
     #[error(transparent)]
     Air(#[from] air::Error),
+    /// The user's own problem cannot be read.
+    #[error(transparent)]
+    Problem(#[from] ChainFileError),
     /// Two keys do not go together.
     #[error("{what}\nhelp: {remedy}")]
     Unfit {
@@ -133,7 +136,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
         penalty: penalty(scenario),
         mixing: MixingRule::Degrees(weights),
     };
-    let task = Task::draw(scenario);
+    let task = Task::load(scenario)?;
     if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
     }
@@ -156,13 +159,13 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     }
     let others = scenario.swarm.agents.saturating_sub(1) as u32;
     let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
-    Ok(Box::new(ExactFab::new(Task::draw(scenario), source, constants)?))
+    Ok(Box::new(ExactFab::new(Task::load(scenario)?, source, constants)?))
 }
 
 /// Agents that exchange frames over the air.
 fn simulated_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario)? };
-    let task = Task::draw(scenario);
+    let task = Task::load(scenario)?;
     let needed = (0..scenario.swarm.agents)
         .map(|agent| task.problem(agent))
         .map(|problem| problem.shape().words().max(problem.scratch_words()))
@@ -233,7 +236,7 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
         });
     }
     Ok(ExactAgents {
-        task: Task::draw(scenario),
+        task: Task::load(scenario)?,
         setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario)? },
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.

@@ -1,0 +1,155 @@
+//! Data, problems and graphs of a user's own, from outside.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn fabswarm(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    command.current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[track_caller]
+fn assert_ends(output: &Output, code: i32, message: &str) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(message), "{}\ndoes not contain\n{message}", text(&output.stderr));
+}
+
+fn summary(folder: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
+}
+
+/// Three classes around three corners, every fifth given label wrong, 40 samples of each of three agents and 60 to test.
+fn table() -> String {
+    let mut table = "agent,x,y,label,true_label,validation,split\n".to_owned();
+    for row in 0..180_u32 {
+        let class = row % 3;
+        // A small spread that needs no generator.
+        let (dx, dy) = (f64::from(row * 7 % 11) / 20.0, f64::from(row * 5 % 13) / 20.0);
+        let (x, y) = (f64::from(class % 2) * 3.0 + dx, f64::from(class / 2) * 3.0 + dy);
+        let (is_test, is_clean) = (row >= 120, row % 4 == 0);
+        let given = if row % 5 == 1 && !is_clean && !is_test { (class + 1) % 3 } else { class };
+        let split = if is_test { "test" } else { "train" };
+        let _ = writeln!(table, "{},{x},{y},{given},{class},{},{split}", row / 3 % 3, u8::from(is_clean));
+    }
+    table
+}
+
+const TRAIN: [&str; 10] =
+    ["train", "--device", "cpu", "--model", "softmax", "--agents", "3", "--batch", "8", "--epochs"];
+
+#[test]
+fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("own.csv"), table()).unwrap();
+    let output =
+        fabswarm(folder.path(), &[&TRAIN[..], &["40", "--data", "own.csv", "--out", "run"]].concat());
+    assert_ends(&output, 0, "");
+    assert!(!text(&output.stderr).contains("corruption_rate"), "the table has true labels");
+    let run = folder.path().join("run");
+    let summary = summary(&run);
+    assert!(summary["test_accuracy"].as_f64().unwrap() > 0.95, "{summary}");
+    assert!(summary["cleaning_auc"].as_f64().unwrap() > 0.8, "{summary}");
+    let weights = fs::read_to_string(run.join("weights.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = weights.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 90, "those with validation = 1 have no weight");
+    for row in &rows {
+        let sample: u32 = row[0].parse().unwrap();
+        assert_eq!(row[1], (sample / 3 % 3).to_string(), "the agent of the table has the sample");
+        assert_eq!(row[3], (sample % 3).to_string());
+        assert_eq!(row[2] != row[3], sample % 5 == 1, "{row:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_own_data_is_named_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, content: &str, expected: &str| {
+        fs::write(folder.path().join(name), content).unwrap();
+        assert_ends(&fabswarm(folder.path(), &[&TRAIN[..], &["1", "--data", name]].concat()), 2, expected);
+    };
+    refused("a.csv", "x,y\n1,2\n", "a.csv: there is no column `label`\nhelp: ");
+    refused("a.csv", &table().replacen("\n0,0,", "\n0,oops,", 1), "column `x` is `oops`\nhelp: give numbers");
+    refused(
+        "a.csv",
+        &table().replacen("\n2,", "\n7,", 1),
+        "is of agent 7, and the swarm has agents 0 to 2\nhelp: ",
+    );
+    refused("a.npz", "no archive", "a.npz: not an archive of numpy.savez");
+    refused("a.parquet", "no table", "a.parquet: ");
+    refused("a.txt", "x", "a.txt`\nhelp: give one of sample");
+    let missing = fabswarm(folder.path(), &[&TRAIN[..], &["1", "--data", "none.csv"]].concat());
+    assert_ends(&missing, 2, "none.csv: ");
+}
+
+/// A ring with a link across it, as a list of links.
+const LINKS: &str = "round,sender,receiver\n0,0,1\n0,1,2\n1,2,0\n1,0,2\n";
+const RUN: [&str; 5] = ["run", "--agents", "3", "--topology", "recorded"];
+
+#[test]
+fn graphs_are_a_list_of_links() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("links.csv"), LINKS).unwrap();
+    fs::write(
+        folder.path().join("masks.json"),
+        r#"{"n": 3, "row_mask_hex_digits": 1, "graphs": ["136", "525"]}"#,
+    )
+    .unwrap();
+    let run = |graphs: &str, out: &str, more: &[&str]| {
+        let flags = ["--graphs", graphs, "--rounds", "40", "--error-below", "0", "--out", out];
+        fabswarm(folder.path(), &[&RUN[..], &flags, more].concat())
+    };
+    assert_ends(&run("links.csv", "links", &[]), 0, "");
+    assert_ends(&run("masks.json", "masks", &[]), 0, "");
+    let metrics = |out: &str| fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap();
+    assert_eq!(metrics("links"), metrics("masks"));
+    let short = "links.csv has graphs of 2 rounds, and the run has 40\nhelp: set swarm.rounds = 2";
+    assert_ends(&run("links.csv", "short", &["--graphs-repeat", "false"]), 2, short);
+    fs::write(folder.path().join("wrong.csv"), LINKS.replace("2,0", "9,0")).unwrap();
+    let wrong = "wrong.csv:4: sender 9, and the swarm has agents 0 to 2\nhelp: ";
+    assert_ends(&run("wrong.csv", "wrong", &[]), 2, wrong);
+    fs::write(folder.path().join("list.txt"), LINKS).unwrap();
+    assert_ends(&run("list.txt", "list", &[]), 2, "help: a list of links is a .csv file");
+}
+
+const CHAIN: &str = r#"{"P": [[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]], "phi": [[1, 0], [1, 1], [0, 2]],
+    "r": [[1, 2, 3], [0, 1, 0], [2, 2, 2]]}"#;
+const SIZES: [&str; 6] =
+    ["--agents", "3", "--policy-evaluation-states", "3", "--policy-evaluation-features", "2"];
+
+#[test]
+fn a_policy_evaluation_problem_of_ones_own_is_solved() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |file: &str, content: &str, sizes: &[&str], out: &str| {
+        fs::write(folder.path().join(file), content).unwrap();
+        let flags = ["run", "--policy-evaluation-file", file, "--iid-loss", "0.2", "--out", out];
+        fabswarm(folder.path(), &[&flags[..], sizes].concat())
+    };
+    assert_ends(&run("chain.json", CHAIN, &SIZES, "own"), 0, "");
+    assert!(summary(&folder.path().join("own"))["final_relative_error"].as_f64().unwrap() < 0.01);
+    // The folder repeats the run, wherever the file lay.
+    let again = fabswarm(
+        Path::new("/"),
+        &[
+            "run",
+            folder.path().join("own/scenario.toml").to_str().unwrap(),
+            "--out",
+            folder.path().join("again").to_str().unwrap(),
+        ],
+    );
+    assert_ends(&again, 0, "");
+    let metrics = |out: &str| fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap();
+    assert_eq!(metrics("own"), metrics("again"));
+
+    let sizes = "it has 3 states, 2 features and 3 agents, and the scenario policy_evaluation.states = 20, policy_evaluation.features = 5, swarm.agents = 10\nhelp: set policy_evaluation.states = 3, ";
+    assert_ends(&run("chain.json", CHAIN, &[], "x"), 2, sizes);
+    let leaky = CHAIN.replace("[0, 0.5, 0.5]", "[0, 0.5, 0.4]");
+    assert_ends(&run("leaky.json", &leaky, &SIZES, "x"), 2, "row 1 of `P` sums to 0.900000");
+    assert_ends(&run("none.json", "{}", &SIZES, "x"), 2, "there is no `P` in it\nhelp: give an .npz");
+    assert_ends(&run("bad.npz", "x", &SIZES, "x"), 2, "error: bad.npz: not an archive");
+}

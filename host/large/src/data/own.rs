@@ -1,0 +1,209 @@
+//! A data set of the user's own in one file: CSV or Parquet with a row per sample, npz or safetensors with arrays.
+//!
+//! | | table (CSV, Parquet) | arrays (npz, safetensors) |
+//! |---|---|---|
+//! | inputs | every other column, in order | `x_train`, `x_test`: samples × features, × height × width, or × height × width × channels |
+//! | labels, as agents see them | `label` | `y_train`, `y_test` |
+//! | test samples | rows whose `split` is `test`; without that column the last fifth | `x_test`, `y_test` |
+//! | true labels, optional | `true_label` | `y_train_true` |
+//! | clean validation samples, optional | `validation`, 0 or 1 | `validation` |
+//! | whose sample it is, optional | `agent` | `agent` |
+
+mod arrays;
+mod table;
+
+use std::path::Path;
+
+use super::{Dataset, Error, Features, Inputs, LabelledSamples};
+
+/// What the file says about its training samples beside their true labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnColumns {
+    /// The label of each sample as agents see it; without it labels are corrupted at random.
+    pub given: Option<Vec<u8>>,
+    /// Whether its label is known to be right.
+    pub validation: Option<Vec<bool>>,
+    /// The agent that has it; without it samples are dealt out.
+    pub agent: Option<Vec<usize>>,
+}
+
+impl OwnColumns {
+    /// Keeps the first samples only.
+    pub fn truncate(&mut self, count: usize) {
+        if let Some(given) = &mut self.given {
+            given.truncate(count);
+        }
+        if let Some(validation) = &mut self.validation {
+            validation.truncate(count);
+        }
+        if let Some(agent) = &mut self.agent {
+            agent.truncate(count);
+        }
+    }
+}
+
+/// Samples as they stand in a file, before anything is checked.
+#[derive(Debug, Default)]
+struct RawSamples {
+    /// Height, width and channels of an input; 1 × features × 1 where it is no image.
+    shape: [usize; 3],
+    inputs: Vec<f32>,
+    labels: Vec<f64>,
+    true_labels: Option<Vec<f64>>,
+    validation: Option<Vec<f64>>,
+    agent: Option<Vec<f64>>,
+    /// The row of each sample in the file, for messages; its number where there is none.
+    rows: Vec<usize>,
+}
+
+/// Whether `path` names a file of this kind by its ending.
+#[must_use]
+pub fn is_own(path: &Path) -> bool {
+    matches!(extension(path), "csv" | "npz" | "parquet")
+        || (extension(path) == "safetensors" && arrays::is_own_safetensors(path))
+}
+
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
+/// Reads such a file.
+///
+/// # Errors
+/// When it cannot be read, or a column, row or number in it is wrong.
+pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
+    let (train, test) = match extension(path) {
+        "csv" => table::csv(path)?,
+        "parquet" => table::parquet(path)?,
+        "npz" => arrays::npz(path)?,
+        _ => arrays::safetensors(path)?,
+    };
+    let refuse = |what: String, remedy| Error::unfit(path, what, remedy);
+    for (part, samples) in [("training", &train), ("test", &test)] {
+        if samples.labels.is_empty() {
+            return Err(refuse(format!("there are no {part} samples"), "mark them with a column `split`"));
+        }
+        let width = samples.shape.iter().product::<usize>().max(1);
+        if let Some(at) = samples.inputs.iter().position(|value| !value.is_finite()) {
+            let (row, value) = (samples.rows[at / width], samples.inputs[at]);
+            return Err(refuse(
+                format!("input {} of {part} sample {row} is {value}", at % width),
+                "fill in what is missing, or leave the sample out",
+            ));
+        }
+    }
+    if train.shape != test.shape {
+        return Err(refuse(
+            format!("training inputs are {:?} and test inputs {:?}", train.shape, test.shape),
+            "give both the same shape",
+        ));
+    }
+    let labels = |values: &[f64], rows: &[usize], name: &str| -> Result<Vec<u8>, Error> {
+        let label = |(value, row): (&f64, &usize)| {
+            let whole = value.fract() == 0.0 && (0.0..=255.0).contains(value);
+            whole.then_some(*value as u8).ok_or_else(|| {
+                refuse(format!("{name} of sample {row} is {value}"), "number classes from 0 to 255")
+            })
+        };
+        values.iter().zip(rows).map(label).collect()
+    };
+    let given = labels(&train.labels, &train.rows, "the label")?;
+    let truth =
+        train.true_labels.as_ref().map(|truth| labels(truth, &train.rows, "the true label")).transpose()?;
+    let test_labels = labels(&test.labels, &test.rows, "the label")?;
+    let flags = |values: &Vec<f64>| -> Result<Vec<bool>, Error> {
+        let wrong = values.iter().position(|value| ![0.0, 1.0].contains(value));
+        match wrong {
+            Some(at) => Err(refuse(
+                format!("`validation` of sample {} is {}", train.rows[at], values[at]),
+                "give 0, or 1 where the label is known to be right",
+            )),
+            None => Ok(values.iter().map(|value| *value == 1.0).collect()),
+        }
+    };
+    let agents = |values: &Vec<f64>| -> Result<Vec<usize>, Error> {
+        let agent = |(value, row): (&f64, &usize)| {
+            let whole = value.fract() == 0.0 && (0.0..=1e6).contains(value);
+            whole.then_some(*value as usize).ok_or_else(|| {
+                refuse(format!("`agent` of sample {row} is {value}"), "number agents from 0 on")
+            })
+        };
+        values.iter().zip(&train.rows).map(agent).collect()
+    };
+    let columns = OwnColumns {
+        validation: train.validation.as_ref().map(flags).transpose()?,
+        agent: train.agent.as_ref().map(agents).transpose()?,
+        given: truth.is_some().then(|| given.clone()),
+    };
+    let truth = truth.unwrap_or(given);
+    let all = truth.iter().chain(&test_labels).chain(columns.given.iter().flatten());
+    let classes = usize::from(all.copied().max().unwrap_or(0)) + 1;
+    let samples = |samples: RawSamples, labels| LabelledSamples {
+        inputs: Inputs::Features(Features { shape: samples.shape, values: samples.inputs }),
+        labels,
+    };
+    let dataset = Dataset { classes, train: samples(train, truth), test: samples(test, test_labels) };
+    let dataset = dataset.checked().map_err(|what| Error::format(path, what))?;
+    Ok((dataset, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_csv(text: &str) -> Result<(Dataset, OwnColumns), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.csv");
+        std::fs::write(&path, text).unwrap();
+        read(&path).map_err(|error| error.to_string().replace(&path.display().to_string(), "own.csv"))
+    }
+
+    #[test]
+    fn a_table_becomes_samples_with_what_it_says_about_them() {
+        let text = "a,label,true_label,b,split,agent,validation\n1,0,1,2,train,1,0\n3,1,1,4.5,train,0,1\n5,2,2,6,test,,\n";
+        let (dataset, columns) = read_csv(text).unwrap();
+        assert_eq!(dataset.classes, 3);
+        let Inputs::Features(train) = &dataset.train.inputs else { panic!("numbers") };
+        assert_eq!((train.shape, &train.values[..]), ([1, 2, 1], &[1.0, 2.0, 3.0, 4.5][..]));
+        assert_eq!((&dataset.train.labels[..], &dataset.test.labels[..]), (&[1, 1][..], &[2][..]));
+        let expected = OwnColumns {
+            given: Some(vec![0, 1]),
+            validation: Some(vec![false, true]),
+            agent: Some(vec![1, 0]),
+        };
+        assert_eq!(columns, expected);
+        // Without `split` the last fifth is for testing.
+        let rows: String = (0..10).map(|row| format!("{row},{}\n", row % 2)).collect();
+        let (dataset, columns) = read_csv(&format!("a,label\n{rows}")).unwrap();
+        assert_eq!((dataset.train.labels.len(), dataset.test.labels.len()), (8, 2));
+        assert_eq!(columns, OwnColumns::default());
+    }
+
+    #[test]
+    fn errors_name_file_row_and_remedy() {
+        for (text, expected) in [
+            ("a,b\n1,2\n", "own.csv: there is no column `label`\nhelp: "),
+            ("label\n1\n", "own.csv: there are no columns beside label\nhelp: "),
+            ("a,label,split\n1,0,train\nx,1,test\n", "own.csv: row 3, column `a` is `x`\nhelp: "),
+            ("a,label,split\n1,0,train\n,1,test\n", "own.csv: row 3, column `a` is empty\nhelp: "),
+            (
+                "a,label,split\nnan,0,train\n1,1,test\n",
+                "own.csv: input 0 of training sample 2 is NaN\nhelp: ",
+            ),
+            (
+                "a,label,split\n1,0.5,train\n1,1,test\n",
+                "own.csv: the label of sample 2 is 0.5\nhelp: number classes",
+            ),
+            ("a,label,split\n1,0,both\n", "own.csv: row 2, column `split` is `both`\nhelp: "),
+            ("a,label,split\n1,0,train\n", "own.csv: there are no test samples\nhelp: "),
+            ("a,label,agent,split\n1,0,-1,train\n1,0,0,test\n", "own.csv: `agent` of sample 2 is -1\nhelp: "),
+            (
+                "a,label,validation,split\n1,0,2,train\n1,0,0,test\n",
+                "own.csv: `validation` of sample 2 is 2\nhelp: ",
+            ),
+        ] {
+            let message = read_csv(text).unwrap_err();
+            assert!(message.starts_with(expected), "{message}\ndoes not start with\n{expected}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A policy-evaluation problem of the user's own: P, Φ and the agents' rewards in a file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use nalgebra::DMatrix;
+
+use super::policy_evaluation::Chain;
+use crate::npz::{self, NpyArray};
+use crate::scenario::Scenario;
+
+/// Why such a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}\nhelp: {remedy}", path.display())]
+pub struct ChainFileError {
+    path: PathBuf,
+    what: String,
+    remedy: String,
+}
+
+/// How far the sum of probabilities may be from 1.
+const TOLERANCE: f64 = 1e-6;
+
+const FORM: &str = "give an .npz of numpy.savez, or JSON, with P (states x states), phi (states x features) and r (agents x states)";
+
+/// Reads the problem that `policy_evaluation.file` of `scenario` names.
+pub(super) fn read(scenario: &Scenario) -> Result<Chain, ChainFileError> {
+    let section = &scenario.policy_evaluation;
+    let path = Path::new(&section.file);
+    let refuse = |what: String, remedy: &str| ChainFileError {
+        path: path.to_owned(),
+        what,
+        remedy: remedy.to_owned(),
+    };
+    let is_npz = path.extension().is_some_and(|extension| extension == "npz");
+    let arrays = if is_npz {
+        npz::read(path).map_err(|error| refuse(error.to_string(), FORM))?
+    } else {
+        json(path).map_err(|what| refuse(what, FORM))?
+    };
+    let matrix = |name: &str| -> Result<DMatrix<f64>, ChainFileError> {
+        let array = arrays.get(name).ok_or_else(|| refuse(format!("there is no `{name}` in it"), FORM))?;
+        let [rows, columns] = array.shape[..] else {
+            return Err(refuse(format!("`{name}` has {} dimensions", array.shape.len()), FORM));
+        };
+        if let Some(at) = array.values.iter().position(|value| !value.is_finite()) {
+            let (row, column) = (at / columns.max(1), at % columns.max(1));
+            return Err(refuse(
+                format!("`{name}` has {} in row {row}, column {column}", array.values[at]),
+                "give finite numbers",
+            ));
+        }
+        Ok(DMatrix::from_row_slice(rows, columns, &array.values))
+    };
+    let (transitions, features, rewards) = (matrix("P")?, matrix("phi")?, matrix("r")?);
+    let (states, agents) = (section.states, scenario.swarm.agents);
+    let keys = [
+        ("policy_evaluation.states", states, features.nrows()),
+        ("policy_evaluation.features", section.features, features.ncols()),
+        ("swarm.agents", agents, rewards.nrows()),
+    ];
+    let other: Vec<_> = keys.iter().filter(|(_, wanted, found)| wanted != found).collect();
+    if !other.is_empty() {
+        let has: Vec<String> = other.iter().map(|(key, wanted, _)| format!("{key} = {wanted}")).collect();
+        let set: Vec<String> = other.iter().map(|(key, _, found)| format!("{key} = {found}")).collect();
+        return Err(refuse(
+            format!(
+                "it has {} states, {} features and {} agents, and the scenario {}",
+                features.nrows(),
+                features.ncols(),
+                rewards.nrows(),
+                has.join(", ")
+            ),
+            &format!("set {}", set.join(", ")),
+        ));
+    }
+    for (name, shape, wanted) in
+        [("P", transitions.shape(), (states, states)), ("r", rewards.shape(), (agents, states))]
+    {
+        if shape != wanted {
+            let what =
+                format!("`{name}` is {} x {} and must be {} x {}", shape.0, shape.1, wanted.0, wanted.1);
+            return Err(refuse(what, FORM));
+        }
+    }
+    for (state, row) in transitions.row_iter().enumerate() {
+        if row.iter().any(|probability| *probability < 0.0) || (row.sum() - 1.0).abs() > TOLERANCE {
+            return Err(refuse(
+                format!("row {state} of `P` sums to {:.6}, or has a negative number", row.sum()),
+                "give the probabilities of the next state, row by row",
+            ));
+        }
+    }
+    Ok(Chain {
+        features,
+        transitions,
+        rewards: rewards.transpose(),
+        discount: section.discount,
+        regularisation: section.regularisation,
+        upper_weight: section.upper_weight,
+        lower_weight: section.lower_weight,
+        reward_noise: section.reward_noise,
+        seed: scenario.problem_seed(),
+    })
+}
+
+/// The matrices of a JSON file, as lists of rows.
+fn json(path: &Path) -> Result<BTreeMap<String, NpyArray>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let keys: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&text).map_err(|error| format!("not such a file ({error})"))?;
+    let mut arrays = BTreeMap::new();
+    for (name, value) in keys {
+        // Other keys may hold anything.
+        let Ok(rows) = serde_json::from_value::<Vec<Vec<f64>>>(value) else { continue };
+        let columns = rows.first().map_or(0, Vec::len);
+        if let Some(row) = rows.iter().position(|row| row.len() != columns) {
+            return Err(format!(
+                "row {row} of `{name}` has {} numbers, and row 0 has {columns}",
+                rows[row].len()
+            ));
+        }
+        arrays.insert(name, NpyArray { shape: vec![rows.len(), columns], values: rows.concat() });
+    }
+    Ok(arrays)
+}
