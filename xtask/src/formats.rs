@@ -9,6 +9,9 @@ use crate::test;
 /// What reads the files.
 const PACKAGES: [&str; 3] = ["mcap", "pandas", "pyarrow"];
 
+/// Logs and tables of runs; the answers of sweeps and trained models.
+const SCRIPTS: [&str; 2] = ["host/view/tests/formats.py", "host/fabswarm/tests/answers.py"];
+
 /// Makes runs, one of which is killed, and reads their files in Python.
 pub(crate) fn test() -> Result<()> {
     let environment = step::root().join("target/formats-venv");
@@ -25,6 +28,8 @@ pub(crate) fn test() -> Result<()> {
     let folder = step::root().join("target/formats");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let script = "host/view/tests/formats.py";
-    step::run(&python, &[script, &program.to_string_lossy(), &folder.to_string_lossy()])
+    for script in SCRIPTS {
+        step::run(&python, &[script, &program.to_string_lossy(), &folder.to_string_lossy()])?;
+    }
+    Ok(())
 }
