@@ -171,7 +171,7 @@ fn any_trouble() -> impl Strategy<Value = Vec<String>> {
         let faults = (
             maybe("crashes", some_agents(agents, rounds, &["", " forgets"]).boxed()),
             maybe("frozen", some_agents(agents, rounds, &[""]).boxed()),
-            maybe("silent", some_agents(agents, rounds, &[""]).boxed()),
+            maybe("radio-off", some_agents(agents, rounds, &[""]).boxed()),
             maybe("iid-loss", one_of(&["0.1", "0.3", "0.5"])),
             maybe("delay-rounds", one_of(&["1", "3"])),
             maybe("duplication", one_of(&["0.3"])),

@@ -194,9 +194,12 @@ fn bad_flags_are_refused_with_a_remedy() {
     refused(&["--sensor-trust-sensors", "257"], "help: give a whole number from 1 to 256");
     refused(&["--edge-probability", "1.5"], "help: give a number from 0 to 1");
     refused(&["--eta-y", "NaN"], "--eta-y: algorithm.eta_y = nan is out of range");
-    refused(&["--agents", "ten"], "invalid value 'ten' for '--agents <N>'");
-    refused(&["--topology", "rings"], "a similar value exists: 'ring'");
-    refused(&["--agent", "3"], "a similar argument exists: '--agents'");
+    refused(
+        &["--agents", "ten"],
+        "--agents: swarm.agents = \"ten\" has the wrong type\nhelp: give a whole number instead of text",
+    );
+    refused(&["--topology", "rings"], "did you mean `ring`?");
+    refused(&["--agent", "3"], "`fabswarm run` has no flag `--agent`\nhelp: did you mean `--agents`?");
 }
 
 #[test]
