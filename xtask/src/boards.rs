@@ -3,20 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use object::{Object, ObjectSegment};
 use toml_edit::{Document, Item};
 
 use crate::step;
-
-/// Images besides the one that every board has: those of a Cargo feature, in the folder where the host looks for them.
-const VARIANTS: [(&str, &str); 5] = [
-    ("mps2-an386", "large-swarm"),
-    ("mps2-an386", "uart"),
-    ("nrf52840-dk", "large-swarm"),
-    ("pico", "large-swarm"),
-    ("pico", "usb"),
-];
 
 /// Lints every board and builds all its images: one that outgrows its budget does not link. Boards stand outside the workspace,
 /// each with its own target and lock file.
@@ -25,13 +16,18 @@ pub(crate) fn check() -> Result<()> {
     for board in names()? {
         let folder = format!("boards/{board}");
         step::run_in(&folder, "cargo", &["fmt", "--check"])?;
-        step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
-        let variants = VARIANTS.iter().filter(|(of, _)| *of == board).map(|(_, feature)| *feature);
-        for feature in std::iter::once("").chain(variants) {
-            let build = ["build", "--release", "--locked", "--features", feature, "--target-dir"];
-            let target_folder = Path::new("target").join(feature);
+        let target_folder = target_folder(&board);
+        let lint = ["clippy", "--release", "--locked", "--target-dir", target_folder, "--", "-D", "warnings"];
+        step::run_in(&folder, "cargo", &lint)?;
+        let file = BoardFile::read(&board)?;
+        let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
+        for feature in std::iter::once(String::new()).chain(variants) {
+            let build = ["build", "--release", "--locked", "--features", &feature, "--target-dir"];
+            let target_folder = Path::new(target_folder).join(&feature);
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
-            sizes.extend(ImageSize::measure(&board, feature)?);
+            if let Some(file) = &file {
+                sizes.push(ImageSize::measure(&board, file, &feature)?);
+            }
         }
     }
     println!("\n{:<24} {:>8} {:>8} {:>10} {:>8}", "image", "flash", "budget", "RAM", "budget");
@@ -57,6 +53,58 @@ fn names() -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Where a board is built, seen from its folder. The host looks for the images that it starts in their own folders; all others share
+/// one, and with it what several are built from.
+fn target_folder(board: &str) -> &'static str {
+    if ["mps2-an386", "native", "pico"].contains(&board) { "target" } else { "../target" }
+}
+
+/// The compiler targets of all boards.
+pub(crate) fn targets() -> Result<Vec<String>> {
+    let mut targets = Vec::new();
+    for board in names()? {
+        targets.extend(BoardFile::read(&board)?.map(|file| file.target().to_owned()));
+    }
+    Ok(targets)
+}
+
+/// A board's `board.toml`.
+struct BoardFile(Document<String>);
+
+impl BoardFile {
+    /// Reads it; `None` for a program of the host, which has none.
+    fn read(board: &str) -> Result<Option<Self>> {
+        let path = step::root().join("boards").join(board).join("board.toml");
+        let Ok(text) = fs::read_to_string(path) else { return Ok(None) };
+        Ok(Some(Self(Document::parse(text).with_context(|| format!("boards/{board}/board.toml"))?)))
+    }
+
+    fn target(&self) -> &str {
+        self.0.get("target").and_then(Item::as_str).unwrap_or_default()
+    }
+
+    fn number(&self, table: &str, key: &str) -> Option<u64> {
+        u64::try_from(self.0.get(table)?.get(key).and_then(Item::as_integer)?).ok()
+    }
+
+    /// Bytes of memory that the image with `feature` may take.
+    fn budget(&self, table: &str, feature: &str) -> u64 {
+        let of_feature = self.number(table, &format!("{}_budget_kib", feature.replace('-', "_")));
+        1024 * of_feature.or(self.number(table, "budget_kib")).unwrap_or_default()
+    }
+
+    /// Images besides the one that every board has: those of Cargo features with a budget of their own.
+    fn variants(&self) -> Vec<String> {
+        let tables = ["flash", "ram"].into_iter().filter_map(|name| self.0.get(name)?.as_table());
+        let keys = tables.flat_map(|table| table.iter().map(|(key, _)| key));
+        let features = keys.filter_map(|key| key.strip_suffix("_budget_kib"));
+        let mut features: Vec<String> = features.map(|feature| feature.replace('_', "-")).collect();
+        features.sort();
+        features.dedup();
+        features
+    }
+}
+
 /// What an image takes of its board's memory, in bytes.
 struct ImageSize {
     name: String,
@@ -67,32 +115,31 @@ struct ImageSize {
 }
 
 impl ImageSize {
-    /// Measures the image that `board` has with `feature`; `None` for a program of the host.
-    fn measure(board: &str, feature: &str) -> Result<Option<Self>> {
-        let folder = step::root().join("boards").join(board);
-        let Ok(text) = fs::read_to_string(folder.join("board.toml")) else { return Ok(None) };
-        let file = Document::parse(text).with_context(|| format!("boards/{board}/board.toml"))?;
-        let number = |table: &str, key: &str| -> Option<u64> {
-            let value = file.get(table)?.get(key).and_then(Item::as_integer)?;
-            u64::try_from(value).ok()
-        };
-        let budget = |table: &str| {
-            let of_feature = number(table, &format!("{}_budget_kib", feature.replace('-', "_")));
-            1024 * of_feature.or(number(table, "budget_kib")).unwrap_or_default()
-        };
-        let target = file.get("target").and_then(Item::as_str).unwrap_or_default();
-        let image: PathBuf = [Path::new("target"), Path::new(feature), Path::new(target)].iter().collect();
-        let image = folder.join(image).join("release").join(board);
+    /// Measures the image that `board` has with `feature`.
+    fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
+        let parts = [target_folder(board), feature, file.target(), "release", board];
+        let image = step::root().join("boards").join(board).join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);
-        let ram_at = number("ram", "origin").unwrap_or(u64::MAX);
+        let ram_at = file.number("ram", "origin").unwrap_or(u64::MAX);
         let elf = object::File::parse(&*bytes).with_context(|| image.display().to_string())?;
+        let begins_at = file.number("flash", "origin").unwrap_or_default();
+        let is_in = |segment: object::Segment| {
+            (segment.address()..segment.address() + segment.size()).contains(&begins_at)
+        };
+        if !elf.segments().any(is_in) {
+            bail!(
+                "{} has nothing at {begins_at:#x}, where its flash begins: do its linker flags reach the linker?",
+                image.display()
+            );
+        }
         for segment in elf.segments() {
             // What is in RAM from the start is in flash too.
             flash += segment.file_range().1;
             ram += if segment.address() >= ram_at { segment.size() } else { 0 };
         }
         let name = if feature.is_empty() { board.to_owned() } else { format!("{board} ({feature})") };
-        Ok(Some(Self { name, flash, flash_budget: budget("flash"), ram, ram_budget: budget("ram") }))
+        let (flash_budget, ram_budget) = (file.budget("flash", feature), file.budget("ram", feature));
+        Ok(Self { name, flash, flash_budget, ram, ram_budget })
     }
 }

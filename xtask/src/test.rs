@@ -55,11 +55,15 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 fn install() -> Result<()> {
     let installed = step::output_of("rustup", &["target", "list", "--installed"])
         .context("targets are added with rustup (https://rustup.rs)")?;
-    for target in TARGETS {
+    let mut targets = boards::targets()?;
+    targets.extend(TARGETS.map(str::to_owned));
+    targets.sort();
+    targets.dedup();
+    for target in targets {
         if installed.lines().any(|line| line == target) {
             println!("    {target} is there");
         } else {
-            step::run("rustup", &["target", "add", target])?;
+            step::run("rustup", &["target", "add", &target])?;
         }
     }
     qemu::install()?;

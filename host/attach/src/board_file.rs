@@ -24,17 +24,22 @@ pub(super) struct BoardFile {
     pub(super) stack_bytes: u64,
 }
 
+/// The board that is there to be copied.
+const TEMPLATE: &str = "template";
+
 /// The folder of a board's sources.
 pub(super) fn folder(board: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
 }
 
-/// The boards in the source tree, sorted: the folders with a `board.toml`.
+/// The boards in the source tree, sorted: the folders with a `board.toml`, but for the one to copy.
 pub(super) fn names() -> Vec<String> {
     let entries = std::fs::read_dir(folder("")).into_iter().flatten().flatten();
     let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
-    let mut names: Vec<String> =
-        boards.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = boards
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != TEMPLATE)
+        .collect();
     names.sort();
     names
 }

@@ -1,0 +1,70 @@
+//! fabswarm on Nordic's nRF52840 Dongle: frames by 802.15.4, everything else by USB. Its radio, flash and watchdog are those of
+//! the DK.
+#![no_std]
+#![no_main]
+
+/// What the build script took from `board.toml`.
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
+#[path = "../../cdc_port.rs"]
+mod cdc_port;
+#[path = "../../nrf52840-dk/src/chip.rs"]
+mod chip;
+#[path = "../../nrf52840-dk/src/flash.rs"]
+mod flash;
+#[path = "../../nrf52840-dk/src/health.rs"]
+mod health;
+#[path = "../../panic.rs"]
+mod panic;
+#[path = "../../nrf52840-dk/src/radio.rs"]
+mod radio;
+#[path = "../../stack.rs"]
+mod stack;
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_futures::join::join;
+use embassy_nrf::{
+    bind_interrupts, peripherals,
+    radio::{self as nrf_radio, ieee802154::Radio},
+    usb::{self, vbus_detect::HardwareVbusDetect},
+};
+use fabswarm_firmware::{
+    Buffers, LINE, PACKET, Parts,
+    link::{FragmentedLink, SerialLink, SplitLink},
+    run,
+    storage::BoardStorage,
+};
+use static_cell::ConstStaticCell;
+
+static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
+
+bind_interrupts!(struct Interrupts {
+    RADIO => nrf_radio::InterruptHandler<peripherals::RADIO>;
+    USBD => usb::InterruptHandler<peripherals::USBD>;
+    CLOCK_POWER => usb::vbus_detect::InterruptHandler;
+});
+
+#[embassy_executor::main]
+async fn main(_spawner: Spawner) {
+    let chip = chip::start();
+    let id = Some(chip::id());
+    let driver = usb::Driver::new(chip.USBD, Interrupts, HardwareVbusDetect::new(Interrupts));
+    let (port, device) = cdc_port::start(driver, board::NAME, id);
+    let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
+    let agent = run(Parts {
+        board: board::NAME,
+        chip: id,
+        window: cdc_port::WINDOW,
+        page: flash::page(),
+        buffers: BUFFERS.take(),
+        link: SplitLink::new(
+            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio),
+            SerialLink::<_, LINE>::new(port),
+        ),
+        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
+        health: health::ChipHealth::start(chip.WDT, chip.P0_06.into()),
+    });
+    join(device, agent).await.1
+}

@@ -1,0 +1,71 @@
+//! A board to copy: fabswarm on an nRF52840, everything by UART. What is numbered is what another board does otherwise; see
+//! `docs/boards.md`.
+#![no_std]
+#![no_main]
+
+/// What the build script took from `board.toml`.
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
+// 1. The chip: clocks and its number; flash with page and storage; watchdog, cause of the reset and light.
+#[path = "../../nrf52840-dk/src/chip.rs"]
+mod chip;
+#[path = "../../nrf52840-dk/src/flash.rs"]
+mod flash;
+#[path = "../../nrf52840-dk/src/health.rs"]
+mod health;
+#[path = "../../panic.rs"]
+mod panic;
+#[path = "../../stack.rs"]
+mod stack;
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_nrf::{
+    bind_interrupts,
+    buffered_uarte::{self, BufferedUarte},
+    peripherals,
+};
+use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
+use static_cell::ConstStaticCell;
+
+/// 2. Bytes that the receiver buffers while the firmware is busy.
+const WINDOW: usize = 256;
+
+static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
+
+bind_interrupts!(struct Interrupts {
+    UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
+});
+
+#[embassy_executor::main]
+async fn main(_spawner: Spawner) {
+    let chip = chip::start();
+    let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
+    // 3. The port or radio: anything with `embedded_io_async::{Read, Write}` makes a `SerialLink`.
+    let port = BufferedUarte::new(
+        chip.UARTE0,
+        chip.TIMER1,
+        chip.PPI_CH0,
+        chip.PPI_CH1,
+        chip.PPI_GROUP0,
+        chip.P0_08,
+        chip.P0_06,
+        Interrupts,
+        Default::default(),
+        &mut receiving,
+        &mut sending,
+    );
+    run(Parts {
+        board: board::NAME,
+        chip: Some(chip::id()),
+        window: WINDOW as u16,
+        page: flash::page(),
+        buffers: BUFFERS.take(),
+        link: SerialLink::<_, LINE>::new(port),
+        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
+        // 4. The pin of a light that shows which board it is.
+        health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
+    })
+    .await
+}
