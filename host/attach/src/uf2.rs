@@ -12,6 +12,9 @@ pub const INFO_FILE: &str = "INFO_UF2.TXT";
 /// The number of the RP2040.
 pub const RP2040: u32 = 0xE48B_FF56;
 
+/// What the boot loader of the RP2040 calls its board.
+pub const PICO_DRIVE: &str = "RPI-RP2";
+
 const BLOCK_BYTES: usize = 512;
 const DATA_BYTES: usize = 256;
 const MAGIC: [u32; 2] = [0x0A32_4655, 0x9E5D_5157];

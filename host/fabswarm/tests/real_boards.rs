@@ -55,6 +55,11 @@ fn an_agent_is_flashed_to_a_drive() {
     fs::create_dir(&drive).unwrap();
     fs::write(drive.join("INFO_UF2.TXT"), "UF2 Bootloader v3.0\nBoard-ID: RPI-RP2\n").unwrap();
     prints(&["swarm", "new", text(&swarm), "--chips", "e661a1,e661a2"]);
+    let other = folder.path().join("RP2350");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("INFO_UF2.TXT"), "UF2 Bootloader v1.0\nBoard-ID: RP2350\n").unwrap();
+    let to_other = ["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&other)];
+    refuses(&to_other, "is the drive of another board: its INFO_UF2.TXT says `RP2350` instead of `RPI-RP2`");
     let flashed =
         prints(&["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&drive)]);
     assert!(flashed.starts_with("agent 1: ") && flashed.contains("read back and equal"), "{flashed}");

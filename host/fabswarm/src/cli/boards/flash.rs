@@ -79,17 +79,24 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let drives = match matches.get_one::<PathBuf>("drive") {
-        Some(drive) if uf2::is_drive(drive) => vec![drive.clone()],
+        Some(drive) if is_pico(drive) => vec![drive.clone()],
+        Some(drive) if uf2::is_drive(drive) => bail!(
+            "{} is the drive of another board: its {} says `{}` instead of `{}`\nhelp: only the Pico (RP2040) is flashed by UF2 file; see docs/boards.md for others",
+            drive.display(),
+            uf2::INFO_FILE,
+            uf2::drive_board(drive).unwrap_or_default(),
+            uf2::PICO_DRIVE
+        ),
         Some(drive) => bail!(
             "{} is not the drive of a boot loader: it has no {}\nhelp: hold BOOTSEL while you plug in the Pico",
             drive.display(),
             uf2::INFO_FILE
         ),
-        None => uf2::drives(),
+        None => uf2::drives().into_iter().filter(|drive| is_pico(drive)).collect(),
     };
     if drives.is_empty() {
         bail!(
-            "no board is in its boot loader\nhelp: hold BOOTSEL while you plug in the Pico, and mount its drive; or use --out FOLDER"
+            "no Pico is in its boot loader\nhelp: hold BOOTSEL while you plug in the Pico, and mount its drive; or use --out FOLDER"
         );
     }
     let image = swarm.pico_image()?;
@@ -108,6 +115,11 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a folder is the drive of a Pico's boot loader.
+fn is_pico(drive: &Path) -> bool {
+    uf2::drive_board(drive).as_deref() == Some(uf2::PICO_DRIVE)
 }
 
 /// Writes a file that only the user can read: it holds the swarm's key.
