@@ -1,200 +1,27 @@
-//! A board as its host sees it: what it says to what it hears.
+//! Rounds, and what a board tells of them.
 
+use crate::rig::*;
 use core::cell::RefCell;
-use core::convert::Infallible;
 use embassy_futures::{
     block_on,
     select::{select, select3},
     yield_now,
 };
 use embassy_time::{Duration, Timer};
-use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
     Buffers, Parts,
-    health::Health,
     link::{Link, SplitLink},
     run,
-    storage::{BoardStorage, PageFlash},
+    storage::BoardStorage,
 };
 use fabswarm_shared::{
-    agent::{Config, Mode},
     graph::{Graph, Topology},
-    packet::{Boot, Packet, RoundOver, Telemetry},
-    problem::{AnyProblem, PolicyEvaluation},
-    provisioning::{self, Pace, Page},
+    packet::{Packet, RoundOver, Telemetry},
+    provisioning::{self, Pace},
     slots::{SlotNeeds, Superframe},
 };
 use std::collections::VecDeque;
 use std::time::Instant;
-
-/// A host that says one thing after the other and keeps what it hears.
-struct Host<'a, W> {
-    words: W,
-    heard: &'a RefCell<Vec<Vec<u8>>>,
-}
-
-impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
-    async fn send(&mut self, packet: &[u8]) {
-        self.heard.borrow_mut().push(packet.to_vec());
-    }
-
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        match self.words.next() {
-            Some(word) => word.encode(packet).unwrap(),
-            None => core::future::pending().await,
-        }
-    }
-}
-
-struct RamFlash<'a>(&'a mut Vec<u8>);
-
-impl ErrorType for RamFlash<'_> {
-    type Error = Infallible;
-}
-
-impl ReadNorFlash for RamFlash<'_> {
-    const READ_SIZE: usize = 1;
-
-    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
-        out.copy_from_slice(&self.0[offset as usize..][..out.len()]);
-        Ok(())
-    }
-
-    fn capacity(&self) -> usize {
-        self.0.len()
-    }
-}
-
-impl NorFlash for RamFlash<'_> {
-    const WRITE_SIZE: usize = 4;
-    const ERASE_SIZE: usize = 4096;
-
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
-        self.0[from as usize..to as usize].fill(0xFF);
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
-        self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-}
-
-/// Where the page of a board is that can write it.
-const PAGE_AT: usize = 60 * 1024;
-const CHIP: u64 = 0xE661_0000_0000_0001;
-
-impl PageFlash for RamFlash<'_> {
-    const CAN_WRITE: bool = true;
-
-    fn erase_page(&mut self) -> bool {
-        self.0[PAGE_AT..].fill(0xFF);
-        true
-    }
-
-    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
-        self.0[PAGE_AT + offset as usize..][..bytes.len()].copy_from_slice(bytes);
-        true
-    }
-}
-
-struct NoWatchdog;
-
-impl Health for NoWatchdog {
-    fn feed_watchdog(&mut self) {}
-}
-
-/// The page of a board whose rounds end as `pace` says.
-fn page(pace: Pace) -> Vec<u32> {
-    page_of(5, pace)
-}
-
-/// The same with a problem drawn from `seed`.
-fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
-    page_with(seed, pace, |_| {})
-}
-
-/// The same after a change.
-fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
-    let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
-    let mut page = Page {
-        board: "testing",
-        key: None,
-        key_number: 1,
-        chip: None,
-        boot_floor: 1,
-        agent: Config::founder(0, 3).with_mode(if let Pace::Period { .. } = pace {
-            Mode::FreeRunning
-        } else {
-            Mode::LockStep
-        }),
-        pace,
-        rounds: 10,
-        saves_state: true,
-        start: &[0.0; 8],
-        problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
-            features: &features,
-            successors: &features,
-            rewards: &[0.5, 0.25, -1.0],
-            upper_weight: 1.0,
-            lower_weight: 1.0,
-            regularisation: 0.1,
-            reward_noise: 0.0,
-            seed,
-        }),
-    };
-    change(&mut page);
-    let mut words = vec![0; 256];
-    page.write(bytemuck::cast_slice_mut(&mut words)).unwrap();
-    words
-}
-
-/// Long enough for everything a board does without its clock.
-async fn a_while() {
-    for _ in 0..1000 {
-        yield_now().await;
-    }
-}
-
-/// What a board with this page and blank flash says to a host that says this.
-fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<Vec<u8>> {
-    said_with(&mut vec![0xFF; 64 * 1024], page, words, a_while())
-}
-
-/// The same with this flash, until then.
-fn said_with(
-    flash: &mut Vec<u8>,
-    page: &[u32],
-    words: impl IntoIterator<Item = Packet<'static>>,
-    then: impl Future<Output = ()>,
-) -> Vec<Vec<u8>> {
-    let heard = RefCell::new(Vec::new());
-    let parts = Parts {
-        board: "testing",
-        chip: Some(CHIP),
-        window: 1024,
-        page: bytemuck::cast_slice(page),
-        buffers: &mut Buffers::new(),
-        link: Host { words: words.into_iter(), heard: &heard },
-        storage: BoardStorage::new(RamFlash(flash)),
-        health: NoWatchdog,
-    };
-    block_on(select(run(parts), then));
-    heard.into_inner()
-}
-
-fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
-    let telemetry = |packet: &Vec<u8>| match Packet::decode(packet) {
-        Ok(Packet::Telemetry(telemetry, _)) => Some(telemetry),
-        _ => None,
-    };
-    said.iter().filter_map(telemetry).collect()
-}
-
-/// The end of a round, by a host that does not know what the board must come to.
-fn over(air_round: u32) -> Packet<'static> {
-    Packet::RoundOver(RoundOver { air_round, digest: None })
-}
 
 #[test]
 fn telemetry_that_was_missed_is_told_again() {
@@ -280,15 +107,6 @@ fn a_board_that_hears_nobody_ends_its_rounds_at_the_deadline() {
     let schedule = Graph { topology: Topology::Ring, agents: 3, seed: 1 };
     let (ended, late) = alone(Pace::Deadline { us: 5000, schedule }, 5000, []);
     assert!((1..=10).contains(&ended) && late == ended, "{ended} rounds, {late} late");
-}
-
-/// The round a board says it would go on with.
-fn first_round(said: &[Vec<u8>]) -> u32 {
-    let boot = said.iter().find_map(|packet| match Packet::decode(packet) {
-        Ok(Packet::Boot(boot)) => Some(boot.page),
-        _ => None,
-    });
-    boot.unwrap().unwrap().round
 }
 
 /// Another page once left a board that refused its own flash for ever.
@@ -439,79 +257,6 @@ fn boards_in_slots_hear_each_other() {
         }
     };
     block_on(select(select3(board(), board(), board()), all_heard));
-}
-
-/// Checks that a board with this flash and page says this error and nothing else.
-fn assert_refused(flash: &mut Vec<u8>, page: &[u32], error: provisioning::Error) {
-    let said = said_with(flash, page, [Packet::Start { air_round: 0 }, over(0)], a_while());
-    assert!(!said.is_empty());
-    for packet in said {
-        let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
-        assert_eq!(boot.page, Err(error));
-    }
-}
-
-#[test]
-fn a_board_without_a_page_says_so_and_nothing_else() {
-    assert_refused(&mut vec![0xFF; 64 * 1024], &[u32::MAX; 64], provisioning::Error::Missing);
-}
-
-/// The last boot packet of a board, and whatever else it sent.
-fn last_boot(said: &[Vec<u8>]) -> (Boot<'_>, Vec<Packet<'_>>) {
-    let packets = said.iter().map(|packet| Packet::decode(packet).unwrap());
-    let (boots, others): (Vec<_>, Vec<_>) = packets.partition(|packet| matches!(packet, Packet::Boot(_)));
-    let Some(&Packet::Boot(last)) = boots.last() else { panic!("no boot packet") };
-    (last, others)
-}
-
-#[test]
-fn a_board_without_an_agent_takes_a_page() {
-    let commands = [
-        Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] },
-        Packet::PageBytes { offset: 4, bytes: &[5, 6, 7, 8] },
-        Packet::Mark { number: 7 },
-    ];
-    let mut flash = vec![0xFF; 64 * 1024];
-    flash[PAGE_AT..].fill(0);
-    let said = said_with(&mut flash, &[u32::MAX; 64], commands, a_while());
-    assert_eq!(flash[PAGE_AT..PAGE_AT + 9], [1, 2, 3, 4, 5, 6, 7, 8, 0xFF]);
-    let (boot, others) = last_boot(&said);
-    assert_eq!(boot.page, Err(provisioning::Error::Missing));
-    assert_eq!(others, [Packet::Mark { number: 7 }]);
-}
-
-#[test]
-fn a_board_that_waits_leaves_its_agent_for_service() {
-    let waiting = said(&page(Pace::Air), []);
-    let (boot, _) = last_boot(&waiting);
-    assert_eq!((boot.chip, boot.window, boot.page.unwrap().boot), (Some(CHIP), 1024, 1));
-    let in_service = said(&page(Pace::Air), [Packet::Service]);
-    assert_eq!(last_boot(&in_service).0.page, Err(provisioning::Error::InService));
-}
-
-#[test]
-fn a_board_that_runs_keeps_its_page() {
-    let page_bytes = Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] };
-    let commands = [Packet::Start { air_round: 0 }, Packet::Service, page_bytes, over(0)];
-    let mut flash = vec![0xFF; 64 * 1024];
-    let said = said_with(&mut flash, &page(Pace::Air), commands, a_while());
-    assert_eq!(flash[PAGE_AT], 0xFF);
-    assert_eq!(telemetry(&said).len(), 2);
-}
-
-#[test]
-fn a_page_for_another_chip_is_refused() {
-    let page = page_with(5, Pace::Air, |page| page.chip = Some(7));
-    assert_refused(&mut vec![0xFF; 64 * 1024], &page, provisioning::Error::OtherChip);
-}
-
-#[test]
-fn a_page_with_an_old_key_is_refused() {
-    let mut flash = vec![0xFF; 64 * 1024];
-    let new = page_with(5, Pace::Air, |page| page.key_number = 2);
-    assert_eq!(first_round(&said_with(&mut flash, &new, [], a_while())), 0);
-    let old = provisioning::Error::OldKey { page: 1, used: 2 };
-    assert_refused(&mut flash, &page(Pace::Air), old);
 }
 
 #[test]

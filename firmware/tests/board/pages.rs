@@ -1,0 +1,80 @@
+//! Pages, and what a board without a good one does.
+
+use crate::rig::*;
+use fabswarm_shared::{
+    packet::{Boot, Packet},
+    provisioning::{self, Pace},
+};
+
+/// Checks that a board with this flash and page says this error and nothing else.
+fn assert_refused(flash: &mut Vec<u8>, page: &[u32], error: provisioning::Error) {
+    let said = said_with(flash, page, [Packet::Start { air_round: 0 }, over(0)], a_while());
+    assert!(!said.is_empty());
+    for packet in said {
+        let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
+        assert_eq!(boot.page, Err(error));
+    }
+}
+
+#[test]
+fn a_board_without_a_page_says_so_and_nothing_else() {
+    assert_refused(&mut vec![0xFF; 64 * 1024], &[u32::MAX; 64], provisioning::Error::Missing);
+}
+
+/// The last boot packet of a board, and whatever else it sent.
+fn last_boot(said: &[Vec<u8>]) -> (Boot<'_>, Vec<Packet<'_>>) {
+    let packets = said.iter().map(|packet| Packet::decode(packet).unwrap());
+    let (boots, others): (Vec<_>, Vec<_>) = packets.partition(|packet| matches!(packet, Packet::Boot(_)));
+    let Some(&Packet::Boot(last)) = boots.last() else { panic!("no boot packet") };
+    (last, others)
+}
+
+#[test]
+fn a_board_without_an_agent_takes_a_page() {
+    let commands = [
+        Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] },
+        Packet::PageBytes { offset: 4, bytes: &[5, 6, 7, 8] },
+        Packet::Mark { number: 7 },
+    ];
+    let mut flash = vec![0xFF; 64 * 1024];
+    flash[PAGE_AT..].fill(0);
+    let said = said_with(&mut flash, &[u32::MAX; 64], commands, a_while());
+    assert_eq!(flash[PAGE_AT..PAGE_AT + 9], [1, 2, 3, 4, 5, 6, 7, 8, 0xFF]);
+    let (boot, others) = last_boot(&said);
+    assert_eq!(boot.page, Err(provisioning::Error::Missing));
+    assert_eq!(others, [Packet::Mark { number: 7 }]);
+}
+
+#[test]
+fn a_board_that_waits_leaves_its_agent_for_service() {
+    let waiting = said(&page(Pace::Air), []);
+    let (boot, _) = last_boot(&waiting);
+    assert_eq!((boot.chip, boot.window, boot.page.unwrap().boot), (Some(CHIP), 1024, 1));
+    let in_service = said(&page(Pace::Air), [Packet::Service]);
+    assert_eq!(last_boot(&in_service).0.page, Err(provisioning::Error::InService));
+}
+
+#[test]
+fn a_board_that_runs_keeps_its_page() {
+    let page_bytes = Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] };
+    let commands = [Packet::Start { air_round: 0 }, Packet::Service, page_bytes, over(0)];
+    let mut flash = vec![0xFF; 64 * 1024];
+    let said = said_with(&mut flash, &page(Pace::Air), commands, a_while());
+    assert_eq!(flash[PAGE_AT], 0xFF);
+    assert_eq!(telemetry(&said).len(), 2);
+}
+
+#[test]
+fn a_page_for_another_chip_is_refused() {
+    let page = page_with(5, Pace::Air, |page| page.chip = Some(7));
+    assert_refused(&mut vec![0xFF; 64 * 1024], &page, provisioning::Error::OtherChip);
+}
+
+#[test]
+fn a_page_with_an_old_key_is_refused() {
+    let mut flash = vec![0xFF; 64 * 1024];
+    let new = page_with(5, Pace::Air, |page| page.key_number = 2);
+    assert_eq!(first_round(&said_with(&mut flash, &new, [], a_while())), 0);
+    let old = provisioning::Error::OldKey { page: 1, used: 2 };
+    assert_refused(&mut flash, &page(Pace::Air), old);
+}

@@ -1,0 +1,197 @@
+//! A board in this process, with a host at its link.
+
+use core::cell::RefCell;
+use core::convert::Infallible;
+use embassy_futures::{block_on, select::select, yield_now};
+use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fabswarm_firmware::{
+    Buffers, Parts,
+    health::Health,
+    link::Link,
+    run,
+    storage::{BoardStorage, PageFlash},
+};
+use fabswarm_shared::{
+    agent::{Config, Mode},
+    packet::{Packet, RoundOver, Telemetry},
+    problem::{AnyProblem, PolicyEvaluation},
+    provisioning::{Pace, Page},
+};
+
+/// A host that says one thing after the other and keeps what it hears.
+pub(crate) struct Host<'a, W> {
+    pub(crate) words: W,
+    pub(crate) heard: &'a RefCell<Vec<Vec<u8>>>,
+}
+
+impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
+    async fn send(&mut self, packet: &[u8]) {
+        self.heard.borrow_mut().push(packet.to_vec());
+    }
+
+    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        match self.words.next() {
+            Some(word) => word.encode(packet).unwrap(),
+            None => core::future::pending().await,
+        }
+    }
+}
+
+pub(crate) struct RamFlash<'a>(pub(crate) &'a mut Vec<u8>);
+
+impl ErrorType for RamFlash<'_> {
+    type Error = Infallible;
+}
+
+impl ReadNorFlash for RamFlash<'_> {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
+        out.copy_from_slice(&self.0[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl NorFlash for RamFlash<'_> {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4096;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
+        self.0[from as usize..to as usize].fill(0xFF);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Where the page of a board is that can write it.
+pub(crate) const PAGE_AT: usize = 60 * 1024;
+pub(crate) const CHIP: u64 = 0xE661_0000_0000_0001;
+
+impl PageFlash for RamFlash<'_> {
+    const CAN_WRITE: bool = true;
+
+    fn erase_page(&mut self) -> bool {
+        self.0[PAGE_AT..].fill(0xFF);
+        true
+    }
+
+    fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
+        self.0[PAGE_AT + offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        true
+    }
+}
+
+pub(crate) struct NoWatchdog;
+
+impl Health for NoWatchdog {
+    fn feed_watchdog(&mut self) {}
+}
+
+/// The page of a board whose rounds end as `pace` says.
+pub(crate) fn page(pace: Pace) -> Vec<u32> {
+    page_of(5, pace)
+}
+
+/// The same with a problem drawn from `seed`.
+pub(crate) fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
+    page_with(seed, pace, |_| {})
+}
+
+/// The same after a change.
+pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
+    let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
+    let mut page = Page {
+        board: "testing",
+        key: None,
+        key_number: 1,
+        chip: None,
+        boot_floor: 1,
+        agent: Config::founder(0, 3).with_mode(if let Pace::Period { .. } = pace {
+            Mode::FreeRunning
+        } else {
+            Mode::LockStep
+        }),
+        pace,
+        rounds: 10,
+        saves_state: true,
+        start: &[0.0; 8],
+        problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
+            features: &features,
+            successors: &features,
+            rewards: &[0.5, 0.25, -1.0],
+            upper_weight: 1.0,
+            lower_weight: 1.0,
+            regularisation: 0.1,
+            reward_noise: 0.0,
+            seed,
+        }),
+    };
+    change(&mut page);
+    let mut words = vec![0; 256];
+    page.write(bytemuck::cast_slice_mut(&mut words)).unwrap();
+    words
+}
+
+/// Long enough for everything a board does without its clock.
+pub(crate) async fn a_while() {
+    for _ in 0..1000 {
+        yield_now().await;
+    }
+}
+
+/// What a board with this page and blank flash says to a host that says this.
+pub(crate) fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<Vec<u8>> {
+    said_with(&mut vec![0xFF; 64 * 1024], page, words, a_while())
+}
+
+/// The same with this flash, until then.
+pub(crate) fn said_with(
+    flash: &mut Vec<u8>,
+    page: &[u32],
+    words: impl IntoIterator<Item = Packet<'static>>,
+    then: impl Future<Output = ()>,
+) -> Vec<Vec<u8>> {
+    let heard = RefCell::new(Vec::new());
+    let parts = Parts {
+        board: "testing",
+        chip: Some(CHIP),
+        window: 1024,
+        page: bytemuck::cast_slice(page),
+        buffers: &mut Buffers::new(),
+        link: Host { words: words.into_iter(), heard: &heard },
+        storage: BoardStorage::new(RamFlash(flash)),
+        health: NoWatchdog,
+    };
+    block_on(select(run(parts), then));
+    heard.into_inner()
+}
+
+pub(crate) fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
+    let telemetry = |packet: &Vec<u8>| match Packet::decode(packet) {
+        Ok(Packet::Telemetry(telemetry, _)) => Some(telemetry),
+        _ => None,
+    };
+    said.iter().filter_map(telemetry).collect()
+}
+
+/// The end of a round, by a host that does not know what the board must come to.
+pub(crate) fn over(air_round: u32) -> Packet<'static> {
+    Packet::RoundOver(RoundOver { air_round, digest: None })
+}
+
+/// The round a board says it would go on with.
+pub(crate) fn first_round(said: &[Vec<u8>]) -> u32 {
+    let boot = said.iter().find_map(|packet| match Packet::decode(packet) {
+        Ok(Packet::Boot(boot)) => Some(boot.page),
+        _ => None,
+    });
+    boot.unwrap().unwrap().round
+}
