@@ -1,5 +1,9 @@
 //! What the `fabswarm` command does beside running: what it prints, refuses and tells.
 
+#[path = "support/outcome.rs"]
+mod outcome;
+
+use outcome::{assert_ends, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -19,16 +23,6 @@ fn shell(folder: &Path, line: &str) -> Output {
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"));
     shell.current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-#[track_caller]
-fn assert_ends(output: &Output, code: i32, message: &str) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains(message), "{}\ndoes not contain\n{message}", text(&output.stderr));
 }
 
 #[test]

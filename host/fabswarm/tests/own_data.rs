@@ -1,5 +1,9 @@
 //! Data, problems and graphs of a user's own, from outside.
 
+#[path = "support/outcome.rs"]
+mod outcome;
+
+use outcome::{assert_ends, text};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -8,16 +12,6 @@ use std::process::{Command, Output};
 fn fabswarm(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
     command.current_dir(folder).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-#[track_caller]
-fn assert_ends(output: &Output, code: i32, message: &str) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains(message), "{}\ndoes not contain\n{message}", text(&output.stderr));
 }
 
 fn summary(folder: &Path) -> serde_json::Value {

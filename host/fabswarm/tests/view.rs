@@ -1,5 +1,9 @@
 //! What can be made of a run afterwards: `replay --verify`, `report`, `runs`.
 
+#[path = "support/outcome.rs"]
+mod outcome;
+
+use outcome::{assert_ends, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -7,16 +11,6 @@ use std::process::{Command, Output, Stdio};
 fn fabswarm(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-#[track_caller]
-fn assert_ends(output: &Output, code: i32, message: &str) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains(message), "{}\ndoes not contain\n{message}", text(&output.stderr));
 }
 
 /// A short run with faults, which ends after its rounds.
@@ -40,6 +34,12 @@ fn a_run_can_be_executed_again_and_compared() {
     fs::write(&scenario, changed).unwrap();
     let differs = fabswarm(folder.path(), &["replay", "a", "--verify"]);
     assert_ends(&differs, 4, "error: agent 0 differs in round 0: its logged digest is ");
+
+    // So does another number of agents.
+    let changed = fs::read_to_string(&scenario).unwrap().replace("agents = 10\n", "agents = 12\n");
+    fs::write(&scenario, changed).unwrap();
+    let differs = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    assert_ends(&differs, 2, "round 0 has 10 digests, and 12 agents have one");
 }
 
 #[test]

@@ -111,7 +111,12 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, VerifyError> {
         }
         swarm.view(&ViewRequest::default(), &mut view);
         let Some(digests) = logged.agents.digest else { continue };
-        let computed = view.agents.iter().filter_map(|agent| agent.digest);
+        let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
+        if digests.len() != computed.len() {
+            let (has, needs, round) = (digests.len(), computed.len(), logged.round);
+            let reason = format!("round {round} has {has} digests, and {needs} agents have one");
+            return Err(VerifyError::View { path: folder.to_owned(), reason });
+        }
         for (agent, (logged_digest, computed)) in digests.into_iter().zip(computed).enumerate() {
             if logged_digest != computed {
                 let (round, logged) = (logged.round, logged_digest);
