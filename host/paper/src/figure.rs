@@ -1,6 +1,6 @@
 //! The figure of an experiment: a row of charts per panel, a column per axis, mean lines with shaded deviation.
 
-use fabswarm_sim::plot::{Decades, Drawing, DrawingFailure, FAINT, INK, power_of_ten};
+use fabswarm_plot::{Decades, Drawing, DrawingFailure, FAINT, INK, power_of_ten};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fabswarm_sim::{plot, whole_file};
+use fabswarm_plot as plot;
+use fabswarm_sim::whole_file;
 
 use crate::campaign::ExperimentOutcome;
 use crate::experiment::{Experiment, StepChoice};

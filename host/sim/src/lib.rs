@@ -2,7 +2,7 @@
 //!
 //! A [`scenario`] describes a run. A [`task`] draws its problem, the [`air`] carries frames between agents and does to them what
 //! the scenario's faults say, a [`swarm`] steps the agents, and a [`trial`] runs a swarm to its goal while [`record`] writes the
-//! run folder. Imports point that way only: `trial → record → swarm → air, task → scenario`.
+//! run folder. Imports point that way only: `trial → record → swarm → air, task → scenario`, which is a crate of its own.
 //!
 //! ```
 //! use fabswarm_sim::{scenario::Scenario, trial};
@@ -26,14 +26,15 @@
 
 pub mod air;
 pub mod cache_folder;
+mod cores;
 pub mod npz;
-pub mod plot;
 pub mod process_memory;
 pub mod record;
 pub mod recorded;
-pub mod scenario;
 pub mod sealing;
 pub mod swarm;
 pub mod task;
 pub mod trial;
 pub mod whole_file;
+
+pub use fabswarm_scenario as scenario;

@@ -11,7 +11,6 @@ use std::path::Path;
 mod agents;
 mod answer;
 mod books;
-mod cores;
 mod exact;
 mod links;
 mod measure;

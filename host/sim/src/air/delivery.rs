@@ -3,7 +3,7 @@
 use super::Arrival;
 use super::counters::{Counters, FrameVerdict};
 use super::transmissions::{FrameIndex, Transmissions};
-use rayon::prelude::*;
+use crate::cores;
 use std::hint::black_box;
 
 /// Arrivals below which one core is done before a second one has begun.
@@ -85,12 +85,12 @@ impl Delivery {
         let uses_threads = arrivals.len() >= ARRIVALS_FOR_THREADS;
         verdicts.clear();
         verdicts.resize(arrivals.len(), FrameVerdict::Useless);
-        let open = |index: FrameIndex| open(transmissions.bytes(index));
-        let indices = FrameIndex::first(transmissions.kept());
+        let indices: Vec<FrameIndex> = FrameIndex::first(transmissions.kept()).collect();
+        let open = |index: usize| open(transmissions.bytes(indices[index]));
         let opened: Vec<T> = if uses_threads {
-            indices.collect::<Vec<_>>().into_par_iter().map(open).collect()
+            cores::collect(indices.len(), open)
         } else {
-            indices.map(open).collect()
+            (0..indices.len()).map(open).collect()
         };
 
         let mut turns: Vec<Turn<'_, R>> = Vec::with_capacity(listeners.len());
@@ -101,9 +101,9 @@ impl Delivery {
             turns.push((listener, own, own_verdicts));
             (arrivals, verdicts, start) = (others, other_verdicts, end);
         }
-        let take_turn = |(listener, arrivals, verdicts): Turn<'_, R>| {
+        let take_turn = |_: usize, (listener, arrivals, verdicts): &mut Turn<'_, R>| {
             black_box(arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize)).sum::<usize>());
-            for (arrival, verdict) in arrivals.iter().zip(verdicts) {
+            for (arrival, verdict) in arrivals.iter().zip(&mut **verdicts) {
                 let sender = arrival.sender as usize;
                 let bytes = transmissions.bytes(arrival.frame);
                 let opened = &opened[arrival.frame.get()];
@@ -112,9 +112,9 @@ impl Delivery {
             listener.end_slot();
         };
         if uses_threads {
-            turns.into_par_iter().for_each(take_turn);
+            cores::each(&mut turns, take_turn);
         } else {
-            turns.into_iter().for_each(take_turn);
+            turns.iter_mut().for_each(|turn| take_turn(0, turn));
         }
     }
 

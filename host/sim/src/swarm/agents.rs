@@ -13,10 +13,10 @@ mod sim_agent;
 mod view;
 
 use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
-use super::cores::each_on_all_cores;
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
+use crate::cores;
 use crate::sealing::{FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
@@ -249,7 +249,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let broken = self.broken();
         let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
         let mut accounts: Vec<_> = books.open_accounts().collect();
-        each_on_all_cores(&mut accounts, |id, account| {
+        cores::try_each(&mut accounts, |id, account| {
             account.collect(id as u16, collections_of(&agents[id].agent))
         })
         .map_err(broken)
@@ -323,7 +323,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         self.apply_outages()?;
         let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
         let Self { agents, air, slot, .. } = self;
-        let Ok(()) = each_on_all_cores(agents, |agent, own| {
+        let Ok(()) = cores::try_each(agents, |agent, own| {
             if air.is_running(agent, *slot) {
                 own.compose();
             }

@@ -14,7 +14,7 @@
 //! and of its odd words. They add up as the vectors do, so a link takes a few bytes and only what changed is looked at. A vector
 //! that differs in any way keeps its fingerprint with a chance of about 2⁻⁶².
 
-use super::cores::each_on_all_cores;
+use crate::cores;
 use fabswarm_shared::agent::MemberSet;
 use fabswarm_shared::rng::{Purpose, Stream};
 use std::collections::VecDeque;
@@ -463,7 +463,7 @@ impl Books {
     ) -> Result<(), Imbalance> {
         let Self { rules, histories, accounts } = self;
         let mut own: Vec<_> = accounts.iter_mut().zip(histories).collect();
-        each_on_all_cores(&mut own, |id, (account, histories)| match view(id) {
+        cores::try_each(&mut own, |id, (account, histories)| match view(id) {
             Some(ledger) => account.balance(rules, histories, id as u16, &ledger),
             None => Ok(()),
         })

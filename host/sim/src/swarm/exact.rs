@@ -7,6 +7,7 @@ use super::measure::{Meter, Metrics, States};
 use super::plain::split_by_blocks;
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
+use crate::cores;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Steps, gather, pull_weight};
@@ -15,7 +16,6 @@ use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend, descend_
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
-use rayon::prelude::*;
 
 /// The constants of a swarm with a ledger.
 #[derive(Clone, Copy, Debug)]
@@ -256,9 +256,7 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         let outcome: Result<(), (usize, Fault)> = if blocks.len() == 1 {
             parts.try_for_each(|part| round.run(part))
         } else {
-            let parts: Vec<_> = parts.collect();
-            let outcomes: Vec<_> = parts.into_par_iter().map(|part| round.run(part)).collect();
-            outcomes.into_iter().collect()
+            cores::map(parts.collect(), |part| round.run(part)).into_iter().collect()
         };
         std::mem::swap(&mut self.v, &mut self.next_v);
         self.round += 1;

@@ -1,8 +1,8 @@
 //! The links of one round, laid out for speed.
 
+use crate::cores;
 use fabswarm_shared::graph::Schedule;
 use pulp::{Arch, NullaryFnOnce};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Below this many agents threads cost more than they save.
@@ -60,7 +60,7 @@ impl LinkTable {
         if let [block] = self.blocks.as_mut_slice() {
             block.lay(schedule, round);
         } else {
-            self.blocks.par_iter_mut().for_each(|block| block.lay(schedule, round));
+            cores::map(self.blocks.iter_mut().collect(), |block| block.lay(schedule, round));
         }
         self.count_listeners();
     }

@@ -7,6 +7,7 @@ use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
+use crate::cores;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
 use broadcast::PlainBroadcast;
@@ -15,7 +16,6 @@ use fabswarm_shared::fab::{PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
-use rayon::prelude::*;
 use round::{PlainBlock, PlainRound, RoundBuffers};
 
 /// The constants of Algorithm 1.
@@ -211,10 +211,8 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             broadcast.write(block, &mut self.broadcasts);
         } else {
             let broadcasts = split_by_blocks(&mut self.broadcasts, blocks, 2 * half);
-            blocks
-                .par_iter()
-                .zip(broadcasts)
-                .for_each(|(block, broadcasts)| broadcast.write(block, broadcasts));
+            let parts = blocks.iter().zip(broadcasts).collect();
+            cores::map(parts, |(block, broadcasts)| broadcast.write(block, broadcasts));
         }
         let round = PlainRound {
             task: &self.task,
@@ -241,13 +239,11 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             let d = split_by_blocks(&mut self.d, blocks, words);
             let accumulated_words = if self.accumulator.is_empty() { 0 } else { words };
             let accumulator = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
-            let states = v.into_par_iter().zip(t).zip(d).zip(accumulator);
-            let outcomes: Vec<_> = blocks
-                .par_iter_mut()
-                .zip(&mut self.workspaces)
-                .zip(states)
-                .map(|((block, workspace), (((v, t), d), m))| run(block, workspace, [v, t, d, m]))
-                .collect();
+            let states = v.into_iter().zip(t).zip(d).zip(accumulator);
+            let parts = blocks.iter_mut().zip(&mut self.workspaces).zip(states).collect();
+            let outcomes = cores::map(parts, |((block, workspace), (((v, t), d), m))| {
+                run(block, workspace, [v, t, d, m])
+            });
             outcomes.into_iter().collect()
         };
         self.links.count_listeners();

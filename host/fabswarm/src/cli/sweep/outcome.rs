@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::children::ChildRun;
 use super::grid::{Axis, Combination, shown};
 use super::spread;
-use fabswarm_sim::plot::spread::{SpreadFigure, SpreadGroup};
+use fabswarm_plot::spread::{SpreadFigure, SpreadGroup};
 
 /// What is printed of a run, where its summary has it.
 const PRINTED: [(&str, &str); 5] = [

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use fabswarm_sim::plot;
-use fabswarm_sim::plot::spread::{SpreadFigure, SpreadPoint};
+use fabswarm_plot::DrawingFailure;
+use fabswarm_plot::spread::{SpreadFigure, SpreadPoint};
 use fabswarm_sim::record::Error;
 
 /// More points than a figure has pixels show nothing new.
@@ -34,14 +34,14 @@ pub(super) fn points(curves: &[Vec<(f64, f64)>]) -> Vec<SpreadPoint> {
 
 /// Writes `sweep.svg` and `sweep.png`.
 pub(super) fn write(folder: &Path, figure: &SpreadFigure) -> Result<(), Error> {
-    let put = |name: &str, drawn: Result<Vec<u8>, plot::DrawingFailure>| {
+    let put = |name: &str, drawn: Result<Vec<u8>, DrawingFailure>| {
         let path = folder.join(name);
         let bytes =
             drawn.map_err(|error| Error::Undrawable { path: path.clone(), reason: error.to_string() })?;
         std::fs::write(&path, bytes).map_err(|source| Error::Unwritable { path, source })
     };
-    put("sweep.svg", plot::svg(figure).map(String::into_bytes))?;
-    put("sweep.png", plot::png(figure))
+    put("sweep.svg", figure.svg().map(String::into_bytes))?;
+    put("sweep.png", figure.png())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Plots as SVG and PNG: the bundled font, colours, and an axis in powers of ten.
 
+pub mod convergence;
 mod decades;
 pub mod spread;
 
@@ -31,7 +32,8 @@ const OVERSAMPLING: u32 = 2;
 /// Why a plot cannot be drawn.
 pub type DrawingFailure = Box<dyn std::error::Error>;
 
-/// Something that can be drawn at any scale.
+/// Something that can be drawn at any scale. Drawings of this crate have methods `svg` and `png` of their own, so that drawing is
+/// compiled here and not where they are used.
 pub trait Drawing {
     /// Width and height in units.
     fn size(&self) -> (u32, u32);
@@ -106,7 +108,7 @@ fn shrink(fine: &[u8], width: usize) -> Vec<u8> {
 fn register_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        const FONT: &[u8] = include_bytes!("plot/font/DejaVuSans-subset.ttf");
+        const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
         assert!(
             register_font("sans-serif", FontStyle::Normal, FONT).is_ok(),
             "the bundled font is a valid font"

@@ -113,6 +113,24 @@ impl Ranged for SpreadAxis {
     }
 }
 
+impl SpreadFigure {
+    /// The text of an SVG file.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub fn svg(&self) -> Result<String, DrawingFailure> {
+        super::svg(self)
+    }
+
+    /// The bytes of a PNG file.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub fn png(&self) -> Result<Vec<u8>, DrawingFailure> {
+        super::png(self)
+    }
+}
+
 impl Drawing for SpreadFigure {
     fn size(&self) -> (u32, u32) {
         (WIDTH, HEAD + self.legend_height() + CHART_HEIGHT)
@@ -206,7 +224,7 @@ impl Drawing for SpreadFigure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::svg;
+    use crate::svg;
 
     #[test]
     fn every_group_has_a_line_a_band_and_a_name() {

@@ -35,7 +35,7 @@ pub fn renamed_flag(flag: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::template;
+    use crate::template;
 
     #[test]
     fn new_names_exist_and_old_ones_do_not() {
