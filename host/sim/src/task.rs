@@ -131,12 +131,24 @@ impl<S: Scalar> Task<S> {
                 problem.project(&mut v[..shape.x]);
                 problem.penalty_gradient(penalty, at, v, d, scratch);
             }
-            _ => {
-                let problem = self.problem(agent);
-                problem.project(&mut v[..shape.x]);
-                problem.penalty_gradient(penalty, at, v, d, scratch);
-            }
+            _ => self.project_and_take_any_gradient(penalty, at, v, d, scratch),
         }
+    }
+
+    /// For all problems but the usual one. Never inlined: they would be compiled into every loop that calls this, which takes half a
+    /// minute, and spend their time in exponentials that vector registers do not help.
+    #[inline(never)]
+    fn project_and_take_any_gradient(
+        &self,
+        penalty: &Penalty<S>,
+        at: Moment,
+        v: &mut [S],
+        d: &mut [S],
+        scratch: &mut [S],
+    ) {
+        let problem = self.problem(at.agent as usize);
+        problem.project(&mut v[..problem.shape().x]);
+        problem.penalty_gradient(penalty, at, v, d, scratch);
     }
 
     /// Sizes of every agent's decision.
