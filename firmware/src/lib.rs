@@ -28,6 +28,9 @@ mod sizes;
 mod slot_rounds;
 pub mod storage;
 
+// The problem that firmware is built for: that of the file which FABSWARM_PROBLEM names, or any of ours.
+include!(concat!(env!("OUT_DIR"), "/board_problem.rs"));
+
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
@@ -37,7 +40,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     BUILD_ID,
     packet::{BoardIdentity, Boot, Packet},
-    provisioning::Page,
+    provisioning::{Page, PageProblem},
     wire::seal::Sealer,
 };
 use health::Health;
@@ -97,8 +100,15 @@ pub struct Parts<'a, L, F, H> {
     pub health: H,
 }
 
-/// Runs the agent that the board's page describes.
+/// Runs the agent that the board's page describes, on the problem that the firmware was built for.
 pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
+    run_problem::<BoardProblem<'_>>(parts).await
+}
+
+/// Runs the agent that the board's page describes, on a problem of this type.
+pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
+    parts: Parts<'a, impl Link, impl NorFlash + PageFlash, impl Health>,
+) -> ! {
     let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
     let (cause, panic) = (health.reset_cause(), health.last_panic());
     // Whatever the chip says: the panic handler restarted it.
@@ -110,7 +120,7 @@ pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L
         error!("the last run ended in a panic: {}", message);
     }
     let Buffers { peers, incoming, outgoing } = buffers;
-    let mut place = None;
+    let mut place: Option<BoardAgent<'_, P>> = None;
     let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
         Ok((page, agent)) => {
             link.start(page.agent.id, agent.boot(), matches!(page.pace, provisioning::Pace::Slots { .. }));
@@ -142,15 +152,15 @@ pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L
 }
 
 /// Reads the page and constructs its agent in `place`.
-fn start_agent<'a, 'p, F: NorFlash>(
+fn start_agent<'a, 's, 'p, P: PageProblem<'a> + Copy, F: NorFlash>(
     bytes: &'a [u8],
     board: &str,
     chip: Option<u64>,
     storage: &mut BoardStorage<F>,
-    peers: &'a mut PeerList,
-    place: &'p mut Option<BoardAgent<'a>>,
-) -> Result<(Page<'a>, SealedAgent<'p, 'a>), provisioning::Error> {
-    let page = Page::read(bytes, board)?;
+    peers: &'s mut PeerList,
+    place: &'p mut Option<BoardAgent<'s, P>>,
+) -> Result<(Page<'a, P>, SealedAgent<'p, 's, P>), provisioning::Error> {
+    let page = Page::read_as(bytes, board)?;
     if page.chip.is_some() && page.chip != chip {
         return Err(provisioning::Error::OtherChip);
     }

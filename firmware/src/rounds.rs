@@ -15,6 +15,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::Mode,
     packet::{self, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
+    problem::Problem,
     provisioning::{Pace, Page},
     slots::{Hearing, SlotSchedule},
 };
@@ -27,12 +28,12 @@ const PACKETS_PER_LOOK: u32 = 32;
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
 /// Drives one agent through its rounds.
-pub(crate) struct RoundDriver<'a, F, H> {
-    pub(crate) page: &'a Page<'a>,
+pub(crate) struct RoundDriver<'a, P, F, H> {
+    pub(crate) page: &'a Page<'a, P>,
     page_crc: u32,
     /// What the host is told about the board.
     boot: Boot<'a>,
-    pub(crate) agent: SealedAgent<'a, 'a>,
+    pub(crate) agent: SealedAgent<'a, 'a, P>,
     storage: &'a mut BoardStorage<F>,
     pub(crate) health: &'a mut H,
     /// When to feed the watchdog next.
@@ -75,11 +76,11 @@ pub(crate) enum Event {
     Retimed,
 }
 
-impl<'a, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, F, H> {
+impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, P, F, H> {
     pub(crate) fn new(
-        page: &'a Page<'a>,
+        page: &'a Page<'a, P>,
         boot: Boot<'a>,
-        agent: SealedAgent<'a, 'a>,
+        agent: SealedAgent<'a, 'a, P>,
         storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
         receiver: PacketReceiver<'a, PACKET>,

@@ -15,7 +15,7 @@ use fabswarm_shared::{
     graph::Schedule,
     ledger::Exact,
     packet,
-    problem::{AnyProblem, Problem},
+    problem::Problem,
     provisioning::{Error, Pace, Page},
     slots::{STAMP_ROOM, Stamp},
     wire::{
@@ -29,11 +29,11 @@ use fabswarm_shared::{
 pub(crate) type PeerList = heapless::Vec<PeerSlot<Exact, WORDS>, PEERS>;
 
 /// The agent that a board runs.
-pub(crate) type BoardAgent<'a> = Agent<AnyProblem<'a, f32>, Exact, &'a mut PeerList, WORDS>;
+pub(crate) type BoardAgent<'a, P> = Agent<P, Exact, &'a mut PeerList, WORDS>;
 
 /// The agent of a board, with what seals and opens its frames.
-pub(crate) struct SealedAgent<'p, 'a> {
-    agent: &'p mut BoardAgent<'a>,
+pub(crate) struct SealedAgent<'p, 'a, P> {
+    agent: &'p mut BoardAgent<'a, P>,
     /// `None` if the swarm's frames are not sealed.
     key: Option<Key>,
     sealer: Sealer,
@@ -68,12 +68,12 @@ impl FrameReport {
     }
 }
 
-impl<'p, 'a> SealedAgent<'p, 'a> {
+impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
     /// Constructs the agent of `page` in `place`: moving it there would need its size in stack.
     #[inline(never)]
     pub(crate) fn new_in(
-        place: &'p mut Option<BoardAgent<'a>>,
-        page: &Page<'a>,
+        place: &'p mut Option<BoardAgent<'a, P>>,
+        page: &Page<'_, P>,
         sealer: Sealer,
         peers: &'a mut PeerList,
     ) -> Result<Self, Error> {
@@ -94,7 +94,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
     pub(crate) fn restore<F: NorFlash>(
         &mut self,
         storage: &mut BoardStorage<F>,
-        page: &Page<'_>,
+        page: &Page<'_, P>,
         page_crc: u32,
     ) -> Result<(), Error> {
         if let Some(mut saved) = storage.saved().filter(|_| page.saves_state) {
@@ -255,7 +255,7 @@ impl<'p, 'a> SealedAgent<'p, 'a> {
     }
 
     /// Returns the upper-level variable.
-    pub(crate) fn x<'b>(&'b self, page: &Page<'_>) -> &'b [f32] {
+    pub(crate) fn x<'b>(&'b self, page: &Page<'_, P>) -> &'b [f32] {
         &self.agent.decision()[..page.problem.shape().x]
     }
 }

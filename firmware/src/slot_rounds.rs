@@ -9,6 +9,7 @@ use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     packet::{self, FRAME_OFFSET, Packet},
+    problem::Problem,
     slots::{SlotSchedule, SlotTask, Superframe},
 };
 
@@ -25,7 +26,7 @@ pub(crate) struct SlotRooms {
     pub(crate) shared_bytes: u16,
 }
 
-impl<F: NorFlash + PageFlash, H: Health> RoundDriver<'_, F, H> {
+impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_, P, F, H> {
     /// Goes through all rounds, in slots.
     pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) {
         let now = Instant::now().as_micros();

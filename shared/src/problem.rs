@@ -21,12 +21,14 @@
 //! columns; samples and readings are row-major, since their gradients are taken one row at a time. They are not matrices of a
 //! linear algebra crate: a board reads them in place from flash, and the order of operations is fixed in this crate.
 
+mod gradient_check;
 mod hyper_cleaning;
 mod hyper_tuning;
 mod policy_evaluation;
 mod sensor_trust;
 mod softmax;
 
+pub use gradient_check::{GradientCheckError, Oracle, check_gradients};
 pub use hyper_cleaning::HyperCleaning;
 pub use hyper_tuning::HyperTuning;
 pub use policy_evaluation::PolicyEvaluation;
@@ -135,10 +137,11 @@ pub enum Mismatch {
 /// Problems are plain data; [`Problem::check`] tests whether they fit together, and the other methods
 /// may panic if they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] return.
 ///
-/// A problem of one's own: the point nearest to a `site`, as the lower level sees it.
+/// A problem of one's own: the point nearest to a `site`, as the lower level sees it. [`check_gradients`] finds what is wrong with
+/// its gradients, and with [`PageProblem`](crate::provisioning::PageProblem) boards can run it.
 ///
 /// ```
-/// use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape};
+/// use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape, check_gradients};
 ///
 /// /// f = (x − y)²/2, g = (y − site)²/2.
 /// struct Nearest {
@@ -176,6 +179,8 @@ pub enum Mismatch {
 /// let (mut d, mut scratch) = ([0.0; 3], vec![0.0; problem.scratch_words()]);
 /// problem.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut scratch);
 /// assert_eq!(d, [-1.0, 1.0 - 10.0, -10.0]);
+/// check_gradients::<_, 8>(&problem, &[0.0, 1.0, 1.5])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Problem<S: Scalar> {
     /// Sizes of the decision.
@@ -240,26 +245,42 @@ pub trait Problem<S: Scalar> {
     }
 }
 
-/// Any of the problems that fit a microcontroller, chosen at run time.
+#[cfg(not(any(
+    feature = "policy-evaluation",
+    feature = "hyper-tuning",
+    feature = "hyper-cleaning",
+    feature = "sensor-trust"
+)))]
+compile_error!("AnyProblem is one of the problems whose features are on: turn on at least one of them");
+
+/// Any of the problems whose Cargo features are on, chosen at run time: a board pays flash for these alone.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum AnyProblem<'a, S> {
     /// Value of a policy from shared features and private rewards.
+    #[cfg(feature = "policy-evaluation")]
     PolicyEvaluation(PolicyEvaluation<'a, S>),
     /// Regulariser of a classifier.
+    #[cfg(feature = "hyper-tuning")]
     HyperTuning(HyperTuning<'a, S>),
     /// Weights of training samples with corrupted labels.
+    #[cfg(feature = "hyper-cleaning")]
     HyperCleaning(HyperCleaning<'a, S>),
     /// Trust in the sensors of a flying swarm.
+    #[cfg(feature = "sensor-trust")]
     SensorTrust(SensorTrust<'a, S>),
 }
 
 macro_rules! each_problem {
     ($self:ident, $problem:ident => $call:expr) => {
         match $self {
+            #[cfg(feature = "policy-evaluation")]
             AnyProblem::PolicyEvaluation($problem) => $call,
+            #[cfg(feature = "hyper-tuning")]
             AnyProblem::HyperTuning($problem) => $call,
+            #[cfg(feature = "hyper-cleaning")]
             AnyProblem::HyperCleaning($problem) => $call,
+            #[cfg(feature = "sensor-trust")]
             AnyProblem::SensorTrust($problem) => $call,
         }
     };

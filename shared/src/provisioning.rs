@@ -1,7 +1,7 @@
 //! The provisioning page: the identity, problem and settings of one board.
 //!
-//! All boards of a kind carry the same image; their identity and problem are in a page of flash that the host writes. Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no
-//! RAM.
+//! All boards of a kind carry the same image; their identity and problem are in a page of flash that the host writes.
+//! Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no RAM.
 //!
 //! ```text
 //!   0       4         8       12      16    20
@@ -11,6 +11,9 @@
 //! `words` and `bytes` count what follows; the CRC-32 covers everything but the magic and itself.
 
 mod constants;
+mod page_problem;
+
+pub use page_problem::{PageData, PageProblem};
 
 use crate::{
     agent,
@@ -103,6 +106,9 @@ pub enum Error {
     /// The board has left its agent and waits for a new page.
     #[error("the board is in service: it waits for a new provisioning page")]
     InService,
+    /// The firmware was built for other problems than the page's.
+    #[error("the firmware was built without the problem of the provisioning page")]
+    OtherProblem,
 }
 
 /// Why a page cannot be written.
@@ -194,7 +200,7 @@ pub enum Pace {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Page<'a> {
+pub struct Page<'a, P = AnyProblem<'a, f32>> {
     /// The kind of board it is written for: the name in its `board.toml`.
     pub board: &'a str,
     /// The swarm's key, where its frames are sealed.
@@ -218,11 +224,11 @@ pub struct Page<'a> {
     /// The decision to start from.
     pub start: &'a [f32],
     /// The agent's problem with its share of the data.
-    pub problem: AnyProblem<'a, f32>,
+    pub problem: P,
 }
 
 /// Everything but the key.
-impl core::fmt::Debug for Page<'_> {
+impl<P> core::fmt::Debug for Page<'_, P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Page")
             .field("board", &self.board)
@@ -262,6 +268,16 @@ impl<'a> Page<'a> {
     /// # Errors
     /// Whatever keeps this kind of `board` from being the page's agent.
     pub fn read(bytes: &'a [u8], board: &str) -> Result<Self, Error> {
+        Self::read_as(bytes, board)
+    }
+}
+
+impl<'a, P: PageProblem<'a>> Page<'a, P> {
+    /// Reads the page of an agent whose problem is a `P`, as [`Page::read`] does for those of this crate.
+    ///
+    /// # Errors
+    /// As there; [`Error::OtherProblem`] where the page holds another problem.
+    pub fn read_as(bytes: &'a [u8], board: &str) -> Result<Self, Error> {
         let (words, body) = checked_parts(bytes)?;
         let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| Error::Misaligned)?;
         let body: Body = postcard::from_bytes(body).map_err(|_| Error::Malformed)?;
@@ -277,6 +293,8 @@ impl<'a> Page<'a> {
             return Err(Error::Malformed);
         }
         let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;
+        let problem = P::from_page(PageData::read(body.constants, words))?;
+        problem.check().map_err(|_| Error::Malformed)?;
         Ok(Self {
             board: body.board,
             key: body.key,
@@ -288,7 +306,7 @@ impl<'a> Page<'a> {
             rounds: body.rounds,
             saves_state: body.saves_state,
             start,
-            problem: body.constants.with(words)?,
+            problem,
         })
     }
 
@@ -297,10 +315,10 @@ impl<'a> Page<'a> {
     /// # Errors
     /// [`WriteError::BufferTooSmall`], or [`WriteError::Count`] for a problem with more of something than a page can say.
     pub fn write(&self, out: &mut [u8]) -> Result<usize, WriteError> {
-        let constants = ProblemConstants::of(&self.problem)?;
+        let data = self.problem.page_data()?;
         let mut end = HEADER_BYTES;
         let mut words = 0u32;
-        for &word in self.start.iter().chain(constants::words(&self.problem).into_iter().flatten()) {
+        for &word in self.start.iter().chain(data.words.into_iter().flatten()) {
             let place = out.get_mut(end..end + WORD_BYTES).ok_or(WriteError::BufferTooSmall)?;
             place.copy_from_slice(&word.to_le_bytes());
             end += WORD_BYTES;
@@ -318,7 +336,7 @@ impl<'a> Page<'a> {
             rounds: self.rounds,
             saves_state: self.saves_state,
             start_words: count("words of the start", self.start.len())?,
-            constants,
+            constants: data.constants,
         };
         let rest = out.get_mut(end..).ok_or(WriteError::BufferTooSmall)?;
         let bytes = postcard::to_slice(&body, rest).map_err(|_| WriteError::BufferTooSmall)?.len();

@@ -103,6 +103,11 @@ fn targets() -> Result<()> {
     for target in TARGETS {
         cargo(&["build", "--package", "fabswarm-shared", "--release", "--locked", "--target", target])?;
     }
+    // A board may leave out all problems but one.
+    for problem in ["policy-evaluation", "hyper-tuning", "hyper-cleaning", "sensor-trust"] {
+        let only = ["--no-default-features", "--features", problem, "--target", TARGETS[0]];
+        cargo(&[&["build", "--package", "fabswarm-shared", "--release", "--locked"], &only[..]].concat())?;
+    }
     Ok(())
 }
 
@@ -135,6 +140,8 @@ fn package() -> Result<()> {
         "--workspace",
         "--exclude",
         "xtask",
+        "--exclude",
+        "own-problem",
         "--no-verify",
         "--allow-dirty",
         "--locked",

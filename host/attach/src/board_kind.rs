@@ -2,7 +2,7 @@
 
 use super::{
     Error,
-    firmware_crate::{FirmwareCrate, FirmwareSizes},
+    firmware_crate::{FirmwareCrate, FirmwareNeeds},
     native,
     packet_stream::PacketFraming,
     pico, qemu,
@@ -68,7 +68,7 @@ impl BoardKind {
 /// # Errors
 /// [`Error::Build`] if it does not build.
 pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
-    kind.firmware_crate().build(FirmwareSizes::USUAL)
+    kind.firmware_crate().build(&FirmwareNeeds::USUAL)
 }
 
 /// Returns the paths of the emulator and of the program that counts instructions in it; builds the latter unless it is up to date.
@@ -76,6 +76,6 @@ pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
 /// # Errors
 /// [`Error::NoQemu`] if the emulator is not installed, [`Error::Build`] if the program does not build.
 pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
-    let image = qemu::COUNTING_FIRMWARE.build(FirmwareSizes::USUAL)?;
+    let image = qemu::COUNTING_FIRMWARE.build(&FirmwareNeeds::USUAL)?;
     Ok((qemu::emulator()?, image.with_file_name("instructions")))
 }

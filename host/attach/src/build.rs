@@ -5,6 +5,7 @@ use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement, PlacementError}
 use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
+use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -40,17 +41,29 @@ pub enum BoardSwarmError {
 /// - [`BoardSwarmError::Trial`] for the errors of [`trial::build`] and [`trial::exact_agents`];
 /// - [`BoardSwarmError::Boards`] if the problem or the swarm is too large for boards, or a board does not start.
 pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+    build_with(scenario, None, interrupted)
+}
+
+/// As [`build`], in a program that may bring a problem of its own.
+///
+/// # Errors
+/// As there.
+pub fn build_with(
+    scenario: &Scenario,
+    own: Option<&OwnProblem>,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Box<dyn Swarm>, BoardSwarmError> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if scenario.swarm.pace == PaceKind::Slots && !placement.is_in_process() {
-        return Ok(Box::new(Flight::start(scenario, &locations, interrupted)?));
+        return Ok(Box::new(Flight::start(scenario, own, &locations, interrupted)?));
     }
     if placement.is_in_process() {
         let mut scenario = scenario.clone();
         scenario.swarm.boards = trial::IN_PROCESS.to_owned();
-        return Ok(trial::build(&scenario)?);
+        return Ok(trial::build_with(&scenario, own)?);
     }
-    let parts = trial::exact_agents(scenario)?;
+    let parts = trial::exact_agents_with(scenario, own)?;
     match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
         0..=SMALL_WORDS => with_boards::<SMALL_WORDS>(scenario, parts, &locations, &placement, interrupted),
         _ => with_boards::<MOST_WORDS>(scenario, parts, &locations, &placement, interrupted),

@@ -125,8 +125,8 @@ pub enum Error {
     },
     /// A board refused its page.
     #[error(
-        "the board of agent {agent} refused its provisioning page: {source}\n\
-         help: build host and firmware from the same sources"
+        "the board of agent {agent} refused its provisioning page: {source}\nhelp: {}",
+        page_remedy(source)
     )]
     Page {
         /// The agent.
@@ -364,5 +364,15 @@ impl Error {
             Self::Interrupted { .. } => SwarmError::Interrupted,
             error => SwarmError::Boards(Box::new(error)),
         }
+    }
+}
+
+/// What to do about a page that a board refused.
+fn page_remedy(error: &provisioning::Error) -> &'static str {
+    match error {
+        provisioning::Error::OtherProblem => {
+            "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
+        }
+        _ => "build host and firmware from the same sources",
     }
 }

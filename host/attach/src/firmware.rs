@@ -1,7 +1,7 @@
 //! Firmware that is ready to run.
 
 use super::{
-    BoardKind, Error, board_log::LogTable, firmware_crate::FirmwareSizes, flash_file::FlashLayout, pico, qemu,
+    BoardKind, Error, board_log::LogTable, firmware_crate::FirmwareNeeds, flash_file::FlashLayout, pico, qemu,
 };
 use std::path::PathBuf;
 
@@ -18,14 +18,14 @@ pub(super) struct Firmware {
 }
 
 impl Firmware {
-    /// Builds the firmware for swarms and problems of these sizes, unless it is up to date, and finds the emulator for it.
-    pub(super) fn prepare(kind: BoardKind, sizes: FirmwareSizes) -> Result<Self, Error> {
+    /// Builds the firmware for these needs, unless it is up to date, and finds the emulator for it.
+    pub(super) fn prepare(kind: BoardKind, needs: &FirmwareNeeds) -> Result<Self, Error> {
         let emulator = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => Some(qemu::emulator()?),
             BoardKind::Pico | BoardKind::PicoUsb => Some(pico::emulator()?),
             BoardKind::Native => None,
         };
-        let image = kind.firmware_crate().build(sizes)?;
+        let image = kind.firmware_crate().build(needs)?;
         let log_table = match kind {
             BoardKind::Qemu | BoardKind::QemuUart | BoardKind::Pico | BoardKind::PicoUsb => {
                 Some(LogTable::of(kind.board(), &image)?)

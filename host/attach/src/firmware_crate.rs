@@ -1,6 +1,7 @@
 //! Builds the firmware that a board runs.
 
 use super::{Error, board_file};
+use fabswarm_shared::fnv;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_WORDS};
 use fabswarm_sim::task::Task;
@@ -41,18 +42,20 @@ pub(super) struct FirmwareCrate {
     pub(super) feature: Option<&'static str>,
 }
 
-/// What firmware must have room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FirmwareSizes {
+/// What firmware must have room for, and the problem it computes with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FirmwareNeeds {
     /// Agents of the swarm.
     pub(super) members: usize,
     /// Words of a decision, or of a problem's working memory.
     pub(super) words: usize,
+    /// The file with a problem of the user's own.
+    pub(super) problem: Option<PathBuf>,
 }
 
-impl FirmwareSizes {
+impl FirmwareNeeds {
     /// Those of the default scenario.
-    pub(super) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS };
+    pub(super) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS, problem: None };
 
     /// Those of a task and a swarm of `members` agents.
     pub(super) fn of(task: &Task<f32>, members: usize) -> Self {
@@ -60,14 +63,15 @@ impl FirmwareSizes {
             let problem = task.problem(agent);
             problem.shape().words().max(problem.scratch_words())
         };
-        Self { members, words: (0..members).map(needed).max().unwrap_or(0) }
+        let words = (0..members).map(needed).max().unwrap_or(0);
+        Self { members, words, problem: task.source().map(Path::to_owned) }
     }
 }
 
 impl FirmwareCrate {
-    /// Builds the firmware for swarms and problems of these sizes, unless it is up to date, and returns the path of the image. The
+    /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
-    pub(super) fn build(&self, sizes: FirmwareSizes) -> Result<PathBuf, Error> {
+    pub(super) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Error> {
         let folder = board_file::folder(self.board);
         let failure = |messages: String| Error::Build { board: self.board, messages };
         if !folder.is_dir() {
@@ -76,12 +80,14 @@ impl FirmwareCrate {
                 "its sources are not in {place}\nhelp: run fabswarm where its source tree is"
             )));
         }
-        let is_large = sizes.members > BOARD_MEMBERS;
+        let is_large = needs.members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
         // One target folder per set of features and size: building one does not make another out of date.
-        let words = (sizes.words > BOARD_WORDS).then(|| sizes.words.to_string());
+        let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
-        let target_folder = Path::new("target").join(features.join("-")).join(folder_of_words);
+        let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
+        let target_folder =
+            Path::new("target").join(folder_of_problem).join(features.join("-")).join(folder_of_words);
         let building =
             DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
         let output = Command::new("cargo")
@@ -93,6 +99,8 @@ impl FirmwareCrate {
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .envs(words.map(|words| ("FABSWARM_WORDS", words)))
+            .env_remove("FABSWARM_PROBLEM")
+            .envs(needs.problem.iter().map(|file| ("FABSWARM_PROBLEM", file)))
             .output()
             .map_err(|source| {
                 let place = folder.display();
@@ -113,4 +121,9 @@ impl FirmwareCrate {
         let target = folder.join(target_folder).join(self.target.unwrap_or_default());
         Ok(target.join("release").join(self.board))
     }
+}
+
+/// The target folder for a problem of the user's own: one per file.
+fn own_folder(file: &Path) -> String {
+    format!("own-{:08x}", fnv::add_text(fnv::BASIS, &file.to_string_lossy()))
 }

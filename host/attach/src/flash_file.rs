@@ -1,7 +1,7 @@
 //! The file behind a board's flash: its page first, then its storage.
 
 use super::{BoardKind, Error, board_file::BoardFile, temp_dir::FILE_MODE};
-use fabswarm_shared::provisioning::{PAGE_ROOM, Page, WriteError, page_crc};
+use fabswarm_shared::provisioning::{PAGE_ROOM, Page, PageProblem, WriteError, page_crc};
 use std::{
     fs::File,
     os::unix::fs::{FileExt, OpenOptionsExt},
@@ -63,7 +63,10 @@ impl FlashLayout {
 }
 
 /// Encodes a page for `room` bytes of flash. It holds the swarm's key and is wiped when dropped.
-pub(super) fn page_bytes(page: &Page<'_>, room: u64) -> Result<Zeroizing<Vec<u8>>, Error> {
+pub(super) fn page_bytes<'a, P: PageProblem<'a>>(
+    page: &Page<'a, P>,
+    room: u64,
+) -> Result<Zeroizing<Vec<u8>>, Error> {
     let mut bytes = Zeroizing::new(vec![0; room as usize]);
     let agent = page.agent.id;
     let length = page.write(&mut bytes).map_err(|error| match error {

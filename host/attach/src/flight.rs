@@ -22,7 +22,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::{Answer, DigestCounts, Meter, Metrics, States, Swarm, SwarmError};
-use fabswarm_sim::task::{Score, Task};
+use fabswarm_sim::task::{OwnProblem, Score, Task};
 use fabswarm_sim::trial::{self, ExactAgents};
 use mio::{Events, Poll};
 use record::{read, write};
@@ -117,13 +117,14 @@ impl Flight {
     /// Starts a board for each agent, with the slots of `scenario` in its page.
     pub(super) fn start(
         scenario: &Scenario,
+        own: Option<&OwnProblem>,
         locations: &[AgentLocation],
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Self, FlightError> {
-        let parts = trial::exact_agents(scenario)?;
+        let parts = trial::exact_agents_with(scenario, own)?;
         let plan = SwarmPlan::of_agents(scenario, &parts)?;
         let ExactAgents { task, setup, rounds, .. } = parts;
-        let sizes = super::check_sizes(&task, locations.len())?;
+        let needs = super::check_sizes(&task, locations.len())?;
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let temp_dir = LockedTempDir::new()?;
@@ -135,7 +136,7 @@ impl Flight {
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
-                    firmware.push(Firmware::prepare(kind, sizes)?);
+                    firmware.push(Firmware::prepare(kind, &needs)?);
                     firmware.len() - 1
                 }
             };

@@ -70,7 +70,7 @@ mod temp_dir;
 pub mod uf2;
 
 pub use board_kind::{BoardKind, counting_program, image};
-pub use build::{BoardSwarmError, build};
+pub use build::{BoardSwarmError, build, build_with};
 pub use error::Error;
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
@@ -89,7 +89,7 @@ use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
 use firmware::Firmware;
-use firmware_crate::FirmwareSizes;
+use firmware_crate::FirmwareNeeds;
 use mio::{Events, Poll};
 use serial::FoundBoard;
 use state_dump::StateDump;
@@ -178,7 +178,7 @@ impl Boards {
         serial_pattern: Option<&str>,
     ) -> Result<Self, Error> {
         let agents = locations.len();
-        let sizes = check_sizes(task, agents)?;
+        let needs = check_sizes(task, agents)?;
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let page = |agent: usize, board| Page {
@@ -226,7 +226,7 @@ impl Boards {
             let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
                 Some(found) => found,
                 None => {
-                    firmware.push(Firmware::prepare(kind, sizes)?);
+                    firmware.push(Firmware::prepare(kind, &needs)?);
                     firmware.len() - 1
                 }
             };
@@ -366,15 +366,15 @@ fn on_path(program: &str) -> Option<PathBuf> {
 const MOST_WORDS: usize = 512;
 
 /// Checks that boards can be built for a task and a swarm, and returns what their firmware must have room for.
-fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareSizes, Error> {
+fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareNeeds, Error> {
     if agents > BOARD_MEMBERS_LARGE {
         return Err(Error::TooMany { agents });
     }
-    let sizes = FirmwareSizes::of(task, agents);
-    if sizes.words > MOST_WORDS {
-        return Err(Error::TooLarge { words: sizes.words });
+    let needs = FirmwareNeeds::of(task, agents);
+    if needs.words > MOST_WORDS {
+        return Err(Error::TooLarge { words: needs.words });
     }
-    Ok(sizes)
+    Ok(needs)
 }
 
 #[cfg(test)]

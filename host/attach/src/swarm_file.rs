@@ -197,7 +197,7 @@ impl SwarmFile {
         let scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
         let parts = trial::exact_agents(&scenario)?;
         let sizes = super::check_sizes(&parts.task, scenario.swarm.agents)?;
-        Ok(pico::USB_FIRMWARE.build(sizes)?)
+        Ok(pico::USB_FIRMWARE.build(&sizes)?)
     }
 
     /// Makes the UF2 file of one agent on a Pico: the image and its page.

@@ -1,7 +1,7 @@
 //! What a scenario takes of a board and its radio, before anything is built or flashed.
 
 use super::board_file::{self, BoardFile};
-use super::firmware_crate::FirmwareSizes;
+use super::firmware_crate::FirmwareNeeds;
 use super::flash_file::page_bytes;
 use super::{BoardKind, Error};
 use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
@@ -75,9 +75,9 @@ impl BoardRoom {
 }
 
 /// RAM of the emulated board's firmware without its stack, by a formula: agent, peers and queues grow with the words of a decision.
-fn firmware_ram_bytes(sizes: FirmwareSizes) -> usize {
-    let words = sizes.words.max(BOARD_WORDS);
-    let members = if sizes.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
+fn firmware_ram_bytes(needs: &FirmwareNeeds) -> usize {
+    let words = needs.words.max(BOARD_WORDS);
+    let members = if needs.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
     // Both sizes are linear in the words.
     let at = |small: usize, large: usize| small + (large - small) / 32 * (words - 32);
     let peer = at(size_of::<PeerSlot<Exact, 32>>(), size_of::<PeerSlot<Exact, 64>>());
@@ -192,8 +192,8 @@ impl SwarmPlan {
             };
             longest = longest.max(page_bytes(&page, PAGE_ROOM as u64)?.len());
         }
-        let sizes = FirmwareSizes::of(task, agents);
-        let ram_bytes = firmware_ram_bytes(sizes);
+        let needs_of_boards = FirmwareNeeds::of(task, agents);
+        let ram_bytes = firmware_ram_bytes(&needs_of_boards);
         let widths =
             [(WidthKind::Full, Width::Full), (WidthKind::Half, Width::Half), (WidthKind::Byte, Width::Byte)];
         Ok(Self {
@@ -202,7 +202,7 @@ impl SwarmPlan {
             needs,
             words: shape.words(),
             exchanged,
-            room_words: sizes.words,
+            room_words: needs_of_boards.words,
             widths: widths
                 .map(|(word, width)| WidthPlan {
                     width: word,

@@ -43,7 +43,7 @@ fn native(image: PathBuf) -> Firmware {
 }
 
 fn firmware() -> PathBuf {
-    native::FIRMWARE.build(FirmwareSizes::USUAL).unwrap()
+    native::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap()
 }
 
 /// Starts one board, which must fail, and returns the error.
@@ -80,7 +80,7 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
 
 #[test]
 fn an_emulated_board_refuses_such_a_page_too() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
     let message = failure(firmware, page("native"));
     assert!(message.contains("the provisioning page is for another kind of board"), "{message}");
 }
@@ -101,7 +101,7 @@ fn images_that_are_not_firmware_are_reported() {
 
 #[test]
 fn an_emulated_board_without_a_program_ends_at_once() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
     // An empty vector table: the processor has no stack to start with.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("mps2-an386");
@@ -121,7 +121,7 @@ fn panicking_at(place: &str, folder: &Path) -> Firmware {
 /// The emulated board's firmware with other instructions at the start of the function `place` of its agent: `patch` makes them from
 /// the addresses of that function and of the panic handler.
 fn patched_at(place: &str, folder: &Path, patch: impl Fn(u64, u64) -> [u8; 4]) -> Firmware {
-    let mut firmware = Firmware::prepare(BoardKind::Qemu, FirmwareSizes::USUAL).unwrap();
+    let mut firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
     let mut bytes = fs::read(&firmware.image).unwrap();
     let image = object::File::parse(&*bytes).unwrap();
     // Thumb code has odd addresses.
@@ -340,7 +340,7 @@ fn a_pico_starts_from_its_uf2_alone() {
     let [uf2, socket] = ["agent-3.uf2", "pico.sock"].map(|name| folder.path().join(name));
     let chips = [1, 2, 3, 0xE661];
     let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
-    let image = pico::FIRMWARE.build(FirmwareSizes::USUAL).unwrap();
+    let image = pico::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap();
     fs::write(&uf2, swarm.pico_uf2(3, &image).unwrap()).unwrap();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let script = board_file::folder("pico").join("emulator/main.mjs");

@@ -62,9 +62,19 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Command;
+use fabswarm_sim::task::OwnProblem;
 
 /// Parses the command line, runs the command and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    run_command(arguments, None)
+}
+
+/// The command with one more problem, `--problem own`: what the `main` of a program returns that brings it.
+pub fn main_with(arguments: impl Iterator<Item = OsString>, own: &OwnProblem) -> ExitCode {
+    run_command(arguments, Some(own))
+}
+
+fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProblem>) -> ExitCode {
     let arguments = with_default_command(arguments.collect());
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
@@ -77,7 +87,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         },
     };
     let result = match matches.subcommand() {
-        Some(("run", matches)) => run::run(matches),
+        Some(("run", matches)) => run::run(matches, own),
         Some(("bench", matches)) => bench::run(matches),
         Some(("boards", matches)) => boards::run(matches),
         Some(("data", matches)) => data::run(matches),

@@ -336,12 +336,26 @@ fn frames_sent_are_one_an_agent_and_round_however_they_are_computed() {
 #[test]
 fn every_problem_runs_with_its_own_defaults() {
     let folder = tempfile::tempdir().unwrap();
-    for problem in fabswarm_sim::scenario::ProblemKind::WORDS {
+    // A problem of one's own is run by the program that brings it.
+    let built_in = fabswarm_sim::scenario::ProblemKind::WORDS.iter().filter(|problem| **problem != "own");
+    for problem in built_in {
         let arguments = ["--problem", problem, "--rounds", "50", "--error-below", "0", "--out", problem];
         let output = run(folder.path(), &arguments);
         assert!(output.status.success(), "{problem}: {}", text(&output.stderr));
         assert_eq!(summary(&folder.path().join(problem))["problem"], *problem);
     }
+}
+
+#[test]
+fn a_problem_of_ones_own_needs_its_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["--problem", "own"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("problem.kind = \"own\"") && message.contains("docs/own-problem.md"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub use penalty::{MeanPenaltyGradient, PenaltyGradient};
 pub use soba::SobaDirection;
 
 use fabswarm_shared::problem::AnyProblem;
+use fabswarm_sim::task::TaskProblem;
 
 use crate::network::Network;
 
@@ -37,11 +38,11 @@ pub trait Oracle {
 }
 
 /// The same problem with exact observations.
-fn without_noise(problem: AnyProblem<'_, f64>) -> AnyProblem<'_, f64> {
+fn without_noise(problem: TaskProblem<'_, f64>) -> TaskProblem<'_, f64> {
     match problem {
-        AnyProblem::PolicyEvaluation(mut problem) => {
+        TaskProblem::BuiltIn(AnyProblem::PolicyEvaluation(mut problem)) => {
             problem.reward_noise = 0.0;
-            AnyProblem::PolicyEvaluation(problem)
+            TaskProblem::BuiltIn(AnyProblem::PolicyEvaluation(problem))
         }
         other => other,
     }

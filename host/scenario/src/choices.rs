@@ -52,6 +52,8 @@ choice! {
         HyperCleaning = "hyper-cleaning",
         /// A weight for each sensor.
         SensorTrust = "sensor-trust",
+        /// The problem of a program of the user's own.
+        Own = "own",
     }
 }
 

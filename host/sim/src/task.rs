@@ -8,16 +8,20 @@ mod blobs;
 mod chain_file;
 mod hyper_cleaning;
 mod hyper_tuning;
+mod own;
 mod policy_evaluation;
 mod ranking;
 mod sensor_trust;
 
 pub use chain_file::ChainFileError;
+pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 
 use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A named measure of how well a swarm did at its task.
 pub type Score = (String, f64);
@@ -33,14 +37,57 @@ pub enum Task<S> {
     HyperCleaning(hyper_cleaning::HyperCleaningData<S>),
     /// See [`fabswarm_shared::problem::SensorTrust`].
     SensorTrust(sensor_trust::SensorTrustData<S>),
+    /// A problem that a program brings.
+    Own {
+        /// Its data.
+        task: Arc<dyn AnyOwnTask<S>>,
+        /// The file that boards compile for it.
+        source: PathBuf,
+    },
+}
+
+/// Why a task cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The user's own file cannot be used.
+    #[error(transparent)]
+    File(#[from] ChainFileError),
+    /// The program brings no problem of its own.
+    #[error(
+        "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none\nhelp: write one as \
+         docs/own-problem.md shows, or give --problem another word"
+    )]
+    NoOwnProblem,
+    /// The program's own problem cannot be drawn.
+    #[error("the program's own problem: {0}")]
+    OwnProblem(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Task<f32> {
+    /// The task that a scenario describes, which may be a program's own problem.
+    ///
+    /// # Errors
+    /// When a file cannot be read or does not fit the scenario, or the program's own problem cannot be drawn.
+    pub fn load_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Self, TaskError> {
+        match own {
+            Some(own) if scenario.problem.kind == ProblemKind::Own => {
+                own.task(scenario).map_err(TaskError::OwnProblem)
+            }
+            _ => Self::load(scenario),
+        }
+    }
 }
 
 impl<S: Scalar> Task<S> {
     /// The task that a scenario describes, from the user's own file where it names one.
     ///
     /// # Errors
-    /// When the file cannot be read, or does not fit the scenario.
-    pub fn load(scenario: &Scenario) -> Result<Self, ChainFileError> {
+    /// When the file cannot be read or does not fit the scenario, or the problem is one that only another program has.
+    pub fn load(scenario: &Scenario) -> Result<Self, TaskError> {
+        if scenario.problem.kind == ProblemKind::Own {
+            return Err(TaskError::NoOwnProblem);
+        }
         let is_own = scenario.problem.kind == ProblemKind::PolicyEvaluation
             && !scenario.policy_evaluation.file.is_empty();
         if !is_own {
@@ -50,6 +97,9 @@ impl<S: Scalar> Task<S> {
     }
 
     /// Draws the task that a scenario describes.
+    ///
+    /// # Panics
+    /// Where `problem.kind` is `own`: [`Task::load_with`] has it.
     #[must_use]
     pub fn draw(scenario: &Scenario) -> Self {
         let (seed, agents) = (scenario.problem_seed(), scenario.swarm.agents);
@@ -68,6 +118,7 @@ impl<S: Scalar> Task<S> {
             ProblemKind::SensorTrust => {
                 Self::SensorTrust(sensor_trust::SensorTrustData::draw(&scenario.sensor_trust, seed, agents))
             }
+            ProblemKind::Own => panic!("`load_with` has the problem of a program, `draw` has not"),
         }
     }
 
@@ -96,19 +147,22 @@ impl<S: Scalar> Task<S> {
                 let readings = task.sensors * task.readings_per_sensor + task.calibrated_readings;
                 product(&[agents, readings, task.basis])
             }
+            // Only its program knows.
+            ProblemKind::Own => 0.0,
         }
     }
 
     /// One agent's share.
     #[must_use]
     #[inline]
-    pub fn problem(&self, agent: usize) -> AnyProblem<'_, S> {
-        match self {
+    pub fn problem(&self, agent: usize) -> TaskProblem<'_, S> {
+        TaskProblem::BuiltIn(match self {
             Self::PolicyEvaluation(data) => AnyProblem::PolicyEvaluation(data.problem(data.shape(), agent)),
             Self::HyperTuning(data) => AnyProblem::HyperTuning(data.problem(agent)),
             Self::HyperCleaning(data) => AnyProblem::HyperCleaning(data.problem(agent)),
             Self::SensorTrust(data) => AnyProblem::SensorTrust(data.problem(agent)),
-        }
+            Self::Own { task, .. } => return TaskProblem::Own(task.share(agent)),
+        })
     }
 
     /// What `problem(at.agent)` does with `x` and then with all of `v`: brings the one back into its set and takes the gradient
@@ -159,21 +213,28 @@ impl<S: Scalar> Task<S> {
             Self::HyperTuning(data) => data.problem(0).shape(),
             Self::HyperCleaning(data) => data.problem(0).shape(),
             Self::SensorTrust(data) => data.problem(0).shape(),
+            Self::Own { .. } => self.problem(0).shape(),
         }
     }
 
     /// Writes the decision that every agent starts from.
     pub fn start(&self, v: &mut [S]) {
         v.fill(S::ZERO);
-        if let Self::HyperTuning(data) = self {
-            v[0] = data.initial_tau;
+        match self {
+            Self::HyperTuning(data) => v[0] = data.initial_tau,
+            Self::Own { task, .. } => task.start(v),
+            _ => {}
         }
     }
 
     /// Whether every x is kept at or above zero.
     #[must_use]
-    pub const fn keeps_x_non_negative(&self) -> bool {
-        matches!(self, Self::HyperTuning(_))
+    pub fn keeps_x_non_negative(&self) -> bool {
+        match self {
+            Self::HyperTuning(_) => true,
+            Self::Own { task, .. } => task.keeps_x_non_negative(),
+            _ => false,
+        }
     }
 
     /// The optimal x, where it is known in closed form.
@@ -193,6 +254,7 @@ impl<S: Scalar> Task<S> {
             Self::HyperTuning(data) => data.scores(decisions),
             Self::HyperCleaning(data) => data.scores(decisions),
             Self::SensorTrust(data) => data.scores(decisions),
+            Self::Own { task, .. } => task.scores(decisions),
         }
     }
 }

@@ -4,7 +4,9 @@ mod build;
 mod memory;
 mod observer;
 
-pub use build::{BuildError, ExactAgents, IN_PROCESS, build, exact_agents, setup};
+pub use build::{
+    BuildError, ExactAgents, IN_PROCESS, build, build_with, exact_agents, exact_agents_with, setup,
+};
 pub use memory::TooLarge;
 pub use observer::{NoObserver, RoundEnd, TrialObserver};
 

@@ -1,14 +1,14 @@
 //! A problem in a page: its constants are in the body, its matrices among the words.
 
 use super::{Error, WriteError};
+#[allow(unused_imports, reason = "without its feature, a problem is not used here")]
 use crate::problem::{
-    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
-    SensorTrust,
+    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust,
 };
 use serde::{Deserialize, Serialize};
 
 /// Everything of a problem but its words.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum ProblemConstants<'a> {
     /// Words: features, successors, rewards.
     PolicyEvaluation {
@@ -26,11 +26,14 @@ pub(super) enum ProblemConstants<'a> {
     HyperCleaning { classes: u8, train: &'a [u8], validation: &'a [u8], features: u16, regularisation: f32 },
     /// Words: basis and values of the readings, then of the calibrated ones.
     SensorTrust { sensors: u8, sensor_of: &'a [u8], calibrated: u16, features: u16, regularisation: f32 },
+    /// A problem of the user's own.
+    Own { name: &'a str, bytes: &'a [u8] },
 }
 
 impl<'a> ProblemConstants<'a> {
     pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Result<Self, WriteError> {
         Ok(match problem {
+            #[cfg(feature = "policy-evaluation")]
             AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
                 states: count("states", problem.rewards.len())?,
                 features: per_row(problem.features, problem.rewards.len())?,
@@ -40,12 +43,14 @@ impl<'a> ProblemConstants<'a> {
                 reward_noise: problem.reward_noise,
                 seed: problem.seed,
             },
+            #[cfg(feature = "hyper-tuning")]
             AnyProblem::HyperTuning(problem) => Self::HyperTuning {
                 classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
                 validation: problem.validation.labels,
                 features: per_row(problem.train.features, problem.train.len())?,
             },
+            #[cfg(feature = "hyper-cleaning")]
             AnyProblem::HyperCleaning(problem) => Self::HyperCleaning {
                 classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
@@ -53,6 +58,7 @@ impl<'a> ProblemConstants<'a> {
                 features: per_row(problem.train.features, problem.train.len())?,
                 regularisation: problem.regularisation,
             },
+            #[cfg(feature = "sensor-trust")]
             AnyProblem::SensorTrust(problem) => Self::SensorTrust {
                 sensors: count("sensors", problem.sensors)?,
                 sensor_of: problem.sensor_of,
@@ -67,6 +73,7 @@ impl<'a> ProblemConstants<'a> {
     pub(super) fn with(self, words: &'a [f32]) -> Result<AnyProblem<'a, f32>, Error> {
         let mut words = WordCursor(words);
         let problem = match self {
+            #[cfg(feature = "policy-evaluation")]
             Self::PolicyEvaluation {
                 states,
                 features,
@@ -88,6 +95,7 @@ impl<'a> ProblemConstants<'a> {
                     seed,
                 })
             }
+            #[cfg(feature = "hyper-tuning")]
             Self::HyperTuning { classes, train, validation, features } => {
                 AnyProblem::HyperTuning(HyperTuning {
                     train: words.samples(train, features)?,
@@ -95,6 +103,7 @@ impl<'a> ProblemConstants<'a> {
                     classes: Classes(classes.into()),
                 })
             }
+            #[cfg(feature = "hyper-cleaning")]
             Self::HyperCleaning { classes, train, validation, features, regularisation } => {
                 AnyProblem::HyperCleaning(HyperCleaning {
                     train: words.samples(train, features)?,
@@ -103,6 +112,7 @@ impl<'a> ProblemConstants<'a> {
                     regularisation,
                 })
             }
+            #[cfg(feature = "sensor-trust")]
             Self::SensorTrust { sensors, sensor_of, calibrated, features, regularisation } => {
                 AnyProblem::SensorTrust(SensorTrust {
                     readings: words.readings(sensor_of.len(), features)?,
@@ -112,8 +122,8 @@ impl<'a> ProblemConstants<'a> {
                     regularisation,
                 })
             }
+            _ => return Err(Error::OtherProblem),
         };
-        problem.check().map_err(|_| Error::Malformed)?;
         if words.0.is_empty() { Ok(problem) } else { Err(Error::Malformed) }
     }
 }
@@ -121,9 +131,13 @@ impl<'a> ProblemConstants<'a> {
 /// The words of a problem, in the order in which [`ProblemConstants::with`] takes them.
 pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
     match problem {
+        #[cfg(feature = "policy-evaluation")]
         AnyProblem::PolicyEvaluation(problem) => [problem.features, problem.successors, problem.rewards, &[]],
+        #[cfg(feature = "hyper-tuning")]
         AnyProblem::HyperTuning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
+        #[cfg(feature = "hyper-cleaning")]
         AnyProblem::HyperCleaning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
+        #[cfg(feature = "sensor-trust")]
         AnyProblem::SensorTrust(problem) => [
             problem.readings.basis,
             problem.readings.values,
@@ -136,6 +150,7 @@ pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
 /// Words not yet given to a problem.
 struct WordCursor<'a>(&'a [f32]);
 
+#[allow(dead_code, reason = "each problem uses some of these")]
 impl<'a> WordCursor<'a> {
     fn rows(&mut self, rows: usize, columns: u16) -> Result<&'a [f32], Error> {
         let (taken, rest) = rows

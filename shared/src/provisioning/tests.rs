@@ -3,7 +3,10 @@
 extern crate std;
 use super::*;
 use crate::graph::Topology;
-use crate::problem::{Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust};
+use crate::problem::{
+    Classes, HyperCleaning, HyperTuning, Mismatch, Moment, PolicyEvaluation, Problem, Readings, Samples,
+    SensorTrust, Shape,
+};
 use crate::slots::SlotNeeds;
 use proptest::prelude::*;
 use std::{format, vec, vec::Vec};
@@ -131,6 +134,78 @@ fn each_invalid_page_has_its_error() {
     assert_eq!(read_error(&with(30, good[30] ^ 1)), Some(Error::Checksum));
     let flash = AlignedBytes::holding(&good);
     assert_eq!(Page::read(flash.bytes(), "other").err(), Some(Error::OtherBoard));
+}
+
+/// A problem of one's own: its words are one slice, its bytes another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct OwnSites<'a> {
+    sites: &'a [f32],
+    kinds: &'a [u8],
+}
+
+impl Problem<f32> for OwnSites<'_> {
+    fn shape(&self) -> Shape {
+        Shape { x: 1, y: 1, x_is_local: false }
+    }
+    fn check(&self) -> Result<(), Mismatch> {
+        if self.sites.len() == self.kinds.len() { Ok(()) } else { Err(Mismatch::Length) }
+    }
+    fn oracle_words(&self) -> usize {
+        0
+    }
+    fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
+        0.0
+    }
+    fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
+        0.0
+    }
+    fn upper_gradient(&self, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+    fn lower_gradient(&self, _: Moment, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+}
+
+impl<'a> PageProblem<'a> for OwnSites<'a> {
+    fn page_data(&self) -> Result<PageData<'a>, WriteError> {
+        Ok(PageData::own("sites", self.sites, self.kinds))
+    }
+    fn from_page(data: PageData<'a>) -> Result<Self, Error> {
+        let (sites, kinds) = data.take_own("sites")?;
+        Ok(Self { sites, kinds })
+    }
+}
+
+#[test]
+fn a_problem_of_ones_own_round_trips_and_is_no_other() {
+    let own = OwnSites { sites: &[1.5, -2.0], kinds: &[3, 4] };
+    let of_ours = page(policy_evaluation());
+    let of_own = |problem| Page {
+        board: of_ours.board,
+        key: None,
+        key_number: 1,
+        chip: None,
+        boot_floor: 1,
+        agent: of_ours.agent,
+        pace: of_ours.pace,
+        rounds: 7,
+        saves_state: false,
+        start: &[0.25],
+        problem,
+    };
+    let write = |page: &Page<'_, OwnSites<'_>>| {
+        let mut out = vec![0; 1024];
+        let length = page.write(&mut out).unwrap();
+        AlignedBytes::holding(&out[..length])
+    };
+    let bytes = write(&of_own(own));
+    let read = Page::<OwnSites<'_>>::read_as(bytes.bytes(), "testing").unwrap();
+    assert_eq!((read.problem, read.start, read.rounds), (own, &[0.25][..], 7));
+
+    assert_eq!(Page::read(bytes.bytes(), "testing").unwrap_err(), Error::OtherProblem);
+    let ours = AlignedBytes::holding(&written(&of_ours));
+    let refused = Page::<OwnSites<'_>>::read_as(ours.bytes(), "testing").unwrap_err();
+    assert_eq!(refused, Error::OtherProblem);
+    let uneven = write(&of_own(OwnSites { kinds: &[3], ..own }));
+    let refused = Page::<OwnSites<'_>>::read_as(uneven.bytes(), "testing").unwrap_err();
+    assert_eq!(refused, Error::Malformed);
 }
 
 #[test]

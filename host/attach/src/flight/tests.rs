@@ -15,7 +15,7 @@ fn scenario() -> Scenario {
 /// Flies until the error is below 1 %, and returns the flight.
 fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
     let locations = vec![AgentLocation::Board(kind); scenario.swarm.agents];
-    let mut flight = Flight::start(scenario, &locations, &Arc::default()).unwrap();
+    let mut flight = Flight::start(scenario, None, &locations, &Arc::default()).unwrap();
     while flight.metrics().error >= 0.01 {
         assert!(flight.round() < 3000, "error {}", flight.metrics().error);
         if let Err(error) = flight.step() {
@@ -77,7 +77,7 @@ fn a_ring_on_the_bench_is_a_ring() {
     scenario.network.topology = TopologyKind::Ring;
     scenario.swarm.agents = 4;
     let locations = [AgentLocation::Board(BoardKind::Native); 4];
-    let mut flight = Flight::start(&scenario, &locations, &Arc::default()).unwrap();
+    let mut flight = Flight::start(&scenario, None, &locations, &Arc::default()).unwrap();
     for _ in 0..20 {
         flight.step().unwrap();
     }

@@ -22,14 +22,19 @@ use fabswarm_sim::scenario::{self, Scenario};
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::swarm::{LOWER_THE_STEPS, divergence_remedy};
+use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
 use fabswarm_view::{Audience, LOG_FILE, RunWatch};
 
 #[cfg(feature = "boards")]
-use fabswarm_attach::build;
+use fabswarm_attach::build_with;
 #[cfg(not(feature = "boards"))]
-fn build(scenario: &Scenario, _: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, trial::BuildError> {
-    trial::build(scenario)
+fn build_with(
+    scenario: &Scenario,
+    own: Option<&OwnProblem>,
+    _: &Arc<AtomicBool>,
+) -> Result<Box<dyn Swarm>, trial::BuildError> {
+    trial::build_with(scenario, own)
 }
 
 pub(super) fn command() -> Command {
@@ -74,7 +79,7 @@ pub(super) fn command() -> Command {
         .args(flags::arguments(scenario::ScenarioCommand::Run))
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
     let flags = flags::given(scenario::ScenarioCommand::Run, matches)?;
     if let (Some(file), Some(out)) =
@@ -100,7 +105,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             scenario.swarm.agents - 1
         );
     }
-    let mut swarm = build(scenario, &interrupted)?;
+    let mut swarm = build_with(scenario, own, &interrupted)?;
     if let Some(agent) = followed {
         swarm.follow_log(agent);
     }

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use fabswarm_shared::problem::{AnyProblem, Moment, Problem};
-use fabswarm_sim::task::Task;
+use fabswarm_sim::task::{Task, TaskProblem};
 
 use super::Oracle;
 use crate::network::Network;
@@ -27,7 +27,7 @@ impl BellmanError {
 
     /// One agent's gradient at `x`.
     pub fn gradient(&self, agent: usize, round: u32, x: &[f64]) -> Vec<f64> {
-        let AnyProblem::PolicyEvaluation(problem) = self.task.problem(agent) else {
+        let TaskProblem::BuiltIn(AnyProblem::PolicyEvaluation(problem)) = self.task.problem(agent) else {
             unreachable!("`new` takes tasks of policy evaluation only");
         };
         let states = self.task.shape().y;

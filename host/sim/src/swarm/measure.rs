@@ -22,9 +22,10 @@ impl ErrorKind {
     pub const fn of(scenario: &Scenario) -> Self {
         match scenario.problem.kind {
             ProblemKind::PolicyEvaluation => Self::DistanceToSolution,
-            ProblemKind::HyperTuning | ProblemKind::HyperCleaning | ProblemKind::SensorTrust => {
-                Self::GradientNorm
-            }
+            ProblemKind::HyperTuning
+            | ProblemKind::HyperCleaning
+            | ProblemKind::SensorTrust
+            | ProblemKind::Own => Self::GradientNorm,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::swarm::{
     AgentSetup, AgentSwarm, DivergenceError, ExactFab, FabConstants, MixingRule, PlainFab, Swarm,
     UnguardedFab,
 };
-use crate::task::{ChainFileError, Task};
+use crate::task::{OwnProblem, Task, TaskError};
 
 /// Why the swarm of a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +30,9 @@ pub enum BuildError {
     /// The graphs cannot be had, or do not connect the swarm.
     #[error(transparent)]
     Air(#[from] air::Error),
-    /// The user's own problem cannot be read.
+    /// The problem cannot be had.
     #[error(transparent)]
-    Problem(#[from] ChainFileError),
+    Problem(#[from] TaskError),
     /// Two keys do not go together.
     #[error("{what}\nhelp: {remedy}")]
     Unfit {
@@ -83,6 +83,14 @@ impl From<agent::Error> for BuildError {
 /// - [`BuildError::Agent`] where an agent cannot be made from its share of the problem;
 /// - [`BuildError::Diverged`] where the first gradient is out of range already.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
+    build_with(scenario, None)
+}
+
+/// As [`build`], in a program that may bring a problem of its own.
+///
+/// # Errors
+/// As there.
+pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<dyn Swarm>, BuildError> {
     if scenario.swarm.boards != IN_PROCESS {
         return Err(BuildError::Boards { boards: scenario.swarm.boards.clone() });
     }
@@ -103,10 +111,26 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
             what: "plain FAB has no agents with clocks of their own",
             remedy: "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
         }),
-        (AlgorithmKind::Fab, PrecisionKind::F32) => plain_fab::<f32>(scenario, source),
-        (AlgorithmKind::Fab, PrecisionKind::F64) => plain_fab::<f64>(scenario, source),
-        (AlgorithmKind::Ledger, PrecisionKind::F32) if is_large => ledger_on_arrays(scenario, source),
-        (AlgorithmKind::Ledger, PrecisionKind::F32) => simulated_agents(scenario, &mut source),
+        (AlgorithmKind::Fab, PrecisionKind::F64)
+            if own.is_some() && scenario.problem.kind == ProblemKind::Own =>
+        {
+            Err(BuildError::Unfit {
+                what: "the problem of a program computes in f32, as boards do",
+                remedy: "set swarm.precision to \"f32\"",
+            })
+        }
+        (AlgorithmKind::Fab, PrecisionKind::F32) => {
+            plain_fab(scenario, source, Task::load_with(scenario, own)?)
+        }
+        (AlgorithmKind::Fab, PrecisionKind::F64) => plain_fab(scenario, source, Task::<f64>::load(scenario)?),
+        (AlgorithmKind::Ledger, PrecisionKind::F32) => {
+            let task = Task::load_with(scenario, own)?;
+            if is_large {
+                ledger_on_arrays(scenario, source, task)
+            } else {
+                simulated_agents(scenario, &mut source, task)
+            }
+        }
     }
 }
 
@@ -125,7 +149,7 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
+fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) -> Built {
     let algorithm = &scenario.algorithm;
     let weights = match algorithm.weights {
         WeightsKind::Uniform => graph::Weights::Uniform,
@@ -136,7 +160,6 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
         penalty: penalty(scenario),
         mixing: MixingRule::Degrees(weights),
     };
-    let task = Task::load(scenario)?;
     if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
     }
@@ -144,7 +167,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource) -> Built {
 }
 
 /// A swarm too large to simulate agent by agent: the same numbers on arrays, without faults.
-fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
+fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>) -> Built {
     let has_plain_frames =
         scenario.frames.width == WidthKind::Full && scenario.algorithm.arithmetic == ArithmeticKind::Exact;
     let is_ring = is_ring(scenario);
@@ -159,13 +182,12 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource) -> Built {
     }
     let others = scenario.swarm.agents.saturating_sub(1) as u32;
     let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
-    Ok(Box::new(ExactFab::new(Task::load(scenario)?, source, constants)?))
+    Ok(Box::new(ExactFab::new(task, source, constants)?))
 }
 
 /// Agents that exchange frames over the air.
-fn simulated_agents(scenario: &Scenario, source: &mut LinkSource) -> Built {
+fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32>) -> Built {
     let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario)? };
-    let task = Task::load(scenario)?;
     let needed = (0..scenario.swarm.agents)
         .map(|agent| task.problem(agent))
         .map(|problem| problem.shape().words().max(problem.scratch_words()))
@@ -217,6 +239,14 @@ pub struct ExactAgents {
 /// # Errors
 /// As [`build`]; and [`BuildError::Unfit`] where the scenario asks for other agents than boards run.
 pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
+    exact_agents_with(scenario, None)
+}
+
+/// As [`exact_agents`], in a program that may bring a problem of its own.
+///
+/// # Errors
+/// As there.
+pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<ExactAgents, BuildError> {
     let mut source = checked_source(scenario)?;
     let swarm = &scenario.swarm;
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
@@ -236,7 +266,7 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
         });
     }
     Ok(ExactAgents {
-        task: Task::load(scenario)?,
+        task: Task::load_with(scenario, own)?,
         setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario)? },
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.

@@ -112,6 +112,8 @@ fn words(scenario: &Scenario) -> f64 {
             scenario.hyper_cleaning.features as f64 * scenario.hyper_cleaning.classes as f64,
         ),
         ProblemKind::SensorTrust => (scenario.sensor_trust.sensors, scenario.sensor_trust.basis as f64),
+        // Only its program knows.
+        ProblemKind::Own => (0, 0.0),
     };
     upper as f64 + 2.0 * lower
 }

@@ -1,0 +1,98 @@
+//! How a problem gets into a page and out of it.
+
+use super::constants::{ProblemConstants, words};
+use super::{Error, WriteError};
+use crate::problem::{AnyProblem, Problem};
+
+/// A problem that boards can run: one that reads itself from a page.
+///
+/// A problem of one's own keeps its numbers in one slice of words, which a board reads where they are in flash, and whatever else it
+/// needs in a slice of bytes:
+///
+/// ```
+/// use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
+/// # use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+///
+/// /// f = (x − y)²/2, g = Σ(y − site)²/2.
+/// #[derive(Clone, Copy)]
+/// struct Nearest<'a> {
+///     sites: &'a [f32],
+/// }
+/// # impl Problem<f32> for Nearest<'_> {
+/// #     fn shape(&self) -> Shape { Shape { x: 1, y: 1, x_is_local: false } }
+/// #     fn check(&self) -> Result<(), Mismatch> { Ok(()) }
+/// #     fn oracle_words(&self) -> usize { 0 }
+/// #     fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
+/// #     fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
+/// #     fn upper_gradient(&self, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+/// #     fn lower_gradient(&self, _: Moment, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+/// # }
+///
+/// impl<'a> PageProblem<'a> for Nearest<'a> {
+///     fn page_data(&self) -> Result<PageData<'a>, WriteError> {
+///         Ok(PageData::own("nearest", self.sites, &[]))
+///     }
+///     fn from_page(data: PageData<'a>) -> Result<Self, Error> {
+///         let (sites, _) = data.take_own("nearest")?;
+///         Ok(Self { sites })
+///     }
+/// }
+///
+/// let problem = Nearest { sites: &[1.0, 2.0] };
+/// assert_eq!(Nearest::from_page(problem.page_data()?)?.sites, problem.sites);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait PageProblem<'a>: Problem<f32> + Sized {
+    /// What a page must hold of this problem.
+    ///
+    /// # Errors
+    /// [`WriteError::Count`] for a problem with more of something than a page can say.
+    fn page_data(&self) -> Result<PageData<'a>, WriteError>;
+
+    /// The problem that a page holds. Whoever calls it checks the problem.
+    ///
+    /// # Errors
+    /// [`Error::OtherProblem`] where it is another one, [`Error::Malformed`] where the data contradict each other.
+    fn from_page(data: PageData<'a>) -> Result<Self, Error>;
+}
+
+/// What a page holds of a problem.
+#[derive(Clone, Copy, Debug)]
+pub struct PageData<'a> {
+    pub(super) constants: ProblemConstants<'a>,
+    /// They follow each other in the page: what is read has all of them in the first.
+    pub(super) words: [&'a [f32]; 4],
+}
+
+impl<'a> PageData<'a> {
+    /// A problem of one's own. `name` distinguishes it from other ones.
+    #[must_use]
+    pub const fn own(name: &'a str, words: &'a [f32], bytes: &'a [u8]) -> Self {
+        Self { constants: ProblemConstants::Own { name, bytes }, words: [words, &[], &[], &[]] }
+    }
+
+    /// The words and bytes of the problem of one's own that has this `name`.
+    ///
+    /// # Errors
+    /// [`Error::OtherProblem`] where the page holds another problem.
+    pub fn take_own(self, name: &str) -> Result<(&'a [f32], &'a [u8]), Error> {
+        match self.constants {
+            ProblemConstants::Own { name: found, bytes } if found == name => Ok((self.words[0], bytes)),
+            _ => Err(Error::OtherProblem),
+        }
+    }
+
+    pub(super) const fn read(constants: ProblemConstants<'a>, words: &'a [f32]) -> Self {
+        Self { constants, words: [words, &[], &[], &[]] }
+    }
+}
+
+impl<'a> PageProblem<'a> for AnyProblem<'a, f32> {
+    fn page_data(&self) -> Result<PageData<'a>, WriteError> {
+        Ok(PageData { constants: ProblemConstants::of(self)?, words: words(self) })
+    }
+
+    fn from_page(data: PageData<'a>) -> Result<Self, Error> {
+        data.constants.with(data.words[0])
+    }
+}
