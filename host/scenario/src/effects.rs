@@ -8,7 +8,8 @@ use super::command::ScenarioCommand;
 
 /// Whether `command` on `scenario` looks at the key at `path`.
 pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
-    let Scenario { swarm, problem, algorithm, network, motion, radio, faults, intruder, stop, .. } = scenario;
+    let Scenario { swarm, problem, hyper_tuning, hyper_cleaning, sensor_trust, .. } = scenario;
+    let Scenario { algorithm, network, motion, radio, faults, intruder, stop, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
     if !command.takes(path) {
@@ -37,6 +38,15 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         ("intruder", "memory_frames") => intruder.replay > 0.0 || intruder.ambush_frames > 0,
         ("intruder", "ambush_frames") => !faults.crashes.0.is_empty(),
         ("intruder", "forged_fragments") => is_ledger,
+        ("hyper_tuning", name) if problem.kind == ProblemKind::HyperTuning => {
+            hyper_tuning.file.is_empty() || ["file", "initial_tau"].contains(&name)
+        }
+        ("hyper_cleaning", name) if problem.kind == ProblemKind::HyperCleaning => {
+            hyper_cleaning.file.is_empty() || ["file", "regularisation"].contains(&name)
+        }
+        ("sensor_trust", name) if problem.kind == ProblemKind::SensorTrust => {
+            sensor_trust.file.is_empty() || ["file", "regularisation"].contains(&name)
+        }
         ("stop", "extra_rounds") => stop.error_below > 0.0,
         (section, _) => {
             let section = section.replace('_', "-");

@@ -25,7 +25,16 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
 ];
 
 /// The keys that name files; a relative path is taken from the scenario's folder.
-const FILES: [&str; 2] = ["network.graphs", "policy_evaluation.file"];
+const FILES: [&str; 5] = [
+    "network.graphs",
+    "policy_evaluation.file",
+    "hyper_tuning.file",
+    "hyper_cleaning.file",
+    "sensor_trust.file",
+];
+
+/// Endings of training data of the user's own.
+const OWN_DATA: [&str; 4] = ["csv", "npz", "parquet", "safetensors"];
 
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
@@ -129,7 +138,7 @@ pub fn resolve_for(
         if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
             return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
         }
-        for named in settings.iter_mut().filter(|setting| FILES.contains(&setting.path)) {
+        for named in settings.iter_mut().filter(|setting| names_file(path, setting)) {
             beside(path, &mut named.value);
         }
     }
@@ -140,10 +149,15 @@ pub fn resolve_for(
     }
 
     let mut document = template::document().clone();
-    let defaults = match command.defaults() {
+    let mut defaults = match command.defaults() {
         Some(text) => read(Path::new(command.name()), text)?,
         None => choice_defaults(&settings)?,
     };
+    let data = settings.iter().rev().find(|setting| setting.path == "training.data");
+    if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
+        // Nobody expects that their own labels are made wrong.
+        defaults.push(Setting { path: "training.corruption_rate", value: Value::from(0.0) });
+    }
     let mut notes = Vec::new();
     if command.defaults().is_none() {
         notes.extend(kept_note(&defaults, &settings[..in_file])?);
@@ -182,6 +196,18 @@ pub fn resolve_for(
 fn scenario_of(document: &DocumentMut) -> Scenario {
     toml_edit::de::from_document(document.clone())
         .expect("checked settings over the template fit the scenario: tests hold every key to its limits")
+}
+
+/// Whether a setting of the file at `file` names another file. Training data may also be a word.
+fn names_file(file: &Path, setting: &Setting) -> bool {
+    let name = setting.value.as_str().unwrap_or_default();
+    let is_beside = || file.parent().is_some_and(|folder| folder.join(name).exists());
+    FILES.contains(&setting.path) || (setting.path == "training.data" && (is_own_data(name) || is_beside()))
+}
+
+fn is_own_data(name: &str) -> bool {
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| OWN_DATA.contains(&ending))
 }
 
 /// Takes a relative path of the file at `file` from that file's folder.

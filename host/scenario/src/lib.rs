@@ -102,6 +102,7 @@ pub struct PolicyEvaluationSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HyperTuningSection {
+    pub file: String,
     pub features: usize,
     pub classes: usize,
     pub train_samples: usize,
@@ -114,6 +115,7 @@ pub struct HyperTuningSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HyperCleaningSection {
+    pub file: String,
     pub features: usize,
     pub classes: usize,
     pub train_samples: usize,
@@ -126,6 +128,7 @@ pub struct HyperCleaningSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SensorTrustSection {
+    pub file: String,
     pub sensors: usize,
     pub readings_per_sensor: usize,
     pub calibrated_readings: usize,

@@ -8,14 +8,17 @@ mod blobs;
 mod chain_file;
 mod hyper_cleaning;
 mod hyper_tuning;
+mod labelled_file;
 mod own;
 mod policy_evaluation;
 mod ranking;
+mod sample_file;
 mod sensor_trust;
 
 pub use chain_file::ChainFileError;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
+pub use sample_file::SampleFileError;
 
 use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
@@ -50,9 +53,12 @@ pub enum Task<S> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The user's own file cannot be used.
+    /// The user's own chain cannot be used.
     #[error(transparent)]
-    File(#[from] ChainFileError),
+    Chain(#[from] ChainFileError),
+    /// The user's own samples or readings cannot be used.
+    #[error(transparent)]
+    Samples(#[from] SampleFileError),
     /// The program brings no problem of its own.
     #[error(
         "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none\nhelp: write one as \
@@ -85,15 +91,24 @@ impl<S: Scalar> Task<S> {
     /// # Errors
     /// When the file cannot be read or does not fit the scenario, or the problem is one that only another program has.
     pub fn load(scenario: &Scenario) -> Result<Self, TaskError> {
-        if scenario.problem.kind == ProblemKind::Own {
-            return Err(TaskError::NoOwnProblem);
-        }
-        let is_own = scenario.problem.kind == ProblemKind::PolicyEvaluation
-            && !scenario.policy_evaluation.file.is_empty();
-        if !is_own {
-            return Ok(Self::draw(scenario));
-        }
-        Ok(Self::PolicyEvaluation(PolicyEvaluationData::new(&chain_file::read(scenario)?)))
+        let agents = scenario.swarm.agents;
+        let Scenario { policy_evaluation, hyper_tuning, hyper_cleaning, sensor_trust, .. } = scenario;
+        Ok(match scenario.problem.kind {
+            ProblemKind::Own => return Err(TaskError::NoOwnProblem),
+            ProblemKind::PolicyEvaluation if !policy_evaluation.file.is_empty() => {
+                Self::PolicyEvaluation(PolicyEvaluationData::new(&chain_file::read(scenario)?))
+            }
+            ProblemKind::HyperTuning if !hyper_tuning.file.is_empty() => {
+                Self::HyperTuning(hyper_tuning::HyperTuningData::read(hyper_tuning, agents)?)
+            }
+            ProblemKind::HyperCleaning if !hyper_cleaning.file.is_empty() => {
+                Self::HyperCleaning(hyper_cleaning::HyperCleaningData::read(hyper_cleaning, agents)?)
+            }
+            ProblemKind::SensorTrust if !sensor_trust.file.is_empty() => {
+                Self::SensorTrust(sensor_trust::SensorTrustData::read(sensor_trust, agents)?)
+            }
+            _ => Self::draw(scenario),
+        })
     }
 
     /// Draws the task that a scenario describes.

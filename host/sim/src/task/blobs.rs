@@ -20,6 +20,19 @@ pub(super) struct SampleSet<S> {
 }
 
 impl<S> SampleSet<S> {
+    pub(super) const fn new() -> Self {
+        Self { features: Vec::new(), labels: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, features: impl IntoIterator<Item = S>, label: u8) {
+        self.features.extend(features);
+        self.labels.push(label);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
     pub(super) fn samples(&self) -> Samples<'_, S> {
         Samples { features: &self.features, labels: &self.labels }
     }
@@ -60,7 +73,7 @@ impl Blobs {
         stream: &mut Stream,
         favourite: Option<usize>,
     ) -> SampleSet<S> {
-        let mut owned = SampleSet { features: Vec::new(), labels: Vec::new() };
+        let mut owned = SampleSet::new();
         for _ in 0..count {
             let label = match favourite {
                 Some(class) if stream.uniform_f64() < FAVOURITE_SHARE => class,
@@ -68,8 +81,7 @@ impl Blobs {
             };
             let place: Vec<f64> =
                 centres[label].iter().map(|centre| centre + stream.gaussian_f64()).collect();
-            owned.features.extend(converted::<S>(place.into_iter().chain([1.0])));
-            owned.labels.push(label as u8);
+            owned.push(converted::<S>(place.into_iter().chain([1.0])), label as u8);
         }
         owned
     }

@@ -1,11 +1,14 @@
-//! Data hyper-cleaning on Gaussian blobs.
+//! Data hyper-cleaning on Gaussian blobs, or on samples of the user's own.
 
 use super::blobs::{AgentSamples, Blobs, SampleSet};
+use super::labelled_file::{self, LabelledShards};
 use super::ranking::{area_under_curve, mean};
+use super::sample_file::SampleFileError;
 use super::{Score, mean_part};
 use crate::scenario;
 use fabswarm_shared::problem::{Classes, HyperCleaning, Problem};
 use fabswarm_shared::scalar::Scalar;
+use std::path::Path;
 
 /// Every agent's samples.
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub struct HyperCleaningData<S> {
     test: SampleSet<S>,
     classes: Classes,
     regularisation: S,
+    /// Whether it is known which labels are wrong.
+    knows_truth: bool,
 }
 
 impl<S: Scalar> HyperCleaningData<S> {
@@ -31,7 +36,18 @@ impl<S: Scalar> HyperCleaningData<S> {
             test: blobs.test(),
             classes: Classes(parameters.classes),
             regularisation: S::from_f64(parameters.regularisation),
+            knows_truth: true,
         }
+    }
+
+    pub(super) fn read(
+        parameters: &scenario::HyperCleaningSection,
+        agents: usize,
+    ) -> Result<Self, SampleFileError> {
+        let LabelledShards { shards, test, classes, knows_truth } =
+            labelled_file::read_equal(Path::new(&parameters.file), agents)?;
+        let regularisation = S::from_f64(parameters.regularisation);
+        Ok(Self { shards, test, classes: Classes(classes), regularisation, knows_truth })
     }
 
     #[inline]
@@ -55,11 +71,15 @@ impl<S: Scalar> HyperCleaningData<S> {
             }
         }
         let model = mean_part(decisions, shape, shape.x..shape.x + shape.y);
-        vec![
-            ("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())),
-            ("mean_weight_of_clean_samples".into(), mean(&clean)),
-            ("mean_weight_of_corrupted_samples".into(), mean(&corrupted)),
-            ("auc_of_finding_corrupted_samples".into(), area_under_curve(&corrupted, &clean)),
-        ]
+        let mut scores: Vec<Score> = Vec::new();
+        if self.test.len() > 0 {
+            scores.push(("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())));
+        }
+        if self.knows_truth {
+            scores.push(("mean_weight_of_clean_samples".into(), mean(&clean)));
+            scores.push(("mean_weight_of_corrupted_samples".into(), mean(&corrupted)));
+            scores.push(("auc_of_finding_corrupted_samples".into(), area_under_curve(&corrupted, &clean)));
+        }
+        scores
     }
 }

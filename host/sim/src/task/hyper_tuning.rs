@@ -1,10 +1,13 @@
-//! Hyper-parameter tuning on Gaussian blobs.
+//! Hyper-parameter tuning on Gaussian blobs, or on samples of the user's own.
 
 use super::blobs::{AgentSamples, Blobs, SampleSet};
+use super::labelled_file::{self, LabelledShards};
+use super::sample_file::SampleFileError;
 use super::{Score, mean_part};
 use crate::scenario;
 use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
 use fabswarm_shared::scalar::Scalar;
+use std::path::Path;
 
 /// Every agent's samples.
 #[derive(Clone, Debug)]
@@ -33,6 +36,16 @@ impl<S: Scalar> HyperTuningData<S> {
         }
     }
 
+    pub(super) fn read(
+        parameters: &scenario::HyperTuningSection,
+        agents: usize,
+    ) -> Result<Self, SampleFileError> {
+        let LabelledShards { shards, test, classes, .. } =
+            labelled_file::read(Path::new(&parameters.file), agents)?;
+        let initial_tau = S::from_f64(parameters.initial_tau);
+        Ok(Self { shards, test, classes: Classes(classes), initial_tau })
+    }
+
     #[inline]
     pub(super) fn problem(&self, agent: usize) -> HyperTuning<'_, S> {
         let shard = &self.shards[agent];
@@ -47,9 +60,10 @@ impl<S: Scalar> HyperTuningData<S> {
         let shape = self.problem(0).shape();
         let tau = mean_part(decisions, shape, 0..1);
         let model = mean_part(decisions, shape, 1..1 + shape.y);
-        vec![
-            ("tau".into(), tau[0].to_f64()),
-            ("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())),
-        ]
+        let mut scores: Vec<Score> = vec![("tau".into(), tau[0].to_f64())];
+        if self.test.len() > 0 {
+            scores.push(("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())));
+        }
+        scores
     }
 }

@@ -1,16 +1,20 @@
-//! A field, drones that measure it, and faulty sensors.
+//! A field, drones that measure it, and faulty sensors; or readings of the user's own.
 
 use super::ranking::{area_under_curve, mean};
+use super::sample_file::{SampleFile, SampleFileError, SampleRows};
 use super::{Score, converted, mean_part};
 use crate::scenario;
 use fabswarm_shared::problem::{Problem, Readings, SensorTrust};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
+use std::path::Path;
 
 /// How far an agent roams from its own place, where the field spans [-1, 1]².
 const ROAM: f64 = 0.6;
 /// The field is judged on a grid of this many points a side.
 const GRID: usize = 12;
+/// A page writes the number of a sensor in a byte.
+const MOST_SENSORS: usize = 255;
 
 #[derive(Clone, Debug)]
 struct ReadingSet<S> {
@@ -32,11 +36,29 @@ struct Drone<S> {
     is_faulty: Vec<bool>,
 }
 
+impl<S> Drone<S> {
+    fn new(sensors: usize) -> Self {
+        let none = || ReadingSet { basis: Vec::new(), values: Vec::new() };
+        Self { readings: none(), sensor_of: Vec::new(), calibrated: none(), is_faulty: vec![false; sensors] }
+    }
+}
+
+/// What an estimate of the field is compared with.
+#[derive(Clone, Debug)]
+enum Judge {
+    /// The field.
+    Field(Vec<f64>),
+    /// Readings that no agent has.
+    Readings(ReadingSet<f64>),
+}
+
 /// Every agent's sensors and readings, and the field they read.
 #[derive(Clone, Debug)]
 pub struct SensorTrustData<S> {
     drones: Vec<Drone<S>>,
-    field: Vec<f64>,
+    judge: Judge,
+    /// Whether it is known which sensors are faulty.
+    knows_faults: bool,
     sensors: usize,
     regularisation: S,
 }
@@ -75,12 +97,7 @@ impl<S: Scalar> SensorTrustData<S> {
                 log.basis.extend(converted::<S>(basis));
                 log.values.push(S::from_f64(value));
             };
-            let mut drone = Drone {
-                readings: ReadingSet { basis: Vec::new(), values: Vec::new() },
-                sensor_of: Vec::new(),
-                calibrated: ReadingSet { basis: Vec::new(), values: Vec::new() },
-                is_faulty: Vec::new(),
-            };
+            let mut drone = Drone::new(parameters.sensors);
             for sensor in 0..parameters.sensors {
                 let faulty = stream.uniform_f64() < parameters.faulty_share;
                 let bias = if faulty { parameters.fault_bias } else { 0.0 };
@@ -88,7 +105,7 @@ impl<S: Scalar> SensorTrustData<S> {
                     read(&mut drone.readings, bias, &mut stream);
                     drone.sensor_of.push(sensor as u8);
                 }
-                drone.is_faulty.push(faulty);
+                drone.is_faulty[sensor] = faulty;
             }
             for _ in 0..parameters.calibrated_readings {
                 read(&mut drone.calibrated, 0.0, &mut stream);
@@ -99,8 +116,63 @@ impl<S: Scalar> SensorTrustData<S> {
             drones: (0..agents).map(drone).collect(),
             sensors: parameters.sensors,
             regularisation: S::from_f64(parameters.regularisation),
-            field,
+            judge: Judge::Field(field),
+            knows_faults: true,
         }
+    }
+
+    pub(super) fn read(
+        parameters: &scenario::SensorTrustSection,
+        agents: usize,
+    ) -> Result<Self, SampleFileError> {
+        let path = Path::new(&parameters.file);
+        let file = SampleFile::read(path, "value", &["agent", "sensor", "calibrated", "faulty"])?;
+        let needed = |column: &str, end: usize, remedy: &str| {
+            file.whole(column, end, remedy)?.ok_or_else(|| {
+                let remedy = "give every reading its `agent` and `sensor`, from 0, and mark calibrated ones with 1 in `calibrated`";
+                file.refuse(format!("there is no column `{column}`"), remedy)
+            })
+        };
+        needed("agent", agents, "correct the number, or raise swarm.agents")?;
+        let sensor_of = needed("sensor", MOST_SENSORS, "number the sensors of an agent from 0 on")?;
+        let calibrated = needed("calibrated", 2, "give 1 where a reading is known to be right, else 0")?;
+        let faulty = file.whole("faulty", 2, "give 1 where a sensor is known to be faulty, else 0")?;
+        let readings_of = |rows: &SampleRows| rows.column("value").unwrap_or_default().to_vec();
+        let values = readings_of(&file.train);
+        let uncalibrated = (0..values.len()).filter(|&reading| calibrated[reading] == 0);
+        let sensors = uncalibrated.map(|reading| sensor_of[reading] + 1).max().unwrap_or(0);
+        let mut drones = Vec::with_capacity(agents);
+        for (agent, readings) in file.shards(agents)?.into_iter().enumerate() {
+            let mut drone = Drone::new(sensors);
+            for reading in readings {
+                let set = if calibrated[reading] == 1 { &mut drone.calibrated } else { &mut drone.readings };
+                set.basis.extend(converted::<S>(file.train.inputs(file.width, reading).iter().copied()));
+                set.values.push(S::from_f64(values[reading]));
+                if calibrated[reading] == 0 {
+                    let sensor = sensor_of[reading];
+                    drone.sensor_of.push(sensor as u8);
+                    drone.is_faulty[sensor] |= faulty.as_ref().is_some_and(|faulty| faulty[reading] == 1);
+                }
+            }
+            for (set, what) in [(&drone.readings, "uncalibrated"), (&drone.calibrated, "calibrated")] {
+                if set.values.is_empty() {
+                    let what = format!("agent {agent} has no {what} reading");
+                    return Err(file.refuse(
+                        what,
+                        "give every agent readings with 0 and with 1 in the column `calibrated`",
+                    ));
+                }
+            }
+            drones.push(drone);
+        }
+        let basis = (0..file.test.len()).flat_map(|row| file.test.inputs(file.width, row)).copied().collect();
+        Ok(Self {
+            drones,
+            judge: Judge::Readings(ReadingSet { basis, values: readings_of(&file.test) }),
+            knows_faults: faulty.is_some(),
+            sensors,
+            regularisation: S::from_f64(parameters.regularisation),
+        })
     }
 
     #[inline]
@@ -126,22 +198,35 @@ impl<S: Scalar> SensorTrustData<S> {
         }
         let estimate: Vec<f64> =
             mean_part(decisions, shape, shape.x..shape.x + shape.y).into_iter().map(Scalar::to_f64).collect();
-        vec![
-            ("field_rms_error".into(), self.rms_error(&estimate)),
-            ("mean_trust_in_sound_sensors".into(), mean(&sound)),
-            ("mean_trust_in_faulty_sensors".into(), mean(&faulty)),
-            ("auc_of_finding_faulty_sensors".into(), area_under_curve(&faulty, &sound)),
-        ]
+        let mut scores: Vec<Score> = Vec::new();
+        match &self.judge {
+            Judge::Field(field) => scores.push(("field_rms_error".into(), rms_error(field, &estimate))),
+            Judge::Readings(test) if test.values.is_empty() => {}
+            Judge::Readings(test) => {
+                let basis = test.basis.chunks_exact(estimate.len());
+                let squares: f64 = basis
+                    .zip(&test.values)
+                    .map(|(basis, value)| (value_at(&estimate, basis) - value).powi(2))
+                    .sum();
+                scores.push(("test_rms_error".into(), (squares / test.values.len() as f64).sqrt()));
+            }
+        }
+        if self.knows_faults {
+            scores.push(("mean_trust_in_sound_sensors".into(), mean(&sound)));
+            scores.push(("mean_trust_in_faulty_sensors".into(), mean(&faulty)));
+            scores.push(("auc_of_finding_faulty_sensors".into(), area_under_curve(&faulty, &sound)));
+        }
+        scores
     }
+}
 
-    fn rms_error(&self, estimate: &[f64]) -> f64 {
-        let side = |step: usize| 2.0 * step as f64 / (GRID - 1) as f64 - 1.0;
-        let squares: f64 = (0..GRID * GRID)
-            .map(|cell| {
-                let basis = monomials(side(cell / GRID), side(cell % GRID), self.field.len());
-                (value_at(&self.field, &basis) - value_at(estimate, &basis)).powi(2)
-            })
-            .sum();
-        (squares / (GRID * GRID) as f64).sqrt()
-    }
+fn rms_error(field: &[f64], estimate: &[f64]) -> f64 {
+    let side = |step: usize| 2.0 * step as f64 / (GRID - 1) as f64 - 1.0;
+    let squares: f64 = (0..GRID * GRID)
+        .map(|cell| {
+            let basis = monomials(side(cell / GRID), side(cell % GRID), field.len());
+            (value_at(field, &basis) - value_at(estimate, &basis)).powi(2)
+        })
+        .sum();
+    (squares / (GRID * GRID) as f64).sqrt()
 }

@@ -1,0 +1,92 @@
+//! Labelled samples of the user's own, for the classifiers that fit a microcontroller.
+
+use super::blobs::{AgentSamples, SampleSet};
+use super::converted;
+use super::sample_file::{SampleFile, SampleFileError};
+use fabswarm_shared::scalar::Scalar;
+use std::path::Path;
+
+/// Without a column `validation`, one sample of so many is for validation.
+const VALIDATION: usize = 10;
+/// A page writes a label in a byte.
+const MOST_CLASSES: usize = 256;
+const NUMBERING: &str = "number classes from 0 on";
+
+/// What a file holds.
+#[derive(Debug)]
+pub(super) struct LabelledShards<S> {
+    pub(super) shards: Vec<AgentSamples<S>>,
+    pub(super) test: SampleSet<S>,
+    pub(super) classes: usize,
+    /// Whether the file says which labels are wrong.
+    pub(super) knows_truth: bool,
+}
+
+/// Reads the samples of `agents` agents. Each gets a last feature that is always one, the bias.
+pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, SampleFileError> {
+    let file = SampleFile::read(path, "label", &["true_label", "validation", "agent"])?;
+    let given = file.whole("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default();
+    let truth = file.whole("true_label", MOST_CLASSES, NUMBERING)?;
+    let test_labels = match file.whole_of_test("true_label", MOST_CLASSES, NUMBERING)? {
+        Some(truth) => truth,
+        None => file.whole_of_test("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default(),
+    };
+    let validation = file.whole("validation", 2, "give 0, or 1 where the label is known to be right")?;
+    let all = given.iter().chain(truth.iter().flatten()).chain(&test_labels);
+    let classes = all.max().map_or(0, |&label| label + 1);
+    if classes < 2 {
+        return Err(file.refuse("all labels are 0", "give samples of two classes or more"));
+    }
+    let features = |inputs: &[f64]| converted::<S>(inputs.iter().copied().chain([1.0]));
+    let mut shards = Vec::with_capacity(agents);
+    for (agent, samples) in file.shards(agents)?.into_iter().enumerate() {
+        let mut shard =
+            AgentSamples { train: SampleSet::new(), validation: SampleSet::new(), is_corrupted: Vec::new() };
+        for (place, &sample) in samples.iter().enumerate() {
+            let right = truth.as_ref().unwrap_or(&given)[sample];
+            let is_validation =
+                validation.as_ref().map_or(place % VALIDATION == 0, |validation| validation[sample] == 1);
+            let features = features(file.train.inputs(file.width, sample));
+            if is_validation {
+                shard.validation.push(features, right as u8);
+            } else {
+                shard.train.push(features, given[sample] as u8);
+                shard.is_corrupted.push(given[sample] != right);
+            }
+        }
+        for (samples, kind) in [(&shard.train, "training"), (&shard.validation, "validation")] {
+            if samples.len() == 0 {
+                return Err(file.refuse(
+                    format!("agent {agent} has no {kind} sample"),
+                    "mark some of its samples with 1 in the column `validation`, and some with 0",
+                ));
+            }
+        }
+        shards.push(shard);
+    }
+    let mut test = SampleSet::new();
+    for (row, &label) in test_labels.iter().enumerate() {
+        test.push(features(file.test.inputs(file.width, row)), label as u8);
+    }
+    Ok(LabelledShards { shards, test, classes, knows_truth: truth.is_some() })
+}
+
+/// As [`read`], with as many training samples for each agent: a weight for each of them is what a decision consists of.
+pub(super) fn read_equal<S: Scalar>(
+    path: &Path,
+    agents: usize,
+) -> Result<LabelledShards<S>, SampleFileError> {
+    let labelled: LabelledShards<S> = read(path, agents)?;
+    let first = labelled.shards[0].train.len();
+    match labelled.shards.iter().position(|shard| shard.train.len() != first) {
+        None => Ok(labelled),
+        Some(agent) => {
+            let other = labelled.shards[agent].train.len();
+            Err(SampleFileError::new(
+                path,
+                format!("agent 0 has {first} training samples and agent {agent} has {other}"),
+                "give every agent as many: leave rows out, or drop the columns `agent` and `validation` to have them dealt out",
+            ))
+        }
+    }
+}
