@@ -10,6 +10,7 @@ mod boards;
 mod browser;
 mod crates;
 mod formats;
+mod python;
 mod qemu;
 mod rp2040js;
 mod step;

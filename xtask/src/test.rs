@@ -9,6 +9,7 @@ use crate::boards;
 use crate::browser;
 use crate::crates;
 use crate::formats;
+use crate::python;
 use crate::qemu;
 use crate::rp2040js;
 use crate::step::{self, Step};
@@ -34,6 +35,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tests", what: "run all tests", run: tests },
     Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
+    Step { name: "python", what: "build the Python package and test its wheel", run: python::test },
     Step { name: "browser", what: "look at the live page in a real browser", run: browser::test },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
     Step { name: "docs", what: "build the documentation without a warning", run: docs },

@@ -162,7 +162,7 @@ fn rounds_per_second_recorded(
     let mut watch = RunWatch::start(&scenario, "", run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
     let mut recorder = Recorder::new(run_folder, "")?;
     let uninterrupted = AtomicBool::new(false);
-    let outcome = trial::run(&scenario, swarm.as_mut(), &mut recorder, &mut watch, &uninterrupted)?;
+    let outcome = trial::run(&scenario, swarm.as_mut(), Some(&mut recorder), &mut watch, &uninterrupted)?;
     watch.end(&outcome.summary)?;
     Ok(outcome.summary.rounds_per_second)
 }

@@ -7,9 +7,9 @@ use toml_edit::{DocumentMut, Item, Value};
 use super::choices::{AlgorithmKind, ProblemKind, TopologyKind};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
-use super::settings::{Setting, check, read, shown};
+use super::settings::{Setting, check, nearest, read, shown};
 use super::template::{self, ScenarioKey, ValueKind, keys};
-use super::{Scenario, effects};
+use super::{Scenario, effects, renamed};
 
 /// Defaults of a ring, in either direction.
 const RING: &str = include_str!("layers/topologies/ring.toml");
@@ -61,6 +61,25 @@ impl Flag {
         let flag = Self { key, value: value.unwrap_or_else(|| Value::from(text)) };
         check(key, &flag.value, &Origin::Flag(key.flag.clone()))?;
         Ok(flag)
+    }
+
+    /// The flag of `command` called `name`, for callers that have values instead of text.
+    ///
+    /// # Errors
+    /// When the command has no such flag, or as [`Flag::parse`].
+    pub fn named(command: ScenarioCommand, name: &str, value: Value) -> Result<Self, Error> {
+        let origin = Origin::Flag(name.to_owned());
+        let Some(key) = command.keys().find(|key| key.flag == name) else {
+            let near = || nearest(name, command.keys().map(|key| key.flag.as_str()));
+            let remedy = match (renamed::renamed_flag(name), near()) {
+                (Some(new), _) => format!("it is called `--{new}` now"),
+                (None, Some(near)) => format!("did you mean `--{near}`?"),
+                (None, None) => format!("`fabswarm {} --help` lists all flags", command.name()),
+            };
+            return Err(Error::Unknown { origin, what: "flag", path: format!("--{name}"), remedy });
+        };
+        check(key, &value, &origin)?;
+        Ok(Self { key, value })
     }
 }
 
@@ -349,6 +368,12 @@ mod tests {
         assert!(refused("frames.sealed", "yes").ends_with("help: give true or false instead of text"));
         assert!(refused("network.topology", "rign").ends_with("did you mean `ring`?"));
         assert!(refused("swarm.agents", "0").contains("is out of range"));
+        let named = |name, value| Flag::named(ScenarioCommand::Run, name, value);
+        assert_eq!(
+            named("agnets", Value::from(3)).unwrap_err().to_string(),
+            "--agnets: there is no flag `--agnets`\nhelp: did you mean `--agents`?"
+        );
+        assert!(named("agents", Value::from(0)).unwrap_err().to_string().contains("is out of range"));
         let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
         assert_eq!(flag.value.as_float(), Some(3.0));
     }

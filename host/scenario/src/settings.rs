@@ -170,7 +170,7 @@ fn nearest_section(name: &str) -> String {
 }
 
 /// The candidate most like `name`, if any is like it at all.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LIKE: f64 = 0.75;
     candidates
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))

@@ -24,6 +24,7 @@ pub mod table;
 use std::io;
 use std::path::PathBuf;
 
+pub use csv_table::{COLUMNS, MetricColumn};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};

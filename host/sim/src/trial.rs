@@ -3,6 +3,7 @@
 mod build;
 mod memory;
 mod observer;
+mod verdict;
 
 pub use build::{
     BuildError, ExactAgents, IN_PROCESS, build, build_with, exact_agents, exact_agents_with, setup,
@@ -39,14 +40,14 @@ pub struct TrialOutcome {
     pub first_error: f64,
 }
 
-/// Steps `swarm` until the scenario's stop, its last round, divergence or `interrupted`, and records it.
+/// Steps `swarm` until the scenario's stop, its last round, divergence or `interrupted`, and records it where there is a recorder.
 ///
 /// # Errors
 /// When the run folder can no longer be written.
 pub fn run(
     scenario: &Scenario,
     swarm: &mut dyn Swarm,
-    recorder: &mut Recorder,
+    mut recorder: Option<&mut Recorder>,
     observer: &mut dyn TrialObserver,
     interrupted: &AtomicBool,
 ) -> Result<TrialOutcome, record::Error> {
@@ -58,7 +59,8 @@ pub fn run(
     // A step that fails still advances the swarm's own counter.
     let mut rounds = first.round;
     let mut warned = Instant::now();
-    recorder.record(first)?;
+    let mut record = |metrics| recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(metrics));
+    record(first)?;
     stop.look_at(first.round, first.error);
     observer.round(RoundEnd { swarm: &*swarm, metrics: &first, is_recorded: true });
 
@@ -81,7 +83,7 @@ pub fn run(
         let is_recorded = is_recorded(round, scenario.output.metrics_every) || round >= scenario.swarm.rounds;
         if is_recorded {
             last = swarm.metrics();
-            recorder.record(last)?;
+            record(last)?;
             stop.look_at(round, last.error);
         }
         observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded });
@@ -103,7 +105,7 @@ pub fn run(
     // A run that ends between two rows gets a last row.
     if last.round != rounds && failure.is_none() {
         last = swarm.metrics();
-        recorder.record(last)?;
+        record(last)?;
         stop.look_at(rounds, last.error);
         observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded: true });
     }

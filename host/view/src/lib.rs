@@ -8,6 +8,7 @@
 //! A run never waits for who looks at it: views for an audience are left out where it falls behind. What goes to the log is
 //! decided by the round alone, so two runs of a scenario log the same rounds.
 
+mod kept_run;
 mod loss_window;
 pub mod message;
 mod recorded_run;
@@ -18,6 +19,7 @@ mod run_log;
 mod verify;
 mod watch;
 
+pub use kept_run::{KeepError, KeptOutcome, KeptRun};
 pub use recorded_run::{LogTail, ReadError, RecordedRun};
 pub use run_files::{FolderError, RunFiles};
 pub use run_list::{ListedRun, RunState, list};

@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_view::RunFiles;
 use fabswarm_view::report::{self, REPORT_FILE};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
@@ -41,16 +41,4 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     })?;
     println!("{}", path.display());
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes the report of the run in `folder`, which has just ended.
-pub(super) fn write(folder: &Path) -> Result<()> {
-    let path = folder.join(REPORT_FILE);
-    let page = report::of_run(&RunFiles::read(folder)?);
-    fs::write(&path, page).map_err(|error| {
-        anyhow!(
-            "cannot write {}: {error}\nhelp: see that the disk is not full and the folder still there",
-            path.display()
-        )
-    })
 }

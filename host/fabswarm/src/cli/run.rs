@@ -16,15 +16,16 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
 use super::tui::{self, TerminalView};
-use super::{UNWRITTEN, flags, interrupt, output, report};
-use fabswarm_sim::record::{Caption, Recorder, RunFolder, StoppedBecause};
+use super::{UNWRITTEN, flags, interrupt, output};
+use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Scenario};
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::swarm::Swarm;
-use fabswarm_sim::swarm::{LOWER_THE_STEPS, divergence_remedy};
 use fabswarm_sim::task::OwnProblem;
-use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
-use fabswarm_view::{Audience, LOG_FILE, RunWatch};
+#[cfg(not(feature = "boards"))]
+use fabswarm_sim::trial;
+use fabswarm_sim::trial::{NoObserver, TrialObserver, TrialOutcome};
+use fabswarm_view::{Audience, KeptOutcome, KeptRun};
 
 #[cfg(feature = "boards")]
 use fabswarm_attach::build_with;
@@ -113,36 +114,29 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let screen = TerminalView::start(matches, &interrupted)?;
     let scenario_toml = resolved.to_repeatable_toml();
     let folder = folder(scenario)?;
-    let log = folder.growing_file(LOG_FILE)?;
-    let mut recorder = Recorder::new(folder, &scenario_toml)?;
     let audiences = page.iter().map(LivePage::audience).chain(screen.iter().map(TerminalView::audience));
     let audiences: Vec<Arc<dyn Audience>> = audiences.collect();
-    let watch = RunWatch::start(scenario, &scenario_toml, log, Arc::new(audiences))?;
+    let kept = KeptRun::start(scenario, &scenario_toml, folder, Arc::new(audiences))?;
     interrupt::on_ctrl_c(&interrupted)?;
     // Both would write over each other.
-    let progress = screen.is_none().then(|| RunProgress::on_stderr(scenario.swarm.rounds));
-    let mut observers = Observers { progress, watch };
-    let caption = Caption::of(scenario);
-    let recorded = (|| -> Result<_> {
-        let outcome = trial::run(scenario, swarm.as_mut(), &mut recorder, &mut observers, &interrupted)?;
-        recorder.keep_answer(&swarm.answer())?;
-        let (folder, curve) = recorder.finish(&outcome.summary, &caption)?;
-        observers.watch.end(&outcome.summary)?;
-        swarm.keep_logs(&folder.join("boards"))?;
-        report::write(&folder)?;
-        Ok((outcome, folder, curve))
-    })();
+    let mut progress = screen.is_none().then(|| RunProgress::on_stderr(scenario.swarm.rounds));
+    let observer: &mut dyn TrialObserver = match &mut progress {
+        Some(progress) => progress,
+        None => &mut NoObserver,
+    };
+    let kept = kept.run(swarm.as_mut(), observer, &interrupted);
     if let Some(screen) = screen {
         screen.close();
     }
-    let (outcome, folder, curve) = match recorded {
-        Ok(recorded) => recorded,
+    let KeptOutcome { outcome, folder, curve } = match kept {
+        Ok(kept) => kept,
         // The run itself is over, so this is not bad input.
         Err(error) => {
             eprintln!("error: {error}");
             return Ok(ExitCode::from(UNWRITTEN));
         }
     };
+    let caption = Caption::of(scenario);
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
     if outcome.summary.stopped_because == StoppedBecause::Converged && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
@@ -152,29 +146,6 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         page.stay(&interrupted);
     }
     Ok(code)
-}
-
-/// Who observes a run.
-struct Observers {
-    progress: Option<RunProgress>,
-    watch: RunWatch,
-}
-
-impl TrialObserver for Observers {
-    fn round(&mut self, end: RoundEnd<'_>) {
-        self.progress.iter_mut().for_each(|progress| progress.round(end));
-        self.watch.round(end);
-    }
-
-    fn warn(&mut self, warnings: &[String]) {
-        self.progress.iter_mut().for_each(|progress| progress.warn(warnings));
-        self.watch.warn(warnings);
-    }
-
-    fn finish(&mut self) {
-        self.progress.iter_mut().for_each(RunProgress::finish);
-        self.watch.finish();
-    }
 }
 
 /// Prints which outages a run that converged early did not reach. Those after `swarm.rounds` were printed before the run.
@@ -194,44 +165,20 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
     if outcome.is_success {
         return ExitCode::SUCCESS;
     }
-    let summary = &outcome.summary;
-    let remedy = divergence_remedy(&scenario.algorithm);
-    if let Some(failure) = &outcome.failure {
-        eprintln!("error: {}", failure.to_string().replace(LOWER_THE_STEPS, &remedy));
+    if let Some(complaint) = outcome.complaint(scenario) {
+        eprintln!("error: {complaint}");
     }
-    match summary.stopped_because {
+    ExitCode::from(match outcome.summary.stopped_because {
         StoppedBecause::Interrupted => {
-            eprintln!("interrupted in round {}: what was recorded until then is kept", summary.rounds);
-            return ExitCode::from(130);
+            let rounds = outcome.summary.rounds;
+            eprintln!("interrupted in round {rounds}: what was recorded until then is kept");
+            130
         }
-        StoppedBecause::Diverged => {
-            if outcome.failure.is_none() {
-                eprintln!(
-                    "error: the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {remedy}",
-                    outcome.first_error, summary.final_relative_error, summary.rounds
-                );
-            }
-            if !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0 {
-                eprintln!(
-                    "help: damaged frames were taken for genuine; set frames.sealed to true to refuse them"
-                );
-            }
-            return ExitCode::from(3);
-        }
-        StoppedBecause::BoardsFailed => return ExitCode::from(4),
-        StoppedBecause::BooksBroken => return ExitCode::from(6),
-        StoppedBecause::Converged | StoppedBecause::MaxRounds => {}
-    }
-    let remedy = if summary.final_relative_error < outcome.first_error {
-        "raise swarm.rounds, or see in the plot whether the error still falls".to_owned()
-    } else {
-        remedy
-    };
-    eprintln!(
-        "error: the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
-        summary.final_relative_error, summary.rounds, scenario.stop.error_below
-    );
-    ExitCode::from(1)
+        StoppedBecause::Diverged => 3,
+        StoppedBecause::BoardsFailed => 4,
+        StoppedBecause::BooksBroken => 6,
+        StoppedBecause::Converged | StoppedBecause::MaxRounds => 1,
+    })
 }
 
 fn folder(scenario: &Scenario) -> Result<RunFolder, fabswarm_sim::record::Error> {

@@ -8,10 +8,10 @@ use super::folder::{GrowingFile, RunFolder};
 use crate::swarm::Metrics;
 
 /// A column's name and where its values come from.
-pub(super) type MetricColumn = (&'static str, fn(&Metrics) -> f64);
+pub type MetricColumn = (&'static str, fn(&Metrics) -> f64);
 
 /// The columns after `round`, in the order of the files.
-pub(super) const COLUMNS: [MetricColumn; 6] = [
+pub const COLUMNS: [MetricColumn; 6] = [
     ("error", |metrics| metrics.error),
     ("consensus_error", |metrics| metrics.consensus_error),
     ("tracking_defect", |metrics| metrics.tracking_defect),

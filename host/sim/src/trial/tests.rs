@@ -60,7 +60,7 @@ fn scripted(error: fn(u64) -> f64) -> ScriptedSwarm {
 fn run_into(folder: &Path, scenario: &Scenario, swarm: &mut ScriptedSwarm) -> TrialOutcome {
     let mut recorder = Recorder::new(RunFolder::at(folder).unwrap(), "version = 1\n").unwrap();
     let mut observer = NoObserver;
-    let outcome = run(scenario, swarm, &mut recorder, &mut observer, &AtomicBool::new(false)).unwrap();
+    let outcome = run(scenario, swarm, Some(&mut recorder), &mut observer, &AtomicBool::new(false)).unwrap();
     recorder.finish(&outcome.summary, &Caption::of(scenario)).unwrap();
     outcome
 }

@@ -1,0 +1,15 @@
+"""Distributed bilevel optimisation on swarms.
+
+>>> import fabswarm
+>>> run = fabswarm.run(agents=10, iid_loss=0.3)
+>>> run.metrics["error"][-1] < 0.01
+True
+
+A keyword is a flag of the command ``fabswarm run``, with underscores.
+"""
+
+from ._native import RunError, ScenarioError
+from .metrics import Metrics
+from .runs import Rounds, Run, rounds, run
+
+__all__ = ["Metrics", "Rounds", "Run", "RunError", "ScenarioError", "rounds", "run"]

@@ -1,0 +1,118 @@
+"""Runs of small agents in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ._native import LiveRun, RunError
+from .metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended."""
+
+    metrics: Metrics
+    """One row per recorded round."""
+    answer: dict[str, numpy.ndarray]
+    """What every agent decided: ``x``, ``y`` and ``z``, agents × words."""
+    summary: dict[str, Any]
+    """What the run came to, as in ``summary.json``."""
+    scenario: str
+    """The scenario as a file that gives the run again."""
+    complaint: str | None
+    """Why the run did not reach its goal, and what to try; None if it did."""
+    folder: pathlib.Path | None
+    """What it left behind, where it was asked to."""
+
+    def check(self) -> Run:
+        """This run, if it has reached its goal; raises :class:`RunError` if not."""
+        if self.complaint is not None:
+            raise RunError(self.complaint)
+        return self
+
+    def __repr__(self) -> str:
+        ended, rounds = self.summary["stopped_because"], self.summary["rounds"]
+        return f"<run of {self.summary['agents']} agents: {ended} after {rounds} rounds>"
+
+
+class Rounds(Iterator[dict[str, Any]]):
+    """A run in progress: its rows, one after the other.
+
+    The run waits until a row is taken. It ends with its last round, with :meth:`finish`, or when nobody holds it any more.
+    """
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._run: Run | None = None
+
+    def __next__(self) -> dict[str, Any]:
+        row = self._next()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def finish(self) -> Run:
+        """Ends the run, if rounds are left, and returns it."""
+        self._live.stop()
+        while self._next() is not None:
+            pass
+        assert self._run is not None
+        return self._run
+
+    def _next(self) -> dict[str, Any] | None:
+        if self._run is not None:
+            return None
+        event = self._live.next()
+        if isinstance(event, tuple):
+            row, answer = event
+            return row if answer is None else {**row, "answer": answer}
+        self._run = _ended(self._live, event)
+        return None
+
+
+def run(scenario: str | os.PathLike[str] | None = None, **keys: Any) -> Run:
+    """Runs a scenario to its end: the default one, a file, or either with some keys changed.
+
+    Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.
+    """
+    live = _begin(scenario, keys, rows=False, answers=False)
+    try:
+        return _ended(live, live.next())
+    except KeyboardInterrupt:
+        live.next()
+        raise
+
+
+def rounds(
+    scenario: str | os.PathLike[str] | None = None, *, answers: bool = False, **keys: Any
+) -> Rounds:
+    """Runs a scenario row by row, as fast as rows are taken. With ``answers``, each row has what the agents have decided."""
+    return Rounds(_begin(scenario, keys, rows=True, answers=answers))
+
+
+def _begin(scenario: str | os.PathLike[str] | None, keys: dict[str, Any], *, rows: bool, answers: bool) -> LiveRun:
+    live = LiveRun(scenario, keys, rows=rows, answers=answers)
+    for note in live.notes:
+        warnings.warn(note, stacklevel=3)
+    return live
+
+
+def _ended(live: LiveRun, outcome: dict[str, Any]) -> Run:
+    folder = outcome["folder"]
+    return Run(
+        metrics=Metrics(outcome["metrics"]),
+        answer=outcome["answer"],
+        summary=json.loads(outcome["summary"]),
+        scenario=live.scenario,
+        complaint=outcome["complaint"],
+        folder=None if folder is None else pathlib.Path(folder),
+    )

@@ -1,0 +1,134 @@
+//! A run in progress, as Python holds it.
+
+use crate::arrays;
+use crate::keywords::{self, ScenarioError};
+use crate::run_thread::{self, EndedRun, RunEvent, SentRows};
+use fabswarm_sim::scenario::ScenarioCommand;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pyo3::create_exception!(
+    fabswarm,
+    RunError,
+    PyException,
+    "A run that did not reach its goal or could not be kept. The message says why, and what to try."
+);
+
+/// How long Python waits between two looks for Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A run on a thread of its own.
+#[pyclass(frozen, module = "fabswarm._native")]
+pub(crate) struct LiveRun {
+    events: Mutex<Receiver<RunEvent>>,
+    interrupted: Arc<AtomicBool>,
+    scenario: String,
+    notes: Vec<String>,
+}
+
+#[pymethods]
+impl LiveRun {
+    /// Begins a run; with `rows` it waits until each row is taken, with `answers` rows come with what agents have decided.
+    #[new]
+    #[pyo3(signature = (file, keywords, *, rows, answers))]
+    fn new(
+        py: Python<'_>,
+        file: Option<PathBuf>,
+        keywords: &Bound<'_, PyDict>,
+        rows: bool,
+        answers: bool,
+    ) -> PyResult<Self> {
+        let resolved = keywords::resolve(ScenarioCommand::Run, file, keywords)?;
+        let scenario = resolved.to_repeatable_toml();
+        let notes = resolved.notes.clone();
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let events = run_thread::start(resolved, SentRows { all: rows, answers }, &interrupted);
+        let run = Self { events: Mutex::new(events), interrupted, scenario, notes };
+        // What is interrupted here is never seen by Python, which could not wait for its end.
+        match run.wait(py).inspect_err(|_| run.drain(py))? {
+            RunEvent::Begun => Ok(run),
+            RunEvent::Failed(message) => Err(ScenarioError::new_err(message)),
+            RunEvent::Row(..) | RunEvent::Ended(_) => unreachable!("a run begins first"),
+        }
+    }
+
+    /// The scenario as a file that gives the run again.
+    #[getter]
+    fn scenario(&self) -> &str {
+        &self.scenario
+    }
+
+    /// What a user should know about the scenario.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Ends the run after its present round.
+    fn stop(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the next row: `(row, answer or None)`, or the outcome of the run at its end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.wait(py)? {
+            RunEvent::Begun => unreachable!("a run begins once"),
+            RunEvent::Row(metrics, answer) => {
+                let answer = answer.map(|answer| arrays::variables(py, &answer)).transpose()?;
+                (arrays::row(py, &metrics)?, answer).into_bound_py_any(py)
+            }
+            RunEvent::Ended(ended) => outcome(py, &ended),
+            RunEvent::Failed(message) => Err(RunError::new_err(message)),
+        }
+    }
+}
+
+impl LiveRun {
+    /// The next event. On Ctrl-C the run is told to end, and the exception is Python's.
+    fn wait(&self, py: Python<'_>) -> PyResult<RunEvent> {
+        loop {
+            let event = py.detach(|| {
+                self.events.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_EVERY)
+            });
+            match event {
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Timeout) => {
+                    py.check_signals().inspect_err(|_| self.stop())?;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::new_err("the run has ended\nhelp: begin another one"));
+                }
+            }
+        }
+    }
+
+    /// Waits until the run has ended and its folder is complete, or for another Ctrl-C.
+    fn drain(&self, py: Python<'_>) {
+        while self.wait(py).is_ok() {}
+    }
+}
+
+impl Drop for LiveRun {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Metrics, answer and summary of a run that has ended, by name.
+fn outcome<'py>(py: Python<'py>, ended: &EndedRun) -> PyResult<Bound<'py, PyAny>> {
+    let values = PyDict::new(py);
+    values.set_item("metrics", arrays::columns(py, &ended.rows)?)?;
+    values.set_item("answer", arrays::variables(py, &ended.answer)?)?;
+    let summary = serde_json::to_string(&ended.outcome.summary);
+    values.set_item("summary", summary.map_err(|error| RunError::new_err(error.to_string()))?)?;
+    values.set_item("complaint", &ended.complaint)?;
+    values.set_item("folder", &ended.folder)?;
+    Ok(values.into_any())
+}

@@ -1,0 +1,160 @@
+"""Runs in Python are those of the command: the same numbers, the same words."""
+
+import csv
+import os
+import signal
+import subprocess
+import threading
+import time
+import warnings
+
+import numpy
+import pandas
+import pyarrow
+import pytest
+
+import fabswarm
+
+
+def command(*arguments):
+    program = os.environ["FABSWARM"]
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "scenario.toml"
+    path.write_text("version = 1\nseed = 7\n[swarm]\nagents = 6\nrounds = 60\n[stop]\nerror_below = 0.0\n")
+    return path
+
+
+def test_a_run_has_the_numbers_of_the_command(scenario, tmp_path):
+    run = fabswarm.run(scenario, iid_loss=0.3, agents=8)
+    folder = tmp_path / "by-command"
+    assert command("run", scenario, "--iid-loss", "0.3", "--agents", "8", "--out", folder).returncode == 0
+    with open(folder / "metrics.csv") as table:
+        rows = list(csv.DictReader(table))
+    assert list(run.metrics) == list(rows[0])
+    for name, column in run.metrics.items():
+        assert column.tolist() == [float(row[name]) for row in rows], name
+    answer = numpy.load(folder / "answer.npz")
+    for name in "xyz":
+        assert run.answer[name].dtype == numpy.float32 and (run.answer[name] == answer[name]).all()
+    assert run.summary["agents"] == 8 and run.summary["copies_lost"] > 0
+    assert run.complaint is None and run.check() is run and run.folder is None
+
+
+def test_metrics_go_to_pandas_and_arrow_without_a_copy(scenario):
+    metrics = fabswarm.run(scenario).metrics
+    frame = metrics.to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and frame["error"].dtype == numpy.float64 and len(frame) == 61
+    assert frame["round"].tolist() == list(range(61))
+    table = metrics.to_arrow()
+    address = metrics["error"].__array_interface__["data"][0]
+    assert table["error"].chunk(0).buffers()[1].address == address, "the same memory"
+    assert pyarrow.table(metrics).equals(table), "by the Arrow stream that other libraries read too"
+
+
+def test_a_run_leaves_the_folder_of_the_command(scenario, tmp_path):
+    run = fabswarm.run(scenario, out=tmp_path / "out")
+    assert run.folder == tmp_path / "out"
+    names = {path.name for path in run.folder.iterdir()}
+    assert {"scenario.toml", "metrics.csv", "answer.npz", "summary.json", "run.mcap", "report.html"} <= names
+    with pytest.raises(fabswarm.ScenarioError, match="is not empty\nhelp: "):
+        fabswarm.run(scenario, out=tmp_path / "out")
+
+
+def test_errors_have_the_words_of_the_command(scenario, tmp_path):
+    for keys, flags in [
+        ({"agents": 0}, ["--agents", "0"]),
+        ({"topology": "rign"}, ["--topology", "rign"]),
+        ({"eta_x": "fast"}, ["--eta-x", "fast"]),
+        ({"algorithm": "ledger", "precision": "f64"}, ["--algorithm", "ledger", "--precision", "f64"]),
+    ]:
+        with pytest.raises(fabswarm.ScenarioError) as refused:
+            fabswarm.run(scenario, **keys)
+        assert f"error: {refused.value}\n" == command("run", scenario, *flags).stderr
+    scenario.write_text("version = 1\n[swarm]\nagnets = 6\n")
+    with pytest.raises(fabswarm.ScenarioError, match=r"scenario.toml:3: there is no key `swarm.agnets`\nhelp: did you mean"):
+        fabswarm.run(scenario)
+    with pytest.raises(fabswarm.ScenarioError, match="--agnets.*\nhelp: did you mean `--agents`?"):
+        fabswarm.run(agnets=3)
+    with pytest.raises(fabswarm.ScenarioError, match="cannot read the scenario .*\nhelp: "):
+        fabswarm.run(tmp_path / "missing.toml")
+    with pytest.raises(TypeError, match="agents = .* is no number"):
+        fabswarm.run(agents=[1, 2])
+
+
+def test_a_run_that_misses_its_goal_is_returned_with_the_reason():
+    keys = {"rounds": 5, "error_below": 1e-9}
+    run = fabswarm.run(**keys)
+    assert len(run.metrics["round"]) == 6 and run.summary["stopped_because"] == "max-rounds"
+    with pytest.raises(fabswarm.RunError, match="after all 5 rounds.*\nhelp: "):
+        run.check()
+    diverged = fabswarm.run(eta_x=50, eta_y=50, eta_z=50)
+    assert diverged.summary["stopped_because"] == "diverged" and "help: lower eta_x" in diverged.complaint
+
+
+def test_notes_are_warnings(scenario):
+    with pytest.warns(UserWarning, match="without effect in this run: network.edge_probability"):
+        fabswarm.run(scenario, topology="complete", edge_probability=0.7)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert fabswarm.run(agents=numpy.int64(5), rounds=numpy.int32(3), iid_loss=numpy.float32(0.5)).summary["agents"] == 5
+
+
+def test_rounds_come_one_by_one(scenario):
+    rounds = fabswarm.rounds(scenario, answers=True)
+    seen = []
+    for row in rounds:
+        seen.append(row["round"])
+        assert row["answer"]["x"].shape[0] == 6
+        if row["round"] == 9:
+            break
+    assert seen == list(range(10))
+    run = rounds.finish()
+    # The run may be a round ahead of who takes its rows.
+    assert run.summary["stopped_because"] == "interrupted" and run.summary["rounds"] in (9, 10)
+    assert run.metrics["round"].tolist() == list(range(run.summary["rounds"] + 1))
+    assert rounds.finish() is run and list(rounds) == []
+
+
+def test_all_rounds_are_those_of_a_whole_run(scenario):
+    rounds = fabswarm.rounds(scenario)
+    errors = [row["error"] for row in rounds]
+    assert errors == fabswarm.run(scenario).metrics["error"].tolist()
+    assert rounds.finish().summary["stopped_because"] == "max-rounds"
+
+
+def test_ctrl_c_ends_a_run_and_completes_its_folder(tmp_path):
+    def press():
+        while not (tmp_path / "out/metrics.csv.part").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        fabswarm.run(agents=20, rounds=10**9, error_below=0.0, out=tmp_path / "out")
+    thread.join()
+    assert '"interrupted"' in (tmp_path / "out/summary.json").read_text()
+
+
+def test_other_threads_go_on_during_a_run():
+    count, done = 0, threading.Event()
+
+    def work():
+        nonlocal count
+        while not done.is_set():
+            count += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun = count
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fabswarm.run(agents=20, rounds=60, error_below=0.0)
+    done.set()
+    thread.join()
+    assert count > begun + 100

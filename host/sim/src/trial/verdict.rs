@@ -1,0 +1,49 @@
+//! Why a run did not succeed, in words.
+
+use super::TrialOutcome;
+use crate::record::StoppedBecause;
+use crate::scenario::Scenario;
+use crate::swarm::{LOWER_THE_STEPS, divergence_remedy};
+
+impl TrialOutcome {
+    /// Why the run of `scenario` did not reach its goal, and what to try; `None` where it did, or was interrupted.
+    #[must_use]
+    pub fn complaint(&self, scenario: &Scenario) -> Option<String> {
+        if self.is_success {
+            return None;
+        }
+        let summary = &self.summary;
+        let remedy = divergence_remedy(&scenario.algorithm);
+        let failure =
+            self.failure.as_ref().map(|failure| failure.to_string().replace(LOWER_THE_STEPS, &remedy));
+        match summary.stopped_because {
+            StoppedBecause::Converged
+            | StoppedBecause::Interrupted
+            | StoppedBecause::BoardsFailed
+            | StoppedBecause::BooksBroken => failure,
+            StoppedBecause::Diverged => {
+                let text = failure.unwrap_or_else(|| {
+                    format!(
+                        "the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {remedy}",
+                        self.first_error, summary.final_relative_error, summary.rounds
+                    )
+                });
+                let takes_damaged = !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0;
+                let sealed =
+                    "\nhelp: damaged frames were taken for genuine; set frames.sealed to true to refuse them";
+                Some(text + if takes_damaged { sealed } else { "" })
+            }
+            StoppedBecause::MaxRounds => {
+                let remedy = if summary.final_relative_error < self.first_error {
+                    "raise swarm.rounds, or see in the plot whether the error still falls".to_owned()
+                } else {
+                    remedy
+                };
+                Some(format!(
+                    "the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
+                    summary.final_relative_error, summary.rounds, scenario.stop.error_below
+                ))
+            }
+        }
+    }
+}

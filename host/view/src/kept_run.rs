@@ -1,0 +1,124 @@
+//! A run that leaves a folder: metrics, answer, summary, figure, log and report.
+
+use crate::report::{self, REPORT_FILE};
+use crate::run_files::{FolderError, RunFiles};
+use crate::run_log::LOG_FILE;
+use crate::watch::{Audience, RunWatch};
+use fabswarm_sim::record::{self, Caption, Curve, Recorder, RunFolder};
+use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::swarm::Swarm;
+use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Why a run could not be kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeepError {
+    /// A file of the run cannot be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// What was written cannot be read back for the report.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The report, or the log of a board, cannot be written.
+    #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
+    Unwritable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A run about to begin, with the folder it fills.
+#[derive(Debug)]
+pub struct KeptRun<'a> {
+    scenario: &'a Scenario,
+    recorder: Recorder,
+    watch: RunWatch,
+}
+
+/// What came of a run, and where it is kept.
+#[derive(Debug)]
+pub struct KeptOutcome {
+    /// How it ended.
+    pub outcome: TrialOutcome,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The curve that was drawn.
+    pub curve: Curve,
+}
+
+impl<'a> KeptRun<'a> {
+    /// Begins the files of a run of `scenario` in `folder`, and shows the run to `audience`.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn start(
+        scenario: &'a Scenario,
+        scenario_toml: &str,
+        folder: RunFolder,
+        audience: Arc<dyn Audience>,
+    ) -> Result<Self, record::Error> {
+        let log = folder.growing_file(LOG_FILE)?;
+        let recorder = Recorder::new(folder, scenario_toml)?;
+        let watch = RunWatch::start(scenario, scenario_toml, log, audience)?;
+        Ok(Self { scenario, recorder, watch })
+    }
+
+    /// Runs `swarm` as [`trial::run`] does, and completes the folder.
+    ///
+    /// # Errors
+    /// When the folder can no longer be written to.
+    pub fn run(
+        self,
+        swarm: &mut dyn Swarm,
+        observer: &mut dyn TrialObserver,
+        interrupted: &AtomicBool,
+    ) -> Result<KeptOutcome, KeepError> {
+        let Self { scenario, mut recorder, watch } = self;
+        let mut observers = Observers { observer, watch };
+        let outcome = trial::run(scenario, swarm, Some(&mut recorder), &mut observers, interrupted)?;
+        recorder.keep_answer(&swarm.answer())?;
+        let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
+        observers.watch.end(&outcome.summary)?;
+        let logs = folder.join("boards");
+        swarm.keep_logs(&logs).map_err(|source| KeepError::Unwritable { path: logs, source })?;
+        write_report(&folder)?;
+        Ok(KeptOutcome { outcome, folder, curve })
+    }
+}
+
+/// Writes the report of the run in `folder`.
+fn write_report(folder: &Path) -> Result<(), KeepError> {
+    let path = folder.join(REPORT_FILE);
+    let page = report::of_run(&RunFiles::read(folder)?);
+    fs::write(&path, page).map_err(|source| KeepError::Unwritable { path, source })
+}
+
+/// The log, and somebody else.
+struct Observers<'a> {
+    observer: &'a mut dyn TrialObserver,
+    watch: RunWatch,
+}
+
+impl TrialObserver for Observers<'_> {
+    fn round(&mut self, end: RoundEnd<'_>) {
+        self.observer.round(end);
+        self.watch.round(end);
+    }
+
+    fn warn(&mut self, warnings: &[String]) {
+        self.observer.warn(warnings);
+        self.watch.warn(warnings);
+    }
+
+    fn finish(&mut self) {
+        self.observer.finish();
+        self.watch.finish();
+    }
+}

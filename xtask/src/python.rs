@@ -1,0 +1,54 @@
+//! The Python package, built as a wheel and tested as its users have it.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::step;
+use crate::test;
+
+/// What builds the wheel, what its tests need, and what reads the files of a run.
+const PACKAGES: [&str; 5] = ["maturin", "mcap", "pandas", "pyarrow", "pytest"];
+
+/// The interpreter of a virtual environment that has all of them.
+pub(crate) fn interpreter() -> Result<PathBuf> {
+    let environment = step::root().join("target/python-venv");
+    let python = environment.join("bin/python");
+    let program = python.to_string_lossy();
+    let import = format!("import {}", PACKAGES.join(", "));
+    if step::command(&program, &["-c", &import]).output().is_ok_and(|output| output.status.success()) {
+        println!("    {} are there", PACKAGES.join(", "));
+    } else {
+        step::run("python3", &["-m", "venv", &environment.to_string_lossy()])?;
+        step::run(&program, &[&["-m", "pip", "install", "--quiet"], &PACKAGES[..]].concat())?;
+    }
+    Ok(python)
+}
+
+/// Lints what stands outside the workspace, with the feature graph of its own.
+pub(crate) fn lint() -> Result<()> {
+    let folder = "host/python";
+    step::run_in(folder, "cargo", &["fmt", "--check"])?;
+    let shared = ["--target-dir", "../../target"];
+    step::run_in(folder, "cargo", &[&["clippy", "--locked"], &shared[..], &["--", "-D", "warnings"]].concat())
+}
+
+/// Builds the wheel, installs it as its users do, and runs its tests.
+pub(crate) fn test() -> Result<()> {
+    lint()?;
+    let python = interpreter()?;
+    let python = python.to_string_lossy();
+    let program = test::build_command()?;
+    let wheels = step::root().join("target/wheels");
+    let _ = fs::remove_dir_all(&wheels);
+    let build = ["-m", "maturin", "build", "--quiet", "--manifest-path", "host/python/Cargo.toml"];
+    let how = ["--profile", "dev", "--locked", "--compatibility", "linux", "--interpreter", &python];
+    let target = step::root().join("target");
+    let places = ["--target-dir", &*target.to_string_lossy(), "--out", &*wheels.to_string_lossy()];
+    step::run(&python, &[&build[..], &how, &places].concat())?;
+    let wheel = fs::read_dir(&wheels)?.next().context("maturin has left no wheel")??.path();
+    let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
+    step::run(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat())?;
+    let tests = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "host/python/tests"];
+    step::run_with(&python, &tests, &[("FABSWARM", &program.to_string_lossy())])
+}
