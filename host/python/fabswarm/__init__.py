@@ -10,6 +10,6 @@ A keyword is a flag of the command ``fabswarm run``, with underscores.
 
 from ._native import RunError, ScenarioError
 from .metrics import Metrics
-from .runs import Rounds, Run, rounds, run
+from .runs import Rounds, Run, load, rounds, run
 
-__all__ = ["Metrics", "Rounds", "Run", "RunError", "ScenarioError", "rounds", "run"]
+__all__ = ["Metrics", "Rounds", "Run", "RunError", "ScenarioError", "load", "rounds", "run"]

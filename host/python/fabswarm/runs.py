@@ -12,24 +12,25 @@ from typing import Any
 
 import numpy
 
+from . import _native
 from ._native import LiveRun, RunError
 from .metrics import Metrics
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended."""
+    """A run that has ended, or what its folder tells of it."""
 
     metrics: Metrics
     """One row per recorded round."""
     answer: dict[str, numpy.ndarray]
-    """What every agent decided: ``x``, ``y`` and ``z``, agents × words."""
-    summary: dict[str, Any]
-    """What the run came to, as in ``summary.json``."""
+    """What every agent decided: ``x``, ``y`` and ``z``, agents × words; empty if it was not kept."""
+    summary: dict[str, Any] | None
+    """What the run came to, as in ``summary.json``; None of a folder whose run has not ended."""
     scenario: str
     """The scenario as a file that gives the run again."""
     complaint: str | None
-    """Why the run did not reach its goal, and what to try; None if it did."""
+    """Why the run did not reach its goal, and what to try; None if it did, or was loaded."""
     folder: pathlib.Path | None
     """What it left behind, where it was asked to."""
 
@@ -40,6 +41,8 @@ class Run:
         return self
 
     def __repr__(self) -> str:
+        if self.summary is None:
+            return f"<run in {self.folder} that has not ended>"
         ended, rounds = self.summary["stopped_because"], self.summary["rounds"]
         return f"<run of {self.summary['agents']} agents: {ended} after {rounds} rounds>"
 
@@ -99,6 +102,24 @@ def rounds(
     return Rounds(_begin(scenario, keys, rows=True, answers=answers))
 
 
+def load(folder: str | os.PathLike[str]) -> Run:
+    """The run in a folder, also one that the command has made; of a run that goes on or was killed, as far as it got."""
+    files = _native.load(folder)
+    path = pathlib.Path(folder)
+    summary, answer = path / "summary.json", {}
+    if (path / "answer.npz").exists():
+        with numpy.load(path / "answer.npz") as arrays:
+            answer = {name: arrays[name] for name in arrays.files}
+    return Run(
+        metrics=Metrics(files["metrics"]),
+        answer=answer,
+        summary=json.loads(summary.read_text()) if summary.exists() else None,
+        scenario=files["scenario"],
+        complaint=None,
+        folder=path,
+    )
+
+
 def _begin(scenario: str | os.PathLike[str] | None, keys: dict[str, Any], *, rows: bool, answers: bool) -> LiveRun:
     live = LiveRun(scenario, keys, rows=rows, answers=answers)
     for note in live.notes:
@@ -110,7 +131,7 @@ def _ended(live: LiveRun, outcome: dict[str, Any]) -> Run:
     folder = outcome["folder"]
     return Run(
         metrics=Metrics(outcome["metrics"]),
-        answer=outcome["answer"],
+        answer=outcome["answer"] or {},
         summary=json.loads(outcome["summary"]),
         scenario=live.scenario,
         complaint=outcome["complaint"],

@@ -1,28 +1,39 @@
 //! Metrics and answers as NumPy arrays, which take over the memory of ours.
 
-use fabswarm_sim::record::COLUMNS;
-use fabswarm_sim::swarm::{Answer, Metrics};
+use fabswarm_sim::swarm::Answer;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// The column that counts.
+const ROUND: &str = "round";
+
 /// One array per column, by name.
-pub(crate) fn columns<'py>(py: Python<'py>, rows: &[Metrics]) -> PyResult<Bound<'py, PyDict>> {
-    let columns = PyDict::new(py);
-    let rounds = rows.iter().map(|row| row.round as i64).collect();
-    columns.set_item("round", PyArray1::<i64>::from_vec(py, rounds))?;
-    for (name, value) in COLUMNS {
-        columns.set_item(name, PyArray1::from_vec(py, rows.iter().map(value).collect()))?;
+pub(crate) fn columns(
+    py: Python<'_>,
+    columns: impl IntoIterator<Item = (impl AsRef<str>, Vec<f64>)>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let arrays = PyDict::new(py);
+    for (name, values) in columns {
+        match name.as_ref() {
+            ROUND => {
+                let rounds = values.into_iter().map(|round| round as i64).collect();
+                arrays.set_item(ROUND, PyArray1::<i64>::from_vec(py, rounds))?;
+            }
+            name => arrays.set_item(name, PyArray1::from_vec(py, values))?,
+        }
     }
-    Ok(columns)
+    Ok(arrays)
 }
 
 /// One row, by name.
-pub(crate) fn row<'py>(py: Python<'py>, metrics: &Metrics) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn row<'py>(py: Python<'py>, values: &[(&'static str, f64)]) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
-    row.set_item("round", metrics.round)?;
-    for (name, value) in COLUMNS {
-        row.set_item(name, value(metrics))?;
+    for &(name, value) in values {
+        match name {
+            ROUND => row.set_item(ROUND, value as i64)?,
+            name => row.set_item(name, value)?,
+        }
     }
     Ok(row)
 }

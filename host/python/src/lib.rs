@@ -6,6 +6,7 @@
 mod arrays;
 mod keywords;
 mod live_run;
+mod recorded;
 mod run_thread;
 
 /// `fabswarm._native`.
@@ -15,4 +16,6 @@ mod _native {
     use super::keywords::ScenarioError;
     #[pymodule_export]
     use super::live_run::{LiveRun, RunError};
+    #[pymodule_export]
+    use super::recorded::load;
 }

@@ -2,7 +2,7 @@
 
 use crate::arrays;
 use crate::keywords::{self, ScenarioError};
-use crate::run_thread::{self, EndedRun, RunEvent, SentRows};
+use crate::run_thread::{self, EndedRun, RunEvent};
 use fabswarm_sim::scenario::ScenarioCommand;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyException;
@@ -49,7 +49,8 @@ impl LiveRun {
         let scenario = resolved.to_repeatable_toml();
         let notes = resolved.notes.clone();
         let interrupted = Arc::new(AtomicBool::new(false));
-        let events = run_thread::start(resolved, SentRows { all: rows, answers }, &interrupted);
+        let run = move |rows| run_thread::run(&resolved, answers, rows);
+        let events = run_thread::start(rows, &interrupted, run);
         let run = Self { events: Mutex::new(events), interrupted, scenario, notes };
         // What is interrupted here is never seen by Python, which could not wait for its end.
         match run.wait(py).inspect_err(|_| run.drain(py))? {
@@ -80,11 +81,11 @@ impl LiveRun {
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.wait(py)? {
             RunEvent::Begun => unreachable!("a run begins once"),
-            RunEvent::Row(metrics, answer) => {
+            RunEvent::Row(row, answer) => {
                 let answer = answer.map(|answer| arrays::variables(py, &answer)).transpose()?;
-                (arrays::row(py, &metrics)?, answer).into_bound_py_any(py)
+                (arrays::row(py, &row)?, answer).into_bound_py_any(py)
             }
-            RunEvent::Ended(ended) => outcome(py, &ended),
+            RunEvent::Ended(ended) => outcome(py, *ended),
             RunEvent::Failed(message) => Err(RunError::new_err(message)),
         }
     }
@@ -122,13 +123,13 @@ impl Drop for LiveRun {
 }
 
 /// Metrics, answer and summary of a run that has ended, by name.
-fn outcome<'py>(py: Python<'py>, ended: &EndedRun) -> PyResult<Bound<'py, PyAny>> {
+fn outcome(py: Python<'_>, ended: EndedRun) -> PyResult<Bound<'_, PyAny>> {
     let values = PyDict::new(py);
-    values.set_item("metrics", arrays::columns(py, &ended.rows)?)?;
-    values.set_item("answer", arrays::variables(py, &ended.answer)?)?;
-    let summary = serde_json::to_string(&ended.outcome.summary);
-    values.set_item("summary", summary.map_err(|error| RunError::new_err(error.to_string()))?)?;
-    values.set_item("complaint", &ended.complaint)?;
-    values.set_item("folder", &ended.folder)?;
+    values.set_item("metrics", arrays::columns(py, ended.columns)?)?;
+    let answer = ended.answer.map(|answer| arrays::variables(py, &answer)).transpose()?;
+    values.set_item("answer", answer)?;
+    values.set_item("summary", ended.summary)?;
+    values.set_item("complaint", ended.complaint)?;
+    values.set_item("folder", ended.folder)?;
     Ok(values.into_any())
 }

@@ -1,9 +1,9 @@
-//! The thread that a run is stepped on.
+//! The thread that a run is stepped on, and what it tells.
 
-use fabswarm_sim::record::RunFolder;
+use fabswarm_sim::record::{COLUMNS, RunFolder};
 use fabswarm_sim::scenario::ResolvedScenario;
-use fabswarm_sim::swarm::{Answer, Metrics};
-use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
+use fabswarm_sim::swarm::Answer;
+use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
 use fabswarm_view::{Audience, KeptRun};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::thread;
 
 /// What the thread tells.
 pub(crate) enum RunEvent {
-    /// The swarm is built and its folder made: from now on nothing is refused.
+    /// Everything that may be refused is past.
     Begun,
     /// A row of the metrics, where somebody waits for rows.
-    Row(Metrics, Option<Answer>),
+    Row(Vec<(&'static str, f64)>, Option<Answer>),
     /// The run is over.
     Ended(Box<EndedRun>),
     /// It cannot begin, or its folder could not be written.
@@ -25,90 +25,111 @@ pub(crate) enum RunEvent {
 
 /// Everything that came of a run.
 pub(crate) struct EndedRun {
-    pub(crate) rows: Vec<Metrics>,
-    pub(crate) answer: Answer,
-    pub(crate) outcome: TrialOutcome,
+    pub(crate) columns: Vec<(&'static str, Vec<f64>)>,
+    pub(crate) answer: Option<Answer>,
+    /// As JSON.
+    pub(crate) summary: String,
     pub(crate) complaint: Option<String>,
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Which rows are sent while the run goes on.
-#[derive(Clone, Copy)]
-pub(crate) struct SentRows {
-    /// All of them; the run waits until each is taken.
-    pub(crate) all: bool,
-    /// With what the agents have decided.
-    pub(crate) answers: bool,
+/// Keeps the rows of a run, and sends them where somebody waits for them.
+pub(crate) struct RowCollector {
+    columns: Vec<(&'static str, Vec<f64>)>,
+    /// Whether the run waits until each row is taken.
+    sends_rows: bool,
+    sender: SyncSender<RunEvent>,
+    pub(crate) interrupted: Arc<AtomicBool>,
 }
 
-/// Runs a scenario, until its end or until `interrupted`.
+impl RowCollector {
+    /// From now on nothing is refused.
+    pub(crate) fn begin(&self) {
+        let _ = self.sender.send(RunEvent::Begun);
+    }
+
+    pub(crate) fn take(&mut self, row: Vec<(&'static str, f64)>, answer: Option<Answer>) {
+        if self.columns.is_empty() {
+            self.columns = row.iter().map(|(name, _)| (*name, Vec::new())).collect();
+        }
+        self.columns.iter_mut().zip(&row).for_each(|((_, column), (_, value))| column.push(*value));
+        // Nobody waits for a run that was dropped.
+        if self.sends_rows && self.sender.send(RunEvent::Row(row, answer)).is_err() {
+            self.interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn into_columns(self) -> Vec<(&'static str, Vec<f64>)> {
+        self.columns
+    }
+}
+
+/// Does `run` on a thread of its own.
 pub(crate) fn start(
-    resolved: ResolvedScenario,
-    sent: SentRows,
+    sends_rows: bool,
     interrupted: &Arc<AtomicBool>,
+    run: impl FnOnce(RowCollector) -> Result<EndedRun, String> + Send + 'static,
 ) -> Receiver<RunEvent> {
+    // No room: a run is at most a round ahead of who takes its rows.
     let (sender, receiver) = sync_channel(0);
     let interrupted = Arc::clone(interrupted);
     thread::spawn(move || {
-        let collector = Collector { rows: Vec::new(), sent, sender, interrupted };
-        let sender = collector.sender.clone();
-        let event = match run(&resolved, collector) {
+        let event =
+            run(RowCollector { columns: Vec::new(), sends_rows, sender: sender.clone(), interrupted });
+        let _ = sender.send(match event {
             Ok(ended) => RunEvent::Ended(Box::new(ended)),
             Err(message) => RunEvent::Failed(message),
-        };
-        // Nobody waits for a run that was dropped.
-        let _ = sender.send(event);
+        });
     });
     receiver
 }
 
-fn run(resolved: &ResolvedScenario, mut collector: Collector) -> Result<EndedRun, String> {
+/// Runs a scenario of small agents; with `answers`, rows come with what the agents have decided.
+pub(crate) fn run(
+    resolved: &ResolvedScenario,
+    answers: bool,
+    rows: RowCollector,
+) -> Result<EndedRun, String> {
     let scenario = &resolved.scenario;
-    let interrupted = Arc::clone(&collector.interrupted);
+    let interrupted = Arc::clone(&rows.interrupted);
     let mut swarm = trial::build(scenario).map_err(|error| error.to_string())?;
     let out = Path::new(&scenario.output.out);
+    let mut observer = RowObserver { rows, answers };
     let (outcome, folder) = if out.as_os_str().is_empty() {
-        let _ = collector.sender.send(RunEvent::Begun);
-        let outcome = trial::run(scenario, swarm.as_mut(), None, &mut collector, &interrupted);
+        observer.rows.begin();
+        let outcome = trial::run(scenario, swarm.as_mut(), None, &mut observer, &interrupted);
         (outcome.map_err(|error| error.to_string())?, None)
     } else {
         let folder = RunFolder::at(out).map_err(|error| error.to_string())?;
         let nobody: Vec<Arc<dyn Audience>> = Vec::new();
         let kept = KeptRun::start(scenario, &resolved.to_repeatable_toml(), folder, Arc::new(nobody));
         let kept = kept.map_err(|error| error.to_string())?;
-        let _ = collector.sender.send(RunEvent::Begun);
-        let kept = kept.run(swarm.as_mut(), &mut collector, &interrupted);
+        observer.rows.begin();
+        let kept = kept.run(swarm.as_mut(), &mut observer, &interrupted);
         let kept = kept.map_err(|error| error.to_string())?;
         (kept.outcome, Some(kept.folder))
     };
     Ok(EndedRun {
-        rows: collector.rows,
-        answer: swarm.answer(),
+        columns: observer.rows.into_columns(),
+        answer: Some(swarm.answer()),
+        summary: serde_json::to_string(&outcome.summary).map_err(|error| error.to_string())?,
         complaint: outcome.complaint(scenario),
-        outcome,
         folder,
     })
 }
 
-/// Keeps the rows of a run, and sends them where somebody waits for them.
-struct Collector {
-    rows: Vec<Metrics>,
-    sent: SentRows,
-    sender: SyncSender<RunEvent>,
-    interrupted: Arc<AtomicBool>,
+/// Takes the rows that a run records.
+struct RowObserver {
+    rows: RowCollector,
+    answers: bool,
 }
 
-impl TrialObserver for Collector {
+impl TrialObserver for RowObserver {
     fn round(&mut self, end: RoundEnd<'_>) {
-        if !end.is_recorded {
-            return;
-        }
-        self.rows.push(*end.metrics);
-        if self.sent.all {
-            let answer = self.sent.answers.then(|| end.swarm.answer());
-            if self.sender.send(RunEvent::Row(*end.metrics, answer)).is_err() {
-                self.interrupted.store(true, Ordering::Relaxed);
-            }
+        if end.is_recorded {
+            let values = COLUMNS.iter().map(|(name, value)| (*name, value(end.metrics)));
+            let row = std::iter::once(("round", end.metrics.round as f64)).chain(values).collect();
+            self.rows.take(row, self.answers.then(|| end.swarm.answer()));
         }
     }
 

@@ -158,3 +158,20 @@ def test_other_threads_go_on_during_a_run():
     done.set()
     thread.join()
     assert count > begun + 100
+
+
+def test_a_folder_is_loaded_as_the_run_it_holds(scenario, tmp_path):
+    run = fabswarm.run(scenario, out=tmp_path / "out", iid_loss=0.2)
+    loaded = fabswarm.load(tmp_path / "out")
+    assert list(loaded.metrics) == list(run.metrics) and loaded.metrics["round"].dtype == numpy.int64
+    for name, column in run.metrics.items():
+        assert (loaded.metrics[name] == column).all(), name
+    assert all((loaded.answer[name] == run.answer[name]).all() for name in "xyz")
+    assert loaded.summary == run.summary and loaded.scenario == run.scenario
+    # What a killed run leaves.
+    (tmp_path / "out/summary.json").unlink()
+    os.rename(tmp_path / "out/metrics.csv", tmp_path / "out/metrics.csv.part")
+    killed = fabswarm.load(tmp_path / "out")
+    assert killed.summary is None and (killed.metrics["error"] == run.metrics["error"]).all()
+    with pytest.raises(fabswarm.ScenarioError, match="is no run folder.*\nhelp: "):
+        fabswarm.load(tmp_path / "elsewhere")
