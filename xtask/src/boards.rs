@@ -16,14 +16,12 @@ pub(crate) fn check() -> Result<()> {
     for board in names()? {
         let folder = format!("boards/{board}");
         step::run_in(&folder, "cargo", &["fmt", "--check"])?;
-        let target_folder = target_folder(&board);
-        let lint = ["clippy", "--release", "--locked", "--target-dir", target_folder, "--", "-D", "warnings"];
-        step::run_in(&folder, "cargo", &lint)?;
+        step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
         let file = BoardFile::read(&board)?;
         let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
         for feature in std::iter::once(String::new()).chain(variants) {
+            let target_folder = Path::new("target").join(&feature);
             let build = ["build", "--release", "--locked", "--features", &feature, "--target-dir"];
-            let target_folder = Path::new(target_folder).join(&feature);
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
             if let Some(file) = &file {
                 sizes.push(ImageSize::measure(&board, file, &feature)?);
@@ -51,12 +49,6 @@ fn names() -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-/// Where a board is built, seen from its folder. The host looks for the images that it starts in their own folders; all others share
-/// one, and with it what several are built from.
-fn target_folder(board: &str) -> &'static str {
-    if ["mps2-an386", "native", "pico"].contains(&board) { "target" } else { "../target" }
 }
 
 /// The compiler targets of all boards.
@@ -117,7 +109,7 @@ struct ImageSize {
 impl ImageSize {
     /// Measures the image that `board` has with `feature`.
     fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
-        let parts = [target_folder(board), feature, file.target(), "release", board];
+        let parts = ["target", feature, file.target(), "release", board];
         let image = step::root().join("boards").join(board).join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);
