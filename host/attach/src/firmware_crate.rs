@@ -88,6 +88,7 @@ impl FirmwareCrate {
         let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
         let target_folder =
             Path::new("target").join(folder_of_problem).join(features.join("-")).join(folder_of_words);
+        let is_special = words.is_some() || needs.problem.is_some();
         let building =
             DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
         let output = Command::new("cargo")
@@ -101,6 +102,9 @@ impl FirmwareCrate {
             .envs(words.map(|words| ("FABSWARM_WORDS", words)))
             .env_remove("FABSWARM_PROBLEM")
             .envs(needs.problem.iter().map(|file| ("FABSWARM_PROBLEM", file)))
+            // What is read from the environment is not in the names of what is compiled: in the folder of all boards, two such builds
+            // would undo each other.
+            .envs(is_special.then(|| ("CARGO_BUILD_BUILD_DIR", target_folder.join("build"))))
             .output()
             .map_err(|source| {
                 let place = folder.display();

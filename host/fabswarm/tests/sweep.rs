@@ -35,9 +35,7 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     assert!(metrics.lines().any(|line| line == format!("2,0.5,{last}")), "{last}");
 
     let figure = fs::read_to_string(swept.join("sweep.svg")).unwrap();
-    for words in
-        ["6 runs, by faults.iid_loss", "faults.iid_loss = 0.5 (3 runs)", "median and range over seeds"]
-    {
+    for words in ["6 runs, by iid-loss", "iid-loss 0.5 (3 runs)", "median and range over seeds"] {
         assert!(figure.contains(words), "{words}");
     }
     assert_eq!(figure.matches("<polygon").count(), 2, "a band for each loss");

@@ -60,10 +60,10 @@ pub fn results(outcomes: &[SeriesOutcome]) -> Table {
             outcome.series.panel.clone(),
             outcome.series.label.clone(),
             steps(outcome),
-            if outcome.diverged() == outcome.runs.len() {
-                "diverges".to_owned()
-            } else {
-                plus_minus(outcome.settled_error())
+            match outcome.diverged() {
+                0 => plus_minus(outcome.settled_error()),
+                diverged if diverged == outcome.runs.len() => "diverges".to_owned(),
+                diverged => format!("diverges for {diverged} of {}", outcome.runs.len()),
             },
             rounded(outcome.to_one_percent(Axis::Rounds)),
             outcome

@@ -190,11 +190,12 @@ impl Results {
         let has = |name: &str| self.finished.iter().all(|run| run.metric(name).is_some());
         let (name, is_logarithmic) = DRAWN.into_iter().find(|(name, _)| has(name))?;
         let groups = self.groups();
-        let keys: Vec<&str> = self.swept.iter().map(|axis| axis.key.path.as_str()).collect();
-        let keys: Vec<&str> = keys.into_iter().filter(|path| !path.ends_with("seed")).collect();
+        // By their flags, which are shorter than their paths: a legend has two columns.
+        let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
+        let keys: Vec<&str> = keys.map(|axis| axis.key.flag.as_str()).collect();
         let drawn = groups.iter().take(SpreadFigure::MOST_GROUPS).map(|(values, runs)| {
             let pairs: Vec<String> =
-                keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}")).collect();
+                keys.iter().zip(values).map(|(key, value)| format!("{key} {value}")).collect();
             let name_of_group = if pairs.is_empty() { "all runs".to_owned() } else { pairs.join(", ") };
             let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| run.curve(name)).collect();
             SpreadGroup {
