@@ -10,6 +10,7 @@ A keyword is a flag of the command ``fabswarm run``, with underscores.
 
 from ._native import RunError, ScenarioError
 from .metrics import Metrics
+from .problem import Problem
 from .runs import Rounds, Run, load, rounds, run
 
-__all__ = ["Metrics", "Rounds", "Run", "RunError", "ScenarioError", "load", "rounds", "run"]
+__all__ = ["Metrics", "Problem", "Rounds", "Run", "RunError", "ScenarioError", "load", "rounds", "run"]

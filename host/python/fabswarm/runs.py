@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy
 from . import _native
 from ._native import LiveRun, RunError
 from .metrics import Metrics
+from .problem import Problem
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,27 @@ class Rounds(Iterator[dict[str, Any]]):
         return None
 
 
-def run(scenario: str | os.PathLike[str] | None = None, **keys: Any) -> Run:
+def run(
+    scenario: str | os.PathLike[str] | None = None, *, problem: str | Sequence[Problem] | None = None, **keys: Any
+) -> Run:
     """Runs a scenario to its end: the default one, a file, or either with some keys changed.
 
+    ``problem`` is one of the words of that flag, or a :class:`Problem` for each agent.
     Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.
     """
-    live = _begin(scenario, keys, rows=False, answers=False)
-    try:
-        return _ended(live, live.next())
-    except KeyboardInterrupt:
-        live.next()
-        raise
+    live, outcome = LiveRun.to_end(scenario, *_with_problem(problem, keys))
+    return _ended(live, outcome)
 
 
 def rounds(
-    scenario: str | os.PathLike[str] | None = None, *, answers: bool = False, **keys: Any
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    problem: str | Sequence[Problem] | None = None,
+    answers: bool = False,
+    **keys: Any,
 ) -> Rounds:
     """Runs a scenario row by row, as fast as rows are taken. With ``answers``, each row has what the agents have decided."""
-    return Rounds(_begin(scenario, keys, rows=True, answers=answers))
+    return Rounds(LiveRun(scenario, *_with_problem(problem, keys), rows=True, answers=answers))
 
 
 def load(folder: str | os.PathLike[str]) -> Run:
@@ -120,11 +123,16 @@ def load(folder: str | os.PathLike[str]) -> Run:
     )
 
 
-def _begin(scenario: str | os.PathLike[str] | None, keys: dict[str, Any], *, rows: bool, answers: bool) -> LiveRun:
-    live = LiveRun(scenario, keys, rows=rows, answers=answers)
-    for note in live.notes:
-        warnings.warn(note, stacklevel=3)
-    return live
+def _with_problem(
+    problem: str | Sequence[Problem] | None, keys: dict[str, Any]
+) -> tuple[dict[str, Any], list[Problem] | None]:
+    """The keys of a run with this problem, and the problems of its agents."""
+    if problem is None:
+        return keys, None
+    if isinstance(problem, str):
+        return {"problem": problem, **keys}, None
+    problems = list(problem)
+    return {"problem": "own", "agents": len(problems), **keys}, problems
 
 
 def _ended(live: LiveRun, outcome: dict[str, Any]) -> Run:

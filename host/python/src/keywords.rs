@@ -1,9 +1,10 @@
 //! Keyword arguments as keys of a scenario.
 
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::{PyException, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
+use std::ffi::CString;
 use std::path::PathBuf;
 use toml_edit::Value;
 
@@ -14,12 +15,13 @@ pyo3::create_exception!(
     "A scenario that cannot be run. The message names file, key and value, and what to put there."
 );
 
-/// The scenario of a file with keyword arguments laid over it, as flags are on the command line.
+/// The scenario of a file with keyword arguments laid over it, as flags are on the command line. Notes about it are warnings.
 pub(crate) fn resolve(
     command: ScenarioCommand,
     file: Option<PathBuf>,
     keywords: &Bound<'_, PyDict>,
 ) -> PyResult<ResolvedScenario> {
+    let py = keywords.py();
     let refused = |error: scenario::Error| ScenarioError::new_err(error.to_string());
     let mut flags = Vec::new();
     for (name, value) in keywords {
@@ -31,7 +33,13 @@ pub(crate) fn resolve(
         })?;
         flags.push(Flag::named(command, &name, value).map_err(refused)?);
     }
-    scenario::resolve_for(command, file.as_deref(), &flags).map_err(refused)
+    let resolved = scenario::resolve_for(command, file.as_deref(), &flags).map_err(refused)?;
+    let category = py.get_type::<PyUserWarning>();
+    for note in &resolved.notes {
+        // The caller of the function that calls this one.
+        PyErr::warn(py, &category, &CString::new(note.as_str())?, 2)?;
+    }
+    Ok(resolved)
 }
 
 fn toml_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {

@@ -6,6 +6,7 @@
 mod arrays;
 mod keywords;
 mod live_run;
+mod python_problem;
 mod recorded;
 mod run_thread;
 

@@ -2,8 +2,10 @@
 
 use crate::arrays;
 use crate::keywords::{self, ScenarioError};
+use crate::python_problem::{FirstError, PythonTask};
 use crate::run_thread::{self, EndedRun, RunEvent};
-use fabswarm_sim::scenario::ScenarioCommand;
+use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
+use fabswarm_sim::task::OwnProblem;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -30,46 +32,57 @@ pub(crate) struct LiveRun {
     events: Mutex<Receiver<RunEvent>>,
     interrupted: Arc<AtomicBool>,
     scenario: String,
-    notes: Vec<String>,
+    /// Of a problem written in Python.
+    first_error: FirstError,
 }
 
 #[pymethods]
 impl LiveRun {
     /// Begins a run; with `rows` it waits until each row is taken, with `answers` rows come with what agents have decided.
     #[new]
-    #[pyo3(signature = (file, keywords, *, rows, answers))]
+    #[pyo3(signature = (file, keywords, problems, *, rows, answers))]
     fn new(
         py: Python<'_>,
         file: Option<PathBuf>,
         keywords: &Bound<'_, PyDict>,
+        problems: Option<Vec<Bound<'_, PyAny>>>,
         rows: bool,
         answers: bool,
     ) -> PyResult<Self> {
         let resolved = keywords::resolve(ScenarioCommand::Run, file, keywords)?;
         let scenario = resolved.to_repeatable_toml();
-        let notes = resolved.notes.clone();
         let interrupted = Arc::new(AtomicBool::new(false));
-        let run = move |rows| run_thread::run(&resolved, answers, rows);
+        let task = problems.map(|problems| PythonTask::new(problems, &interrupted)).transpose()?;
+        let first_error = task.as_ref().map(|task| task.first_error.clone()).unwrap_or_default();
+        let own = task.map(|task| OwnProblem::new("", move |scenario| share_out(&task, scenario)));
+        let run = move |rows| run_thread::run(&resolved, own.as_ref(), answers, rows);
         let events = run_thread::start(rows, &interrupted, run);
-        let run = Self { events: Mutex::new(events), interrupted, scenario, notes };
+        let run = Self { events: Mutex::new(events), interrupted, scenario, first_error };
         // What is interrupted here is never seen by Python, which could not wait for its end.
         match run.wait(py).inspect_err(|_| run.drain(py))? {
             RunEvent::Begun => Ok(run),
-            RunEvent::Failed(message) => Err(ScenarioError::new_err(message)),
+            RunEvent::Failed(message) => Err(run.error_or(ScenarioError::new_err(message))),
             RunEvent::Row(..) | RunEvent::Ended(_) => unreachable!("a run begins first"),
         }
+    }
+
+    /// A whole run, and its outcome. Ctrl-C ends it; the exception comes once its folder is complete.
+    #[staticmethod]
+    fn to_end<'py>(
+        py: Python<'py>,
+        file: Option<PathBuf>,
+        keywords: &Bound<'_, PyDict>,
+        problems: Option<Vec<Bound<'_, PyAny>>>,
+    ) -> PyResult<(Self, Bound<'py, PyAny>)> {
+        let run = Self::new(py, file, keywords, problems, false, false)?;
+        let outcome = run.next(py).inspect_err(|_| run.drain(py))?;
+        Ok((run, outcome))
     }
 
     /// The scenario as a file that gives the run again.
     #[getter]
     fn scenario(&self) -> &str {
         &self.scenario
-    }
-
-    /// What a user should know about the scenario.
-    #[getter]
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
     }
 
     /// Ends the run after its present round.
@@ -85,13 +98,21 @@ impl LiveRun {
                 let answer = answer.map(|answer| arrays::variables(py, &answer)).transpose()?;
                 (arrays::row(py, &row)?, answer).into_bound_py_any(py)
             }
-            RunEvent::Ended(ended) => outcome(py, *ended),
-            RunEvent::Failed(message) => Err(RunError::new_err(message)),
+            RunEvent::Ended(ended) => match self.first_error.take() {
+                Some(error) => Err(error),
+                None => outcome(py, *ended),
+            },
+            RunEvent::Failed(message) => Err(self.error_or(RunError::new_err(message))),
         }
     }
 }
 
 impl LiveRun {
+    /// The exception of a problem, which came before `error`.
+    fn error_or(&self, error: PyErr) -> PyErr {
+        self.first_error.take().unwrap_or(error)
+    }
+
     /// The next event. On Ctrl-C the run is told to end, and the exception is Python's.
     fn wait(&self, py: Python<'_>) -> PyResult<RunEvent> {
         loop {
@@ -120,6 +141,17 @@ impl Drop for LiveRun {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The problems, if there are as many as agents.
+fn share_out(task: &PythonTask, scenario: &Scenario) -> Result<PythonTask, String> {
+    let (problems, agents) = (task.agents(), scenario.swarm.agents);
+    if problems != agents {
+        return Err(format!(
+            "{problems} problems for swarm.agents = {agents}\nhelp: leave out agents, or give as many problems"
+        ));
+    }
+    Ok(task.clone())
 }
 
 /// Metrics, answer and summary of a run that has ended, by name.

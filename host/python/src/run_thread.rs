@@ -3,6 +3,7 @@
 use fabswarm_sim::record::{COLUMNS, RunFolder};
 use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::swarm::Answer;
+use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
 use fabswarm_view::{Audience, KeptRun};
 use std::path::{Path, PathBuf};
@@ -84,15 +85,16 @@ pub(crate) fn start(
     receiver
 }
 
-/// Runs a scenario of small agents; with `answers`, rows come with what the agents have decided.
+/// Runs a scenario of small agents, which may have a problem of their own; with `answers`, rows come with what the agents have decided.
 pub(crate) fn run(
     resolved: &ResolvedScenario,
+    own: Option<&OwnProblem>,
     answers: bool,
     rows: RowCollector,
 ) -> Result<EndedRun, String> {
     let scenario = &resolved.scenario;
     let interrupted = Arc::clone(&rows.interrupted);
-    let mut swarm = trial::build(scenario).map_err(|error| error.to_string())?;
+    let mut swarm = trial::build_with(scenario, own).map_err(|error| error.to_string())?;
     let out = Path::new(&scenario.output.out);
     let mut observer = RowObserver { rows, answers };
     let (outcome, folder) = if out.as_os_str().is_empty() {

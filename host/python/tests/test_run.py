@@ -96,8 +96,9 @@ def test_a_run_that_misses_its_goal_is_returned_with_the_reason():
 
 
 def test_notes_are_warnings(scenario):
-    with pytest.warns(UserWarning, match="without effect in this run: network.edge_probability"):
+    with pytest.warns(UserWarning, match="without effect in this run: network.edge_probability") as notes:
         fabswarm.run(scenario, topology="complete", edge_probability=0.7)
+    assert notes[0].filename == __file__
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -1,0 +1,197 @@
+//! Problems written in Python, one object per agent.
+
+use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+use fabswarm_shared::provisioning::{self, PageData, PageProblem, WriteError};
+use fabswarm_sim::task::OwnTask;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The first exception of a problem, which ends the run.
+#[derive(Clone, Default)]
+pub(crate) struct FirstError(Arc<Mutex<Option<PyErr>>>);
+
+impl FirstError {
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep(&self, error: PyErr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// The problems of all agents.
+#[derive(Clone)]
+pub(crate) struct PythonTask {
+    problems: Arc<[Py<PyAny>]>,
+    shape: Shape,
+    pub(crate) first_error: FirstError,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl PythonTask {
+    /// The task of objects that all have the sizes of the first.
+    pub(crate) fn new(problems: Vec<Bound<'_, PyAny>>, interrupted: &Arc<AtomicBool>) -> PyResult<Self> {
+        let shape_of = |problem: &Bound<'_, PyAny>| -> PyResult<Shape> {
+            Ok(Shape {
+                x: problem.getattr("x_words")?.extract()?,
+                y: problem.getattr("y_words")?.extract()?,
+                x_is_local: problem.getattr("x_is_local")?.extract()?,
+            })
+        };
+        let first = problems.first().ok_or_else(|| {
+            PyValueError::new_err("problem = []: there is no agent\nhelp: give one problem per agent")
+        })?;
+        let shape = shape_of(first)?;
+        for (agent, problem) in problems.iter().enumerate() {
+            if shape_of(problem)? != shape {
+                return Err(PyValueError::new_err(format!(
+                    "the problem of agent {agent} has other sizes than that of agent 0\nhelp: give all agents the same x_words, \
+                     y_words and x_is_local"
+                )));
+            }
+        }
+        Ok(Self {
+            problems: problems.into_iter().map(Bound::unbind).collect(),
+            shape,
+            first_error: FirstError::default(),
+            interrupted: Arc::clone(interrupted),
+        })
+    }
+
+    pub(crate) fn agents(&self) -> usize {
+        self.problems.len()
+    }
+}
+
+impl fmt::Debug for PythonTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PythonTask").field("agents", &self.agents()).field("shape", &self.shape).finish()
+    }
+}
+
+impl OwnTask for PythonTask {
+    type Problem<'a> = PythonShare<'a>;
+
+    fn problem(&self, agent: usize) -> PythonShare<'_> {
+        PythonShare { task: self, agent }
+    }
+}
+
+/// The problem of one agent.
+pub(crate) struct PythonShare<'a> {
+    task: &'a PythonTask,
+    agent: usize,
+}
+
+impl PythonShare<'_> {
+    /// Does `call` with the object. After an exception there are no numbers any more, and the run ends.
+    fn call(
+        &self,
+        results: &mut [&mut [f32]],
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Vec<Vec<f32>>>,
+    ) {
+        let called = Python::attach(|py| {
+            let problem = self.task.problems.get(self.agent).map(|problem| problem.bind(py).clone());
+            problem.map_or(Ok(Vec::new()), |problem| call(&problem))
+        });
+        match called {
+            Ok(values) => results.iter_mut().zip(values).for_each(|(to, from)| to.copy_from_slice(&from)),
+            Err(error) => {
+                self.task.first_error.keep(error);
+                self.task.interrupted.store(true, Ordering::Relaxed);
+                results.iter_mut().for_each(|to| to.fill(0.0));
+            }
+        }
+    }
+
+    fn gradient(&self, name: &'static str, [x, y]: [&[f32]; 2], dx: &mut [f32], dy: &mut [f32]) {
+        let lengths = [dx.len(), dy.len()];
+        self.call(&mut [dx, dy], |problem| {
+            let py = problem.py();
+            let [x, y] = [x, y].map(|words| PyArray1::from_slice(py, words));
+            let (dx, dy): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                problem.call_method1(name, (x, y))?.extract()?;
+            Ok(vec![
+                words(name, self.agent, "dx", &dx, lengths[0])?,
+                words(name, self.agent, "dy", &dy, lengths[1])?,
+            ])
+        });
+    }
+}
+
+/// What a method returned, as so many words.
+fn words(
+    method: &str,
+    agent: usize,
+    what: &str,
+    value: &Bound<'_, PyAny>,
+    length: usize,
+) -> PyResult<Vec<f32>> {
+    let numpy = value.py().import(intern!(value.py(), "numpy"))?;
+    let array = numpy.call_method1("ascontiguousarray", (value, "float32"))?.call_method0("ravel")?;
+    let array: PyReadonlyArray1<'_, f32> = array.extract()?;
+    let words = array.as_slice()?;
+    if words.len() != length {
+        return Err(PyValueError::new_err(format!(
+            "{method} of agent {agent} returned {} words as {what}\nhelp: return {length}",
+            words.len()
+        )));
+    }
+    Ok(words.to_vec())
+}
+
+impl Problem<f32> for PythonShare<'_> {
+    fn shape(&self) -> Shape {
+        self.task.shape
+    }
+
+    fn check(&self) -> Result<(), Mismatch> {
+        if self.task.shape.x + self.task.shape.y == 0 { Err(Mismatch::Empty) } else { Ok(()) }
+    }
+
+    fn oracle_words(&self) -> usize {
+        0
+    }
+
+    /// A run asks for gradients alone.
+    fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
+        f32::NAN
+    }
+
+    fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
+        f32::NAN
+    }
+
+    fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {
+        self.gradient("upper_gradient", [x, y], dx, dy);
+    }
+
+    fn lower_gradient(&self, _: Moment, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {
+        self.gradient("lower_gradient", [x, y], dx, dy);
+    }
+
+    fn project(&self, x: &mut [f32]) {
+        let (before, length) = (x.to_vec(), x.len());
+        self.call(&mut [x], |problem| {
+            let projected = problem.call_method1("project", (PyArray1::from_vec(problem.py(), before),))?;
+            Ok(vec![words("project", self.agent, "x", &projected, length)?])
+        });
+    }
+}
+
+impl<'a> PageProblem<'a> for PythonShare<'a> {
+    /// No board runs Python.
+    fn page_data(&self) -> Result<PageData<'a>, WriteError> {
+        Err(WriteError::BufferTooSmall)
+    }
+
+    fn from_page(_: PageData<'a>) -> Result<Self, provisioning::Error> {
+        Err(provisioning::Error::OtherProblem)
+    }
+}
