@@ -50,7 +50,7 @@ class Run:
 class Rounds(Iterator[dict[str, Any]]):
     """A run in progress: its rows, one after the other.
 
-    The run waits until a row is taken. It ends with its last round, with :meth:`finish`, or when nobody holds it any more.
+    The run waits until its next row is asked for. It ends with its last round, with :meth:`finish`, or when nobody holds it any more.
     """
 
     def __init__(self, live: LiveRun) -> None:

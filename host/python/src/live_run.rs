@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 #[pyclass(frozen, module = "fabswarm._native")]
 pub(crate) struct LiveRun {
     events: Mutex<Receiver<RunEvent>>,
+    go: SyncSender<()>,
+    /// Whether the run waits for a word to go on.
+    is_waiting: AtomicBool,
     interrupted: Arc<AtomicBool>,
     scenario: String,
     /// Of a problem written in Python.
@@ -56,8 +59,10 @@ impl LiveRun {
         let first_error = task.as_ref().map(|task| task.first_error.clone()).unwrap_or_default();
         let own = task.map(|task| OwnProblem::new("", move |scenario| share_out(&task, scenario)));
         let run = move |rows| run_thread::run(&resolved, own.as_ref(), answers, rows);
-        let events = run_thread::start(rows, &interrupted, run);
-        let run = Self { events: Mutex::new(events), interrupted, scenario, first_error };
+        let (go, gone) = sync_channel(1);
+        let events = run_thread::start(rows.then_some(gone), &interrupted, run);
+        let (events, is_waiting) = (Mutex::new(events), AtomicBool::new(false));
+        let run = Self { events, go, is_waiting, interrupted, scenario, first_error };
         // What is interrupted here is never seen by Python, which could not wait for its end.
         match run.wait(py).inspect_err(|_| run.drain(py))? {
             RunEvent::Begun => Ok(run),
@@ -90,11 +95,15 @@ impl LiveRun {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the next row: `(row, answer or None)`, or the outcome of the run at its end.
+    /// Lets the run go on, and waits for the next row: `(row, answer or None)`, or the outcome of the run at its end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_waiting.swap(false, Ordering::Relaxed) {
+            let _ = self.go.try_send(());
+        }
         match self.wait(py)? {
             RunEvent::Begun => unreachable!("a run begins once"),
             RunEvent::Row(row, answer) => {
+                self.is_waiting.store(true, Ordering::Relaxed);
                 let answer = answer.map(|answer| arrays::variables(py, &answer)).transpose()?;
                 (arrays::row(py, &row)?, answer).into_bound_py_any(py)
             }

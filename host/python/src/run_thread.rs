@@ -37,9 +37,9 @@ pub(crate) struct EndedRun {
 /// Keeps the rows of a run, and sends them where somebody waits for them.
 pub(crate) struct RowCollector {
     columns: Vec<(&'static str, Vec<f64>)>,
-    /// Whether the run waits until each row is taken.
-    sends_rows: bool,
     sender: SyncSender<RunEvent>,
+    /// Somebody takes row by row, and says when to go on.
+    go: Option<Receiver<()>>,
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
@@ -54,9 +54,12 @@ impl RowCollector {
             self.columns = row.iter().map(|(name, _)| (*name, Vec::new())).collect();
         }
         self.columns.iter_mut().zip(&row).for_each(|((_, column), (_, value))| column.push(*value));
-        // Nobody waits for a run that was dropped.
-        if self.sends_rows && self.sender.send(RunEvent::Row(row, answer)).is_err() {
-            self.interrupted.store(true, Ordering::Relaxed);
+        if let Some(go) = &self.go {
+            let _ = self.sender.send(RunEvent::Row(row, answer));
+            if go.recv().is_err() {
+                // Nobody waits for a run that was dropped.
+                self.interrupted.store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -65,18 +68,16 @@ impl RowCollector {
     }
 }
 
-/// Does `run` on a thread of its own.
+/// Does `run` on a thread of its own; with `go`, it waits for a word from there after every row.
 pub(crate) fn start(
-    sends_rows: bool,
+    go: Option<Receiver<()>>,
     interrupted: &Arc<AtomicBool>,
     run: impl FnOnce(RowCollector) -> Result<EndedRun, String> + Send + 'static,
 ) -> Receiver<RunEvent> {
-    // No room: a run is at most a round ahead of who takes its rows.
-    let (sender, receiver) = sync_channel(0);
+    let (sender, receiver) = sync_channel(1);
     let interrupted = Arc::clone(interrupted);
     thread::spawn(move || {
-        let event =
-            run(RowCollector { columns: Vec::new(), sends_rows, sender: sender.clone(), interrupted });
+        let event = run(RowCollector { columns: Vec::new(), sender: sender.clone(), go, interrupted });
         let _ = sender.send(match event {
             Ok(ended) => RunEvent::Ended(Box::new(ended)),
             Err(message) => RunEvent::Failed(message),
