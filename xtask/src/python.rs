@@ -31,7 +31,11 @@ pub(crate) fn lint() -> Result<()> {
     let folder = "host/python";
     step::run_in(folder, "cargo", &["fmt", "--check"])?;
     let shared = ["--target-dir", "../../target"];
-    step::run_in(folder, "cargo", &[&["clippy", "--locked"], &shared[..], &["--", "-D", "warnings"]].concat())
+    step::run_in(
+        folder,
+        "cargo",
+        &[&["clippy", "--all-features", "--locked"], &shared[..], &["--", "-D", "warnings"]].concat(),
+    )
 }
 
 /// Builds the wheel, installs it as its users do, and runs its tests.

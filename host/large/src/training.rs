@@ -16,6 +16,7 @@ pub mod report;
 pub mod setup;
 mod summary;
 mod trainer;
+mod verdict;
 mod weights_figure;
 mod weights_table;
 

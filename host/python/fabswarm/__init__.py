@@ -12,5 +12,6 @@ from ._native import RunError, ScenarioError
 from .metrics import Metrics
 from .problem import Problem
 from .runs import Rounds, Run, load, rounds, run
+from .training import evaluations, train
 
-__all__ = ["Metrics", "Problem", "Rounds", "Run", "RunError", "ScenarioError", "load", "rounds", "run"]
+__all__ = ["Metrics", "Problem", "Rounds", "Run", "RunError", "ScenarioError", "evaluations", "load", "rounds", "run", "train"]

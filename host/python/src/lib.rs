@@ -9,6 +9,7 @@ mod live_run;
 mod python_problem;
 mod recorded;
 mod run_thread;
+mod training;
 
 /// `fabswarm._native`.
 #[pyo3::pymodule]

@@ -3,7 +3,8 @@
 use crate::arrays;
 use crate::keywords::{self, ScenarioError};
 use crate::python_problem::{FirstError, PythonTask};
-use crate::run_thread::{self, EndedRun, RunEvent};
+use crate::run_thread::{self, EndedRun, RowCollector, RunEvent};
+use crate::training;
 use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
 use fabswarm_sim::task::OwnProblem;
 use pyo3::IntoPyObjectExt;
@@ -53,25 +54,47 @@ impl LiveRun {
         answers: bool,
     ) -> PyResult<Self> {
         let resolved = keywords::resolve(ScenarioCommand::Run, file, keywords)?;
-        let scenario = resolved.to_repeatable_toml();
         let interrupted = Arc::new(AtomicBool::new(false));
         let task = problems.map(|problems| PythonTask::new(problems, &interrupted)).transpose()?;
         let first_error = task.as_ref().map(|task| task.first_error.clone()).unwrap_or_default();
         let own = task.map(|task| OwnProblem::new("", move |scenario| share_out(&task, scenario)));
+        let scenario = resolved.to_repeatable_toml();
         let run = move |rows| run_thread::run(&resolved, own.as_ref(), answers, rows);
-        let (go, gone) = sync_channel(1);
-        let events = run_thread::start(rows.then_some(gone), &interrupted, run);
-        let (events, is_waiting) = (Mutex::new(events), AtomicBool::new(false));
-        let run = Self { events, go, is_waiting, interrupted, scenario, first_error };
-        // What is interrupted here is never seen by Python, which could not wait for its end.
-        match run.wait(py).inspect_err(|_| run.drain(py))? {
-            RunEvent::Begun => Ok(run),
-            RunEvent::Failed(message) => Err(run.error_or(ScenarioError::new_err(message))),
-            RunEvent::Row(..) | RunEvent::Ended(_) => unreachable!("a run begins first"),
-        }
+        Self::begin(py, scenario, rows, interrupted, first_error, run)
     }
 
-    /// A whole run, and its outcome. Ctrl-C ends it; the exception comes once its folder is complete.
+    /// Begins to train; with `rows` it waits until each row is taken.
+    #[staticmethod]
+    #[pyo3(signature = (file, keywords, device, precision, *, rows))]
+    fn training(
+        py: Python<'_>,
+        file: Option<PathBuf>,
+        keywords: &Bound<'_, PyDict>,
+        device: String,
+        precision: String,
+        rows: bool,
+    ) -> PyResult<Self> {
+        let resolved = keywords::resolve(ScenarioCommand::Train, file, keywords)?;
+        let scenario = resolved.to_repeatable_toml();
+        let run = move |rows| training::run(resolved, &device, &precision, rows);
+        Self::begin(py, scenario, rows, Arc::default(), FirstError::default(), run)
+    }
+
+    /// A whole training, and its outcome.
+    #[staticmethod]
+    fn train_to_end<'py>(
+        py: Python<'py>,
+        file: Option<PathBuf>,
+        keywords: &Bound<'_, PyDict>,
+        device: String,
+        precision: String,
+    ) -> PyResult<(Self, Bound<'py, PyAny>)> {
+        let run = Self::training(py, file, keywords, device, precision, false)?;
+        let outcome = run.end(py)?;
+        Ok((run, outcome))
+    }
+
+    /// A whole run, and its outcome.
     #[staticmethod]
     fn to_end<'py>(
         py: Python<'py>,
@@ -80,7 +103,7 @@ impl LiveRun {
         problems: Option<Vec<Bound<'_, PyAny>>>,
     ) -> PyResult<(Self, Bound<'py, PyAny>)> {
         let run = Self::new(py, file, keywords, problems, false, false)?;
-        let outcome = run.next(py).inspect_err(|_| run.drain(py))?;
+        let outcome = run.end(py)?;
         Ok((run, outcome))
     }
 
@@ -117,6 +140,32 @@ impl LiveRun {
 }
 
 impl LiveRun {
+    /// Does `run` on a thread, and waits until it has begun.
+    fn begin(
+        py: Python<'_>,
+        scenario: String,
+        rows: bool,
+        interrupted: Arc<AtomicBool>,
+        first_error: FirstError,
+        run: impl FnOnce(RowCollector) -> Result<EndedRun, String> + Send + 'static,
+    ) -> PyResult<Self> {
+        let (go, gone) = sync_channel(1);
+        let events = run_thread::start(rows.then_some(gone), &interrupted, run);
+        let (events, is_waiting) = (Mutex::new(events), AtomicBool::new(false));
+        let run = Self { events, go, is_waiting, interrupted, scenario, first_error };
+        // What is interrupted here is never seen by Python, which could not wait for its end.
+        match run.wait(py).inspect_err(|_| run.drain(py))? {
+            RunEvent::Begun => Ok(run),
+            RunEvent::Failed(message) => Err(run.error_or(ScenarioError::new_err(message))),
+            RunEvent::Row(..) | RunEvent::Ended(_) => unreachable!("a run begins first"),
+        }
+    }
+
+    /// Waits for the end of a run whose rows nobody takes. Ctrl-C ends it; the exception comes once its folder is complete.
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.next(py).inspect_err(|_| self.drain(py))
+    }
+
     /// The exception of a problem, which came before `error`.
     fn error_or(&self, error: PyErr) -> PyErr {
         self.first_error.take().unwrap_or(error)

@@ -21,7 +21,6 @@ use fabswarm_large::training::report::{SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{Error, Guess, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, ResolvedScenario, Scenario};
-use fabswarm_sim::swarm::divergence_remedy;
 
 pub(super) fn command() -> Command {
     Command::new("train")
@@ -171,21 +170,9 @@ fn verdict(
             ExitCode::from(130)
         }
         StoppedBecause::Diverged => {
-            let kept = match checkpointed {
-                Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
-                None => "no checkpoint was due before".to_owned(),
-            };
-            let test = outcome.evaluation.test;
-            let how = if test.loss.is_finite() {
-                format!(
-                    "the test loss is {:.3e} at an accuracy of {:.3}, where a guess gives {:.1} and {:.3},",
-                    test.loss, test.accuracy, guess.loss, guess.accuracy
-                )
-            } else {
-                "the loss is NaN".to_owned()
-            };
-            eprintln!("error: the swarm diverged: {how} after round {round}; {kept}");
-            eprintln!("help: {}", divergence_remedy(&scenario.algorithm));
+            if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
+                eprintln!("error: {complaint}");
+            }
             ExitCode::from(3)
         }
         _ => ExitCode::SUCCESS,

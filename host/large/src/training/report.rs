@@ -46,6 +46,18 @@ const COLUMNS: [ReportColumn; 15] = [
 /// No two runs take the same time, so it has a table of its own.
 const TIME_COLUMNS: [ReportColumn; 2] = [COLUMNS[0], ("seconds", |now| Cell::Number(now.seconds))];
 
+/// What an evaluation found, by the names of `metrics.csv` and `times.csv`; the round comes first.
+pub fn values(evaluation: &Evaluation) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+    COLUMNS.iter().chain(&TIME_COLUMNS[1..]).map(move |(name, value)| {
+        let value = match value(evaluation) {
+            Cell::Count(count) => Some(count as f64),
+            Cell::Number(value) => Some(value),
+            Cell::Nothing => None,
+        };
+        (*name, value)
+    })
+}
+
 /// The files of a run that grow with it.
 #[derive(Debug)]
 pub struct TrainingReport {
@@ -82,14 +94,7 @@ impl TrainingReport {
     pub fn add(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
         self.metrics.push(COLUMNS.map(|(_, value)| value(evaluation)))?;
         self.times.push(TIME_COLUMNS.map(|(_, value)| value(evaluation)))?;
-        let scalars = COLUMNS[1..].iter().chain(&TIME_COLUMNS[1..]).filter_map(|(name, value)| {
-            let value = match value(evaluation) {
-                Cell::Count(count) => count as f64,
-                Cell::Number(value) => value,
-                Cell::Nothing => return None,
-            };
-            Some((*name, value))
-        });
+        let scalars = values(evaluation).skip(1).filter_map(|(name, value)| Some((name, value?)));
         self.events.scalars(evaluation.round, scalars)
     }
 

@@ -1,0 +1,32 @@
+//! Why a training run did not succeed, in words.
+
+use super::{Guess, TrainingOutcome};
+use fabswarm_sim::record::StoppedBecause;
+use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::swarm::divergence_remedy;
+
+impl TrainingOutcome {
+    /// How the run of `scenario` diverged, and what to try; `None` where it did not. `guess` is what it is compared with, and
+    /// `checkpointed` the round of its last checkpoint.
+    #[must_use]
+    pub fn complaint(&self, scenario: &Scenario, guess: Guess, checkpointed: Option<u32>) -> Option<String> {
+        if self.stopped_because != StoppedBecause::Diverged {
+            return None;
+        }
+        let (round, test) = (self.evaluation.round, self.evaluation.test);
+        let kept = match checkpointed {
+            Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
+            None => "no checkpoint was due before".to_owned(),
+        };
+        let how = if test.loss.is_finite() {
+            format!(
+                "the test loss is {:.3e} at an accuracy of {:.3}, where a guess gives {:.1} and {:.3},",
+                test.loss, test.accuracy, guess.loss, guess.accuracy
+            )
+        } else {
+            "the loss is NaN".to_owned()
+        };
+        let remedy = divergence_remedy(&scenario.algorithm);
+        Some(format!("the swarm diverged: {how} after round {round}; {kept}\nhelp: {remedy}"))
+    }
+}

@@ -1,0 +1,28 @@
+"""Runs of large agents, on the CPU or a GPU of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._native import LiveRun
+from .runs import Rounds, Run, _ended
+
+
+def train(
+    scenario: str | os.PathLike[str] | None = None, *, device: str = "auto", precision: str = "tf32", **keys: Any
+) -> Run:
+    """Trains a swarm of large agents to its end. A keyword is a flag of ``fabswarm train``.
+
+    The run leaves a folder with checkpoints, weights and model, as that of the command does: ``out``, or the next in ``runs``. Its
+    metrics have a row for every evaluation; what has no value is NaN.
+    """
+    live, outcome = LiveRun.train_to_end(scenario, keys, device, precision)
+    return _ended(live, outcome)
+
+
+def evaluations(
+    scenario: str | os.PathLike[str] | None = None, *, device: str = "auto", precision: str = "tf32", **keys: Any
+) -> Rounds:
+    """Trains evaluation by evaluation: as :func:`train`, going on when the next row is asked for."""
+    return Rounds(LiveRun.training(scenario, keys, device, precision, rows=True))

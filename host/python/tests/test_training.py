@@ -1,0 +1,45 @@
+"""Large agents are trained as the command trains them."""
+
+import csv
+import os
+import subprocess
+
+import numpy
+import pytest
+
+import fabswarm
+
+KEYS = {"data": "sample", "model": "softmax", "agents": 3, "batch": 16, "epochs": 2}
+
+
+def test_a_training_has_the_numbers_of_the_command(tmp_path):
+    run = fabswarm.train(device="cpu", out=tmp_path / "out", **KEYS)
+    flags = [word for name, value in KEYS.items() for word in (f"--{name}", str(value))]
+    command = [os.environ["FABSWARM"], "train", "--device", "cpu", "--out", tmp_path / "by-command", *flags]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with open(tmp_path / "by-command/metrics.csv") as table:
+        rows = list(csv.DictReader(table))
+    for name in rows[0]:
+        expected = [float(row[name] or "nan") for row in rows]
+        numpy.testing.assert_array_equal(run.metrics[name], expected, err_msg=name)
+    assert run.summary["test_accuracy"] == run.metrics["test_accuracy"][-1] and run.complaint is None
+    assert (run.folder / "model.safetensors").read_bytes() == (tmp_path / "by-command/model.safetensors").read_bytes()
+    assert fabswarm.load(run.folder).summary == run.summary
+
+
+def test_evaluations_come_one_by_one(tmp_path):
+    evaluations = fabswarm.evaluations(device="cpu", out=tmp_path / "out", **{**KEYS, "epochs": 50})
+    first, second = next(evaluations), next(evaluations)
+    assert first["round"] == 0 and second["round"] > 0 and second["seconds"] > 0
+    run = evaluations.finish()
+    assert run.summary["stopped_because"] == "interrupted" and run.summary["rounds"] == second["round"]
+
+
+def test_what_cannot_be_trained_is_refused(tmp_path):
+    for keys, message in [
+        ({"device": "tpu"}, 'device = "tpu" is not a valid choice\nhelp: choose auto, cpu or cuda'),
+        ({"data": "missing"}, "missing"),
+        ({"rounds": 5}, "there is no flag `--rounds`\nhelp: "),
+    ]:
+        with pytest.raises(fabswarm.ScenarioError, match=message):
+            fabswarm.train(**{"device": "cpu", **KEYS, "out": tmp_path / "out", **keys})
