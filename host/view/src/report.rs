@@ -8,15 +8,16 @@ use crate::run_files::RunFiles;
 use chart::Series;
 use html::{Page, escaped, number};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the report in a run folder.
 pub const REPORT_FILE: &str = "report.html";
 
 /// What a report shows of `summary.json`, and in which words.
-const OUTCOME: [(&str, &str); 14] = [
+const OUTCOME: [(&str, &str); 15] = [
     ("stopped_because", "ended"),
     ("rounds", "rounds"),
+    ("error_kind", "what the error measures"),
     ("rounds_to_one_percent", "rounds to 1 % error"),
     ("final_relative_error", "final error"),
     ("consensus_error", "consensus error"),
@@ -119,10 +120,16 @@ pub fn of_comparison(runs: &[RunFiles]) -> String {
     page.finish()
 }
 
-/// A chart per kind of curve, with a line per run.
+/// What a curve of `run` measures: the error is a distance in some problems and a gradient in others.
+fn measure(run: &RunFiles, column: &str, words: &str) -> String {
+    let kind = run.summary.as_ref().filter(|_| column == "error");
+    kind.and_then(|summary| summary["error_kind"].as_str()).unwrap_or(words).replace('_', " ")
+}
+
+/// A chart per kind of curve, with a line per run. Errors that measure different things are not drawn together.
 fn convergence(page: &mut Page, runs: &[&RunFiles]) {
     for (column, words, is_logarithmic) in CURVES {
-        let mut series = Vec::new();
+        let mut charts: BTreeMap<String, Vec<Series>> = BTreeMap::new();
         for run in runs {
             let (Some(rounds), Some(values)) = (run.metrics.get("round"), run.metrics.get(column)) else {
                 continue;
@@ -131,11 +138,12 @@ fn convergence(page: &mut Page, runs: &[&RunFiles]) {
             let points: Vec<_> =
                 points.filter(|(_, value)| value.is_finite() && (!is_logarithmic || *value > 0.0)).collect();
             if points.len() > 1 {
-                series.push(Series { label: run.path.display().to_string(), points });
+                let series = Series { label: run.path.display().to_string(), points };
+                charts.entry(measure(run, column, words)).or_default().push(series);
             }
         }
-        if !series.is_empty() {
-            let label = if runs.len() > 1 { words.to_owned() } else { format!("{words} over rounds") };
+        for (words, series) in charts {
+            let label = if runs.len() > 1 { words } else { format!("{words} over rounds") };
             page.section(&label, &chart::svg(&series, is_logarithmic));
         }
     }

@@ -64,3 +64,22 @@ fn a_comparison_names_what_differs_and_nothing_else() {
     assert_eq!(comparison.matches("<polyline").count(), 2);
     assert!(of_comparison(&[run("a", 10), run("b", 10)]).contains("All keys of the scenarios are the same"));
 }
+
+#[test]
+fn errors_that_measure_different_things_are_drawn_apart() {
+    let of_kind = |name: &str, kind: &str| {
+        let mut run = run(name, 10);
+        run.summary = Some(json!({"rounds": 366, "error_kind": kind}));
+        run
+    };
+    let (distance, gradient) = (of_kind("a", "distance_to_solution"), of_kind("b", "gradient_norm"));
+    let comparison = of_comparison(&[distance, gradient]);
+    assert!(
+        comparison.contains(">distance to solution<") && comparison.contains(">gradient norm<"),
+        "{comparison}"
+    );
+    assert_eq!(comparison.matches("<svg").count(), 2);
+    let alike = of_comparison(&[of_kind("a", "gradient_norm"), of_kind("b", "gradient_norm")]);
+    assert_eq!(alike.matches("<svg").count(), 1);
+    assert!(of_run(&of_kind("a", "gradient_norm")).contains("gradient norm over rounds"));
+}

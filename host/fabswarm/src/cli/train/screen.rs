@@ -81,9 +81,14 @@ fn line(now: &Evaluation) -> String {
         format!("consensus {:.1e}", now.consensus_error),
     ];
     if let Some(cleaning) = now.cleaning {
-        let [wrong, right] = [cleaning.mean_weight_corrupted, cleaning.mean_weight_clean].map(number);
-        items.push(format!("AUC {}", number(cleaning.auc)));
-        items.push(format!("weights {wrong} wrong, {right} right"));
+        let right = number(cleaning.mean_weight_clean);
+        match cleaning.mean_weight_corrupted {
+            Some(wrong) => {
+                items.push(format!("AUC {}", number(cleaning.auc)));
+                items.push(format!("weights {} wrong, {right} right", number(Some(wrong))));
+            }
+            None => items.push(format!("mean weight {right}")),
+        }
     }
     if let Some(strength) = now.strength {
         items.push(format!("τ {strength:.5}"));
@@ -149,7 +154,10 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
     line("test accuracy", format!("{:.4}, loss {:.4}", now.test.accuracy, now.test.loss));
     line("consensus error", format!("{:.1e}", now.consensus_error));
     line("tracking defect", format!("{:.1e}", outcome.tracking_defect));
-    if let Some(cleaning) = now.cleaning {
+    if let Some(cleaning) = now.cleaning.filter(|cleaning| cleaning.mean_weight_corrupted.is_none()) {
+        let mean = number(cleaning.mean_weight_clean);
+        line("weights", format!("{mean} on average; no label is known to be wrong"));
+    } else if let Some(cleaning) = now.cleaning {
         line(
             "wrong labels",
             format!(
