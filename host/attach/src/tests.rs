@@ -130,7 +130,7 @@ fn patched_at(place: &str, folder: &Path, patch: impl Fn(u64, u64) -> [u8; 4]) -
         symbols.find(|symbol| symbol.name().unwrap().contains(name)).unwrap().address() & !1
     };
     let (place, panic) =
-        (address(&format!("11SealedAgent{}{place}", place.len())), address("rust_begin_unwind"));
+        (address(&format!("SealedAgent$LT$P$GT${}{place}", place.len())), address("rust_begin_unwind"));
     let section = image
         .sections()
         .find(|section| (section.address()..section.address() + section.size()).contains(&place))
@@ -160,7 +160,7 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
     let start = "the board of agent 0 ended (exit status: 1): panic at ";
     assert!(at_boot.starts_with(&format!("{start}{}", expected("restore"))), "{at_boot}");
-    assert!(at_boot.contains("SealedAgent::restore; called from "), "{at_boot}");
+    assert!(at_boot.contains("SealedAgent<P>::restore; called from "), "{at_boot}");
 
     let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     let firmware = panicking_at("end_round", folder.path());
