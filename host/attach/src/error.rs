@@ -373,6 +373,39 @@ fn page_remedy(error: &provisioning::Error) -> &'static str {
         provisioning::Error::OtherProblem => {
             "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
         }
+        provisioning::Error::OldKey { .. } => {
+            "make its page anew with the newest key of the swarm: `fabswarm boards provision --swarm FILE`"
+        }
+        provisioning::Error::OtherChip => {
+            "a page is bound to one chip: make one for this board with `fabswarm boards provision --swarm FILE`"
+        }
+        provisioning::Error::OtherBoard => "flash the image and the page of this kind of board",
+        provisioning::Error::TooLarge => {
+            "lower swarm.agents or the sizes of the problem, or build the firmware for more words"
+        }
+        provisioning::Error::Storage => "erase the board's flash and provision it anew, or replace the board",
+        provisioning::Error::Missing
+        | provisioning::Error::Truncated
+        | provisioning::Error::Checksum
+        | provisioning::Error::Misaligned
+        | provisioning::Error::Malformed
+        | provisioning::Error::InService => "write its page again: `fabswarm boards provision --swarm FILE`",
         _ => "build host and firmware from the same sources",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_page_has_the_remedy_for_its_cause() {
+        let told = |source: provisioning::Error| Error::Page { agent: 3, source }.to_string();
+        let old = told(provisioning::Error::OldKey { page: 1, used: 2 });
+        assert!(old.contains("key number 1") && old.contains("newest key"), "{old}");
+        let other = told(provisioning::Error::OtherChip);
+        assert!(other.contains("another chip") && other.contains("bound to one chip"), "{other}");
+        let format = told(provisioning::Error::Version { page: 1, firmware: 2 });
+        assert!(format.ends_with("build host and firmware from the same sources"), "{format}");
     }
 }
