@@ -10,9 +10,10 @@ use crate::method::{MethodKind, StepSizes};
 use crate::setting::Setting;
 
 /// The experiments, in the order of the paper.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("rates", include_str!("../experiments/rates.toml")),
     ("policy-evaluation", include_str!("../experiments/policy-evaluation.toml")),
+    ("policy-evaluation-noise", include_str!("../experiments/policy-evaluation-noise.toml")),
     ("policy-evaluation-100", include_str!("../experiments/policy-evaluation-100.toml")),
     ("policy-evaluation-1000", include_str!("../experiments/policy-evaluation-1000.toml")),
     ("agents", include_str!("../experiments/agents.toml")),

@@ -50,7 +50,7 @@ pub struct Verdict {
 pub fn of(experiment: &Experiment, outcome: &ExperimentOutcome) -> Vec<Verdict> {
     let series = outcome.series.as_slice();
     match experiment.name {
-        "policy-evaluation" => policy_evaluation::verdicts(series),
+        "policy-evaluation" | "policy-evaluation-noise" => policy_evaluation::verdicts(series),
         "policy-evaluation-100" | "policy-evaluation-1000" => policy_evaluation::verdicts_at_scale(series),
         "integrations" => integrations::verdicts(series),
         "sensitivity" => sensitivity::verdicts(series),
