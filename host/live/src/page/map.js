@@ -5,6 +5,7 @@ const FEW_LINKS = 400;
 const MOST_ON_CIRCLE = 120;
 const FADE = 0.18;
 const DRIFT = 0.3;
+const PICTURES_TIMED = 45;
 
 export class SwarmMap {
   constructor(canvas, onChoose) {
@@ -24,11 +25,14 @@ export class SwarmMap {
     this.places = [];
     this.links = new Map();
     this.frames = 0;
+    this.times = [];
+    this.spent = 0;
     this.canvas.dataset.links = "0";
     this.draw();
   }
 
   show(view) {
+    const began = performance.now();
     const count = view.agents.condition.length;
     const isNew = this.places.length !== count;
     this.view = view;
@@ -51,6 +55,7 @@ export class SwarmMap {
     }
     // For tests and screen readers: what the picture holds.
     Object.assign(this.canvas.dataset, { links: up, agents: count, round: view.round });
+    this.spent += performance.now() - began;
     this.draw();
   }
 
@@ -74,12 +79,24 @@ export class SwarmMap {
     if (this.isDue) return;
     this.isDue = true;
     requestAnimationFrame(() => {
+      const began = performance.now();
       this.isDue = false;
       if (this.advance()) this.draw();
       this.paint();
       this.frames += 1;
       this.canvas.dataset.frames = this.frames;
+      this.time(performance.now() - began);
     });
+  }
+
+  // What a picture takes, in the middle of the last ones, for who asks whether the page keeps up.
+  time(painted) {
+    this.times.push(painted + this.spent);
+    this.spent = 0;
+    if (this.times.length < PICTURES_TIMED) return;
+    const middle = this.times.sort((a, b) => a - b)[PICTURES_TIMED >> 1];
+    this.canvas.dataset.pictureMs = middle.toFixed(2);
+    this.times = [];
   }
 
   // Moves everything a little towards what was shown last; whether more is to come.

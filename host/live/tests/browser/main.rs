@@ -5,10 +5,12 @@ mod command;
 
 use chromium::{Page, browse};
 use command::Fabswarm;
+use fabswarm_view::message::{Message, Topic};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
+use std::time::Duration;
 
 /// A run that ends when it is killed.
 const ENDLESS: [&str; 4] = ["--rounds", "4000000000", "--error-below", "0"];
@@ -43,6 +45,65 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
         assert_eq!(page.script(drawn).await, json!([true, true]));
         assert_eq!(page.script("return document.documentElement.scrollWidth <= innerWidth").await, true);
         page.picture("live").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
+    let run = Fabswarm::run(&endless(&["--boards", "qemu:2,in-process", "--agents", "4"]));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until("return document.querySelector('#status').textContent", |text| text == "running").await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "4").await;
+        assert!(page.text("#description").await.contains("on boards (qemu:2,in-process)"));
+        let numbers = "return ['#round', '#error'].map(id => document.querySelector(id).textContent)";
+        let before = page.script(numbers).await;
+        page.until(numbers, |now| now[0] != before[0] && now[1] != before[1]).await;
+        page.picture("emulated").await;
+    });
+}
+
+/// A number that was not measured leaves a hole in its curve instead of a line across it.
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn gaps_are_shown_as_gaps() {
+    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::Play::Follow).unwrap();
+    let publish = |topic, json: Value| {
+        server.audience().publish(Message {
+            topic,
+            round: 0,
+            elapsed: Duration::ZERO,
+            json: json.to_string(),
+        });
+    };
+    publish(
+        Topic::Run,
+        json!({"type": "run", "description": "", "problem": "", "error_label": "", "agents": 1, "area_m": null}),
+    );
+    for round in 0..=100 {
+        let error = if (30..=70).contains(&round) { Value::Null } else { json!(0.5) };
+        publish(Topic::Metrics, json!({"type": "metrics", "round": round, "error": error, "frames": {}}));
+    }
+    browse(async |page| {
+        page.open(server.url()).await;
+        // Which columns of the plot hold a pixel of the first curve, from left to right, in tenths of its width.
+        let inked = "
+            const canvas = document.querySelector('#error-chart canvas'), context = canvas.getContext('2d');
+            const plot = document.querySelector('#error-chart .u-over').getBoundingClientRect(), box = canvas.getBoundingClientRect();
+            const ratio = canvas.width / box.width, left = (plot.left - box.left) * ratio, width = plot.width * ratio;
+            const curve = getComputedStyle(canvas).getPropertyValue('--curve-a').trim();
+            const wanted = [1, 3, 5].map(at => parseInt(curve.slice(at, at + 2), 16));
+            return Array.from({length: 10}, (_, tenth) => {
+                const at = context.getImageData(left + (tenth + 0.5) * width / 10, 0, 1, canvas.height).data;
+                for (let i = 0; i < at.length; i += 4)
+                    if (at[i + 3] > 0 && wanted.every((value, c) => Math.abs(at[i + c] - value) < 24)) return true;
+                return false;
+            })";
+        page.until(inked, |columns| columns[0] == true).await;
+        let columns = page.script(inked).await;
+        assert_eq!(columns, json!([true, true, true, false, false, false, false, true, true, true]));
+        page.picture("gaps").await;
     });
 }
 
@@ -198,14 +259,13 @@ fn a_hostile_name_or_line_stays_text() {
     let hostile = "<img src=x onerror=\"window.harmed = 1\"><script>window.harmed = 1</script>";
     let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::Play::Follow).unwrap();
     let publish = |topic, json: Value| {
-        server.audience().publish(fabswarm_view::message::Message {
+        server.audience().publish(Message {
             topic,
             round: 0,
-            elapsed: std::time::Duration::ZERO,
+            elapsed: Duration::ZERO,
             json: json.to_string(),
         });
     };
-    use fabswarm_view::message::Topic;
     publish(
         Topic::Run,
         json!({"type": "run", "description": hostile, "problem": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
@@ -236,6 +296,18 @@ fn a_thousand_agents_fit_the_page() {
         .await;
         let links = page.script("return Number(document.querySelector('#map').dataset.links)").await;
         assert!((500..3000).contains(&links.as_u64().unwrap()), "{links}");
+        // Thirty pictures a second leave 33 ms for each. How many a browser without a screen shows is up to its machine.
+        page.until_some("return document.querySelector('#map').dataset.pictureMs ?? null", |_| true).await;
+        let taken = page.script("return Number(document.querySelector('#map').dataset.pictureMs)").await;
+        let shown = page
+            .script(
+                "const map = document.querySelector('#map'), before = map.dataset.frames, began = performance.now();
+                 return new Promise(done => setTimeout(() =>
+                     done(1000 * (map.dataset.frames - before) / (performance.now() - began)), 2000))",
+            )
+            .await;
+        println!("1,000 agents: a picture takes {taken} ms, {shown} are shown per second");
+        assert!(taken.as_f64() < Some(33.0), "{taken}");
         page.picture("thousand").await;
     });
 }
