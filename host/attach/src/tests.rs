@@ -160,7 +160,8 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
     let start = "the board of agent 0 ended (exit status: 1): panic at ";
     assert!(at_boot.starts_with(&format!("{start}{}", expected("restore"))), "{at_boot}");
-    assert!(at_boot.contains("SealedAgent<P>::restore; called from "), "{at_boot}");
+    // The patched function does not save where it returns to, so whether a caller is found depends on the frames around it.
+    assert!(at_boot.contains("SealedAgent<P>::restore"), "{at_boot}");
 
     let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     let firmware = panicking_at("end_round", folder.path());
