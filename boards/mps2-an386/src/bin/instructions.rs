@@ -11,7 +11,7 @@ mod registers;
 use core::{hint::black_box, panic::PanicInfo};
 use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
-    agent::{Agent, Config, Origin, Received},
+    agent::{Agent, Config, Origin, PeerSlot, Received},
     fab::{Steps, gather},
     ledger::{Arithmetic, Exact, ShareWeights, descend},
     linear::scaled,
@@ -25,6 +25,10 @@ const STATES: usize = 20;
 const WORDS: usize = FEATURES + 2 * STATES;
 /// Others heard in a round.
 const HEARD: usize = 2;
+
+type CountedAgent<'a> =
+    Agent<AnyProblem<'a, f32>, Exact, heapless::Vec<PeerSlot<Exact, WORDS>, HEARD>, WORDS>;
+
 const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true };
 const AUDIENCE: u32 = 9;
@@ -225,9 +229,8 @@ fn main() -> ! {
     };
     let key = Key::new(&[7; 32]);
     let mut frame = [0; 400];
-    let Ok(mut sender) =
-        Agent::<_, Exact, heapless::Vec<_, 2>, WORDS>::new(config(0), any, &own, heapless::Vec::new())
-    else {
+    let mut place = None;
+    let Ok(sender) = CountedAgent::new_in(&mut place, config(0), any, &own, heapless::Vec::new()) else {
         fail("an agent")
     };
     let Ok(Some(length)) = sender.poll_frame(&mut frame) else { fail("a frame") };
@@ -241,9 +244,8 @@ fn main() -> ! {
     let open = measure(&mut || {
         black_box(opener.open(&key, &sealed[..sealed_length], &mut opened).is_ok());
     });
-    let Ok(mut listener) =
-        Agent::<_, Exact, heapless::Vec<_, 2>, WORDS>::new(config(1), any, &own, heapless::Vec::new())
-    else {
+    let mut place = None;
+    let Ok(listener) = CountedAgent::new_in(&mut place, config(1), any, &own, heapless::Vec::new()) else {
         fail("an agent")
     };
     let mut received = None;
