@@ -61,20 +61,17 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
     let whole = page("native");
     let mut damaged = whole.clone();
     damaged[100] ^= 1;
+    let (again, other) = ("write its page again: ", "flash the image and the page of this kind of board");
     let cases = [
-        (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning page is wrong"),
-        (damaged, "the checksum of the provisioning page is wrong"),
-        (vec![0xFF; 64], "no provisioning page where the board looks for it"),
-        (page("mps2-an386"), "the provisioning page is for another kind of board"),
+        (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning page is wrong", again),
+        (damaged, "the checksum of the provisioning page is wrong", again),
+        (vec![0xFF; 64], "no provisioning page where the board looks for it", again),
+        (page("mps2-an386"), "the provisioning page is for another kind of board", other),
     ];
-    for (page, expected) in cases {
+    for (page, cause, remedy) in cases {
         let message = failure(native(firmware()), page);
-        assert_eq!(
-            message,
-            format!(
-                "the board of agent 0 refused its provisioning page: {expected}\nhelp: build host and firmware from the same sources"
-            )
-        );
+        let expected = format!("the board of agent 0 refused its provisioning page: {cause}\nhelp: {remedy}");
+        assert!(message.starts_with(&expected), "{message}");
     }
 }
 
