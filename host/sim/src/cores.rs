@@ -62,7 +62,7 @@ pub(crate) fn try_each<T: Send, E: Send>(
 
 type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
-/// The one place where rayon meets our code: each type that it is called with takes a second to compile.
+/// The one place where rayon meets our code: all of rayon's machinery is compiled again for each type that it is called with.
 fn run(jobs: Vec<Job<'_>>) {
     jobs.into_par_iter().for_each(|job| job());
 }
