@@ -23,7 +23,7 @@ use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKin
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError};
-use fabswarm_view::{Audience, LOG_FILE, RunWatch};
+use fabswarm_view::{Audience, LOG_FILE, RunWatch, message};
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
 const PERIOD: u32 = 30;
@@ -159,11 +159,13 @@ fn rounds_per_second_recorded(
     let mut swarm = trial::build(&scenario)?;
     let folder = tempfile::tempdir()?;
     let run_folder = RunFolder::at(folder.path())?;
-    let mut watch = RunWatch::start(&scenario, "", run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
+    let before = vec![message::run(&scenario, "")];
+    let mut watch = RunWatch::start(before, run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
     let mut recorder = Recorder::new(run_folder, "")?;
     let uninterrupted = AtomicBool::new(false);
     let outcome = trial::run(&scenario, swarm.as_mut(), Some(&mut recorder), &mut watch, &uninterrupted)?;
-    watch.end(&outcome.summary)?;
+    let last = message::end(&outcome.summary, watch.elapsed());
+    watch.end(last)?;
     Ok(outcome.summary.rounds_per_second)
 }
 

@@ -45,6 +45,7 @@ fn every_column_and_key_is_defined_and_none_other() {
     assert_eq!(columns(&run.join("metrics.csv")), documented("metrics.csv, metrics.parquet of `run`"));
     assert_eq!(keys(&run.join("summary.json")), documented("summary.json of `run`"));
     assert_eq!(columns(&train.join("metrics.csv")), documented("metrics.csv of `train`"));
+    assert_eq!(columns(&train.join("times.csv")), documented("times.csv of `train`"));
     assert_eq!(keys(&train.join("summary.json")), documented("summary.json of `train`"));
     assert_eq!(columns(&train.join("weights.csv")), documented("weights.csv, weights.parquet of `train`"));
 }

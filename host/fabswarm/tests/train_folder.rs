@@ -73,6 +73,7 @@ fn a_run_leaves_the_same_metrics_for_the_same_seed_and_a_summary_in_the_words_of
             "checkpoint.safetensors",
             "metrics.csv",
             "model.safetensors",
+            "run.mcap",
             "scenario.toml",
             "summary.json",
             "times.csv",

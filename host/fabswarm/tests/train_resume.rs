@@ -4,6 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fabswarm_view::RecordedRun;
+use fabswarm_view::message::Topic;
+
 /// What a run goes through, in flags.
 const PLAIN: &[&str] = &["--epochs", "200"];
 /// Every fault of the air, and agents that stop, forget and freeze, before the kill and after it.
@@ -66,6 +69,14 @@ fn killed_and_resumed_equals_uninterrupted(goes_through: &[&str]) {
     let seconds: Vec<f64> =
         times.lines().skip(1).map(|row| row.split(',').nth(1).unwrap().parse().unwrap()).collect();
     assert!(seconds.is_sorted_by(|before, after| before < after), "{times}");
+
+    // So does the log: every row of the table is in it once, and it has one beginning and one end.
+    let log = RecordedRun::read(&killed).unwrap();
+    assert!(log.is_complete);
+    let rounds_of = |topic| log.about(topic).map(|message| message.round.to_string()).collect::<Vec<_>>();
+    assert_eq!(rounds_of(Topic::Evaluation), rounds(&metrics));
+    assert_eq!((log.about(Topic::Run).count(), log.about(Topic::End).count()), (1, 1));
+    assert!(log.about(Topic::Swarm).is_sorted_by(|before, after| before.round < after.round));
 }
 
 #[test]

@@ -17,13 +17,15 @@ pub mod setup;
 mod summary;
 mod trainer;
 mod verdict;
+mod weight_histogram;
 mod weights_figure;
 mod weights_table;
 
 use std::path::PathBuf;
 
 pub use setup::TrainingSetup;
-pub use trainer::{Trainer, TrainingPlan};
+pub use trainer::{Trainer, TrainingPlan, TrainingRound};
+pub use weight_histogram::WeightHistogram;
 
 use crate::data::cleaning_score::CleaningScore;
 use crate::device::{self, MemoryUse};
@@ -74,12 +76,18 @@ pub struct Evaluation {
     pub frames: FrameCounts,
     /// Time the rounds so far took with their evaluations, those before a resumption included.
     pub seconds: f64,
+    /// Time that a round took on average since the last evaluation, without evaluations and checkpoints.
+    pub round_seconds: Option<f64>,
+    /// Memory that the run has used so far.
+    pub memory: Option<MemoryUse>,
+    /// How the weights of samples are spread, where samples have weights.
+    pub weights: Option<WeightHistogram>,
 }
 
 /// Follows a run.
 pub trait TrainingObserver {
     /// After every round.
-    fn round(&mut self, round: u32, rounds: u32);
+    fn round(&mut self, end: TrainingRound<'_>);
     /// After every evaluation.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ type Asset = (&'static str, &'static str, &'static str);
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-const ASSETS: [Asset; 11] = [
+const ASSETS: [Asset; 13] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", STYLE, include_str!("page/page.css")),
     ("/uplot.css", STYLE, include_str!("page/uplot.css")),
@@ -20,6 +20,8 @@ const ASSETS: [Asset; 11] = [
     ("/charts.js", SCRIPT, include_str!("page/charts.js")),
     ("/agent.js", SCRIPT, include_str!("page/agent.js")),
     ("/log.js", SCRIPT, include_str!("page/log.js")),
+    ("/shown.js", SCRIPT, include_str!("page/shown.js")),
+    ("/weights.js", SCRIPT, include_str!("page/weights.js")),
     ("/timeline.js", SCRIPT, include_str!("page/timeline.js")),
 ];
 

@@ -111,7 +111,7 @@ impl Audience for Hub {
         match message.topic {
             Topic::Run => state.run = Some(json),
             Topic::Swarm => state.views.push(json),
-            Topic::Metrics => state.rows.push(json),
+            Topic::Metrics | Topic::Evaluation => state.rows.push(json),
             Topic::Log => state.lines.push(json),
             Topic::End => state.end = Some(json),
         }

@@ -13,7 +13,9 @@ mod present {
     use fabswarm_large::device::cpu::Cpu;
     use fabswarm_large::device::cuda::{Cuda, Precision};
     use fabswarm_large::training::report::{self, TrainingReport};
-    use fabswarm_large::training::{Error, Evaluation, TrainingObserver, TrainingPlan, TrainingSetup, setup};
+    use fabswarm_large::training::{
+        Error, Evaluation, TrainingObserver, TrainingPlan, TrainingRound, TrainingSetup, setup,
+    };
     use fabswarm_sim::record::{self, RunFolder};
     use fabswarm_sim::scenario::ResolvedScenario;
     use std::path::Path;
@@ -92,7 +94,7 @@ mod present {
     }
 
     impl TrainingObserver for EvaluationObserver {
-        fn round(&mut self, _: u32, _: u32) {}
+        fn round(&mut self, _: TrainingRound<'_>) {}
 
         fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
             self.report.add(evaluation)?;

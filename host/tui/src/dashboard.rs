@@ -109,6 +109,8 @@ impl Dashboard {
                     }
                 }
             }
+            // The terminal shows trials only.
+            Topic::Evaluation => {}
             Topic::End => self.has_ended = true,
         }
     }

@@ -1,5 +1,6 @@
 //! A run that leaves a folder: metrics, answer, summary, figure, log and report.
 
+use crate::message;
 use crate::report::{self, REPORT_FILE};
 use crate::run_files::{FolderError, RunFiles};
 use crate::run_log::LOG_FILE;
@@ -66,7 +67,7 @@ impl<'a> KeptRun<'a> {
     ) -> Result<Self, record::Error> {
         let log = folder.growing_file(LOG_FILE)?;
         let recorder = Recorder::new(folder, scenario_toml)?;
-        let watch = RunWatch::start(scenario, scenario_toml, log, audience)?;
+        let watch = RunWatch::start(vec![message::run(scenario, scenario_toml)], log, audience)?;
         Ok(Self { scenario, recorder, watch })
     }
 
@@ -85,7 +86,8 @@ impl<'a> KeptRun<'a> {
         let outcome = trial::run(scenario, swarm, Some(&mut recorder), &mut observers, interrupted)?;
         recorder.keep_answer(&swarm.answer())?;
         let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
-        observers.watch.end(&outcome.summary)?;
+        let last = message::end(&outcome.summary, observers.watch.elapsed());
+        observers.watch.end(last)?;
         let logs = folder.join("boards");
         swarm.keep_logs(&logs).map_err(|source| KeepError::Unwritable { path: logs, source })?;
         write_report(&folder)?;

@@ -1,9 +1,11 @@
 //! Messages about a run, as JSON: what `run.mcap` holds and what the page shows are the same bytes.
 
+pub mod training;
+
 use crate::loss_window::LossWindow;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_sim::record::{Caption, RunSummary};
-use fabswarm_sim::scenario::{Scenario, TopologyKind};
+use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentCondition, AgentView, Metrics, Swarm, SwarmView};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +21,8 @@ pub enum Topic {
     Swarm,
     /// A row of the metrics.
     Metrics,
+    /// A row of the metrics of a training run.
+    Evaluation,
     /// What somebody has to say.
     Log,
     /// The summary: sent once, last.
@@ -27,7 +31,8 @@ pub enum Topic {
 
 impl Topic {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Run, Self::Swarm, Self::Metrics, Self::Log, Self::End];
+    pub const ALL: [Self; 6] =
+        [Self::Run, Self::Swarm, Self::Metrics, Self::Evaluation, Self::Log, Self::End];
 
     /// Its name in a log.
     #[must_use]
@@ -36,6 +41,7 @@ impl Topic {
             Self::Run => "/run",
             Self::Swarm => "/swarm",
             Self::Metrics => "/metrics",
+            Self::Evaluation => "/evaluation",
             Self::Log => "/log",
             Self::End => "/end",
         }
@@ -70,8 +76,10 @@ pub enum LogLevel {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Body<'a> {
     Run {
+        /// The command that runs it.
+        command: &'static str,
         version: &'static str,
-        problem: &'static str,
+        problem: &'a str,
         algorithm: &'static str,
         topology: &'static str,
         boards: &'a str,
@@ -143,30 +151,48 @@ pub fn description(scenario: &Scenario) -> String {
         let _ = write!(text, ", on boards ({})", swarm.boards);
     }
     text.push('.');
+    describe_faults(&mut text, faults);
+    text
+}
+
+/// Adds a sentence for each fault of the air.
+fn describe_faults(text: &mut String, faults: &FaultsSection) {
     let percent = |text: &mut String, share: f64, what: &str| {
         if share > 0.0 {
             let _ = write!(text, " {} % of the frames {what}.", (1e5 * share).round() / 1e3);
         }
     };
-    percent(&mut text, faults.iid_loss, "are lost");
-    percent(&mut text, faults.burst_loss, "are lost in bursts");
-    percent(&mut text, faults.duplication, "arrive twice");
-    percent(&mut text, faults.reordering, "arrive out of order");
-    percent(&mut text, faults.bit_corruption, "arrive damaged");
+    percent(text, faults.iid_loss, "are lost");
+    percent(text, faults.burst_loss, "are lost in bursts");
+    percent(text, faults.duplication, "arrive twice");
+    percent(text, faults.reordering, "arrive out of order");
+    percent(text, faults.bit_corruption, "arrive damaged");
     if faults.delay_rounds > 0 {
         let _ = write!(text, " Frames are up to {} rounds late.", faults.delay_rounds);
     }
-    text
 }
 
 /// The first message of a run.
 #[must_use]
 pub fn run(scenario: &Scenario, scenario_toml: &str) -> Message {
     let caption = Caption::of(scenario);
+    first("run", scenario, scenario_toml, scenario.problem.kind.word(), description(scenario), caption.error)
+}
+
+/// The first message of any run.
+fn first(
+    command: &'static str,
+    scenario: &Scenario,
+    scenario_toml: &str,
+    problem: &str,
+    description: String,
+    error_label: &str,
+) -> Message {
     let side = scenario.motion.area_m;
     let body = Body::Run {
+        command,
         version: env!("CARGO_PKG_VERSION"),
-        problem: scenario.problem.kind.word(),
+        problem,
         algorithm: scenario.algorithm.kind.word(),
         topology: scenario.network.topology.word(),
         boards: &scenario.swarm.boards,
@@ -174,9 +200,9 @@ pub fn run(scenario: &Scenario, scenario_toml: &str) -> Message {
         seed: scenario.seed,
         rounds: scenario.swarm.rounds,
         error_below: scenario.stop.error_below,
-        error_label: caption.error,
+        error_label,
         area_m: (scenario.network.topology == TopologyKind::Motion).then_some([side, side]),
-        description: description(scenario),
+        description,
         scenario: scenario_toml,
         build: format!("{BUILD_ID:016x}"),
         system: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),

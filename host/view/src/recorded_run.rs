@@ -101,9 +101,10 @@ impl LogTail {
     pub fn open(folder: &Path) -> Result<Self, ReadError> {
         let whole = folder.join(LOG_FILE);
         let part = folder.join(format!("{LOG_FILE}.part"));
-        let opened = File::open(&whole).map(|file| (whole, file));
+        // Beside a part there is a whole log only where a run that had ended goes on: the part begins with all of it.
+        let opened = File::open(&part).map(|file| (part, file));
         let opened = opened.or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => File::open(&part).map(|file| (part, file)),
+            io::ErrorKind::NotFound => File::open(&whole).map(|file| (whole, file)),
             _ => Err(error),
         });
         let (path, file) = opened.map_err(|source| ReadError::Missing { path: folder.to_owned(), source })?;

@@ -71,9 +71,14 @@ impl RunLog {
     /// Writes to disk what has waited for long enough.
     pub(crate) fn flush_if_due(&mut self) {
         if self.flushed.elapsed() >= Self::FLUSH_AFTER {
-            self.write(Writer::flush);
-            self.flushed = Instant::now();
+            self.flush();
         }
+    }
+
+    /// Writes everything to disk.
+    pub(crate) fn flush(&mut self) {
+        self.write(Writer::flush);
+        self.flushed = Instant::now();
     }
 
     fn write(&mut self, action: impl FnOnce(&mut Writer<NoSeek<GrowingFile>>) -> Result<(), McapError>) {
@@ -111,6 +116,7 @@ const fn schema(topic: Topic) -> (&'static str, &'static str) {
         Topic::Run => ("fabswarm.Run", include_str!("schemas/run.json")),
         Topic::Swarm => ("fabswarm.Swarm", include_str!("schemas/swarm.json")),
         Topic::Metrics => ("fabswarm.Metrics", include_str!("schemas/metrics.json")),
+        Topic::Evaluation => ("fabswarm.Evaluation", include_str!("schemas/evaluation.json")),
         Topic::Log => ("foxglove.Log", include_str!("schemas/log.json")),
         Topic::End => ("fabswarm.End", include_str!("schemas/end.json")),
     }

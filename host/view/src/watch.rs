@@ -2,8 +2,7 @@
 
 use crate::message::{self, LogLevel, Message, SwarmEncoder};
 use crate::run_log::RunLog;
-use fabswarm_sim::record::{Error, GrowingFile, RunSummary};
-use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::record::{Error, GrowingFile};
 use fabswarm_sim::swarm::{AgentCondition, MOST_AGENTS_IN_FULL, Metrics, SwarmView, ViewRequest};
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use std::collections::BTreeMap;
@@ -40,6 +39,8 @@ impl Audience for Vec<Arc<dyn Audience>> {
 #[derive(Debug)]
 pub struct RunWatch {
     began: Instant,
+    /// Time that an earlier part of the run took.
+    earlier: Duration,
     sender: SyncSender<Event>,
     thread: Option<JoinHandle<Result<(), Error>>>,
     audience: AudiencePace,
@@ -50,9 +51,21 @@ pub struct RunWatch {
 
 enum Event {
     Row(Metrics, BTreeMap<&'static str, u64>, Duration),
-    View { view: SwarmView, elapsed: Duration, is_logged: bool },
-    Line { level: LogLevel, name: String, text: String, round: u64, elapsed: Duration },
-    End(Box<RunSummary>, Duration),
+    /// Whoever sends it waits for the answer.
+    Message(Message, SyncSender<()>),
+    View {
+        view: SwarmView,
+        elapsed: Duration,
+        is_logged: bool,
+    },
+    Line {
+        level: LogLevel,
+        name: String,
+        text: String,
+        round: u64,
+        elapsed: Duration,
+    },
+    End(Message),
 }
 
 /// How often an audience gets a view.
@@ -82,21 +95,26 @@ impl RunWatch {
     /// Events that may wait for the thread.
     const WAITING: usize = 64;
 
-    /// Watches a run of `scenario`, logs it to `file` and shows it to `audience`.
+    /// Watches a run, logs it to `file` and shows it to `audience`. Its log begins with the messages `before`: the first of the
+    /// run, and those of an earlier part of a run that goes on.
     ///
     /// # Errors
     /// When the log cannot be written.
     pub fn start(
-        scenario: &Scenario,
-        scenario_toml: &str,
+        before: Vec<Message>,
         file: GrowingFile,
         audience: Arc<dyn Audience>,
     ) -> Result<Self, Error> {
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Time goes on where the earlier part ended.
+        let earlier = before.last().map_or(Duration::ZERO, |message| message.elapsed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = now.saturating_sub(earlier);
         let mut log = RunLog::create(file, began)?;
-        let first = message::run(scenario, scenario_toml);
-        log.push(&first);
-        audience.publish(first);
+        for message in before {
+            log.push(&message);
+            audience.publish(message);
+        }
+        log.flush();
         let (sender, receiver) = sync_channel(Self::WAITING);
         let handed_on_ns = Arc::<AtomicU64>::default();
         let publisher = Publisher {
@@ -107,23 +125,71 @@ impl RunWatch {
             conditions: Vec::new(),
             handed_on_ns: Arc::clone(&handed_on_ns),
         };
-        let began = Instant::now();
+        let now = Instant::now();
         Ok(Self {
-            began,
+            began: now,
+            earlier,
             sender,
             thread: Some(thread::spawn(move || publisher.run(&receiver))),
-            audience: AudiencePace { audience, viewed: began, pause: Duration::ZERO, handed_on_ns },
+            audience: AudiencePace { audience, viewed: now, pause: Duration::ZERO, handed_on_ns },
             next_logged: 0,
             round: 0,
         })
     }
 
-    /// Completes the log with the summary of the run.
+    /// Time since the run began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.earlier + self.began.elapsed()
+    }
+
+    /// Logs and shows a message, which is on disk when this returns.
+    pub fn tell(&self, message: Message) {
+        let (done, is_done) = sync_channel(1);
+        if self.sender.send(Event::Message(message, done)).is_ok() {
+            let _ = is_done.recv();
+        }
+    }
+
+    /// Logs what `take` sees after `round`, where the log gets a view of it, and shows it where somebody looks.
+    pub fn view(&mut self, round: u64, is_recorded: bool, take: impl FnOnce(&ViewRequest, &mut SwarmView)) {
+        self.round = round;
+        let is_logged = is_recorded && round >= self.next_logged;
+        let is_due = self.audience.viewed.elapsed() >= self.audience.pause;
+        let request = if is_due { self.audience.audience.request() } else { None };
+        if !is_logged && request.is_none() {
+            return;
+        }
+        let started = Instant::now();
+        let elapsed = self.elapsed();
+        let mut view = SwarmView::default();
+        take(&request.unwrap_or_default(), &mut view);
+        if view.agents.is_empty() {
+            return;
+        }
+        if is_logged {
+            self.next_logged = next_logged(round, view.agents.len());
+        }
+        let event = Event::View { view, elapsed, is_logged };
+        // What goes to the log waits for room, as rows of the metrics wait for the disk; what is only looked at is left out.
+        if is_logged {
+            let _ = self.sender.send(event);
+        } else {
+            let _ = self.sender.try_send(event);
+        }
+        let pace = &mut self.audience;
+        pace.viewed = Instant::now();
+        let handed_on = Duration::from_nanos(pace.handed_on_ns.load(Ordering::Relaxed));
+        let taken = pace.viewed - started + handed_on;
+        pace.pause = AudiencePace::SHORTEST.max(AudiencePace::TIMES * taken);
+    }
+
+    /// Completes the log with the last message of the run.
     ///
     /// # Errors
     /// When the log could not be written.
-    pub fn end(mut self, summary: &RunSummary) -> Result<(), Error> {
-        let _ = self.sender.send(Event::End(Box::new(summary.clone()), self.began.elapsed()));
+    pub fn end(mut self, last: Message) -> Result<(), Error> {
+        let _ = self.sender.send(Event::End(last));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             // The thread reads no input and so has no reason to panic; a log that is not complete keeps its name.
@@ -134,38 +200,10 @@ impl RunWatch {
 
 impl TrialObserver for RunWatch {
     fn round(&mut self, end: RoundEnd<'_>) {
-        self.round = end.swarm.round();
         if end.is_recorded {
-            let _ =
-                self.sender.send(Event::Row(*end.metrics, message::frames(end.swarm), self.began.elapsed()));
+            let _ = self.sender.send(Event::Row(*end.metrics, message::frames(end.swarm), self.elapsed()));
         }
-        let is_logged = end.is_recorded && self.round >= self.next_logged;
-        let pace = &mut self.audience;
-        let is_due = pace.viewed.elapsed() >= pace.pause;
-        let request = if is_due { pace.audience.request() } else { None };
-        if !is_logged && request.is_none() {
-            return;
-        }
-        let started = Instant::now();
-        let mut view = SwarmView::default();
-        end.swarm.view(&request.unwrap_or_default(), &mut view);
-        if view.agents.is_empty() {
-            return;
-        }
-        if is_logged {
-            self.next_logged = next_logged(self.round, view.agents.len());
-        }
-        let event = Event::View { view, elapsed: started - self.began, is_logged };
-        // What goes to the log waits for room, as rows of the metrics wait for the disk; what is only looked at is left out.
-        if is_logged {
-            let _ = self.sender.send(event);
-        } else {
-            let _ = self.sender.try_send(event);
-        }
-        pace.viewed = Instant::now();
-        let handed_on = Duration::from_nanos(pace.handed_on_ns.load(Ordering::Relaxed));
-        let taken = pace.viewed - started + handed_on;
-        pace.pause = AudiencePace::SHORTEST.max(AudiencePace::TIMES * taken);
+        self.view(end.swarm.round(), end.is_recorded, |request, view| end.swarm.view(request, view));
     }
 
     fn warn(&mut self, warnings: &[String]) {
@@ -177,7 +215,7 @@ impl TrialObserver for RunWatch {
                 name: name.to_owned(),
                 text: text.to_owned(),
                 round: self.round,
-                elapsed: self.began.elapsed(),
+                elapsed: self.elapsed(),
             });
         }
     }
@@ -223,8 +261,13 @@ impl Publisher {
                 Ok(Event::Line { level, name, text, round, elapsed }) => {
                     self.tell(message::log(level, &name, &text, round, elapsed, self.began), true);
                 }
-                Ok(Event::End(summary, elapsed)) => {
-                    self.tell(message::end(&summary, elapsed), true);
+                Ok(Event::Message(message, done)) => {
+                    self.tell(message, true);
+                    self.log.flush();
+                    let _ = done.send(());
+                }
+                Ok(Event::End(message)) => {
+                    self.tell(message, true);
                     return self.log.finish();
                 }
                 Err(RecvTimeoutError::Timeout) => self.log.flush_if_due(),

@@ -1,6 +1,7 @@
 //! `fabswarm train`: a swarm of large agents.
 
 mod screen;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,16 +12,18 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use self::screen::Screen;
+use super::live::{self, LivePage};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::Device;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
-use fabswarm_large::training::report::{SCENARIO_FILE, TrainingReport};
+use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{Error, Guess, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, ResolvedScenario, Scenario};
+use fabswarm_view::message::training as message;
 
 pub(super) fn command() -> Command {
     Command::new("train")
@@ -33,6 +36,7 @@ pub(super) fn command() -> Command {
         )
         .arg(flags::print_scenario())
         .arg(flags::quiet())
+        .arg(live::argument())
         .arg(
             Arg::new("device")
                 .long("device")
@@ -84,9 +88,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(folder) => Some((RunFolder::again(folder)?, Checkpoint::open(folder, &resolved)?)),
         None => None,
     };
+    let page = LivePage::start(matches)?;
     match gpu(matches)? {
-        Some(gpu) => train(gpu, &resolved, resumed),
-        None => train(Cpu::<f32>::new(), &resolved, resumed),
+        Some(gpu) => train(gpu, &resolved, resumed, page.as_ref()),
+        None => train(Cpu::<f32>::new(), &resolved, resumed, page.as_ref()),
     }
 }
 
@@ -109,6 +114,7 @@ fn train<D: Device<Scalar = f32>>(
     device: D,
     resolved: &ResolvedScenario,
     resumed: Option<(RunFolder, Checkpoint)>,
+    page: Option<&LivePage>,
 ) -> Result<ExitCode> {
     let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
     let rate = resolved.scenario.training.corruption_rate;
@@ -119,7 +125,8 @@ fn train<D: Device<Scalar = f32>>(
     }
     print!("{}", prepared.histogram());
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
-    println!("{}: {} parameters an agent", planned.device().name(), prepared.parameters());
+    let device = planned.device().name();
+    println!("{device}: {} parameters an agent", prepared.parameters());
     println!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
     let mut trainer = planned.start(checkpoint.as_mut())?;
@@ -134,14 +141,21 @@ fn train<D: Device<Scalar = f32>>(
     if checkpoint.is_some() {
         println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
     }
-    let mut screen = Screen::new(report, trainer.round());
+    let first =
+        message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &device, prepared.parameters());
+    let audience = page.map(LivePage::audience);
+    let watch = watch::start(&folder, first, checkpoint.as_ref().map(|_| trainer.round()), audience)?;
+    let mut screen = Screen::new(report, watch, trainer.round());
     let trained = trainer.run(&folder, &mut screen, &interrupted);
-    let report = screen.close();
+    let (report, watch) = screen.close();
     let trained = trained.and_then(|outcome| {
         report.finish(&folder, resolved, &prepared, &outcome)?;
+        let round = u64::from(outcome.evaluation.round);
+        let last = message::end(&report::summary_json(resolved, &outcome), round, watch.elapsed());
+        watch.end(last)?;
         Ok(outcome)
     });
-    Ok(match trained {
+    let code = match trained {
         Ok(outcome) => {
             print!("{}", screen::summary(&resolved.scenario, &outcome, folder.path()));
             verdict(&resolved.scenario, &outcome, prepared.guess(), folder.path(), trainer.checkpointed())
@@ -151,7 +165,11 @@ fn train<D: Device<Scalar = f32>>(
             // The run itself is over, so this is not bad input.
             ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
         }
-    })
+    };
+    if let Some(page) = page {
+        page.stay(&interrupted);
+    }
+    Ok(code)
 }
 
 /// Prints why a run did not succeed, and returns its exit code.

@@ -15,6 +15,7 @@ use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
+use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
 /// The links of a run.
 #[derive(Debug)]
@@ -126,6 +127,19 @@ impl TrainingNetwork {
                 RoundLinks::Weights { pull, push }
             }
             TrainingNetwork::Air(headers) => RoundLinks::Ledger(headers.round(slot)),
+        }
+    }
+
+    /// Agents and links after `round` rounds.
+    pub(crate) fn view(&self, round: u32, request: &ViewRequest) -> SwarmView {
+        match self {
+            TrainingNetwork::Graphs(source) => {
+                let heard = heard_in(source, round.saturating_sub(1));
+                SwarmView::of_graph(&heard, round.into(), request)
+            }
+            TrainingNetwork::LossyGraphs(_, headers) | TrainingNetwork::Air(headers) => {
+                SwarmView::of_air(&headers.air, round, request)
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `scenario.toml` | the resolved scenario, to resume the run or to run it again |
 //! | `metrics.csv` | a row for every evaluation; the same bytes for the same scenario and seed |
-//! | `times.csv` | how many seconds each of these rows came after the start |
+//! | `times.csv` | how many seconds each of these rows came after the start, how long a round took, and the memory used |
 //! | `events.out.tfevents.*` | both, for TensorBoard |
 //! | `checkpoint.safetensors` | the whole state, to resume from |
 //! | `weights.csv`, `weights.parquet`, `weights.svg` | the learned weight of every training sample |
@@ -14,6 +14,7 @@ use super::events::Events;
 use super::metrics_table::{Cell, MetricsTable};
 use super::summary::TrainingSummary;
 use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights_figure, weights_table};
+use crate::device::MemoryUse;
 use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::ResolvedScenario;
 
@@ -44,7 +45,15 @@ const COLUMNS: [ReportColumn; 15] = [
 ];
 
 /// No two runs take the same time, so it has a table of its own.
-const TIME_COLUMNS: [ReportColumn; 2] = [COLUMNS[0], ("seconds", |now| Cell::Number(now.seconds))];
+const TIME_COLUMNS: [ReportColumn; 4] = [
+    COLUMNS[0],
+    ("seconds", |now| Cell::Number(now.seconds)),
+    ("round_seconds", |now| now.round_seconds.into()),
+    ("memory_bytes", |now| match now.memory {
+        Some(MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes)) => Cell::Count(bytes),
+        None => Cell::Nothing,
+    }),
+];
 
 /// What an evaluation found, by the names of `metrics.csv` and `times.csv`; the round comes first.
 pub fn values(evaluation: &Evaluation) -> impl Iterator<Item = (&'static str, Option<f64>)> {
@@ -56,6 +65,12 @@ pub fn values(evaluation: &Evaluation) -> impl Iterator<Item = (&'static str, Op
         };
         (*name, value)
     })
+}
+
+/// What came of a run: the text of `summary.json`.
+#[must_use]
+pub fn summary_json(resolved: &ResolvedScenario, outcome: &TrainingOutcome) -> String {
+    TrainingSummary::of(resolved, outcome).to_json()
 }
 
 /// The files of a run that grow with it.
@@ -119,7 +134,7 @@ impl TrainingReport {
             }
             folder.write("model.safetensors", &model_file::bytes(prepared, &resolved.scenario, outcome))?;
         }
-        folder.write("summary.json", TrainingSummary::of(resolved, outcome).to_json().as_bytes())?;
+        folder.write("summary.json", summary_json(resolved, outcome).as_bytes())?;
         Ok(())
     }
 }

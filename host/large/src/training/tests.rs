@@ -15,7 +15,7 @@ const CHECKPOINT: &str = "checkpoint.safetensors";
 struct EvaluationLog(Vec<Evaluation>);
 
 impl TrainingObserver for EvaluationLog {
-    fn round(&mut self, _: u32, _: u32) {}
+    fn round(&mut self, _: TrainingRound<'_>) {}
     fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
         self.0.push(*evaluation);
         Ok(())

@@ -11,6 +11,7 @@ use super::constants::{RunLength, config};
 use super::links::TrainingNetwork;
 use super::{
     Error, Evaluation, MemoryReport, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup,
+    WeightHistogram,
 };
 use crate::data::cleaning_score::CleaningScore;
 use crate::device::Device;
@@ -19,6 +20,7 @@ use crate::plan::MemoryPlan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, SwarmSection};
+use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
 /// Test samples that go through a model at once.
 const TEST_BATCH: usize = 500;
@@ -97,6 +99,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         } else {
             swarm.begin(&batches.draw(0))?;
         }
+        let round = swarm.rounds();
         Ok(Trainer {
             prepared,
             resolved,
@@ -108,6 +111,8 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             batches,
             seconds_before,
             started: Instant::now(),
+            stepping: (Instant::now(), round),
+            round_seconds: None,
         })
     }
 }
@@ -127,6 +132,27 @@ pub struct Trainer<'a, D: Device> {
     /// Time that earlier parts of a resumed run took.
     seconds_before: f64,
     started: Instant,
+    /// Since when the rounds after the last evaluation or checkpoint go on, and the round before them.
+    stepping: (Instant, u32),
+    round_seconds: Option<f64>,
+}
+
+/// A round that has just been done.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingRound<'a> {
+    /// Its number.
+    pub round: u32,
+    /// Rounds of the whole run.
+    pub rounds: u32,
+    links: &'a TrainingNetwork,
+}
+
+impl TrainingRound<'_> {
+    /// Agents and links, as an observer sees them.
+    #[must_use]
+    pub fn view(&self, request: &ViewRequest) -> SwarmView {
+        self.links.view(self.round, request)
+    }
 }
 
 impl<D: Device<Scalar = f32>> Trainer<'_, D> {
@@ -156,22 +182,29 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         interrupted: &AtomicBool,
     ) -> Result<TrainingOutcome, Error> {
         self.started = Instant::now();
-        let training = &self.resolved.scenario.training;
+        self.stepping = (self.started, self.round());
+        let (training, epoch) = (&self.resolved.scenario.training, self.length.epoch);
         let mut evaluation = None;
         let mut stopped_because = loop {
             let round = self.round();
-            let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * self.length.epoch);
+            let is_due = |epochs: u32| epochs > 0 && round.is_multiple_of(epochs * epoch);
             // A resumed run begins with the row of its checkpoint: it may have been lost with those after it.
             if is_due(training.evaluate_every) || round == self.rounds() {
+                self.time_rounds()?;
                 let now = self.evaluate()?;
                 observer.evaluated(&now)?;
+                self.stepping = (Instant::now(), round);
                 evaluation = Some(now);
                 if !now.test.loss.is_finite() {
                     break StoppedBecause::Diverged;
                 }
             }
-            if is_due(training.checkpoint_every) && round > 0 && !self.checkpoint(folder)? {
-                break StoppedBecause::Diverged;
+            if is_due(training.checkpoint_every) && round > 0 {
+                self.time_rounds()?;
+                if !self.checkpoint(folder)? {
+                    break StoppedBecause::Diverged;
+                }
+                self.stepping = (Instant::now(), round);
             }
             if round >= self.rounds() {
                 break StoppedBecause::MaxRounds;
@@ -180,7 +213,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 break StoppedBecause::Interrupted;
             }
             self.step()?;
-            observer.round(self.round(), self.rounds());
+            let end = TrainingRound { round: self.round(), rounds: self.rounds(), links: &self.links };
+            observer.round(end);
         };
         if stopped_because != StoppedBecause::Diverged && !self.checkpoint(folder)? {
             stopped_because = StoppedBecause::Diverged;
@@ -202,6 +236,17 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             air: self.links.air().map(AirReport::on),
             memory: MemoryReport { planned: self.planned_bytes, used: self.swarm.device().memory_use() },
         })
+    }
+
+    /// Takes the time of the rounds until now, once the device has done them.
+    fn time_rounds(&mut self) -> Result<(), Error> {
+        let (since, before) = self.stepping;
+        let rounds = self.round() - before;
+        if rounds > 0 {
+            self.swarm.device().wait()?;
+            self.round_seconds = Some(since.elapsed().as_secs_f64() / f64::from(rounds));
+        }
+        Ok(())
     }
 
     fn step(&mut self) -> Result<(), Error> {
@@ -260,6 +305,9 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             sent_bytes: frames.sent * 2 * swarm.exchanged_words(self.prepared.parameters()) as u64 * 4,
             frames,
             seconds: self.seconds(),
+            round_seconds: self.round_seconds,
+            memory: swarm.device().memory_use(),
+            weights: (!weights.is_empty()).then(|| WeightHistogram::of(&weights)),
         })
     }
 

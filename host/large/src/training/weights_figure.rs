@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::TrainingOutcome;
+use super::{TrainingOutcome, WeightHistogram};
 use fabswarm_sim::record::agents;
 use fabswarm_sim::scenario::Scenario;
 
@@ -12,7 +12,7 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 920.0;
 const TOP: f64 = 104.0;
 const BOTTOM: f64 = 424.0;
-const BARS: usize = 40;
+const BARS: usize = WeightHistogram::BARS;
 
 // Okabe and Ito's colours: told apart by colour-blind readers too.
 const BLUE: &str = "#0072b2";
@@ -30,32 +30,26 @@ pub(super) fn draw(scenario: &Scenario, outcome: &TrainingOutcome) -> String {
         training.model,
         training.data,
     );
-    let weights: Vec<(f32, bool)> =
-        outcome.weights.iter().map(|sample| (sample.weight, sample.is_wrong())).collect();
     let auc = evaluation.cleaning.and_then(|cleaning| cleaning.auc);
     let subtitle = format!(
         "{} of the labels wrong{}, test accuracy {:.4}, seed {}",
-        percent(weights.iter().filter(|(_, is_wrong)| *is_wrong).count(), weights.len()),
+        percent(outcome.weights.iter().filter(|sample| sample.is_wrong()).count(), outcome.weights.len()),
         auc.map_or(String::new(), |auc| format!(", AUC of finding them {auc:.3}")),
         evaluation.test.accuracy,
         scenario.seed,
     );
-    histogram(&title, &subtitle, &weights)
+    histogram(&title, &subtitle, &WeightHistogram::of(&outcome.weights))
 }
 
 fn percent(part: usize, whole: usize) -> String {
     format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-fn histogram(title: &str, subtitle: &str, weights: &[(f32, bool)]) -> String {
-    let mut bars = [[0_usize; BARS]; 2];
-    for &(weight, is_wrong) in weights {
-        let bar = ((weight * BARS as f32) as usize).min(BARS - 1);
-        bars[usize::from(is_wrong)][bar] += 1;
-    }
-    let most = bars.iter().flatten().copied().max().unwrap_or(0).max(1);
+fn histogram(title: &str, subtitle: &str, weights: &WeightHistogram) -> String {
+    let bars = [&weights.right, &weights.wrong];
+    let most = bars.into_iter().flatten().copied().max().unwrap_or(0).max(1);
     let (middle, width) = ((TOP + BOTTOM) / 2.0, (RIGHT - LEFT) / BARS as f64);
-    let height_of = |count: usize| count as f64 / most as f64 * (BOTTOM - TOP) / 2.0;
+    let height_of = |count: u32| f64::from(count) / most as f64 * (BOTTOM - TOP) / 2.0;
 
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
@@ -110,7 +104,9 @@ mod tests {
 
     #[test]
     fn the_histogram_counts_every_sample_and_says_what_it_shows() {
-        let svg = histogram("Weights of <3>", "seed 1", &[(0.0, true), (0.01, true), (1.0, false)]);
+        let mut weights = WeightHistogram { right: [0; BARS], wrong: [0; BARS] };
+        (weights.wrong[0], weights.right[BARS - 1]) = (2, 1);
+        let svg = histogram("Weights of <3>", "seed 1", &weights);
         assert!(svg.contains("<title>2</title>") && svg.contains("<title>1</title>"));
         assert_eq!(svg.matches("<title>").count(), 2, "one bar for each weight there is");
         for words in ["Weights of &lt;3&gt;", "seed 1", "weight of a sample", "right labels", "wrong labels"]

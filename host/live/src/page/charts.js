@@ -4,25 +4,20 @@ const HEIGHT = 190;
 // Curves of a whole run take longer to draw than a map: five times a second are enough.
 const PAUSE_MS = 200;
 
-const lostOf = (frames) => {
-  let lost = 0;
-  for (const name in frames) if (name.startsWith("lost")) lost += frames[name];
-  return lost;
-};
-
-const FRAME_CURVES = [
-  ["taken", "curve-a", (frames) => frames["taken"] ?? frames["sent"] ?? 0],
-  ["lost", "curve-d", lostOf],
-  ["nothing new", "curve-c", (frames) => frames["useless"] ?? 0],
-  ["refused", "curve-b", (frames) => frames["refused"] ?? 0],
-];
-
 export class Charts {
-  constructor(errorElement, framesElement) {
+  // A chart for each entry of `shown`: its id, title and curves, which are a name, a colour and a function of a row and the one before.
+  constructor(container, shown) {
+    this.curves = shown.map(({ curves }) => curves);
     this.clear();
     this.round = null;
-    this.error = this.chart(errorElement, true, [["error", "curve-a"], ["consensus error", "curve-b"], ["tracking defect", "curve-c"]]);
-    this.frames = this.chart(framesElement, false, FRAME_CURVES);
+    container.replaceChildren();
+    this.plots = shown.map(({ id, title, isLogarithmic = false, curves }) => {
+      const heading = container.appendChild(document.createElement("h2"));
+      heading.textContent = title;
+      const element = container.appendChild(document.createElement("div"));
+      Object.assign(element, { id, className: "chart" });
+      return this.chart(element, isLogarithmic, curves);
+    });
   }
 
   chart(element, isLogarithmic, curves) {
@@ -77,23 +72,16 @@ export class Charts {
   clear() {
     this.rows = [];
     this.rounds = [];
-    this.errors = [[], [], []];
-    this.rates = FRAME_CURVES.map(() => []);
+    this.columns = this.curves.map((curves) => curves.map(() => []));
   }
 
   add(rows, isReset) {
     if (isReset) this.clear();
     for (const row of rows) {
       const before = this.rows.at(-1);
-      const rounds = before ? row.round - before.round : 0;
       this.rows.push(row);
       this.rounds.push(row.round);
-      // A logarithm has no zero.
-      ["error", "consensus_error", "tracking_defect"].forEach((name, at) => this.errors[at].push(row[name] > 0 ? row[name] : null));
-      FRAME_CURVES.forEach(([, , count], at) => {
-        const rate = rounds > 0 ? (count(row.frames ?? {}) - count(before.frames ?? {})) / rounds : null;
-        this.rates[at].push(rate);
-      });
+      this.curves.forEach((curves, chart) => curves.forEach(([, , value], at) => this.columns[chart][at].push(value(row, before))));
     }
     this.isChanged = true;
     this.redraw();
@@ -107,11 +95,9 @@ export class Charts {
       this.isDue = false;
       if (this.isChanged) {
         this.isChanged = false;
-        this.error.setData([this.rounds, ...this.errors]);
-        this.frames.setData([this.rounds, ...this.rates]);
+        this.plots.forEach((plot, at) => plot.setData([this.rounds, ...this.columns[at]]));
       } else {
-        this.error.redraw(false, true);
-        this.frames.redraw(false, true);
+        this.plots.forEach((plot) => plot.redraw(false, true));
       }
     }, PAUSE_MS);
   }
@@ -127,8 +113,6 @@ export class Charts {
     return low > 0 ? low - 1 : null;
   }
 }
-
-export { lostOf };
 
 export function short(value) {
   if (value === null || value === undefined) return "–";

@@ -1,11 +1,13 @@
 // Ties the parts of the page together.
 
 import { AgentPanel } from "./agent.js";
-import { Charts, lostOf, short } from "./charts.js";
+import { Charts } from "./charts.js";
 import { Connection } from "./connection.js";
 import { LogPanel } from "./log.js";
 import { SwarmMap } from "./map.js";
+import { SHOWN } from "./shown.js";
 import { Timeline } from "./timeline.js";
+import { WeightBars } from "./weights.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -30,7 +32,24 @@ setTheme(dark.matches ? "dark" : "light");
 dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
 byId("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 
-charts = new Charts(byId("error-chart"), byId("frames-chart"));
+let shown;
+const show = (kind) => {
+  if (shown === kind) return;
+  shown = kind;
+  charts = new Charts(byId("charts"), kind.charts);
+  for (const number of document.querySelectorAll("#numbers .shown")) number.remove();
+  const agents = byId("agents").parentElement;
+  for (const [id, label] of kind.numbers) {
+    const [number, name, output] = ["div", "span", "output"].map((tag) => document.createElement(tag));
+    number.className = "shown";
+    name.textContent = label;
+    Object.assign(output, { id, textContent: "–" });
+    number.append(name, output);
+    agents.before(number);
+  }
+};
+show(SHOWN.run);
+const weights = new WeightBars({ panel: byId("weights-panel"), bars: byId("weights") });
 const agentPanel = new AgentPanel({
   title: byId("agent-title"), hint: byId("agent-hint"), facts: byId("agent-facts"), table: byId("agent-links"),
 });
@@ -60,16 +79,13 @@ const paintNumbers = () => {
   const at = charts.rowAt(round);
   if (at === null) return;
   const row = charts.rows[at];
-  byId("error").textContent = short(row.error);
-  byId("consensus").textContent = short(row.consensus_error);
   // Over at least half a second, where there is as much.
   let before = at;
   while (before > 0 && row.seconds - charts.rows[before].seconds < 0.5) before -= 1;
   const seconds = row.seconds - charts.rows[before].seconds;
-  byId("rate").textContent = seconds > 0 ? Math.round((row.round - charts.rows[before].round) / seconds).toLocaleString("en") : "–";
-  const frames = row.frames ?? {};
-  const lost = lostOf(frames);
-  byId("lost").textContent = frames.copies ? `${((100 * lost) / frames.copies).toFixed(1)} %` : "–";
+  const rate = seconds > 0 ? (row.round - charts.rows[before].round) / seconds : null;
+  for (const [id, , text] of shown.numbers) byId(id).textContent = text(row, rate);
+  weights.show(row.weights);
 };
 
 const paintStatus = () => {
@@ -81,12 +97,14 @@ const receive = {
   run(message) {
     run = message;
     end = view = null;
+    show(SHOWN[message.command] ?? SHOWN.run);
     map.reset(message.area_m);
     timeline.reset();
     log.add([], true);
     charts.add([], true);
     byId("description").textContent = message.description;
-    byId("error-label").textContent = message.error_label;
+    const errorTitle = byId("error-chart")?.previousElementSibling;
+    if (errorTitle) errorTitle.textContent = message.error_label;
     byId("agents").textContent = message.agents.toLocaleString("en");
     document.title = `${message.problem} · fabswarm`;
     if (map.chosen !== null) connection.send({ agent: map.chosen });

@@ -64,6 +64,40 @@ fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
     });
 }
 
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+fn a_training_run_is_seen_while_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["train", "--live=127.0.0.1:0", "--device", "cpu", "--data", "sample", "--agents", "5"];
+    let more = ["--algorithm", "ledger", "--iid-loss", "0.3", "--epochs", "1000000", "--out", "run"];
+    let run = Fabswarm::start(folder.path(), &[&arguments[..], &more].concat());
+    let numbers = "return ['#round', '#accuracy', '#loss', '#auc', '#round-time', '#memory', '#sent']
+        .map(id => document.querySelector(id)?.textContent)";
+    let has_all = |texts: &Value| {
+        texts.as_array().unwrap().iter().all(|text| text.as_str().is_some_and(|text| text != "–"))
+    };
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "5").await;
+        page.until(numbers, has_all).await;
+        assert!(page.text("#description").await.contains("30 % of the frames are lost"));
+        let before = page.script(numbers).await;
+        page.until(numbers, |now| (0..3).all(|at| now[at] != before[at])).await;
+        let drawn = "return [...document.querySelectorAll('.chart canvas')].map(c => c.width > 0)";
+        assert_eq!(page.script(drawn).await, json!([true, true, true]));
+        let heights = "return [...document.querySelectorAll('#weights i')].filter(bar => parseFloat(bar.style.height) > 0).length";
+        page.until(heights, |bars| bars.as_u64() > Some(2)).await;
+        page.until_some("return document.querySelector('#map').dataset.links", |links| links != "0").await;
+        page.picture("training").await;
+
+        // Another process shows the same run from its log.
+        let watched = Fabswarm::start(folder.path(), &["watch", "run", "--address", "127.0.0.1:0"]);
+        page.open(&watched.url).await;
+        page.until(numbers, has_all).await;
+        assert_eq!(page.text("#status").await, "running");
+    });
+}
+
 /// A number that was not measured leaves a hole in its curve instead of a line across it.
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]

@@ -85,6 +85,30 @@ pub struct LinkView {
 }
 
 impl SwarmView {
+    /// What `air` knows of agents and links after `slots` slots.
+    #[must_use]
+    pub fn of_air(air: &Air, slots: u32, request: &ViewRequest) -> Self {
+        let mut view = Self { round: slots.into(), ..Self::default() };
+        view.add_agents_of(air, slots);
+        view.add_links_of(air, request);
+        view
+    }
+
+    /// Agents after `round` rounds without an air; `heard[i]` lists whom agent i hears.
+    #[must_use]
+    pub fn of_graph(heard: &[Vec<usize>], round: u64, request: &ViewRequest) -> Self {
+        let mut view = Self { round, ..Self::default() };
+        let agent = AgentView { round, ..AgentView::default() };
+        view.agents.resize(heard.len().min(MOST_AGENTS_SEEN), agent);
+        let sample = LinkSample::new(heard.iter().map(Vec::len).sum(), heard.len(), request);
+        for (receiver, senders) in heard.iter().enumerate() {
+            for &sender in senders {
+                view.add_link(&sample, receiver, sender);
+            }
+        }
+        view
+    }
+
     /// Begins a new view in the same memory.
     pub(super) fn clear(&mut self, round: u64) {
         self.round = round;
@@ -149,13 +173,18 @@ impl SwarmView {
         let sample = LinkSample::new(total, agents, request);
         for (receiver, senders) in links.blocks().iter().flat_map(LinkBlock::rows) {
             for sender in senders.filter(|&sender| sender != receiver) {
-                if sample.contains(receiver, sender) {
-                    let (sender, receiver) = (sender as u32, receiver as u32);
-                    self.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
-                } else {
-                    self.links_left_out += 1;
-                }
+                self.add_link(&sample, receiver, sender);
             }
+        }
+    }
+
+    /// Adds a link over which everything arrives.
+    fn add_link(&mut self, sample: &LinkSample<'_>, receiver: usize, sender: usize) {
+        if sample.contains(receiver, sender) {
+            let (sender, receiver) = (sender as u32, receiver as u32);
+            self.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
+        } else {
+            self.links_left_out += 1;
         }
     }
 

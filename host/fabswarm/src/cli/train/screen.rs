@@ -7,10 +7,12 @@ use super::super::output;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use fabswarm_large::device::MemoryUse;
-use fabswarm_large::training::report::TrainingReport;
-use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome};
+use fabswarm_large::training::report::{self, TrainingReport};
+use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome, TrainingRound};
 use fabswarm_sim::record::{self, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
+use fabswarm_view::RunWatch;
+use fabswarm_view::message::training as message;
 
 /// Default width of a terminal.
 const COLUMNS: usize = 80;
@@ -18,20 +20,21 @@ const COLUMNS: usize = 80;
 /// Shows a run and writes its report.
 pub(super) struct Screen {
     report: TrainingReport,
+    watch: RunWatch,
     bar: ProgressBar,
     begun: u32,
 }
 
 impl Screen {
     /// A screen for a run that continues from round `begun`.
-    pub(super) fn new(report: TrainingReport, begun: u32) -> Self {
-        Self { report, bar: ProgressBar::hidden(), begun }
+    pub(super) fn new(report: TrainingReport, watch: RunWatch, begun: u32) -> Self {
+        Self { report, watch, bar: ProgressBar::hidden(), begun }
     }
 
-    /// Leaves the terminal as it was, and the report.
-    pub(super) fn close(self) -> TrainingReport {
+    /// Leaves the terminal as it was, and what is still to be completed.
+    pub(super) fn close(self) -> (TrainingReport, RunWatch) {
         self.bar.finish_and_clear();
-        self.report
+        (self.report, self.watch)
     }
 }
 
@@ -41,7 +44,8 @@ fn is_shown() -> bool {
 }
 
 impl TrainingObserver for Screen {
-    fn round(&mut self, round: u32, rounds: u32) {
+    fn round(&mut self, end: TrainingRound<'_>) {
+        let TrainingRound { round, rounds, .. } = end;
         if self.bar.length() != Some(u64::from(rounds)) && is_shown() {
             self.bar = ProgressBar::new(u64::from(rounds)).with_position(u64::from(self.begun));
             let style = ProgressStyle::with_template(
@@ -53,11 +57,15 @@ impl TrainingObserver for Screen {
             self.bar.reset_eta();
         }
         self.bar.set_position(u64::from(round));
+        self.watch.view(round.into(), true, |request, view| *view = end.view(request));
     }
 
     fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
         self.bar.set_message(format!("accuracy {:.4}", evaluation.test.accuracy));
         self.bar.suspend(|| println!("{}", line(evaluation)));
+        let weights = evaluation.weights.as_ref().map(|bars| [&bars.right[..], &bars.wrong[..]]);
+        let (round, elapsed) = (evaluation.round.into(), self.watch.elapsed());
+        self.watch.tell(message::evaluation(round, elapsed, report::values(evaluation), weights));
         self.report.add(evaluation)
     }
 }
