@@ -4,6 +4,8 @@
 mod cell;
 mod store;
 
+#[cfg(feature = "large")]
+pub(crate) use store::Store;
 pub use store::StoreError;
 
 use std::path::Path;
@@ -15,6 +17,7 @@ use crate::experiment::{Experiment, Grid, Series, StepChoice};
 use crate::method::StepSizes;
 use crate::outcome::{RunOutcome, SeriesOutcome, Spread};
 use cell::Cell;
+#[cfg(not(feature = "large"))]
 use store::Store;
 
 /// Is told how far a campaign has come.
@@ -36,6 +39,9 @@ pub enum CampaignError {
     /// A result cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A large model cannot be trained.
+    #[error("{0}")]
+    Training(String),
     /// A swarm cannot be built.
     #[error(transparent)]
     Build(#[from] fabswarm_sim::trial::BuildError),
@@ -78,7 +84,7 @@ pub fn run(
         if interrupted.load(Ordering::Relaxed) {
             return Err(CampaignError::Interrupted);
         }
-        let known = store.read(cell);
+        let known = store.read(cell).filter(|run: &RunOutcome| !run.points.is_empty());
         let is_new = known.is_none();
         let outcome = match known {
             Some(outcome) => outcome,

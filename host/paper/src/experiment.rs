@@ -2,6 +2,8 @@
 
 mod file;
 
+#[cfg(feature = "large")]
+pub(crate) use file::QUICK;
 pub use file::{ExperimentError, Grid};
 
 use serde::{Deserialize, Serialize};

@@ -8,16 +8,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::experiment::{Axis, Experiment};
 use crate::outcome::{CurvePoint, SeriesOutcome};
 
-const CHART_WIDTH: u32 = 480;
-const CHART_HEIGHT: u32 = 300;
-const LEGEND_LINE: u32 = 22;
-const HEAD: u32 = 40;
-const MARGIN: u32 = 16;
+pub(crate) const CHART_WIDTH: u32 = 480;
+pub(crate) const CHART_HEIGHT: u32 = 300;
+pub(crate) const LEGEND_LINE: u32 = 22;
+pub(crate) const HEAD: u32 = 40;
+pub(crate) const MARGIN: u32 = 16;
 /// Where the axis of errors begins.
-const LEFT: u32 = 62;
+pub(crate) const LEFT: u32 = 62;
 
 /// Okabe and Ito's colours and three more, for series of one method.
-const PALETTE: [(u8, u8, u8); 10] = [
+pub(crate) const PALETTE: [(u8, u8, u8); 10] = [
     (0, 114, 178),
     (213, 94, 0),
     (0, 158, 115),
@@ -154,7 +154,7 @@ impl Axis {
 }
 
 /// A number as short as an axis needs it.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{}G", value / 1e9),
         value if value >= 1e6 => format!("{}M", value / 1e6),

@@ -21,4 +21,6 @@ pub mod rule;
 pub mod setting;
 pub mod table;
 pub mod tape;
+#[cfg(feature = "large")]
+pub mod training;
 pub mod verdict;

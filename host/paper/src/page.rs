@@ -21,16 +21,22 @@ pub struct PageError {
     reason: String,
 }
 
+impl PageError {
+    pub(crate) fn new(path: &Path, reason: String) -> Self {
+        Self { path: path.into(), reason }
+    }
+}
+
 /// What is shown of one experiment.
 #[derive(Clone, Debug)]
 pub struct Section {
-    name: &'static str,
-    title: String,
-    source: String,
-    notes: Vec<String>,
-    svg: Option<String>,
-    verdicts: Table,
-    results: Table,
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    pub(crate) source: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) svg: Option<String>,
+    pub(crate) verdicts: Table,
+    pub(crate) results: Table,
 }
 
 /// Draws, tabulates and judges an experiment and writes it to `folder`.
@@ -55,8 +61,7 @@ pub fn write_experiment(
     };
     if !experiment.axes.is_empty() {
         let figure = CurvesFigure::new(experiment, &outcome.series);
-        let undrawn =
-            |error: plot::DrawingFailure| PageError { path: folder.into(), reason: error.to_string() };
+        let undrawn = |error: plot::DrawingFailure| PageError::new(folder, error.to_string());
         let svg = plot::svg(&figure).map_err(undrawn)?;
         write(&folder.join("figure.svg"), svg.as_bytes())?;
         write(&folder.join("figure.png"), &plot::png(&figure).map_err(undrawn)?)?;
@@ -172,10 +177,10 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), PageError> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PageError> {
     whole_file::write(path, bytes).map_err(|error| failed(path, &error))
 }
 
-fn failed(path: &Path, error: &io::Error) -> PageError {
-    PageError { path: path.into(), reason: error.to_string() }
+pub(crate) fn failed(path: &Path, error: &io::Error) -> PageError {
+    PageError::new(path, error.to_string())
 }

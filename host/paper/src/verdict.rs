@@ -64,7 +64,7 @@ pub fn of(experiment: &Experiment, outcome: &ExperimentOutcome) -> Vec<Verdict> 
 }
 
 /// [`Finding::Seen`] where all hold, [`Finding::NotSeen`] where none does, else it depends on `what`.
-fn finding(holds: &[bool], what: &str) -> Finding {
+pub(crate) fn finding(holds: &[bool], what: &str) -> Finding {
     match holds.iter().filter(|holds| **holds).count() {
         0 => Finding::NotSeen,
         count if count == holds.len() => Finding::Seen,

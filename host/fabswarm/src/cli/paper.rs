@@ -1,6 +1,6 @@
 //! `fabswarm paper`: the paper's figures and tables from our implementation, with a verdict on each claim.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,9 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use fabswarm_paper::campaign::{self, CampaignError, Progress};
 use fabswarm_paper::experiment::Experiment;
-use fabswarm_paper::page;
+use fabswarm_paper::page::{self, Section};
+#[cfg(feature = "large")]
+use fabswarm_paper::training::{self, TrainingDevice, TrainingExperiment};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt;
@@ -37,65 +39,197 @@ pub(super) fn command() -> Command {
         .subcommand_required(true)
         .subcommand(Command::new("list").about("List the experiments, and what of the paper they show"))
         .subcommand(options(
-            Command::new("run").about("Run experiments by name").arg(
-                Arg::new("names")
-                    .value_name("NAME")
-                    .num_args(1..)
-                    .required(true)
-                    .help("Experiments; `fabswarm paper list` lists them"),
-            ),
+            Command::new("run")
+                .about("Run experiments by name")
+                .arg(
+                    Arg::new("names")
+                        .value_name("NAME")
+                        .num_args(1..)
+                        .required(true)
+                        .help("Experiments; `fabswarm paper list` lists them"),
+                )
+                .args(
+                    OVERRIDES
+                        .map(|(name, value, _, help)| Arg::new(name).long(name).value_name(value).help(help)),
+                ),
         ))
         .subcommand(options(
             Command::new("all").about("Run all experiments and write one self-contained HTML page"),
         ))
 }
 
+/// Flags that replace a key in the experiments with large models: name, value, key, help.
+const OVERRIDES: [(&str, &str, &str, &str); 2] = [
+    (
+        "model",
+        "MODEL",
+        "training.model",
+        "Train this instead, for example a folder with bert-base, in experiments with large models",
+    ),
+    (
+        "data",
+        "DATA",
+        "training.data",
+        "Train on these instead, for example texts that are tokens already, in experiments with large models",
+    ),
+];
+
+/// An experiment of any kind.
+enum NamedExperiment {
+    Small(Experiment),
+    #[cfg(feature = "large")]
+    Large(TrainingExperiment),
+}
+
+impl NamedExperiment {
+    /// All of them.
+    fn all(is_quick: bool) -> Result<Vec<Self>> {
+        let small = Experiment::all(is_quick)?.into_iter().map(Self::Small);
+        #[cfg(feature = "large")]
+        let small = small.chain(TrainingExperiment::all(is_quick)?.into_iter().map(Self::Large));
+        Ok(small.collect())
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Small(experiment) => experiment.name,
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => experiment.name,
+        }
+    }
+
+    /// What it shows, and which figure or table of the paper.
+    fn about(&self) -> [&str; 2] {
+        match self {
+            Self::Small(experiment) => [&experiment.title, &experiment.source],
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => [&experiment.title, &experiment.source],
+        }
+    }
+
+    /// Whether it takes days without a GPU.
+    fn needs_gpu(&self) -> bool {
+        match self {
+            Self::Small(_) => false,
+            #[cfg(feature = "large")]
+            Self::Large(_) => true,
+        }
+    }
+
+    /// Gives a key of all of its scenarios another value.
+    fn set(&mut self, key: &str, value: &str) {
+        match self {
+            // Small problems have no such keys.
+            Self::Small(_) => {
+                let _ = (key, value);
+            }
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => experiment.set(key, value),
+        }
+    }
+
+    fn run(&self, out: &Path, progress: &CampaignProgress, interrupted: &AtomicBool) -> Result<Section> {
+        let results = out.join("results");
+        Ok(match self {
+            Self::Small(experiment) => {
+                let outcome = campaign::run(experiment, &results, progress, interrupted)?;
+                page::write_experiment(experiment, &outcome, &out.join(experiment.name))?
+            }
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => {
+                let device = TrainingDevice::best();
+                let outcome = training::run(experiment, device, &results, progress, interrupted)?;
+                training::write_experiment(experiment, &outcome, &out.join(experiment.name))?
+            }
+        })
+    }
+}
+
+#[cfg(feature = "large")]
+fn has_gpu() -> bool {
+    TrainingDevice::best() == TrainingDevice::Cuda
+}
+
+#[cfg(not(feature = "large"))]
+fn has_gpu() -> bool {
+    false
+}
+
+/// What a build without large models adds to a list of experiments.
+const ONLY_SMALL: &str =
+    "experiments with large models need the feature large: `cargo build --release --features paper,large`";
+
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("run", matches)) => {
             let names: Vec<&String> = matches.get_many("names").into_iter().flatten().collect();
-            let experiments = Experiment::all(matches.get_flag("quick"))?;
-            for name in &names {
-                if experiments.iter().all(|experiment| experiment.name != name.as_str()) {
-                    bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them");
+            let mut experiments = NamedExperiment::all(matches.get_flag("quick"))?;
+            for (name, _, key, _) in OVERRIDES {
+                if let Some(value) = matches.get_one::<String>(name) {
+                    experiments.iter_mut().for_each(|experiment| experiment.set(key, value));
                 }
             }
-            let is_named = |experiment: &Experiment| names.iter().any(|name| *name == experiment.name);
+            for name in &names {
+                if experiments.iter().all(|experiment| experiment.name() != name.as_str()) {
+                    let more =
+                        if cfg!(feature = "large") { String::new() } else { format!("; {ONLY_SMALL}") };
+                    bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them{more}");
+                }
+            }
+            let is_named = |experiment: &NamedExperiment| names.iter().any(|name| *name == experiment.name());
             run_all(&experiments.into_iter().filter(is_named).collect::<Vec<_>>(), matches)
         }
-        Some(("all", matches)) => run_all(&Experiment::all(matches.get_flag("quick"))?, matches),
+        Some(("all", matches)) => {
+            let is_quick = matches.get_flag("quick");
+            let (run, left): (Vec<_>, Vec<_>) = NamedExperiment::all(is_quick)?
+                .into_iter()
+                .partition(|experiment| is_quick || !experiment.needs_gpu() || has_gpu());
+            if !left.is_empty() {
+                let names: Vec<&str> = left.iter().map(NamedExperiment::name).collect();
+                eprintln!(
+                    "note: there is no GPU, so these are left out: {}; `fabswarm paper run NAME` runs one on the CPU",
+                    names.join(", ")
+                );
+            }
+            run_all(&run, matches)
+        }
         _ => {
-            for experiment in Experiment::all(false)? {
-                println!("{:<20} {}\n{:<20} {}", experiment.name, experiment.title, "", experiment.source);
+            for experiment in NamedExperiment::all(false)? {
+                let [title, source] = experiment.about();
+                println!("{:<29} {title}\n{:<29} {source}", experiment.name(), "");
+            }
+            if cfg!(not(feature = "large")) {
+                println!("{ONLY_SMALL}");
             }
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn run_all(experiments: &[Experiment], matches: &ArgMatches) -> Result<ExitCode> {
+fn run_all(experiments: &[NamedExperiment], matches: &ArgMatches) -> Result<ExitCode> {
     let out: PathBuf = matches.get_one("out").cloned().unwrap_or_else(|| "paper".into());
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
     let progress = CampaignProgress::on_stderr();
     let mut sections = Vec::new();
     for experiment in experiments {
-        let outcome = match campaign::run(experiment, &out.join("results"), &progress, &interrupted) {
-            Err(error @ CampaignError::Interrupted) => {
+        let section = match experiment.run(&out, &progress, &interrupted) {
+            Err(error)
+                if matches!(error.downcast_ref::<CampaignError>(), Some(CampaignError::Interrupted)) =>
+            {
                 progress.bar.abandon();
                 eprintln!("{error}");
                 return Ok(ExitCode::from(130));
             }
-            outcome => outcome?,
+            section => section?,
         };
-        let section = page::write_experiment(experiment, &outcome, &out.join(experiment.name))?;
         progress.bar.suspend(|| println!("{}", section.to_text()));
         sections.push(section);
     }
     progress.bar.finish_and_clear();
     let page = out.join("index.html");
     let quick = if matches.get_flag("quick") { " --quick" } else { "" };
-    let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name).collect();
+    let names: Vec<&str> = experiments.iter().map(NamedExperiment::name).collect();
     page::write_page(
         &page,
         &format!("fabswarm {} paper run {}{quick}", env!("CARGO_PKG_VERSION"), names.join(" ")),

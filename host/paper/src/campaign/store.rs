@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fabswarm_sim::whole_file;
 
-use super::cell::Cell;
-use crate::outcome::RunOutcome;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Why results cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -19,14 +19,14 @@ pub struct StoreError {
 
 /// The folder of results of this build.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
     /// A hash of this program: whatever changes in it may change a result.
     build: u64,
 }
 
 impl Store {
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
         let failed = |verb, path: &Path| {
             let path = path.to_owned();
             move |source| StoreError { verb, path, source }
@@ -38,18 +38,18 @@ impl Store {
     }
 
     /// What was kept of a cell; nothing where the file is not whole.
-    pub(super) fn read(&self, cell: &Cell) -> Option<RunOutcome> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, cell: &impl Serialize) -> Option<T> {
         let text = std::fs::read(self.path(cell)).ok()?;
-        serde_json::from_slice(&text).ok().filter(|run: &RunOutcome| !run.points.is_empty())
+        serde_json::from_slice(&text).ok()
     }
 
-    pub(super) fn keep(&self, cell: &Cell, outcome: &RunOutcome) -> Result<(), StoreError> {
+    pub(crate) fn keep(&self, cell: &impl Serialize, outcome: &impl Serialize) -> Result<(), StoreError> {
         let path = self.path(cell);
         let text = serde_json::to_vec(outcome).expect("bounded numbers are JSON");
         whole_file::write(&path, &text).map_err(|source| StoreError { verb: "write", path, source })
     }
 
-    fn path(&self, cell: &Cell) -> PathBuf {
+    fn path(&self, cell: &impl Serialize) -> PathBuf {
         let cell = serde_json::to_vec(cell).expect("a cell is plain data");
         self.folder.join(format!("{:016x}.json", hash(&cell, self.build)))
     }

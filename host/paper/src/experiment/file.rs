@@ -16,6 +16,12 @@ pub struct ExperimentError {
     reason: String,
 }
 
+impl ExperimentError {
+    pub(crate) fn new(name: &str, reason: String) -> Self {
+        Self { name: name.to_owned(), reason }
+    }
+}
+
 /// Steps that are tried for every method alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,10 +95,10 @@ struct SeriesFile {
 }
 
 /// Added to the title of a small version. Its labels are those of the whole experiment, of which it is too small to say anything.
-const QUICK: &str = "small version, no verdict on the paper";
+pub(crate) const QUICK: &str = "small version, no verdict on the paper";
 
 pub(super) fn parse(name: &'static str, text: &str, is_quick: bool) -> Result<Experiment, ExperimentError> {
-    let wrong = |reason: String| ExperimentError { name: name.to_owned(), reason };
+    let wrong = |reason: String| ExperimentError::new(name, reason);
     let mut file: ExperimentFile = toml_edit::de::from_str(text).map_err(|error| wrong(error.to_string()))?;
     if file.panel.is_empty() {
         file.panel.push(PanelFile { name: String::new(), setting: Map::new() });

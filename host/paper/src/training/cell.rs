@@ -1,0 +1,146 @@
+//! One run: a scenario and a seed.
+
+use std::sync::atomic::AtomicBool;
+
+use fabswarm_large::data::Cache;
+use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::device::cuda::{Cuda, Precision};
+use fabswarm_large::device::{Device, MemoryUse};
+use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingPlan, TrainingRound, TrainingSetup};
+use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
+use fabswarm_sim::scenario::{Flag, ResolvedScenario, ScenarioCommand, keys, resolve_for};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::outcome::{TrainingPoint, TrainingRunOutcome};
+use super::{Keys, TrainingSeries};
+use crate::campaign::CampaignError;
+
+/// What large models are trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum TrainingDevice {
+    /// A GPU.
+    Cuda,
+    /// All cores.
+    Cpu,
+}
+
+impl TrainingDevice {
+    /// A GPU where one works.
+    #[must_use]
+    pub fn best() -> Self {
+        if Cuda::new(Precision::Tf32).is_ok() { Self::Cuda } else { Self::Cpu }
+    }
+}
+
+/// What a result depends on, besides the build.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct TrainingCell {
+    keys: Keys,
+    seed: u64,
+}
+
+impl TrainingCell {
+    /// A run of `series` with some `changes`.
+    pub(super) fn new(series: &TrainingSeries, changes: &Keys, seed: u64) -> Self {
+        let mut all = series.keys.clone();
+        all.extend(changes.clone());
+        Self { keys: all, seed }
+    }
+
+    /// Its scenario.
+    pub(super) fn resolve(&self) -> Result<ResolvedScenario, CampaignError> {
+        let mut flags = Vec::new();
+        let seed = ("seed".to_owned(), Value::from(self.seed));
+        for (names, value) in self.keys.iter().chain([(&seed.0, &seed.1)]) {
+            for path in names.split(" & ") {
+                let key = keys().iter().find(|key| key.path == path);
+                let key = key.ok_or_else(|| CampaignError::Training(format!("there is no key {path}")))?;
+                flags.push(Flag { key, value: toml(value) });
+            }
+        }
+        resolve_for(ScenarioCommand::Train, None, &flags)
+            .map_err(|error| CampaignError::Training(error.to_string()))
+    }
+
+    /// Trains; `None` where it was interrupted.
+    pub(super) fn run(
+        &self,
+        device: TrainingDevice,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<TrainingRunOutcome>, CampaignError> {
+        let resolved = self.resolve()?;
+        match device {
+            TrainingDevice::Cuda => {
+                let gpu = Cuda::new(Precision::Tf32).map_err(failed)?;
+                train(gpu, &resolved, interrupted)
+            }
+            TrainingDevice::Cpu => train(Cpu::<f32>::new(), &resolved, interrupted),
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> CampaignError {
+    CampaignError::Training(error.to_string())
+}
+
+/// A value of an experiment's file, as a scenario takes it.
+fn toml(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(is_so) => (*is_so).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(count) => count.into(),
+            None => number.as_f64().unwrap_or(f64::NAN).into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+fn train<D: Device<Scalar = f32>>(
+    device: D,
+    resolved: &ResolvedScenario,
+    interrupted: &AtomicBool,
+) -> Result<Option<TrainingRunOutcome>, CampaignError> {
+    let prepared = TrainingSetup::new(&Cache::from_environment().map_err(failed)?, &resolved.scenario)
+        .map_err(failed)?;
+    let name = device.name();
+    let mut trainer =
+        TrainingPlan::new(device, &prepared, resolved).and_then(|plan| plan.start(None)).map_err(failed)?;
+    // For the checkpoint that every run ends with.
+    let scratch = tempfile::tempdir().map_err(failed)?;
+    let folder = RunFolder::at(scratch.path()).map_err(failed)?;
+    let mut evaluations = Evaluations(Vec::new());
+    let outcome = trainer.run(&folder, &mut evaluations, interrupted).map_err(failed)?;
+    if outcome.stopped_because == StoppedBecause::Interrupted {
+        return Ok(None);
+    }
+    let memory_bytes = outcome.memory.used.map(|used| match used {
+        MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes) => bytes,
+    });
+    Ok(Some(TrainingRunOutcome {
+        points: evaluations.0,
+        has_diverged: outcome.stopped_because == StoppedBecause::Diverged,
+        memory_bytes,
+        device: name,
+    }))
+}
+
+struct Evaluations(Vec<TrainingPoint>);
+
+impl TrainingObserver for Evaluations {
+    fn round(&mut self, _: TrainingRound<'_>) {}
+
+    fn evaluated(&mut self, now: &Evaluation) -> Result<(), record::Error> {
+        self.0.push(TrainingPoint {
+            round: now.round,
+            epoch: now.epoch,
+            seconds: now.seconds,
+            bytes: now.sent_bytes,
+            accuracy: now.test.accuracy,
+            auc: now.cleaning.and_then(|cleaning| cleaning.auc),
+            regularisation: now.strength,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! What runs of large models came to.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Chart, Keys, TrainingSeries};
+use crate::outcome::Spread;
+
+/// One evaluation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TrainingPoint {
+    /// Rounds so far.
+    pub round: u32,
+    /// Epochs so far.
+    pub epoch: f64,
+    /// Seconds so far, evaluations included.
+    pub seconds: f64,
+    /// Bytes that all agents have sent.
+    pub bytes: u64,
+    /// Test accuracy of the mean model.
+    pub accuracy: f64,
+    /// How well weights tell wrong labels from right ones.
+    pub auc: Option<f64>,
+    /// The learned regularisation.
+    pub regularisation: Option<f64>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrainingRunOutcome {
+    /// Its evaluations, at least one.
+    pub points: Vec<TrainingPoint>,
+    /// Whether it diverged.
+    pub has_diverged: bool,
+    /// Memory that it took on its device.
+    pub memory_bytes: Option<u64>,
+    /// Where it ran.
+    pub device: String,
+}
+
+impl TrainingRunOutcome {
+    /// Where it ended.
+    #[must_use]
+    pub fn last(&self) -> &TrainingPoint {
+        &self.points[self.points.len() - 1]
+    }
+}
+
+/// All runs of a series.
+#[derive(Clone, Debug)]
+pub struct TrainingSeriesOutcome {
+    /// What was run.
+    pub series: TrainingSeries,
+    /// The values that were found best.
+    pub chosen: Keys,
+    /// One run per seed.
+    pub runs: Vec<TrainingRunOutcome>,
+}
+
+impl TrainingSeriesOutcome {
+    /// Accuracy at the end.
+    #[must_use]
+    pub fn accuracy(&self) -> Spread {
+        Spread::of(self.runs.iter().map(|run| run.last().accuracy))
+    }
+
+    /// The mean over the runs of something at the end, where all of them have it.
+    #[must_use]
+    pub fn mean(&self, value: impl Fn(&TrainingRunOutcome) -> Option<f64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(value).collect();
+        values.map(|values| Spread::of(values.into_iter()).mean)
+    }
+
+    /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
+    #[must_use]
+    pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {
+        let evaluations = self.runs.iter().map(|run| run.points.len()).max().unwrap_or(0);
+        let at = |run: &TrainingRunOutcome, index: usize| run.points[index.min(run.points.len() - 1)];
+        let place = |point: TrainingPoint| match chart {
+            Chart::Epochs | Chart::Regularisation => point.epoch,
+            Chart::Seconds => point.seconds,
+            Chart::Bytes => point.bytes as f64,
+        };
+        let value = |point: TrainingPoint| match chart {
+            Chart::Regularisation => point.regularisation,
+            _ => Some(point.accuracy),
+        };
+        let sample = |index: usize| {
+            let points = || self.runs.iter().map(|run| at(run, index));
+            let values: Option<Vec<f64>> = points().map(value).collect();
+            Some((Spread::of(points().map(place)).mean, Spread::of(values?.into_iter())))
+        };
+        (0..evaluations).filter_map(sample).collect()
+    }
+}
+
+/// One try of the search.
+#[derive(Clone, Debug)]
+pub struct TrainingTrial {
+    /// The panel.
+    pub panel: String,
+    /// The series.
+    pub label: String,
+    /// The values that were tried.
+    pub keys: Keys,
+    /// Accuracy at its end; nothing where it diverged.
+    pub accuracy: Option<f64>,
+}
+
+/// Everything an experiment came to.
+#[derive(Clone, Debug)]
+pub struct TrainingExperimentOutcome {
+    /// All series, in the order of the experiment.
+    pub series: Vec<TrainingSeriesOutcome>,
+    /// All tries of the search.
+    pub trials: Vec<TrainingTrial>,
+}

@@ -1,0 +1,192 @@
+//! Claims that the paper draws from its experiments with large models.
+
+use super::TrainingExperiment;
+use super::outcome::TrainingSeriesOutcome;
+use crate::verdict::{Verdict, finding};
+
+/// Names of series in the experiments' files.
+const FAB: &str = "FAB";
+const CONTROL: &str = "Push-Pull, clean samples only";
+
+pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcome]) -> Vec<Verdict> {
+    let panels = experiment.panels();
+    let mut verdicts = vec![
+        more_accurate(
+            "FAB is more accurate than every single-level baseline that the paper has",
+            &panels,
+            series,
+            |label| label != FAB && label != CONTROL,
+        ),
+        more_accurate(
+            "(A control that the paper lacks.) FAB is more accurate than Push-Pull on the clean samples alone",
+            &panels,
+            series,
+            |label| label == CONTROL,
+        ),
+    ];
+    verdicts.retain(|verdict| !verdict.measured.is_empty());
+    match experiment.name {
+        "hyper-cleaning-corruption" => verdicts.push(widening(&panels, series)),
+        "hyper-cleaning-heterogeneity" => {
+            verdicts.push(milder(&panels, series));
+            verdicts.push(same_memory(&panels, series));
+        }
+        "hyper-cleaning-connectivity" => verdicts.push(unchanged(&panels, series)),
+        "hyper-cleaning-width" => verdicts.push(linear_bytes(&panels, series)),
+        "hyper-tuning" => verdicts.push(learned(&panels, series)),
+        _ => {}
+    }
+    verdicts
+}
+
+fn find<'a>(
+    series: &'a [TrainingSeriesOutcome],
+    panel: &str,
+    label: &str,
+) -> Option<&'a TrainingSeriesOutcome> {
+    series.iter().find(|one| one.series.panel == panel && one.series.label == label)
+}
+
+/// Labels other than FAB's, in order.
+fn baselines(series: &[TrainingSeriesOutcome]) -> Vec<&str> {
+    let mut labels: Vec<&str> = Vec::new();
+    for one in series {
+        if one.series.label != FAB && !labels.contains(&one.series.label.as_str()) {
+            labels.push(&one.series.label);
+        }
+    }
+    labels
+}
+
+fn accuracy(series: &[TrainingSeriesOutcome], panel: &str, label: &str) -> Option<f64> {
+    find(series, panel, label).map(|one| one.accuracy().mean)
+}
+
+fn more_accurate(
+    claim: &str,
+    panels: &[&str],
+    series: &[TrainingSeriesOutcome],
+    is_meant: impl Fn(&str) -> bool,
+) -> Verdict {
+    let (mut holds, mut measured) = (Vec::new(), Vec::new());
+    for panel in panels {
+        let Some(fab) = accuracy(series, panel, FAB) else { continue };
+        let mut others = Vec::new();
+        for label in baselines(series).into_iter().filter(|label| is_meant(label)) {
+            let Some(other) = accuracy(series, panel, label) else { continue };
+            holds.push(fab > other);
+            others.push(format!("{label} {other:.3}"));
+        }
+        if !others.is_empty() {
+            measured.push(format!("{panel}: FAB {fab:.3}, {}", others.join(", ")));
+        }
+    }
+    Verdict {
+        claim: claim.into(),
+        measured: measured.join("; "),
+        finding: finding(&holds, "panel and baseline"),
+    }
+}
+
+/// FAB's lead in each panel, over the best of the paper's baselines.
+fn leads(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Vec<f64> {
+    let lead = |panel: &&str| {
+        let others = baselines(series).into_iter().filter(|label| *label != CONTROL);
+        let best =
+            others.filter_map(|label| accuracy(series, panel, label)).fold(f64::NEG_INFINITY, f64::max);
+        accuracy(series, panel, FAB).map(|fab| fab - best)
+    };
+    panels.iter().filter_map(lead).collect()
+}
+
+fn widening(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let leads = leads(panels, series);
+    let texts: Vec<String> = leads.iter().map(|lead| format!("{lead:+.3}")).collect();
+    Verdict {
+        claim: "FAB's lead grows with the corruption rate".into(),
+        measured: format!("over the best of the paper's baselines, panel by panel: {}", texts.join(", ")),
+        finding: finding(&leads.windows(2).map(|pair| pair[1] > pair[0]).collect::<Vec<_>>(), "the step"),
+    }
+}
+
+/// How much accuracy falls from the first panel, the least heterogeneous, to the last.
+fn milder(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let (first, last) = (panels.first().copied().unwrap_or(""), panels.last().copied().unwrap_or(""));
+    let fall = |label: &str| Some(accuracy(series, first, label)? - accuracy(series, last, label)?);
+    let fab = fall(FAB).unwrap_or(f64::NAN);
+    let others: Vec<(&str, f64)> =
+        baselines(series).into_iter().filter_map(|label| Some((label, fall(label)?))).collect();
+    let texts: Vec<String> = others.iter().map(|(label, fall)| format!("{label} {fall:.3}")).collect();
+    Verdict {
+        claim: "FAB loses less accuracy to heterogeneity than the baselines".into(),
+        measured: format!("from {first} to {last}: FAB {fab:.3}, {}", texts.join(", ")),
+        finding: finding(&others.iter().map(|(_, fall)| fab < *fall).collect::<Vec<_>>(), "the baseline"),
+    }
+}
+
+fn same_memory(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let memory = |panel: &str| find(series, panel, FAB)?.mean(|run| Some(run.memory_bytes? as f64));
+    let memories: Vec<f64> = panels.iter().filter_map(|panel| memory(panel)).collect();
+    let (least, most) = memories
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), now| (least.min(*now), most.max(*now)));
+    let texts: Vec<String> =
+        memories.iter().map(|bytes| format!("{:.0} MiB", bytes / f64::from(1 << 20))).collect();
+    Verdict {
+        claim: "Heterogeneity does not change peak memory (within 2 %)".into(),
+        measured: format!("FAB, panel by panel: {}", texts.join(", ")),
+        finding: finding(&[most <= 1.02 * least], "the panel"),
+    }
+}
+
+fn unchanged(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let (mut holds, mut measured) = (Vec::new(), Vec::new());
+    for label in [FAB].into_iter().chain(baselines(series)) {
+        let all: Vec<f64> = panels.iter().filter_map(|panel| accuracy(series, panel, label)).collect();
+        let range = all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+            - all.iter().copied().fold(f64::INFINITY, f64::min);
+        holds.push(range < 0.01);
+        let texts: Vec<String> = all.iter().map(|accuracy| format!("{accuracy:.3}")).collect();
+        measured.push(format!("{label} {}", texts.join(", ")));
+    }
+    Verdict {
+        claim: "Connectivity hardly changes accuracy (by less than .01)".into(),
+        measured: measured.join("; "),
+        finding: finding(&holds, "the method"),
+    }
+}
+
+fn linear_bytes(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let value = |panel: Option<&&str>, value: &dyn Fn(&super::TrainingRunOutcome) -> Option<f64>| {
+        panel.and_then(|panel| find(series, panel, FAB)).and_then(|one| one.mean(value))
+    };
+    let times = |of: &dyn Fn(&super::TrainingRunOutcome) -> Option<f64>| {
+        value(panels.last(), of).unwrap_or(f64::NAN) / value(panels.first(), of).unwrap_or(f64::NAN)
+    };
+    let bytes = times(&|run| Some(run.last().bytes as f64 / f64::from(run.last().round)));
+    let memory = times(&|run| Some(run.memory_bytes? as f64));
+    let seconds = times(&|run| Some(run.last().seconds / f64::from(run.last().round)));
+    let (first, last) = (panels.first().copied().unwrap_or(""), panels.last().copied().unwrap_or(""));
+    // From 64 to 512 neurons.
+    let holds = [bytes, memory, seconds].map(|times| (6.0..10.0).contains(&times));
+    Verdict {
+        claim: "Communication, memory and time grow linearly with the width".into(),
+        measured: format!(
+            "from {first} to {last} (8 times): bytes {bytes:.1} times, memory {memory:.1} times, time of a round {seconds:.1} times"
+        ),
+        finding: finding(&holds, "what is measured"),
+    }
+}
+
+fn learned(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+    let ends: Vec<f64> = panels
+        .iter()
+        .filter_map(|panel| find(series, panel, FAB)?.mean(|run| run.last().regularisation))
+        .collect();
+    let texts: Vec<String> = ends.iter().map(|end| format!("{end:.4}")).collect();
+    Verdict {
+        claim: "The learned regularisation ends near .15".into(),
+        measured: format!("panel by panel: {}", texts.join(", ")),
+        finding: finding(&ends.iter().map(|end| (0.1..0.2).contains(end)).collect::<Vec<_>>(), "the panel"),
+    }
+}
