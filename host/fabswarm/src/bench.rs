@@ -20,7 +20,7 @@ use std::time::Instant;
 use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::record::{self, Recorder, RunFolder};
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{ExactFab, Swarm};
+use fabswarm_sim::swarm::{ErrorKind, ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError};
 use fabswarm_view::{Audience, LOG_FILE, RunWatch, message};
@@ -161,7 +161,7 @@ fn rounds_per_second_recorded(
     let run_folder = RunFolder::at(folder.path())?;
     let before = vec![message::run(&scenario, "")];
     let mut watch = RunWatch::start(before, run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
-    let mut recorder = Recorder::new(run_folder, "")?;
+    let mut recorder = Recorder::new(run_folder, "", ErrorKind::of(&scenario))?;
     let uninterrupted = AtomicBool::new(false);
     let outcome = trial::run(&scenario, swarm.as_mut(), Some(&mut recorder), &mut watch, &uninterrupted)?;
     let last = message::end(&outcome.summary, watch.elapsed());

@@ -28,7 +28,7 @@ fn converges(arguments: &[&str], boards: u64, rounds_down: u64) {
     let output = fabswarm(arguments, folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let summary = summary(folder.path());
-    assert!(summary["final_relative_error"].as_f64().unwrap() < 0.01, "{summary:#}");
+    assert!(summary["distance_to_solution"].as_f64().unwrap() < 0.01, "{summary:#}");
     assert_eq!(summary["digest_mismatches"], 0);
     let rounds = summary["rounds"].as_u64().unwrap();
     assert_eq!(summary["digest_checks"], boards * rounds - rounds_down);
@@ -54,7 +54,7 @@ fn emulated_boards_that_keep_their_own_time_converge_and_can_be_verified() {
     let output = fabswarm(&in_slots, folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let summary = summary(folder.path());
-    assert!(summary["final_relative_error"].as_f64().unwrap() < 0.01, "{summary:#}");
+    assert!(summary["distance_to_solution"].as_f64().unwrap() < 0.01, "{summary:#}");
     assert_eq!(summary["digest_mismatches"], 0);
     assert!(summary["digest_checks"].as_u64() > summary["rounds"].as_u64(), "{summary:#}");
 

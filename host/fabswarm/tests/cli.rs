@@ -146,7 +146,7 @@ fn quiet_leaves_errors_alone() {
     assert_eq!((text(&quiet.stdout), text(&quiet.stderr)), ("", ""));
     assert!(quiet.status.success() && folder.path().join("quiet/summary.json").exists());
     let failed = output(folder.path(), &["run", "--rounds", "5", "-q", "--out", "failed"]);
-    assert_ends(&failed, 1, "error: the error is ");
+    assert_ends(&failed, 1, "error: the distance to solution is ");
     assert_eq!(text(&failed.stdout), "");
     let swept = ["sweep", "run", "--rounds", "5", "--error-below", "0", "--seed", "1,2", "--quiet"];
     let swept = output(folder.path(), &swept);

@@ -68,7 +68,10 @@ fn a_bare_command_runs_the_default_scenario_into_a_numbered_folder() {
     let summary = summary(&run);
     assert_eq!(summary["stopped_because"], "converged");
     assert_eq!(summary["agents"], 10);
-    assert!(summary["rounds_to_one_percent"].as_u64().unwrap() + 200 == summary["rounds"].as_u64().unwrap());
+    assert!(
+        summary["rounds_to_one_percent_distance"].as_u64().unwrap() + 200
+            == summary["rounds"].as_u64().unwrap()
+    );
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn divergence_is_diagnosed_and_keeps_the_folder() {
     diverged(&["--eta-y", "60"], "integers", ["the gradient of ", "left the range of the exact ledger"]);
     diverged(&["--eta-y", "60", "--algorithm", "fab"], "floats", ["of agent ", "is no longer finite"]);
     let growing = ["--eta-y", "60", "--arithmetic", "float", "--rounds", "5"];
-    diverged(&growing, "growing", ["diverged: the error grew from 1.0e0 to ", " in 5 rounds"]);
+    diverged(&growing, "growing", ["diverged: the distance to solution grew from 1.0e0 to ", " in 5 rounds"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     let first = sweep(folder.path(), &GRID);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let printed = text(&first.stdout);
-    assert!(printed.contains("faults.iid_loss  runs  rounds to 1 %"), "{printed}");
+    assert!(printed.contains("faults.iid_loss  runs  rounds to 1 % distance"), "{printed}");
     assert_eq!(printed.lines().filter(|line| line.trim_start().starts_with("0.")).count(), 2, "{printed}");
 
     let swept = folder.path().join("swept");

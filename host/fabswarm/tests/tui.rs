@@ -83,7 +83,7 @@ fn a_run_takes_the_terminal_and_gives_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut session = Session::start(folder.path(), &["--rounds", "300", "--error-below", "0"]);
     session.wait_for(ENTER);
-    session.wait_for("tracking defect");
+    session.wait_for("tracking");
     let (status, after) = session.finish();
     assert!(status.success(), "{after}");
     assert!(after.contains("all rounds done, after 300 rounds"), "{after}");

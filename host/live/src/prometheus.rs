@@ -33,11 +33,13 @@ fn label(text: &str) -> String {
 mod tests {
     #[test]
     fn numbers_become_gauges_and_frames_a_counter() {
-        let row = r#"{"type":"metrics","round":7,"error":0.5,"x_norm":null,"frames":{"sent":70,"a\"b":1}}"#;
+        let row =
+            r#"{"type":"metrics","round":7,"gradient_norm":0.5,"x_norm":null,"frames":{"sent":70,"a\"b":1}}"#;
         assert_eq!(
             super::text(row),
-            "# TYPE fabswarm_error gauge\nfabswarm_error 0.5\n# TYPE fabswarm_frames_total counter\n\
+            "# TYPE fabswarm_frames_total counter\n\
              fabswarm_frames_total{outcome=\"a\\\"b\"} 1\nfabswarm_frames_total{outcome=\"sent\"} 70\n\
+             # TYPE fabswarm_gradient_norm gauge\nfabswarm_gradient_norm 0.5\n\
              # TYPE fabswarm_round gauge\nfabswarm_round 7\n"
         );
         assert_eq!(super::text("nonsense"), "");

@@ -2,7 +2,7 @@
 
 >>> import fabswarm
 >>> run = fabswarm.run(agents=10, iid_loss=0.3)
->>> run.metrics["error"][-1] < 0.01
+>>> run.metrics["distance_to_solution"][-1] < 0.01
 True
 
 A keyword is a flag of the command ``fabswarm run``, with underscores.

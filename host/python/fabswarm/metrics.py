@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Metrics(Mapping[str, numpy.ndarray]):
-    """Columns by name, as NumPy arrays: ``metrics["error"]``.
+    """Columns by name, as NumPy arrays: ``metrics["consensus_error"]``.
 
     Libraries that read Arrow tables (pyarrow, polars, DuckDB) take a ``Metrics`` as it is.
     """

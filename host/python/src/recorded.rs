@@ -2,7 +2,8 @@
 
 use crate::arrays;
 use crate::keywords::ScenarioError;
-use fabswarm_sim::record::COLUMNS;
+use fabswarm_sim::record::metric_columns;
+use fabswarm_sim::swarm::ErrorKind;
 use fabswarm_view::RunFiles;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,7 +16,8 @@ pub(crate) fn load(py: Python<'_>, folder: PathBuf) -> PyResult<Bound<'_, PyDict
     let RunFiles { scenario, mut metrics, .. } =
         files.map_err(|error| ScenarioError::new_err(error.to_string()))?;
     // In the order of the file, as far as it is known.
-    let known = std::iter::once("round").chain(COLUMNS.iter().map(|(name, _)| *name));
+    let columns = ErrorKind::ALL.into_iter().flat_map(metric_columns).map(|(name, _)| name);
+    let known = std::iter::once("round").chain(columns);
     let known: Vec<_> =
         known.filter_map(|name| metrics.remove(name).map(|values| (name.to_owned(), values))).collect();
     let values = PyDict::new(py);

@@ -1,8 +1,8 @@
 //! The thread that a run is stepped on, and what it tells.
 
-use fabswarm_sim::record::{COLUMNS, RunFolder};
+use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
 use fabswarm_sim::scenario::ResolvedScenario;
-use fabswarm_sim::swarm::Answer;
+use fabswarm_sim::swarm::{Answer, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
 use fabswarm_view::{Audience, KeptRun};
@@ -95,9 +95,16 @@ pub(crate) fn run(
 ) -> Result<EndedRun, String> {
     let scenario = &resolved.scenario;
     let interrupted = Arc::clone(&rows.interrupted);
+    if scenario.swarm.boards != trial::IN_PROCESS {
+        return Err(format!(
+            "swarm.boards = \"{}\", and in Python all agents run in this process\nhelp: run boards with the command \
+             `fabswarm run`, and read its folder with fabswarm.load",
+            scenario.swarm.boards
+        ));
+    }
     let mut swarm = trial::build_with(scenario, own).map_err(|error| error.to_string())?;
     let out = Path::new(&scenario.output.out);
-    let mut observer = RowObserver { rows, answers };
+    let mut observer = RowObserver { rows, columns: metric_columns(ErrorKind::of(scenario)), answers };
     let (outcome, folder) = if out.as_os_str().is_empty() {
         observer.rows.begin();
         let outcome = trial::run(scenario, swarm.as_mut(), None, &mut observer, &interrupted);
@@ -124,13 +131,14 @@ pub(crate) fn run(
 /// Takes the rows that a run records.
 struct RowObserver {
     rows: RowCollector,
+    columns: [MetricColumn; 6],
     answers: bool,
 }
 
 impl TrialObserver for RowObserver {
     fn round(&mut self, end: RoundEnd<'_>) {
         if end.is_recorded {
-            let values = COLUMNS.iter().map(|(name, value)| (*name, value(end.metrics)));
+            let values = self.columns.iter().map(|(name, value)| (*name, value(end.metrics)));
             let row = std::iter::once(("round", end.metrics.round as f64)).chain(values).collect();
             self.rows.take(row, self.answers.then(|| end.swarm.answer()));
         }

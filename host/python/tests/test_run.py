@@ -47,11 +47,11 @@ def test_a_run_has_the_numbers_of_the_command(scenario, tmp_path):
 def test_metrics_go_to_pandas_and_arrow_without_a_copy(scenario):
     metrics = fabswarm.run(scenario).metrics
     frame = metrics.to_pandas()
-    assert isinstance(frame, pandas.DataFrame) and frame["error"].dtype == numpy.float64 and len(frame) == 61
+    assert isinstance(frame, pandas.DataFrame) and frame["distance_to_solution"].dtype == numpy.float64 and len(frame) == 61
     assert frame["round"].tolist() == list(range(61))
     table = metrics.to_arrow()
-    address = metrics["error"].__array_interface__["data"][0]
-    assert table["error"].chunk(0).buffers()[1].address == address, "the same memory"
+    address = metrics["distance_to_solution"].__array_interface__["data"][0]
+    assert table["distance_to_solution"].chunk(0).buffers()[1].address == address, "the same memory"
     assert pyarrow.table(metrics).equals(table), "by the Arrow stream that other libraries read too"
 
 
@@ -81,6 +81,8 @@ def test_errors_have_the_words_of_the_command(scenario, tmp_path):
         fabswarm.run(agnets=3)
     with pytest.raises(fabswarm.ScenarioError, match="cannot read the scenario .*\nhelp: "):
         fabswarm.run(tmp_path / "missing.toml")
+    with pytest.raises(fabswarm.ScenarioError, match="in Python all agents run in this process\nhelp: .*fabswarm.load"):
+        fabswarm.run(boards="native")
     with pytest.raises(TypeError, match="agents = .* is no number"):
         fabswarm.run(agents=[1, 2])
 
@@ -122,8 +124,8 @@ def test_rounds_come_one_by_one(scenario):
 
 def test_all_rounds_are_those_of_a_whole_run(scenario):
     rounds = fabswarm.rounds(scenario)
-    errors = [row["error"] for row in rounds]
-    assert errors == fabswarm.run(scenario).metrics["error"].tolist()
+    errors = [row["distance_to_solution"] for row in rounds]
+    assert errors == fabswarm.run(scenario).metrics["distance_to_solution"].tolist()
     assert rounds.finish().summary["stopped_because"] == "max-rounds"
 
 
@@ -172,6 +174,6 @@ def test_a_folder_is_loaded_as_the_run_it_holds(scenario, tmp_path):
     (tmp_path / "out/summary.json").unlink()
     os.rename(tmp_path / "out/metrics.csv", tmp_path / "out/metrics.csv.part")
     killed = fabswarm.load(tmp_path / "out")
-    assert killed.summary is None and (killed.metrics["error"] == run.metrics["error"]).all()
+    assert killed.summary is None and (killed.metrics["distance_to_solution"] == run.metrics["distance_to_solution"]).all()
     with pytest.raises(fabswarm.ScenarioError, match="is no run folder.*\nhelp: "):
         fabswarm.load(tmp_path / "elsewhere")

@@ -24,13 +24,13 @@ pub mod table;
 use std::io;
 use std::path::PathBuf;
 
-pub use csv_table::{COLUMNS, MetricColumn};
+pub use csv_table::{MetricColumn, metric_columns};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
-pub use summary::{AirReport, RunSummary, StoppedBecause};
+pub use summary::{AirReport, FinalError, RunSummary, StoppedBecause};
 
-use crate::swarm::{Answer, Metrics};
+use crate::swarm::{Answer, ErrorKind, Metrics};
 use csv_table::CsvTable;
 #[cfg(feature = "parquet")]
 use parquet_table::ParquetTable;
@@ -105,16 +105,16 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts to record into `folder`.
+    /// Starts to record a run, whose error is of this kind, into `folder`.
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn new(folder: RunFolder, scenario_toml: &str) -> Result<Self, Error> {
+    pub fn new(folder: RunFolder, scenario_toml: &str, error: ErrorKind) -> Result<Self, Error> {
         folder.write("scenario.toml", scenario_toml.as_bytes())?;
         Ok(Self {
-            csv: CsvTable::create(&folder)?,
+            csv: CsvTable::create(&folder, error)?,
             #[cfg(feature = "parquet")]
-            parquet: ParquetTable::create(&folder)?,
+            parquet: ParquetTable::create(&folder, error)?,
             curve: Curve::default(),
             last: None,
             folder,
@@ -160,7 +160,7 @@ impl Recorder {
         self.csv.finish()?;
         #[cfg(feature = "parquet")]
         self.parquet.finish()?;
-        figure::write(&self.folder, caption, summary.rounds_to_one_percent, &self.curve)?;
+        figure::write(&self.folder, caption, summary.error.rounds_to_one_percent, &self.curve)?;
         self.folder.write("summary.json", summary.to_json().as_bytes())?;
         Ok((self.folder.into_path(), self.curve))
     }

@@ -14,7 +14,7 @@ pub use observer::{NoObserver, RoundEnd, TrialObserver};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::record::{self, AirReport, Recorder, RunSummary, StoppedBecause};
+use crate::record::{self, AirReport, FinalError, Recorder, RunSummary, StoppedBecause};
 use crate::scenario::Scenario;
 use crate::swarm::{ErrorKind, Swarm, SwarmError};
 
@@ -52,6 +52,7 @@ pub fn run(
     interrupted: &AtomicBool,
 ) -> Result<TrialOutcome, record::Error> {
     let started = Instant::now();
+    let error = ErrorKind::of(scenario);
     let mut stop = StopRule::new(scenario);
     let mut failure = None;
     let first = swarm.metrics();
@@ -62,7 +63,7 @@ pub fn run(
     let mut record = |metrics| recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(metrics));
     record(first)?;
     stop.look_at(first.round, first.error);
-    observer.round(RoundEnd { swarm: &*swarm, metrics: &first, is_recorded: true });
+    observer.round(RoundEnd { swarm: &*swarm, metrics: &first, error, is_recorded: true });
 
     let mut stopped_because = loop {
         let round = swarm.round();
@@ -86,7 +87,7 @@ pub fn run(
             record(last)?;
             stop.look_at(round, last.error);
         }
-        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded });
+        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded });
         if warned.elapsed() > WARN_EVERY {
             observer.warn(&swarm.take_warnings());
             warned = Instant::now();
@@ -107,7 +108,7 @@ pub fn run(
         last = swarm.metrics();
         record(last)?;
         stop.look_at(rounds, last.error);
-        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, is_recorded: true });
+        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded: true });
     }
     observer.finish();
     observer.warn(&swarm.take_warnings());
@@ -131,9 +132,7 @@ pub fn run(
         seed: scenario.seed,
         stopped_because,
         rounds,
-        error_kind: ErrorKind::of(scenario),
-        rounds_to_one_percent: stop.one_percent,
-        final_relative_error: last.error,
+        error: FinalError { kind: error, rounds_to_one_percent: stop.one_percent, last: last.error },
         consensus_error: last.consensus_error,
         tracking_defect: last.tracking_defect,
         mass_waiting: mass.map(|mass| mass.waiting),

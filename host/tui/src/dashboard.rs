@@ -30,6 +30,7 @@ pub struct Dashboard {
 pub(crate) struct RunFacts {
     pub(crate) description: String,
     pub(crate) rounds: u64,
+    pub(crate) error_kind: String,
     pub(crate) error_label: String,
 }
 
@@ -37,6 +38,8 @@ pub(crate) struct RunFacts {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct MetricsRow {
+    /// What `error_kind` names.
+    #[serde(alias = "distance_to_solution", alias = "gradient_norm")]
     pub(crate) error: Option<f64>,
     pub(crate) consensus_error: Option<f64>,
     pub(crate) tracking_defect: Option<f64>,
@@ -197,13 +200,13 @@ pub(crate) mod tests {
             (
                 Topic::Run,
                 0,
-                r#"{"description":"3 agents solve a problem.","rounds":1000,"error_label":"relative error"}"#,
+                r#"{"description":"3 agents solve a problem.","rounds":1000,"error_kind":"gradient_norm","error_label":"gradient norm, relative"}"#,
             ),
-            (Topic::Metrics, 0, r#"{"error":1.0,"frames":{}}"#),
+            (Topic::Metrics, 0, r#"{"gradient_norm":1.0,"frames":{}}"#),
             (
                 Topic::Metrics,
                 500,
-                r#"{"error":0.01,"consensus_error":1e-3,"tracking_defect":0.0,"frames":{"sent":1500,"lost":30}}"#,
+                r#"{"gradient_norm":0.01,"consensus_error":1e-3,"tracking_defect":0.0,"frames":{"sent":1500,"lost":30}}"#,
             ),
             (
                 Topic::Swarm,
@@ -244,7 +247,7 @@ pub(crate) mod tests {
     fn a_long_run_keeps_its_whole_curve() {
         let mut dashboard = Dashboard::default();
         for round in 0..100_000 {
-            dashboard.take(&message(Topic::Metrics, round, r#"{"error":0.5}"#));
+            dashboard.take(&message(Topic::Metrics, round, r#"{"distance_to_solution":0.5}"#));
         }
         assert!((512..=1024).contains(&dashboard.curve.len()), "{}", dashboard.curve.len());
         assert_eq!(dashboard.curve[0].0, 0.0);

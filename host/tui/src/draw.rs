@@ -50,14 +50,15 @@ fn draw_progress(frame: &mut Frame<'_>, dashboard: &Dashboard, area: Rect) {
 fn numbers_line(dashboard: &Dashboard) -> Line<'_> {
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.2e}"));
     let row = &dashboard.row;
+    let error = dashboard.run.error_kind.replace('_', " ");
     let mut spans = Vec::new();
     for (name, value) in [
-        ("error", number(row.error)),
+        (error.as_str(), number(row.error)),
         ("consensus", number(row.consensus_error)),
-        ("tracking defect", number(row.tracking_defect)),
+        ("tracking", number(row.tracking_defect)),
         ("rounds/s", format!("{:.0}", dashboard.rate())),
     ] {
-        spans.extend([Span::styled(format!("{name} "), QUIET), Span::raw(value), Span::raw("   ")]);
+        spans.extend([Span::styled(format!("{name} "), QUIET), Span::raw(value), Span::raw("  ")]);
     }
     Line::from(spans)
 }
@@ -163,8 +164,8 @@ mod tests {
         for text in [
             "3 agents solve a problem.",
             "round 500 of at most 1000",
-            "error 1.00e-2   consensus 1.00e-3   tracking defect 0.00e0   rounds/s 250",
-            "relative error",
+            "gradient norm 1.00e-2  consensus 1.00e-3  tracking 0.00e0  rounds/s 250",
+            "gradient norm, relative",
             "sent                  1500",
             "agent  state    round      epoch  boot   hears  heard by  loss    deviation",
             "0      running  500        1      1      1      1         65 %    5.0e-1",

@@ -7,7 +7,7 @@ use crate::run_log::LOG_FILE;
 use crate::watch::{Audience, RunWatch};
 use fabswarm_sim::record::{self, Caption, Curve, Recorder, RunFolder};
 use fabswarm_sim::scenario::Scenario;
-use fabswarm_sim::swarm::Swarm;
+use fabswarm_sim::swarm::{ErrorKind, Swarm};
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
 use std::fs;
 use std::io;
@@ -66,7 +66,7 @@ impl<'a> KeptRun<'a> {
         audience: Arc<dyn Audience>,
     ) -> Result<Self, record::Error> {
         let log = folder.growing_file(LOG_FILE)?;
-        let recorder = Recorder::new(folder, scenario_toml)?;
+        let recorder = Recorder::new(folder, scenario_toml, ErrorKind::of(scenario))?;
         let watch = RunWatch::start(vec![message::run(scenario, scenario_toml)], log, audience)?;
         Ok(Self { scenario, recorder, watch })
     }

@@ -4,10 +4,10 @@ pub mod training;
 
 use crate::loss_window::LossWindow;
 use fabswarm_shared::BUILD_ID;
-use fabswarm_sim::record::{Caption, RunSummary};
+use fabswarm_sim::record::{Caption, RunSummary, metric_columns};
 use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{AgentCondition, AgentView, Metrics, Swarm, SwarmView};
-use serde::Serialize;
+use fabswarm_sim::swarm::{AgentCondition, AgentView, ErrorKind, Metrics, Swarm, SwarmView};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -87,6 +87,8 @@ enum Body<'a> {
         seed: u64,
         rounds: u64,
         error_below: f64,
+        /// The key of the error in the rows; evaluations have none.
+        error_kind: Option<ErrorKind>,
         error_label: &'a str,
         /// Sides of the area that agents fly over, in m.
         area_m: Option<[f64; 2]>,
@@ -100,12 +102,8 @@ enum Body<'a> {
     Metrics {
         round: u64,
         seconds: f64,
-        error: Option<f64>,
-        consensus_error: Option<f64>,
-        tracking_defect: Option<f64>,
-        x_norm: Option<f64>,
-        y_norm: Option<f64>,
-        z_norm: Option<f64>,
+        #[serde(flatten)]
+        values: NamedMetrics<'a>,
         /// Frames and copies so far, by what became of them.
         frames: BTreeMap<&'static str, u64>,
     },
@@ -122,6 +120,22 @@ enum Body<'a> {
     End {
         summary: &'a RunSummary,
     },
+}
+
+/// Metrics by the names of their columns.
+struct NamedMetrics<'a> {
+    metrics: &'a Metrics,
+    error: ErrorKind,
+}
+
+impl Serialize for NamedMetrics<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(metric_columns(self.error).iter().map(|(name, value)| {
+            let value = value(self.metrics);
+            // JSON has no NaN and no infinity.
+            (name, value.is_finite().then_some(value))
+        }))
+    }
 }
 
 /// Foxglove's time.
@@ -176,7 +190,8 @@ fn describe_faults(text: &mut String, faults: &FaultsSection) {
 #[must_use]
 pub fn run(scenario: &Scenario, scenario_toml: &str) -> Message {
     let caption = Caption::of(scenario);
-    first("run", scenario, scenario_toml, scenario.problem.kind.word(), description(scenario), caption.error)
+    let (problem, text) = (scenario.problem.kind.word(), description(scenario));
+    first("run", scenario, scenario_toml, problem, text, Some(ErrorKind::of(scenario)), caption.error)
 }
 
 /// The first message of any run.
@@ -186,6 +201,7 @@ fn first(
     scenario_toml: &str,
     problem: &str,
     description: String,
+    error_kind: Option<ErrorKind>,
     error_label: &str,
 ) -> Message {
     let side = scenario.motion.area_m;
@@ -200,6 +216,7 @@ fn first(
         seed: scenario.seed,
         rounds: scenario.swarm.rounds,
         error_below: scenario.stop.error_below,
+        error_kind,
         error_label,
         area_m: (scenario.network.topology == TopologyKind::Motion).then_some([side, side]),
         description,
@@ -227,20 +244,18 @@ pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
     frames
 }
 
-/// A row of the metrics, with the frames until then.
+/// A row of the metrics, whose error is of this kind, with the frames until then.
 #[must_use]
-pub fn metrics(metrics: &Metrics, frames: BTreeMap<&'static str, u64>, elapsed: Duration) -> Message {
-    // JSON has no NaN and no infinity.
-    let finite = |value: f64| value.is_finite().then_some(value);
+pub fn metrics(
+    metrics: &Metrics,
+    error: ErrorKind,
+    frames: BTreeMap<&'static str, u64>,
+    elapsed: Duration,
+) -> Message {
     let body = Body::Metrics {
         round: metrics.round,
         seconds: elapsed.as_secs_f64(),
-        error: finite(metrics.error),
-        consensus_error: finite(metrics.consensus_error),
-        tracking_defect: finite(metrics.tracking_defect),
-        x_norm: finite(metrics.x_norm),
-        y_norm: finite(metrics.y_norm),
-        z_norm: finite(metrics.z_norm),
+        values: NamedMetrics { metrics, error },
         frames,
     };
     Message { topic: Topic::Metrics, round: metrics.round, elapsed, json: json(&body) }
@@ -400,8 +415,12 @@ mod tests {
             z_norm: 1.0,
         };
         let frames = BTreeMap::from([("sent", 30)]);
-        let value: Value = serde_json::from_str(&metrics(&row, frames, Duration::ZERO).json).unwrap();
-        assert_eq!((&value["error"], &value["consensus_error"]), (&Value::Null, &Value::Null));
+        let message = metrics(&row, ErrorKind::GradientNorm, frames, Duration::ZERO);
+        let value: Value = serde_json::from_str(&message.json).unwrap();
+        for name in ["gradient_norm", "consensus_error"] {
+            assert_eq!(value.get(name), Some(&Value::Null), "{name}");
+        }
+        assert_eq!((value.get("distance_to_solution"), &value["type"]), (None, &json!("metrics")));
         assert_eq!((&value["tracking_defect"], &value["frames"]), (&json!(0.0), &json!({"sent": 30})));
     }
 

@@ -43,7 +43,7 @@ pub enum ReadError {
         source: McapError,
     },
     /// A message in it is none of ours.
-    #[error("{path}: a message of {topic} after round {round} cannot be read: {reason}\nhelp: name a log that this version of fabswarm has written", path = path.display())]
+    #[error("{path}: a message of {topic} after round {round} cannot be read: {reason}\nhelp: name a log that this version of fabswarm has written; `fabswarm run` on the scenario.toml beside it runs it again", path = path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -79,6 +79,8 @@ struct MessageStamp {
     round: u64,
     #[serde(default)]
     seconds: f64,
+    command: Option<String>,
+    error_kind: Option<String>,
     summary: Option<SummaryStamp>,
 }
 
@@ -176,6 +178,10 @@ impl LogTail {
 fn message(topic: Topic, data: &[u8]) -> Result<Message, String> {
     let json = std::str::from_utf8(data).map_err(|error| error.to_string())?;
     let stamp: MessageStamp = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let is_training = stamp.command.as_deref() == Some("train");
+    if topic == Topic::Run && stamp.error_kind.is_none() && !is_training {
+        return Err("it does not say what the error of the run measures (`error_kind`)".to_owned());
+    }
     let (round, seconds) = match stamp.summary {
         Some(summary) => (summary.rounds, summary.seconds),
         // The configured rounds of the first message share their name with nothing.

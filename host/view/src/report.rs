@@ -8,18 +8,22 @@ use crate::run_files::RunFiles;
 use chart::Series;
 use html::{Page, escaped, number};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The name of the report in a run folder.
 pub const REPORT_FILE: &str = "report.html";
 
 /// What a report shows of `summary.json`, and in which words.
-const OUTCOME: [(&str, &str); 15] = [
+const OUTCOME: [(&str, &str); 19] = [
     ("stopped_because", "ended"),
     ("rounds", "rounds"),
-    ("error_kind", "what the error measures"),
-    ("rounds_to_one_percent", "rounds to 1 % error"),
-    ("final_relative_error", "final error"),
+    ("rounds_to_one_percent_distance", "rounds to 1 % distance to solution"),
+    ("rounds_to_one_percent_gradient", "rounds to 1 % of the first gradient norm"),
+    ("distance_to_solution", "distance to solution"),
+    ("gradient_norm", "gradient norm"),
+    ("test_accuracy", "test accuracy"),
+    ("test_loss", "test loss"),
+    ("cleaning_auc", "cleaning AUC"),
     ("consensus_error", "consensus error"),
     ("tracking_defect", "tracking defect"),
     ("mass_waiting", "mass waiting"),
@@ -33,12 +37,13 @@ const OUTCOME: [(&str, &str); 15] = [
 ];
 
 /// The curves of a run, and whether they fall by powers of ten.
-const CURVES: [(&str, &str, bool); 5] = [
-    ("error", "error", true),
+const CURVES: [(&str, &str, bool); 6] = [
+    ("distance_to_solution", "distance to solution", true),
+    ("gradient_norm", "gradient norm", true),
     ("consensus_error", "consensus error", true),
     ("tracking_defect", "tracking defect", true),
-    ("accuracy", "test accuracy", false),
-    ("loss", "test loss", false),
+    ("test_accuracy", "test accuracy", false),
+    ("test_loss", "test loss", false),
 ];
 
 /// The report on one run.
@@ -120,16 +125,10 @@ pub fn of_comparison(runs: &[RunFiles]) -> String {
     page.finish()
 }
 
-/// What a curve of `run` measures: the error is a distance in some problems and a gradient in others.
-fn measure(run: &RunFiles, column: &str, words: &str) -> String {
-    let kind = run.summary.as_ref().filter(|_| column == "error");
-    kind.and_then(|summary| summary["error_kind"].as_str()).unwrap_or(words).replace('_', " ")
-}
-
-/// A chart per kind of curve, with a line per run. Errors that measure different things are not drawn together.
+/// A chart per kind of curve, with a line per run.
 fn convergence(page: &mut Page, runs: &[&RunFiles]) {
     for (column, words, is_logarithmic) in CURVES {
-        let mut charts: BTreeMap<String, Vec<Series>> = BTreeMap::new();
+        let mut series: Vec<Series> = Vec::new();
         for run in runs {
             let (Some(rounds), Some(values)) = (run.metrics.get("round"), run.metrics.get(column)) else {
                 continue;
@@ -138,12 +137,11 @@ fn convergence(page: &mut Page, runs: &[&RunFiles]) {
             let points: Vec<_> =
                 points.filter(|(_, value)| value.is_finite() && (!is_logarithmic || *value > 0.0)).collect();
             if points.len() > 1 {
-                let series = Series { label: run.path.display().to_string(), points };
-                charts.entry(measure(run, column, words)).or_default().push(series);
+                series.push(Series { label: run.path.display().to_string(), points });
             }
         }
-        for (words, series) in charts {
-            let label = if runs.len() > 1 { words } else { format!("{words} over rounds") };
+        if !series.is_empty() {
+            let label = if runs.len() > 1 { words.to_owned() } else { format!("{words} over rounds") };
             page.section(&label, &chart::svg(&series, is_logarithmic));
         }
     }

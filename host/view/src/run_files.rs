@@ -45,6 +45,12 @@ pub enum FolderError {
         /// What is wrong.
         reason: String,
     },
+    /// An earlier version has written it.
+    #[error("{path}: its column `error` is named after what it measures now: `distance_to_solution` or `gradient_norm`\nhelp: rename it in the first line, and remove run.mcap; or run the scenario.toml beside it again", path = path.display())]
+    Outdated {
+        /// The table.
+        path: PathBuf,
+    },
     /// Its log cannot be read.
     #[error(transparent)]
     Log(#[from] ReadError),
@@ -71,10 +77,13 @@ impl RunFiles {
             Err(_) => None,
         };
         let table = folder.join("metrics.csv");
-        let metrics = fs::read_to_string(&table)
+        let metrics: BTreeMap<_, _> = fs::read_to_string(&table)
             .or_else(|_| fs::read_to_string(folder.join("metrics.csv.part")))
             .map(|text| columns(&text))
             .unwrap_or_default();
+        if metrics.contains_key("error") {
+            return Err(FolderError::Outdated { path: table });
+        }
         let log = match RecordedRun::read(folder) {
             Ok(log) => Some(log),
             Err(ReadError::Missing { .. }) => None,
@@ -150,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_table_is_read_up_to_its_last_whole_line() {
-        let columns = columns("round,error\n0,1.0\n1,NaN\n2,0.2");
+        let columns = columns("round,gradient_norm\n0,1.0\n1,NaN\n2,0.2");
         assert_eq!(columns["round"], [0.0, 1.0]);
-        assert!(columns["error"][1].is_nan());
+        assert!(columns["gradient_norm"][1].is_nan());
     }
 
     #[test]
@@ -165,6 +174,9 @@ mod tests {
         assert_eq!(run.scenario_values()["swarm.agents"], "3");
         assert_eq!(run.scenario_values()["seed"], "7");
         assert!(run.summary.is_none() && run.log.is_none());
+        fs::write(folder.path().join("metrics.csv"), "round,error\n0,1.0\n").unwrap();
+        let error = RunFiles::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("metrics.csv: its column `error`") && error.contains("help: "), "{error}");
         fs::write(folder.path().join("summary.json"), "{").unwrap();
         assert!(matches!(RunFiles::read(folder.path()), Err(FolderError::Damaged { .. })));
     }

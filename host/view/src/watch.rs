@@ -3,7 +3,7 @@
 use crate::message::{self, LogLevel, Message, SwarmEncoder};
 use crate::run_log::RunLog;
 use fabswarm_sim::record::{Error, GrowingFile};
-use fabswarm_sim::swarm::{AgentCondition, MOST_AGENTS_IN_FULL, Metrics, SwarmView, ViewRequest};
+use fabswarm_sim::swarm::{AgentCondition, ErrorKind, MOST_AGENTS_IN_FULL, Metrics, SwarmView, ViewRequest};
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct RunWatch {
 }
 
 enum Event {
-    Row(Metrics, BTreeMap<&'static str, u64>, Duration),
+    Row(Metrics, ErrorKind, BTreeMap<&'static str, u64>, Duration),
     /// Whoever sends it waits for the answer.
     Message(Message, SyncSender<()>),
     View {
@@ -201,7 +201,8 @@ impl RunWatch {
 impl TrialObserver for RunWatch {
     fn round(&mut self, end: RoundEnd<'_>) {
         if end.is_recorded {
-            let _ = self.sender.send(Event::Row(*end.metrics, message::frames(end.swarm), self.elapsed()));
+            let frames = message::frames(end.swarm);
+            let _ = self.sender.send(Event::Row(*end.metrics, end.error, frames, self.elapsed()));
         }
         self.view(end.swarm.round(), end.is_recorded, |request, view| end.swarm.view(request, view));
     }
@@ -247,8 +248,8 @@ impl Publisher {
     fn run(mut self, events: &Receiver<Event>) -> Result<(), Error> {
         loop {
             match events.recv_timeout(Self::LOOK_EVERY) {
-                Ok(Event::Row(metrics, frames, elapsed)) => {
-                    self.tell(message::metrics(&metrics, frames, elapsed), true);
+                Ok(Event::Row(metrics, error, frames, elapsed)) => {
+                    self.tell(message::metrics(&metrics, error, frames, elapsed), true);
                 }
                 Ok(Event::View { view, elapsed, is_logged }) => {
                     let started = Instant::now();

@@ -49,7 +49,7 @@ def whole_run():
     table = rows(folder / "metrics.csv")
     assert [row["round"] for row in topics["/metrics"]] == [int(row["round"]) for row in table]
     for logged, row in zip(topics["/metrics"], table):
-        assert logged["error"] == float(row["error"]), (logged, row)
+        assert logged["distance_to_solution"] == float(row["distance_to_solution"]), (logged, row)
     last = topics["/metrics"][-1]
     assert last["round"] == summary["rounds"]
     assert last["frames"]["sent"] == summary["frames_sent"]
@@ -66,7 +66,7 @@ def whole_run():
     print(f"run.mcap: {sum(counts.values())} messages, as in metrics.csv and summary.json")
 
     table = pandas.read_parquet(folder / "metrics.parquet")
-    assert table.dtypes["round"].kind in "iu" and table.dtypes["error"].kind == "f", table.dtypes
+    assert table.dtypes["round"].kind in "iu" and table.dtypes["distance_to_solution"].kind == "f", table.dtypes
     assert len(table) == len(topics["/metrics"])
     print(f"metrics.parquet: {len(table)} rows of {', '.join(table.columns)}")
 

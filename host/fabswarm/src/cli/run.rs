@@ -119,7 +119,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let kept = KeptRun::start(scenario, &scenario_toml, folder, Arc::new(audiences))?;
     interrupt::on_ctrl_c(&interrupted)?;
     // Both would write over each other.
-    let mut progress = screen.is_none().then(|| RunProgress::on_stderr(scenario.swarm.rounds));
+    let mut progress = screen.is_none().then(|| RunProgress::on_stderr(scenario));
     let observer: &mut dyn TrialObserver = match &mut progress {
         Some(progress) => progress,
         None => &mut NoObserver,

@@ -118,8 +118,17 @@ fn list(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 fn by_error(a: &ListedRun, b: &ListedRun) -> Ordering {
-    let error = |run: &ListedRun| run.summary["final_relative_error"].as_f64().unwrap_or(f64::INFINITY);
-    error(a).total_cmp(&error(b))
+    // Distances and gradients have no order among each other.
+    match (error(a), error(b)) {
+        (Some((kind, a)), Some((other, b))) => kind.cmp(other).then(a.total_cmp(&b)),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+/// What the error of a run measures, and its last value.
+fn error(run: &ListedRun) -> Option<(&str, f64)> {
+    let kind = run.summary["error_kind"].as_str()?;
+    Some((kind, run.summary[kind].as_f64()?))
 }
 
 const fn state(state: RunState) -> &'static str {
@@ -141,14 +150,16 @@ fn row(run: &ListedRun) -> [String; 7] {
         RunState::Ended => text(&summary["stopped_because"]),
         other => state(other).to_owned(),
     };
-    let error = summary["final_relative_error"].as_f64();
     [
         run.path.display().to_string(),
         text(&summary["problem"]),
         text(&summary["agents"]),
         ended,
         text(&summary["rounds"]),
-        error.map_or_else(|| "–".to_owned(), |error| format!("{error:.2e}")),
+        error(run).map_or_else(
+            || "–".to_owned(),
+            |(kind, error)| format!("{} {error:.2e}", kind.replace('_', " ")),
+        ),
         record::bytes(run.bytes),
     ]
 }

@@ -48,7 +48,7 @@ const show = (kind) => {
     agents.before(number);
   }
 };
-show(SHOWN.run);
+show(SHOWN.distance_to_solution);
 const weights = new WeightBars({ panel: byId("weights-panel"), bars: byId("weights") });
 const agentPanel = new AgentPanel({
   title: byId("agent-title"), hint: byId("agent-hint"), facts: byId("agent-facts"), table: byId("agent-links"),
@@ -97,7 +97,7 @@ const receive = {
   run(message) {
     run = message;
     end = view = null;
-    show(SHOWN[message.command] ?? SHOWN.run);
+    show(SHOWN[message.error_kind ?? message.command] ?? SHOWN.distance_to_solution);
     map.reset(message.area_m);
     timeline.reset();
     log.add([], true);

@@ -28,30 +28,34 @@ const percent = (share) => (share === null || share === undefined ? "–" : `${(
 const CONSENSUS = ["consensus", "consensus error", (row) => short(row.consensus_error)];
 const RATE = ["rate", "rounds/s", (_, rate) => (rate === null ? "–" : Number(rate.toPrecision(3)).toLocaleString("en"))];
 
+// A run whose error measures `kind`, which is its name in the rows.
+const runOf = (kind) => ({
+  numbers: [
+    ["error", kind.replaceAll("_", " "), (row) => short(row[kind])],
+    CONSENSUS,
+    RATE,
+    ["lost", "copies lost", ({ frames = {} }) => (frames.copies ? `${((100 * lostOf(frames)) / frames.copies).toFixed(1)} %` : "–")],
+  ],
+  charts: [
+    {
+      id: "error-chart", title: "Error", isLogarithmic: true,
+      curves: [[kind.replaceAll("_", " "), "curve-a", positive(kind)], ["consensus error", "curve-b", positive("consensus_error")], ["tracking defect", "curve-c", positive("tracking_defect")]],
+    },
+    {
+      id: "frames-chart", title: "Copies of frames per round",
+      curves: [
+        ["taken", "curve-a", perRound((frames) => frames["taken"] ?? frames["sent"] ?? 0)],
+        ["lost", "curve-d", perRound(lostOf)],
+        ["nothing new", "curve-c", perRound((frames) => frames["useless"] ?? 0)],
+        ["refused", "curve-b", perRound((frames) => frames["refused"] ?? 0)],
+      ],
+    },
+  ],
+});
+
 export const SHOWN = {
-  run: {
-    numbers: [
-      ["error", "error", (row) => short(row.error)],
-      CONSENSUS,
-      RATE,
-      ["lost", "copies lost", ({ frames = {} }) => (frames.copies ? `${((100 * lostOf(frames)) / frames.copies).toFixed(1)} %` : "–")],
-    ],
-    charts: [
-      {
-        id: "error-chart", title: "Error", isLogarithmic: true,
-        curves: [["error", "curve-a", positive("error")], ["consensus error", "curve-b", positive("consensus_error")], ["tracking defect", "curve-c", positive("tracking_defect")]],
-      },
-      {
-        id: "frames-chart", title: "Copies of frames per round",
-        curves: [
-          ["taken", "curve-a", perRound((frames) => frames["taken"] ?? frames["sent"] ?? 0)],
-          ["lost", "curve-d", perRound(lostOf)],
-          ["nothing new", "curve-c", perRound((frames) => frames["useless"] ?? 0)],
-          ["refused", "curve-b", perRound((frames) => frames["refused"] ?? 0)],
-        ],
-      },
-    ],
-  },
+  distance_to_solution: runOf("distance_to_solution"),
+  gradient_norm: runOf("gradient_norm"),
   train: {
     numbers: [
       ["accuracy", "test accuracy", (row) => percent(row.test_accuracy)],

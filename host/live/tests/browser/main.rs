@@ -113,11 +113,14 @@ fn gaps_are_shown_as_gaps() {
     };
     publish(
         Topic::Run,
-        json!({"type": "run", "description": "", "problem": "", "error_label": "", "agents": 1, "area_m": null}),
+        json!({"type": "run", "description": "", "problem": "", "error_kind": "gradient_norm", "error_label": "", "agents": 1, "area_m": null}),
     );
     for round in 0..=100 {
         let error = if (30..=70).contains(&round) { Value::Null } else { json!(0.5) };
-        publish(Topic::Metrics, json!({"type": "metrics", "round": round, "error": error, "frames": {}}));
+        publish(
+            Topic::Metrics,
+            json!({"type": "metrics", "round": round, "gradient_norm": error, "frames": {}}),
+        );
     }
     browse(async |page| {
         page.open(server.url()).await;
@@ -302,10 +305,10 @@ fn a_hostile_name_or_line_stays_text() {
     };
     publish(
         Topic::Run,
-        json!({"type": "run", "description": hostile, "problem": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
+        json!({"type": "run", "description": hostile, "problem": hostile, "error_kind": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
     );
     publish(Topic::Log, json!({"type": "log", "level": 3, "name": hostile, "message": hostile, "round": 1}));
-    publish(Topic::Metrics, json!({"type": hostile, "round": 1, "error": hostile, "frames": {hostile: 1}}));
+    publish(Topic::Metrics, json!({"type": hostile, "round": 1, hostile: hostile, "frames": {hostile: 1}}));
     browse(async |page| {
         page.open(server.url()).await;
         page.until("return document.querySelectorAll('#log li').length", |count| count == 1).await;

@@ -5,25 +5,29 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::folder::{GrowingFile, RunFolder};
-use crate::swarm::Metrics;
+use crate::swarm::{ErrorKind, Metrics};
 
 /// A column's name and where its values come from.
 pub type MetricColumn = (&'static str, fn(&Metrics) -> f64);
 
-/// The columns after `round`, in the order of the files.
-pub const COLUMNS: [MetricColumn; 6] = [
-    ("error", |metrics| metrics.error),
-    ("consensus_error", |metrics| metrics.consensus_error),
-    ("tracking_defect", |metrics| metrics.tracking_defect),
-    ("x_norm", |metrics| metrics.x_norm),
-    ("y_norm", |metrics| metrics.y_norm),
-    ("z_norm", |metrics| metrics.z_norm),
-];
+/// The columns of a run after `round`, in the order of the files; the first is named after what its error measures.
+#[must_use]
+pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 6] {
+    [
+        (error.name(), |metrics| metrics.error),
+        ("consensus_error", |metrics| metrics.consensus_error),
+        ("tracking_defect", |metrics| metrics.tracking_defect),
+        ("x_norm", |metrics| metrics.x_norm),
+        ("y_norm", |metrics| metrics.y_norm),
+        ("z_norm", |metrics| metrics.z_norm),
+    ]
+}
 
 /// `metrics.csv`.
 #[derive(Debug)]
 pub(super) struct CsvTable {
     file: GrowingFile,
+    columns: [MetricColumn; 6],
     lines: String,
     flushed: Instant,
 }
@@ -33,19 +37,20 @@ impl CsvTable {
     const FLUSH_AFTER: Duration = Duration::from_millis(500);
     const FLUSH_BYTES: usize = 64 * 1024;
 
-    pub(super) fn create(folder: &RunFolder) -> Result<Self, Error> {
+    pub(super) fn create(folder: &RunFolder, error: ErrorKind) -> Result<Self, Error> {
         let mut lines = "round".to_owned();
-        for (name, _) in COLUMNS {
+        let columns = metric_columns(error);
+        for (name, _) in columns {
             lines.push(',');
             lines.push_str(name);
         }
         lines.push('\n');
-        Ok(Self { file: folder.growing_file("metrics.csv")?, lines, flushed: Instant::now() })
+        Ok(Self { file: folder.growing_file("metrics.csv")?, columns, lines, flushed: Instant::now() })
     }
 
     pub(super) fn push(&mut self, metrics: &Metrics) -> Result<(), Error> {
         let _ = write!(self.lines, "{}", metrics.round);
-        for (_, value) in COLUMNS {
+        for (_, value) in self.columns {
             // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
             let _ = write!(self.lines, ",{:?}", value(metrics));
         }
@@ -91,7 +96,7 @@ pub(super) mod tests {
     fn the_table_holds_every_row_to_the_last_bit() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::at(folder.path()).unwrap();
-        let mut csv = CsvTable::create(&run).unwrap();
+        let mut csv = CsvTable::create(&run, ErrorKind::GradientNorm).unwrap();
         let rows = 1000;
         for round in 0..rows {
             csv.push(&row(round)).unwrap();
@@ -102,7 +107,7 @@ pub(super) mod tests {
         let text = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
         assert_eq!(
             text.lines().next(),
-            Some("round,error,consensus_error,tracking_defect,x_norm,y_norm,z_norm")
+            Some("round,gradient_norm,consensus_error,tracking_defect,x_norm,y_norm,z_norm")
         );
         assert_eq!(text.lines().nth(1), Some("0,0.3333333333333333,1e-9,0.0,2.5,1e300,NaN"));
         let last = text.lines().last().unwrap().split(',').nth(1).unwrap();

@@ -54,8 +54,8 @@ impl Caption {
                 scenario.seed
             ),
             error: match ErrorKind::of(scenario) {
-                ErrorKind::DistanceToSolution => "error: distance to the solution",
-                ErrorKind::GradientNorm => "error: norm of the gradient",
+                ErrorKind::DistanceToSolution => "distance to solution, relative to its size",
+                ErrorKind::GradientNorm => "gradient norm, relative to the start",
             },
         }
     }

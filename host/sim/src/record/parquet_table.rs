@@ -10,16 +10,17 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::Error;
-use super::csv_table::COLUMNS;
+use super::csv_table::{MetricColumn, metric_columns};
 use super::folder::{GrowingFile, PartPath, RunFolder};
-use crate::swarm::Metrics;
+use crate::swarm::{ErrorKind, Metrics};
 
 /// `metrics.parquet`.
 pub(super) struct ParquetTable {
     writer: SerializedFileWriter<std::fs::File>,
     path: PartPath,
     rounds: Vec<i64>,
-    values: [Vec<f64>; COLUMNS.len()],
+    columns: [MetricColumn; 6],
+    values: [Vec<f64>; 6],
 }
 
 impl std::fmt::Debug for ParquetTable {
@@ -35,20 +36,21 @@ impl ParquetTable {
     /// Rows that wait in memory: 3.5 MB, however long the run.
     const GROUP_ROWS: usize = 64 * 1024;
 
-    pub(super) fn create(folder: &RunFolder) -> Result<Self, Error> {
+    pub(super) fn create(folder: &RunFolder, error: ErrorKind) -> Result<Self, Error> {
         let GrowingFile { file, path } = folder.growing_file("metrics.parquet")?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let writer = schema()
+        let columns = metric_columns(error);
+        let writer = schema(&columns)
             .and_then(|schema| SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)));
         match writer {
-            Ok(writer) => Ok(Self { writer, path, rounds: Vec::new(), values: Default::default() }),
+            Ok(writer) => Ok(Self { writer, path, rounds: Vec::new(), columns, values: Default::default() }),
             Err(error) => Err(path.unwritable(std::io::Error::other(error))),
         }
     }
 
     pub(super) fn push(&mut self, metrics: &Metrics) -> Result<(), Error> {
         self.rounds.push(i64::try_from(metrics.round).unwrap_or(i64::MAX));
-        for (column, (_, value)) in self.values.iter_mut().zip(COLUMNS) {
+        for (column, (_, value)) in self.values.iter_mut().zip(self.columns) {
             column.push(value(metrics));
         }
         if self.rounds.len() >= Self::GROUP_ROWS {
@@ -86,7 +88,7 @@ impl ParquetTable {
     }
 }
 
-fn schema() -> Result<Type, ParquetError> {
+fn schema(columns: &[MetricColumn]) -> Result<Type, ParquetError> {
     let column = |name: &str, physical| {
         Type::primitive_type_builder(name, physical)
             .with_repetition(Repetition::REQUIRED)
@@ -94,7 +96,7 @@ fn schema() -> Result<Type, ParquetError> {
             .map(Arc::new)
     };
     let mut fields = vec![column("round", PhysicalType::INT64)?];
-    for (name, _) in COLUMNS {
+    for (name, _) in columns {
         fields.push(column(name, PhysicalType::DOUBLE)?);
     }
     Type::group_type_builder("metrics").with_fields(fields).build()
@@ -112,7 +114,7 @@ mod tests {
     fn the_table_holds_every_row_to_the_last_bit() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::at(folder.path()).unwrap();
-        let mut parquet = ParquetTable::create(&run).unwrap();
+        let mut parquet = ParquetTable::create(&run, ErrorKind::DistanceToSolution).unwrap();
         let rows = ParquetTable::GROUP_ROWS as u64 + 5;
         for round in 0..rows {
             parquet.push(&row(round)).unwrap();

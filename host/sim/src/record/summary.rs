@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::air::{Air, Counters, LinkReport};
@@ -47,6 +48,28 @@ impl AirReport {
     }
 }
 
+/// The error of a run, in the summary under the names of what it measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FinalError {
+    /// What it measures.
+    pub kind: ErrorKind,
+    /// The first recorded round with an error below 1 %.
+    pub rounds_to_one_percent: Option<u64>,
+    /// The last recorded error.
+    pub last: f64,
+}
+
+impl Serialize for FinalError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut keys = serializer.serialize_map(Some(3))?;
+        keys.serialize_entry("error_kind", &self.kind)?;
+        keys.serialize_entry(self.kind.one_percent_name(), &self.rounds_to_one_percent)?;
+        // JSON has no NaN and no infinity.
+        keys.serialize_entry(self.kind.name(), &self.last.is_finite().then_some(self.last))?;
+        keys.end()
+    }
+}
+
 /// What a run came to; `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
@@ -66,13 +89,9 @@ pub struct RunSummary {
     pub stopped_because: StoppedBecause,
     /// Rounds completed; a round that failed does not count.
     pub rounds: u64,
-    /// What errors measure.
-    pub error_kind: ErrorKind,
-    /// The first recorded round with an error below 1 %.
-    pub rounds_to_one_percent: Option<u64>,
-    /// The last recorded error.
-    #[serde(serialize_with = "finite_or_null")]
-    pub final_relative_error: f64,
+    /// The error in the end.
+    #[serde(flatten)]
+    pub error: FinalError,
     /// The last recorded consensus error.
     #[serde(serialize_with = "finite_or_null")]
     pub consensus_error: f64,

@@ -17,6 +17,9 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::DistanceToSolution, Self::GradientNorm];
+
     /// What the error of a run of `scenario` measures.
     #[must_use]
     pub const fn of(scenario: &Scenario) -> Self {
@@ -26,6 +29,24 @@ impl ErrorKind {
             | ProblemKind::HyperCleaning
             | ProblemKind::SensorTrust
             | ProblemKind::Own => Self::GradientNorm,
+        }
+    }
+
+    /// Its column in tables of metrics, and its key in messages and in the summary.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DistanceToSolution => "distance_to_solution",
+            Self::GradientNorm => "gradient_norm",
+        }
+    }
+
+    /// The key of the first round in which it is below one per cent.
+    #[must_use]
+    pub const fn one_percent_name(self) -> &'static str {
+        match self {
+            Self::DistanceToSolution => "rounds_to_one_percent_distance",
+            Self::GradientNorm => "rounds_to_one_percent_gradient",
         }
     }
 
@@ -44,8 +65,7 @@ impl ErrorKind {
 pub struct Metrics {
     /// Rounds done.
     pub round: u64,
-    /// Distance from the solution, relative: `mean_i ‖x_i − x*‖ / ‖x*‖` where x* is known, else the size of the
-    /// mean gradient relative to its start.
+    /// What [`ErrorKind::of`] the scenario says.
     pub error: f64,
     /// How far agents disagree: `√(mean_i ‖v_i − v̄‖²) / ‖v̄‖` over what they exchange.
     pub consensus_error: f64,

@@ -1,6 +1,6 @@
 //! Observers of a run.
 
-use crate::swarm::{Metrics, Swarm};
+use crate::swarm::{ErrorKind, Metrics, Swarm};
 
 /// A swarm at the end of a round, or before the first.
 #[derive(Clone, Copy)]
@@ -9,6 +9,8 @@ pub struct RoundEnd<'a> {
     pub swarm: &'a dyn Swarm,
     /// The row that was recorded last.
     pub metrics: &'a Metrics,
+    /// What its error measures.
+    pub error: ErrorKind,
     /// Whether that row is of this round.
     pub is_recorded: bool,
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::air::FrameCounts;
 use crate::record::{Caption, RunFolder};
-use crate::swarm::{Answer, DivergenceError, Metrics};
+use crate::swarm::{Answer, DivergenceError, ErrorKind, Metrics};
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
 
@@ -58,7 +58,9 @@ fn scripted(error: fn(u64) -> f64) -> ScriptedSwarm {
 }
 
 fn run_into(folder: &Path, scenario: &Scenario, swarm: &mut ScriptedSwarm) -> TrialOutcome {
-    let mut recorder = Recorder::new(RunFolder::at(folder).unwrap(), "version = 1\n").unwrap();
+    let mut recorder =
+        Recorder::new(RunFolder::at(folder).unwrap(), "version = 1\n", ErrorKind::DistanceToSolution)
+            .unwrap();
     let mut observer = NoObserver;
     let outcome = run(scenario, swarm, Some(&mut recorder), &mut observer, &AtomicBool::new(false)).unwrap();
     recorder.finish(&outcome.summary, &Caption::of(scenario)).unwrap();
@@ -79,7 +81,7 @@ fn it_goes_on_for_the_extra_rounds_after_convergence() {
     let outcome = outcome_of(&Scenario::default(), &mut scripted(falling));
     assert!(outcome.is_success);
     assert_eq!(outcome.summary.stopped_because, StoppedBecause::Converged);
-    assert_eq!(outcome.summary.rounds_to_one_percent, Some(461));
+    assert_eq!(outcome.summary.error.rounds_to_one_percent, Some(461));
     assert_eq!(outcome.summary.rounds, 661);
     assert_eq!(outcome.summary.task["accuracy"], 0.5);
 }
@@ -90,7 +92,7 @@ fn an_error_that_comes_back_up_starts_the_wait_again() {
         &Scenario::default(),
         &mut scripted(|round| if round == 50 || round >= 100 { 0.001 } else { 1.0 }),
     );
-    assert_eq!(outcome.summary.rounds_to_one_percent, Some(50));
+    assert_eq!(outcome.summary.error.rounds_to_one_percent, Some(50));
     assert_eq!(outcome.summary.rounds, 300);
 }
 

@@ -13,6 +13,7 @@ impl TrialOutcome {
             return None;
         }
         let summary = &self.summary;
+        let (error, last) = (summary.error.kind.title(), summary.error.last);
         let remedy = divergence_remedy(&scenario.algorithm);
         let failure =
             self.failure.as_ref().map(|failure| failure.to_string().replace(LOWER_THE_STEPS, &remedy));
@@ -24,8 +25,8 @@ impl TrialOutcome {
             StoppedBecause::Diverged => {
                 let text = failure.unwrap_or_else(|| {
                     format!(
-                        "the swarm diverged: the error grew from {:.1e} to {:.1e} in {} rounds\nhelp: {remedy}",
-                        self.first_error, summary.final_relative_error, summary.rounds
+                        "the swarm diverged: the {error} grew from {:.1e} to {last:.1e} in {} rounds\nhelp: {remedy}",
+                        self.first_error, summary.rounds
                     )
                 });
                 let takes_damaged = !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0;
@@ -34,14 +35,14 @@ impl TrialOutcome {
                 Some(text + if takes_damaged { sealed } else { "" })
             }
             StoppedBecause::MaxRounds => {
-                let remedy = if summary.final_relative_error < self.first_error {
-                    "raise swarm.rounds, or see in the plot whether the error still falls".to_owned()
+                let remedy = if last < self.first_error {
+                    "raise swarm.rounds, or see in the plot whether it still falls".to_owned()
                 } else {
                     remedy
                 };
                 Some(format!(
-                    "the error is {:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
-                    summary.final_relative_error, summary.rounds, scenario.stop.error_below
+                    "the {error} is {last:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
+                    summary.rounds, scenario.stop.error_below
                 ))
             }
         }

@@ -24,7 +24,7 @@ pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: u
             write!(text, " {} % of the labels are wrong.", (1e5 * training.corruption_rate).round() / 1e3);
     }
     describe_faults(&mut text, &scenario.faults);
-    first("train", scenario, scenario_toml, &problem, text, "Consensus error")
+    first("train", scenario, scenario_toml, &problem, text, None, "Consensus error")
 }
 
 /// An evaluation: `values` by name, and samples by their weight, those with right and those with wrong labels, where they have

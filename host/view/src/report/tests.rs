@@ -25,7 +25,7 @@ fn run(name: &str, agents: usize) -> RunFiles {
         summary: Some(json!({"stopped_because": HOSTILE, "rounds": 366, "task": {HOSTILE: 0.5}})),
         metrics: BTreeMap::from([
             ("round".to_owned(), vec![0.0, 1.0, 2.0]),
-            ("error".to_owned(), vec![1.0, f64::NAN, 0.01]),
+            ("distance_to_solution".to_owned(), vec![1.0, f64::NAN, 0.01]),
         ]),
         log: Some(RecordedRun { messages, is_complete: true }),
     }
@@ -69,7 +69,8 @@ fn a_comparison_names_what_differs_and_nothing_else() {
 fn errors_that_measure_different_things_are_drawn_apart() {
     let of_kind = |name: &str, kind: &str| {
         let mut run = run(name, 10);
-        run.summary = Some(json!({"rounds": 366, "error_kind": kind}));
+        let error = run.metrics.remove("distance_to_solution").unwrap();
+        run.metrics.insert(kind.to_owned(), error);
         run
     };
     let (distance, gradient) = (of_kind("a", "distance_to_solution"), of_kind("b", "gradient_norm"));

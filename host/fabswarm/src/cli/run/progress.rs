@@ -4,6 +4,8 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use super::super::output;
+use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::swarm::ErrorKind;
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -14,6 +16,8 @@ pub(super) struct RunProgress {
     shown: Instant,
     shown_round: u64,
     every: Duration,
+    /// What the error measures.
+    error: &'static str,
 }
 
 #[derive(Debug)]
@@ -25,28 +29,29 @@ enum Sink {
 
 impl RunProgress {
     /// Progress on standard error.
-    pub(super) fn on_stderr(most_rounds: u64) -> Self {
+    pub(super) fn on_stderr(scenario: &Scenario) -> Self {
+        let (most_rounds, error) = (scenario.swarm.rounds, ErrorKind::of(scenario).title());
         if output::is_quiet() {
-            return Self::new(Sink::Nothing, Duration::MAX);
+            return Self::new(Sink::Nothing, Duration::MAX, error);
         }
         if !stderr().is_terminal() {
-            return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10));
+            return Self::new(Sink::Lines { most_rounds }, Duration::from_secs(10), error);
         }
         let bar = ProgressBar::new(most_rounds);
         let style = ProgressStyle::with_template("{bar:16} round {human_pos}/{human_len}  {msg}  {elapsed}")
             .expect("a fixed template is valid");
         bar.set_style(style.progress_chars("━╸─"));
-        Self::new(Sink::Bar(bar), Duration::from_millis(100))
+        Self::new(Sink::Bar(bar), Duration::from_millis(100), error)
     }
 
-    fn new(sink: Sink, every: Duration) -> Self {
-        Self { sink, shown: Instant::now(), shown_round: 0, every }
+    fn new(sink: Sink, every: Duration, error: &'static str) -> Self {
+        Self { sink, shown: Instant::now(), shown_round: 0, every, error }
     }
 }
 
 impl TrialObserver for RunProgress {
     fn round(&mut self, end: RoundEnd<'_>) {
-        let (round, error) = (end.swarm.round(), end.metrics.error);
+        let (round, name, error) = (end.swarm.round(), self.error, end.metrics.error);
         let elapsed = self.shown.elapsed();
         if elapsed < self.every {
             return;
@@ -55,10 +60,10 @@ impl TrialObserver for RunProgress {
         match &self.sink {
             Sink::Bar(bar) => {
                 bar.set_position(round);
-                bar.set_message(format!("{rate:.0} rounds/s  error {error:.2e}"));
+                bar.set_message(format!("{rate:.0} rounds/s  {name} {error:.2e}"));
             }
             Sink::Lines { most_rounds } => {
-                eprintln!("round {round} of at most {most_rounds}, {rate:.0} rounds/s, error {error:.2e}");
+                eprintln!("round {round} of at most {most_rounds}, {rate:.0} rounds/s, {name} {error:.2e}");
             }
             Sink::Nothing => {}
         }

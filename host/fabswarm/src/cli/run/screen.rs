@@ -23,6 +23,7 @@ pub(super) fn summary(
     folder: &Path,
 ) -> String {
     let summary = &outcome.summary;
+    let error = summary.error;
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
     line(
@@ -38,7 +39,8 @@ pub(super) fn summary(
     );
     let ended = match summary.stopped_because {
         StoppedBecause::Converged => {
-            format!("error below {} for {} rounds", scenario.stop.error_below, scenario.stop.extra_rounds)
+            let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
+            format!("{} below {below} for {rounds} rounds", error.kind.title())
         }
         StoppedBecause::MaxRounds => "all rounds done".to_owned(),
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
@@ -47,9 +49,11 @@ pub(super) fn summary(
         StoppedBecause::BooksBroken => "the books broke".to_owned(),
     };
     line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
-    let to_one_percent = summary.rounds_to_one_percent.map(|rounds| format!("{rounds} rounds"));
-    line("to 1 %", to_one_percent.unwrap_or_else(|| "never".to_owned()));
-    line(summary.error_kind.title(), format!("{:.3e}", summary.final_relative_error));
+    let one_percent = match error.rounds_to_one_percent {
+        Some(rounds) => format!("below 1 % after {rounds} rounds"),
+        None => "never below 1 %".to_owned(),
+    };
+    line(error.kind.title(), format!("{:.3e}; {one_percent}", error.last));
     line("consensus error", format!("{:.3e}", summary.consensus_error));
     line("tracking defect", format!("{:.3e}", summary.tracking_defect));
     line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use fabswarm_sim::record::table::{TableCells, TableColumn};
 use fabswarm_sim::record::{self, table};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, ValueKind};
+use fabswarm_view::FolderError;
 use serde_json::Value as Json;
 
 use super::children::ChildRun;
@@ -16,16 +17,19 @@ use super::spread;
 use fabswarm_plot::spread::{SpreadFigure, SpreadGroup};
 
 /// What is printed of a run, where its summary has it.
-const PRINTED: [(&str, &str); 5] = [
-    ("rounds_to_one_percent", "rounds to 1 %"),
-    ("final_relative_error", "final error"),
+const PRINTED: [(&str, &str); 7] = [
+    ("rounds_to_one_percent_distance", "rounds to 1 % distance"),
+    ("rounds_to_one_percent_gradient", "rounds to 1 % gradient"),
+    ("distance_to_solution", "distance to solution"),
+    ("gradient_norm", "gradient norm"),
     ("consensus_error", "consensus error"),
     ("test_accuracy", "test accuracy"),
     ("cleaning_auc", "cleaning AUC"),
 ];
 
 /// What is drawn, the first that all runs have, and whether in powers of ten.
-const DRAWN: [(&str, bool); 2] = [("error", true), ("test_accuracy", false)];
+const DRAWN: [(&str, bool); 3] =
+    [("distance_to_solution", true), ("gradient_norm", true), ("test_accuracy", false)];
 
 /// One finished run.
 #[derive(Debug)]
@@ -244,8 +248,11 @@ impl Results {
     }
 }
 
-/// `median (least–most)` of a number in the summaries, and how many have none.
+/// `median (least–most)` of a number in the summaries, and how many never had one; `–` where it is not measured.
 fn spread(runs: &[&Finished], key: &str) -> String {
+    if runs.iter().all(|run| !run.summary.contains_key(key)) {
+        return "–".to_owned();
+    }
     let mut values: Vec<f64> = runs.iter().filter_map(|run| run.summary.get(key)?.as_f64()).collect();
     values.sort_by(f64::total_cmp);
     let number = |value: f64| match value {
@@ -286,6 +293,9 @@ fn metrics(path: &Path) -> Result<Vec<(String, Vec<Option<f64>>)>> {
     let names = lines.next().unwrap_or_default().split(',');
     let mut columns: Vec<(String, Vec<Option<f64>>)> =
         names.map(|name| (name.to_owned(), Vec::new())).collect();
+    if columns.iter().any(|(name, _)| name == "error") {
+        return Err(FolderError::Outdated { path: path.to_owned() }.into());
+    }
     for line in lines {
         let mut cells = line.split(',');
         for (_, column) in &mut columns {
