@@ -21,6 +21,7 @@
 //! columns; samples and readings are row-major, since their gradients are taken one row at a time. They are not matrices of a
 //! linear algebra crate: a board reads them in place from flash, and the order of operations is fixed in this crate.
 
+mod delegate;
 mod gradient_check;
 mod hyper_cleaning;
 mod hyper_tuning;
@@ -287,37 +288,7 @@ macro_rules! each_problem {
 }
 
 impl<S: Scalar> Problem<S> for AnyProblem<'_, S> {
-    fn shape(&self) -> Shape {
-        each_problem!(self, problem => problem.shape())
-    }
-    fn check(&self) -> Result<(), Mismatch> {
-        each_problem!(self, problem => Problem::<S>::check(problem))
-    }
-    fn oracle_words(&self) -> usize {
-        each_problem!(self, problem => problem.oracle_words())
-    }
-    fn scratch_words(&self) -> usize {
-        each_problem!(self, problem => problem.scratch_words())
-    }
-    fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
-        each_problem!(self, problem => problem.upper_value(x, y, scratch))
-    }
-    fn lower_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
-        each_problem!(self, problem => problem.lower_value(x, y, scratch))
-    }
-    fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
-        each_problem!(self, problem => problem.upper_gradient(x, y, dx, dy, scratch))
-    }
-    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
-        each_problem!(self, problem => problem.lower_gradient(at, x, y, dx, dy, scratch))
-    }
-    fn project(&self, x: &mut [S]) {
-        each_problem!(self, problem => problem.project(x))
-    }
-    #[inline(always)]
-    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
-        each_problem!(self, problem => problem.penalty_gradient(penalty, at, v, d, scratch))
-    }
+    crate::delegate_problem!(each_problem, S);
 }
 
 #[cfg(test)]

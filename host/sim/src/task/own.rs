@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::scenario::Scenario;
-use fabswarm_shared::problem::{AnyProblem, Mismatch, Moment, Penalty, Problem, Shape};
+use fabswarm_shared::problem::{AnyProblem, Problem};
 use fabswarm_shared::provisioning::{self, PageData, PageProblem, WriteError};
 use fabswarm_shared::scalar::Scalar;
 use std::error::Error;
@@ -121,43 +121,16 @@ macro_rules! each_share {
     ($self:ident, $problem:ident => $call:expr) => {
         match $self {
             TaskProblem::BuiltIn($problem) => $call,
-            TaskProblem::Own(OwnShare { problem: $problem, .. }) => $call,
+            TaskProblem::Own(share) => {
+                let $problem = &*share.problem;
+                $call
+            }
         }
     };
 }
 
 impl<S: Scalar> Problem<S> for TaskProblem<'_, S> {
-    fn shape(&self) -> Shape {
-        each_share!(self, problem => problem.shape())
-    }
-    fn check(&self) -> Result<(), Mismatch> {
-        each_share!(self, problem => problem.check())
-    }
-    fn oracle_words(&self) -> usize {
-        each_share!(self, problem => problem.oracle_words())
-    }
-    fn scratch_words(&self) -> usize {
-        each_share!(self, problem => problem.scratch_words())
-    }
-    fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
-        each_share!(self, problem => problem.upper_value(x, y, scratch))
-    }
-    fn lower_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
-        each_share!(self, problem => problem.lower_value(x, y, scratch))
-    }
-    fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
-        each_share!(self, problem => problem.upper_gradient(x, y, dx, dy, scratch))
-    }
-    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
-        each_share!(self, problem => problem.lower_gradient(at, x, y, dx, dy, scratch))
-    }
-    fn project(&self, x: &mut [S]) {
-        each_share!(self, problem => problem.project(x))
-    }
-    #[inline(always)]
-    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
-        each_share!(self, problem => problem.penalty_gradient(penalty, at, v, d, scratch))
-    }
+    fabswarm_shared::delegate_problem!(each_share, S);
 }
 
 impl<'a> PageProblem<'a> for TaskProblem<'a, f32> {
