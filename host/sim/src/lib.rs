@@ -27,6 +27,7 @@
 pub mod air;
 pub mod cache_folder;
 mod cores;
+pub mod data_file;
 pub mod npz;
 pub mod process_memory;
 pub mod record;

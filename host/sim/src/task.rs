@@ -15,11 +15,10 @@ mod ranking;
 mod sample_file;
 mod sensor_trust;
 
-pub use chain_file::ChainFileError;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
-pub use sample_file::SampleFileError;
 
+use crate::data_file::DataFileError;
 use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
@@ -53,12 +52,9 @@ pub enum Task<S> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The user's own chain cannot be used.
+    /// A file of the user's own cannot be used.
     #[error(transparent)]
-    Chain(#[from] ChainFileError),
-    /// The user's own samples or readings cannot be used.
-    #[error(transparent)]
-    Samples(#[from] SampleFileError),
+    DataFile(#[from] DataFileError),
     /// The program brings no problem of its own.
     #[error(
         "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none\nhelp: write one as \

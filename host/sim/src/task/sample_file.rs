@@ -1,6 +1,6 @@
-//! Samples and readings of the user's own for agents of a microcontroller's size: a table (CSV) or arrays (npz).
+//! Samples and readings of the user's own for agents of a microcontroller's size: a table or arrays.
 //!
-//! | | CSV, a row per sample | npz |
+//! | | table (CSV, Parquet), a row per sample | arrays (npz, safetensors) |
 //! |---|---|---|
 //! | inputs | every column without another meaning, in order | `x_train`, `x_test`: samples × features |
 //! | target | `label` or `value` | `y_train`, `y_test` |
@@ -10,25 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::npz;
-
-/// Why such a file cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}\nhelp: {remedy}", path.display())]
-pub struct SampleFileError {
-    path: PathBuf,
-    what: String,
-    remedy: String,
-}
-
-impl SampleFileError {
-    pub(super) fn new(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), what: what.into(), remedy: remedy.into() }
-    }
-}
-
-/// One test sample for so many samples, where the file does not say which.
-const SPLIT: usize = 5;
+use crate::data_file::{DataCell, DataFile, DataFileError, DataTable, NamedArrays};
 
 /// Samples of a file: those of agents, or those that a result is judged by.
 #[derive(Debug, Default)]
@@ -72,18 +54,10 @@ impl SampleFile {
         path: &Path,
         target: &'static str,
         optional: &[&'static str],
-    ) -> Result<Self, SampleFileError> {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let file = match extension {
-            "csv" => Self::table(path, target, optional)?,
-            "npz" => Self::arrays(path, target, optional)?,
-            _ => {
-                return Err(SampleFileError::new(
-                    path,
-                    "it is neither .csv nor .npz",
-                    "give a table or an archive of numpy.savez",
-                ));
-            }
+    ) -> Result<Self, DataFileError> {
+        let file = match DataFile::read(path)? {
+            DataFile::Table(table) => Self::table(path, &table, target, optional)?,
+            DataFile::Arrays(arrays) => Self::arrays(path, arrays, target, optional)?,
         };
         for (part, rows) in [("training", &file.train), ("test", &file.test)] {
             let columns = rows.columns.iter().map(|(name, values)| (*name, values, 1));
@@ -91,7 +65,7 @@ impl SampleFile {
                 if let Some(at) = values.iter().position(|value| !value.is_finite()) {
                     let row = rows.numbers[at / width];
                     let what = format!("{name} of {part} sample {row} has {}", values[at]);
-                    return Err(SampleFileError::new(
+                    return Err(DataFileError::new(
                         path,
                         what,
                         "fill in what is missing, or leave the sample out",
@@ -100,7 +74,7 @@ impl SampleFile {
             }
         }
         if file.train.len() == 0 {
-            return Err(SampleFileError::new(
+            return Err(DataFileError::new(
                 path,
                 "there are no training samples",
                 "mark them with `train` in the column `split`",
@@ -109,83 +83,66 @@ impl SampleFile {
         Ok(file)
     }
 
-    fn table(path: &Path, target: &'static str, optional: &[&'static str]) -> Result<Self, SampleFileError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| SampleFileError::new(path, error.to_string(), "check the path"))?;
-        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let (_, head) = lines
-            .next()
-            .ok_or_else(|| SampleFileError::new(path, "it is empty", "begin with a line of names"))?;
-        let names: Vec<&str> = head.split(',').map(|name| name.trim().trim_matches('"')).collect();
-        if !names.contains(&target) {
+    fn table(
+        path: &Path,
+        table: &DataTable,
+        target: &'static str,
+        optional: &[&'static str],
+    ) -> Result<Self, DataFileError> {
+        if table.column(target).is_none() {
             let what = format!("there is no column `{target}`");
-            return Err(SampleFileError::new(
-                path,
-                what,
-                format!("begin with a line of names, one of which is `{target}`"),
-            ));
+            let remedy = format!("name one of the columns `{target}`");
+            return Err(DataFileError::new(path, what, remedy));
         }
-        let split = names.iter().position(|name| *name == "split");
-        let known: Vec<Option<&'static str>> = names
-            .iter()
-            .map(|name| [target].iter().chain(optional).find(|known| known == &name).copied())
+        let meaning = |name: &String| [target].iter().chain(optional).find(|known| *known == name).copied();
+        let inputs: Vec<usize> = (0..table.names.len())
+            .filter(|&column| table.names[column] != "split" && meaning(&table.names[column]).is_none())
             .collect();
-        let is_input = |column: usize| known[column].is_none() && Some(column) != split;
-        let width = (0..names.len()).filter(|&column| is_input(column)).count();
-        if width == 0 {
-            return Err(SampleFileError::new(
+        if inputs.is_empty() {
+            return Err(DataFileError::new(
                 path,
                 "there is no column of inputs",
                 "give each feature a column of numbers",
             ));
         }
-        let lines: Vec<(usize, &str)> = lines.collect();
-        let first_test = lines.len() - lines.len() / SPLIT;
+        let known: Vec<(usize, &'static str)> = (table.names.iter().enumerate())
+            .filter_map(|(column, name)| Some((column, meaning(name)?)))
+            .collect();
         let (mut train, mut test) = (SampleRows::default(), SampleRows::default());
-        for (row, &(at, line)) in lines.iter().enumerate() {
-            let cells: Vec<&str> = line.split(',').map(|cell| cell.trim().trim_matches('"')).collect();
-            if cells.len() != names.len() {
-                let what =
-                    format!("row {} has {} cells, and there are {} names", at + 1, cells.len(), names.len());
-                return Err(SampleFileError::new(
-                    path,
-                    what,
-                    "give every row a cell for every name, without commas inside",
-                ));
+        for (row, is_test) in table.is_test(path)?.into_iter().enumerate() {
+            let rows = if is_test { &mut test } else { &mut train };
+            for &column in &inputs {
+                rows.inputs.push(table.number(path, row, column)?);
             }
-            let rows = match split.map(|column| cells[column]) {
-                None if row < first_test => &mut train,
-                Some("train") => &mut train,
-                None | Some("test") => &mut test,
-                Some(other) => {
-                    let what = format!("row {}, column `split` is `{other}`", at + 1);
-                    return Err(SampleFileError::new(path, what, "give `train` or `test`"));
-                }
-            };
-            for (column, cell) in cells.iter().enumerate().filter(|(column, _)| Some(*column) != split) {
-                let number = cell.parse().map_err(|_| {
-                    let what = format!("row {}, column `{}` is `{cell}`", at + 1, names[column]);
-                    SampleFileError::new(path, what, "give numbers; encode words as numbers first")
-                })?;
-                match known[column] {
-                    Some(name) => rows.columns.entry(name).or_default().push(number),
-                    None => rows.inputs.push(number),
+            for &(column, name) in &known {
+                // A test sample belongs to nobody.
+                let is_needed = !is_test || name == target || table.rows[row][column] != DataCell::Empty;
+                if is_needed {
+                    rows.columns.entry(name).or_default().push(table.number(path, row, column)?);
                 }
             }
-            rows.numbers.push(at + 1);
+            rows.numbers.push(table.numbers[row]);
         }
-        Ok(Self { path: path.to_owned(), width, train, test })
+        let count = test.len();
+        if let Some((name, _)) = test.columns.iter().find(|(_, values)| values.len() != count) {
+            let what = format!("`{name}` is given for some test samples and not for others");
+            return Err(DataFileError::new(path, what, "give it for all of them, or for none"));
+        }
+        Ok(Self { path: path.to_owned(), width: inputs.len(), train, test })
     }
 
-    fn arrays(path: &Path, target: &'static str, optional: &[&'static str]) -> Result<Self, SampleFileError> {
-        let mut arrays = npz::read(path)
-            .map_err(|error| SampleFileError::new(path, error.to_string(), "write it with numpy.savez"))?;
+    fn arrays(
+        path: &Path,
+        mut arrays: NamedArrays,
+        target: &'static str,
+        optional: &[&'static str],
+    ) -> Result<Self, DataFileError> {
         let names: Vec<String> = arrays.keys().cloned().collect();
-        let mut part = |inputs: &str, targets: &str| -> Result<(usize, SampleRows), SampleFileError> {
+        let mut part = |inputs: &str, targets: &str| -> Result<(usize, SampleRows), DataFileError> {
             let mut take = |name: &str| {
                 arrays.remove(name).ok_or_else(|| {
                     let what = format!("there is no array `{name}`, only {}", names.join(", "));
-                    SampleFileError::new(path, what, "name the arrays x_train, y_train, x_test and y_test")
+                    DataFileError::new(path, what, "name the arrays x_train, y_train, x_test and y_test")
                 })
             };
             let (x, y) = (take(inputs)?, take(targets)?);
@@ -200,7 +157,7 @@ impl SampleFile {
                 )),
                 _ => {
                     let what = format!("`{inputs}` is {:?} and `{targets}` {:?}", x.shape, y.shape);
-                    Err(SampleFileError::new(
+                    Err(DataFileError::new(
                         path,
                         what,
                         "give samples x features, and a number for each sample",
@@ -212,14 +169,14 @@ impl SampleFile {
         let (test_width, test) = part("x_test", "y_test")?;
         if width != test_width {
             let what = format!("training samples have {width} features and test samples {test_width}");
-            return Err(SampleFileError::new(path, what, "give both the same"));
+            return Err(DataFileError::new(path, what, "give both the same"));
         }
         for &name in optional {
             let known = if name == "true_label" { "y_train_true" } else { name };
             let Some(array) = arrays.remove(known) else { continue };
             if array.shape != [train.len()] {
                 let what = format!("`{known}` is {:?} for {} training samples", array.shape, train.len());
-                return Err(SampleFileError::new(path, what, "give one number for each training sample"));
+                return Err(DataFileError::new(path, what, "give one number for each training sample"));
             }
             train.columns.insert(name, array.values);
         }
@@ -232,7 +189,7 @@ impl SampleFile {
         name: &str,
         end: usize,
         remedy: &str,
-    ) -> Result<Option<Vec<usize>>, SampleFileError> {
+    ) -> Result<Option<Vec<usize>>, DataFileError> {
         whole(&self.path, &self.train, name, end, remedy)
     }
 
@@ -242,12 +199,12 @@ impl SampleFile {
         name: &str,
         end: usize,
         remedy: &str,
-    ) -> Result<Option<Vec<usize>>, SampleFileError> {
+    ) -> Result<Option<Vec<usize>>, DataFileError> {
         whole(&self.path, &self.test, name, end, remedy)
     }
 
     /// The training samples of each agent: those that the column `agent` gives it, or an equal share of all, dealt out in turn.
-    pub(super) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, SampleFileError> {
+    pub(super) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, DataFileError> {
         let remedy = "correct the number, or raise swarm.agents";
         let count = self.train.len();
         let agent_of = match self.whole("agent", agents, remedy)? {
@@ -265,8 +222,8 @@ impl SampleFile {
         }
     }
 
-    pub(super) fn refuse(&self, what: impl Into<String>, remedy: impl Into<String>) -> SampleFileError {
-        SampleFileError::new(&self.path, what, remedy)
+    pub(super) fn refuse(&self, what: impl Into<String>, remedy: impl Into<String>) -> DataFileError {
+        DataFileError::new(&self.path, what, remedy)
     }
 }
 
@@ -276,13 +233,13 @@ fn whole(
     name: &str,
     end: usize,
     remedy: &str,
-) -> Result<Option<Vec<usize>>, SampleFileError> {
+) -> Result<Option<Vec<usize>>, DataFileError> {
     let Some(values) = rows.column(name) else { return Ok(None) };
     let number = |(&value, row): (&f64, &usize)| {
         let is_whole = value.fract() == 0.0 && value >= 0.0 && value < end as f64;
         is_whole.then_some(value as usize).ok_or_else(|| {
             let what = format!("`{name}` of sample {row} is {value}, and it may be 0 to {}", end - 1);
-            SampleFileError::new(path, what, remedy)
+            DataFileError::new(path, what, remedy)
         })
     };
     values.iter().zip(&rows.numbers).map(number).collect::<Result<_, _>>().map(Some)

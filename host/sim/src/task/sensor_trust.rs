@@ -1,8 +1,9 @@
 //! A field, drones that measure it, and faulty sensors; or readings of the user's own.
 
 use super::ranking::{area_under_curve, mean};
-use super::sample_file::{SampleFile, SampleFileError, SampleRows};
+use super::sample_file::{SampleFile, SampleRows};
 use super::{Score, converted, mean_part};
+use crate::data_file::DataFileError;
 use crate::scenario;
 use fabswarm_shared::problem::{Problem, Readings, SensorTrust};
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -124,7 +125,7 @@ impl<S: Scalar> SensorTrustData<S> {
     pub(super) fn read(
         parameters: &scenario::SensorTrustSection,
         agents: usize,
-    ) -> Result<Self, SampleFileError> {
+    ) -> Result<Self, DataFileError> {
         let path = Path::new(&parameters.file);
         let file = SampleFile::read(path, "value", &["agent", "sensor", "calibrated", "faulty"])?;
         let needed = |column: &str, end: usize, remedy: &str| {

@@ -1,0 +1,262 @@
+//! Tables and arrays of the user's own, before any of it has a meaning.
+//!
+//! | file | what it is | read by |
+//! |---|---|---|
+//! | `.csv` | a table: a line of names, then a line per row | every build |
+//! | `.parquet` | a table | builds with the feature `parquet` |
+//! | `.npz` | named arrays, as `numpy.savez` writes them | every build |
+//! | `.safetensors` | named arrays | builds with the feature `safetensors`, which large agents turn on |
+
+#[cfg(feature = "parquet")]
+mod parquet_table;
+#[cfg(feature = "safetensors")]
+mod tensors;
+
+use crate::npz::{self, NpyArray};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why a file of the user's own cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}\nhelp: {remedy}", path.display())]
+pub struct DataFileError {
+    path: PathBuf,
+    what: String,
+    remedy: String,
+}
+
+impl DataFileError {
+    /// Refuses the file at `path` for `what`.
+    pub fn new(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), what: what.into(), remedy: remedy.into() }
+    }
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DataCell {
+    /// A number; `true` is 1.
+    Number(f64),
+    /// Words.
+    Text(String),
+    /// Nothing.
+    Empty,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataTable {
+    /// The names of its columns.
+    pub names: Vec<String>,
+    /// Its rows, each with a cell for every name.
+    pub rows: Vec<Vec<DataCell>>,
+    /// How the file numbers each row: the line of a CSV file, from 1, or the row of a Parquet file, from 0.
+    pub numbers: Vec<usize>,
+}
+
+/// Arrays by their names.
+pub type NamedArrays = BTreeMap<String, NpyArray>;
+
+/// A file in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DataFile {
+    /// A table.
+    Table(DataTable),
+    /// Named arrays.
+    Arrays(NamedArrays),
+}
+
+impl DataFile {
+    /// Reads a file by its ending.
+    ///
+    /// # Errors
+    /// When it cannot be read, is none of these kinds, or of one that this build does not read.
+    pub fn read(path: &Path) -> Result<Self, DataFileError> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| DataFileError::new(path, error.to_string(), "check the path"))?;
+                DataTable::from_csv(path, &text).map(Self::Table)
+            }
+            Some("npz") => npz::read(path)
+                .map(Self::Arrays)
+                .map_err(|error| DataFileError::new(path, error.to_string(), "write it with numpy.savez")),
+            #[cfg(feature = "parquet")]
+            Some("parquet") => parquet_table::read(path).map(Self::Table),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => Err(absent(path, "Parquet", "parquet", "as .csv")),
+            #[cfg(feature = "safetensors")]
+            Some("safetensors") => tensors::read(path).map(Self::Arrays),
+            #[cfg(not(feature = "safetensors"))]
+            Some("safetensors") => Err(absent(path, "safetensors", "large", "with numpy.savez, as .npz")),
+            _ => Err(DataFileError::new(
+                path,
+                "it is none of .csv, .parquet, .npz and .safetensors",
+                "give a table, or named arrays such as numpy.savez writes",
+            )),
+        }
+    }
+}
+
+/// Refuses a kind of file that builds with a Cargo feature of the command read.
+#[cfg(not(all(feature = "parquet", feature = "safetensors")))]
+fn absent(path: &Path, kind: &str, feature: &str, otherwise: &str) -> DataFileError {
+    let what = format!("this build of fabswarm reads no {kind}");
+    let remedy =
+        format!("build with `--features {feature}`, or `full` for everything; or write it {otherwise}");
+    DataFileError::new(path, what, remedy)
+}
+
+impl DataTable {
+    /// Where a column is.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    /// The number in a cell.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn number(&self, path: &Path, row: usize, column: usize) -> Result<f64, DataFileError> {
+        let place = format!("row {}, column `{}`", self.numbers[row], self.names[column]);
+        match &self.rows[row][column] {
+            DataCell::Number(number) => Ok(*number),
+            DataCell::Text(text) => Err(DataFileError::new(
+                path,
+                format!("{place} is `{text}`"),
+                "give numbers; encode words as numbers first",
+            )),
+            DataCell::Empty => Err(DataFileError::new(
+                path,
+                format!("{place} is empty"),
+                "fill in what is missing, or leave the row out",
+            )),
+        }
+    }
+
+    /// Whether each row is a test sample: its `split` is `test` rather than `train`; without that column the last fifth.
+    ///
+    /// # Errors
+    /// Where `split` is something else.
+    pub fn is_test(&self, path: &Path) -> Result<Vec<bool>, DataFileError> {
+        /// One test sample for so many samples.
+        const SPLIT: usize = 5;
+        let Some(split) = self.column("split") else {
+            let first = self.rows.len() - self.rows.len() / SPLIT;
+            return Ok((0..self.rows.len()).map(|row| row >= first).collect());
+        };
+        let is_test = |(cells, number): (&Vec<DataCell>, &usize)| match &cells[split] {
+            DataCell::Text(word) if word == "train" => Ok(false),
+            DataCell::Text(word) if word == "test" => Ok(true),
+            other => {
+                let shown = match other {
+                    DataCell::Text(word) => word.clone(),
+                    DataCell::Number(number) => number.to_string(),
+                    DataCell::Empty => String::new(),
+                };
+                let what = format!("row {number}, column `split` is `{shown}`");
+                Err(DataFileError::new(path, what, "give `train` or `test`"))
+            }
+        };
+        self.rows.iter().zip(&self.numbers).map(is_test).collect()
+    }
+
+    fn from_csv(path: &Path, text: &str) -> Result<Self, DataFileError> {
+        // Spreadsheets begin with a mark of the encoding.
+        let text = text.trim_start_matches('\u{feff}');
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let mut lines = lines.map(|(at, line)| (at + 1, line));
+        let (_, head) = lines
+            .next()
+            .ok_or_else(|| DataFileError::new(path, "it is empty", "begin with a line of names"))?;
+        let names = cells(head);
+        let (mut rows, mut numbers) = (Vec::new(), Vec::new());
+        for (at, line) in lines {
+            let cells = cells(line);
+            if cells.len() != names.len() {
+                let what = format!("row {at} has {} cells, and there are {} names", cells.len(), names.len());
+                let remedy = "give every row a cell for every name; quote cells that have a comma";
+                return Err(DataFileError::new(path, what, remedy));
+            }
+            rows.push(cells.into_iter().map(cell).collect());
+            numbers.push(at);
+        }
+        Ok(Self { names, rows, numbers })
+    }
+}
+
+fn cell(text: String) -> DataCell {
+    match text.parse() {
+        _ if text.is_empty() => DataCell::Empty,
+        Ok(number) => DataCell::Number(number),
+        Err(_) => DataCell::Text(text),
+    }
+}
+
+/// The cells of a line. In quotes a comma belongs to the cell, and two quotes are one.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let last = cells.len() - 1;
+        match letter {
+            '"' if is_quoted && letters.next_if_eq(&'"').is_some() => cells[last].push('"'),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            letter => cells[last].push(letter),
+        }
+    }
+    cells.into_iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_csv_file_is_a_table_of_numbers_and_words() {
+        let text = "\u{feff}a, \"b, c\",split\r\n1,true,\"say \"\"x\"\"\"\n\n,-2.5e3,train\n";
+        let table = DataTable::from_csv(Path::new("own.csv"), text).unwrap();
+        assert_eq!(table.names, ["a", "b, c", "split"]);
+        assert_eq!(table.numbers, [2, 4]);
+        let text = |word: &str| DataCell::Text(word.to_owned());
+        assert_eq!(table.rows[0], [DataCell::Number(1.0), text("true"), text("say \"x\"")]);
+        assert_eq!(table.rows[1], [DataCell::Empty, DataCell::Number(-2500.0), text("train")]);
+        assert_eq!(table.column("split"), Some(2));
+    }
+
+    #[test]
+    fn without_a_split_the_last_fifth_is_for_testing() {
+        let text: String = (0..10).map(|row| format!("{row}\n")).collect();
+        let table = DataTable::from_csv(Path::new("own.csv"), &format!("a\n{text}")).unwrap();
+        let is_test = table.is_test(Path::new("own.csv")).unwrap();
+        assert_eq!(is_test.iter().position(|&is_test| is_test), Some(8));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content, expected) in [
+            ("a.csv", "", "it is empty\nhelp: begin with a line of names"),
+            ("a.csv", "a,b\n1\n", "row 2 has 1 cells, and there are 2 names\nhelp: "),
+            ("a.npz", "a,b\n", "not an archive of numpy.savez"),
+            ("a.txt", "a,b\n", "it is none of .csv, .parquet, .npz and .safetensors\nhelp: "),
+            #[cfg(feature = "parquet")]
+            ("a.parquet", "a,b\n", "not a Parquet file"),
+            #[cfg(not(feature = "parquet"))]
+            ("a.parquet", "", "reads no Parquet\nhelp: build with `--features parquet`"),
+            #[cfg(feature = "safetensors")]
+            ("a.safetensors", "a,b\n", "not a safetensors file"),
+            #[cfg(not(feature = "safetensors"))]
+            ("a.safetensors", "", "reads no safetensors\nhelp: build with `--features large`"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            let message = DataFile::read(&path).unwrap_err().to_string();
+            assert!(message.contains(expected), "{name}: {message}");
+        }
+        assert!(DataFile::read(&folder.path().join("none.csv")).unwrap_err().to_string().contains("help: "));
+    }
+}
