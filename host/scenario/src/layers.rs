@@ -8,7 +8,7 @@ use super::choices::{AlgorithmKind, ProblemKind, TopologyKind};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, nearest, read, shown};
-use super::template::{self, ScenarioKey, ValueKind, keys};
+use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
 use super::{Scenario, effects, renamed};
 
 /// Defaults of a ring, in either direction.
@@ -22,15 +22,6 @@ const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
     ("problem.kind", ProblemKind::HyperTuning.word(), include_str!("layers/problems/hyper-tuning.toml")),
     ("problem.kind", ProblemKind::HyperCleaning.word(), include_str!("layers/problems/hyper-cleaning.toml")),
     ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
-];
-
-/// The keys that name files; a relative path is taken from the scenario's folder.
-const FILES: [&str; 5] = [
-    "network.graphs",
-    "policy_evaluation.file",
-    "hyper_tuning.file",
-    "hyper_cleaning.file",
-    "sensor_trust.file",
 ];
 
 /// Endings of training data of the user's own.

@@ -55,6 +55,15 @@ impl ValueKind {
     }
 }
 
+/// The keys that name files; a relative path is taken from the scenario's folder.
+pub(crate) const FILES: [&str; 5] = [
+    "network.graphs",
+    "policy_evaluation.file",
+    "hyper_tuning.file",
+    "hyper_cleaning.file",
+    "sensor_trust.file",
+];
+
 /// One key of the scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioKey {
@@ -92,6 +101,12 @@ impl ScenarioKey {
     /// The key's section, if it is in one.
     pub fn section(&self) -> Option<&str> {
         self.path.split_once('.').map(|(section, _)| section)
+    }
+
+    /// Whether its value is the path of a file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        FILES.contains(&self.path.as_str())
     }
 
     /// The key's name inside its section.

@@ -86,8 +86,12 @@ pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Result<Ve
 
 /// The flags of the keys that `command` acts on, each with as many values as the user likes.
 pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
-    keys(command)
-        .map(|key| argument(key).value_name("VALUES").help(short_help(key)).long_help(long_help(key)))
+    keys(command).map(|key| match key.path.as_str() {
+        "output.out" => argument(key)
+            .value_name(value_name(key))
+            .help("Folder of the sweep; one that holds a part of this sweep is continued"),
+        _ => argument(key).value_name("VALUES").help(short_help(key)).long_help(long_help(key)),
+    })
 }
 
 /// The keys that have a flag of `command`.
@@ -106,8 +110,12 @@ fn argument(key: &'static ScenarioKey) -> Arg {
     argument.hide_short_help(true).help_heading(format!("[{}]", key.section().unwrap_or("everything")))
 }
 
-const fn value_name(key: &ScenarioKey) -> &'static str {
+fn value_name(key: &ScenarioKey) -> &'static str {
     match (key.choices, key.kind) {
+        _ if key.is_file() => "FILE",
+        _ if key.path == "training.data" => "NAME|FILE",
+        _ if key.path == "training.model" => "NAME|FOLDER",
+        _ if key.path == "output.out" => "FOLDER",
         (Some(_), _) => "WORD",
         (None, ValueKind::Integer) => "N",
         (None, ValueKind::Float) => "NUMBER",
