@@ -6,9 +6,12 @@ use std::fs;
 use crate::python;
 use crate::step;
 use crate::test;
+use crate::torch;
 
-/// Logs and tables of runs; the answers of sweeps and trained models.
-const SCRIPTS: [&str; 2] = ["host/view/tests/formats.py", "host/fabswarm/tests/answers.py"];
+/// Logs and tables of runs.
+const LOGS: &str = "host/view/tests/formats.py";
+/// The answers of sweeps and trained models.
+const ANSWERS: &str = "host/fabswarm/tests/answers.py";
 
 /// Makes runs, one of which is killed, and reads their files in Python.
 pub(crate) fn test() -> Result<()> {
@@ -17,11 +20,11 @@ pub(crate) fn test() -> Result<()> {
     let folder = step::root().join("target/formats");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for script in SCRIPTS {
-        step::run(
-            &python.to_string_lossy(),
-            &[script, &program.to_string_lossy(), &folder.to_string_lossy()],
-        )?;
-    }
-    Ok(())
+    let (python, program, folder) =
+        (python.to_string_lossy(), program.to_string_lossy(), folder.to_string_lossy());
+    step::run(&python, &[LOGS, &program, &folder])?;
+    let torch = torch::interpreter()?.map(|torch| torch.to_string_lossy().into_owned());
+    let mut answers = vec![ANSWERS, &program, &folder];
+    answers.extend(torch.as_deref());
+    step::run(&python, &answers)
 }

@@ -15,6 +15,7 @@ mod qemu;
 mod rp2040js;
 mod step;
 mod test;
+mod torch;
 
 use std::process::ExitCode;
 

@@ -8,8 +8,8 @@ use crate::step;
 use crate::test;
 
 /// What builds the wheel, what its tests need, and what reads the files of a run.
-const PACKAGES: [&str; 8] =
-    ["ipykernel", "maturin", "matplotlib", "mcap", "nbclient", "pandas", "pyarrow", "pytest"];
+const PACKAGES: [&str; 9] =
+    ["ipykernel", "maturin", "matplotlib", "mcap", "nbclient", "pandas", "pyarrow", "pytest", "safetensors"];
 
 /// The interpreter of a virtual environment that has all of them.
 pub(crate) fn interpreter() -> Result<PathBuf> {

@@ -1,0 +1,41 @@
+//! PyTorch, for the lines of the documentation that load a model into it.
+
+use anyhow::Result;
+use std::path::PathBuf;
+
+use crate::step;
+
+/// Debian's package: a tenth of the wheel, which brings CUDA.
+const PACKAGE: &str = "python3-torch";
+const SYSTEM: &str = "/usr/bin/python3";
+
+/// An interpreter that has PyTorch and safetensors: that of the system, or after installing [`PACKAGE`] where there is one. `None`
+/// where PyTorch cannot be had so, which what needs it tells.
+pub(crate) fn interpreter() -> Result<Option<PathBuf>> {
+    let has_torch = || succeeds(SYSTEM, &["-c", "import torch"]);
+    if !has_torch() {
+        if !succeeds("apt-cache", &["show", PACKAGE]) {
+            return Ok(None);
+        }
+        let install = ["install", "-y", "-qq", "--no-install-recommends", PACKAGE];
+        if step::as_root("apt-get", &install).is_err() || !has_torch() {
+            return Ok(None);
+        }
+    }
+    let environment = step::root().join("target/torch-venv");
+    let python = environment.join("bin/python");
+    let program = python.to_string_lossy();
+    if !succeeds(&program, &["-c", "import torch, safetensors"]) {
+        // Its pip is that of the other environment: Debian's Python may come without one.
+        let folder = environment.to_string_lossy();
+        step::run(SYSTEM, &["-m", "venv", "--without-pip", "--system-site-packages", &folder])?;
+        let other = crate::python::interpreter()?;
+        let install = ["-m", "pip", "--python", &*program, "install", "--quiet", "--no-deps", "safetensors"];
+        step::run(&other.to_string_lossy(), &install)?;
+    }
+    Ok(Some(python))
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    step::command(program, arguments).output().is_ok_and(|output| output.status.success())
+}
