@@ -9,7 +9,7 @@ use super::{
 };
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet, Telemetry};
-use fabswarm_sim::swarm::DigestCounts;
+use fabswarm_sim::swarm::{BoardView, DigestCounts};
 use mio::{Poll, Token};
 use std::time::{Duration, Instant};
 
@@ -102,6 +102,10 @@ pub(super) struct Board {
     sending: Vec<Vec<u8>>,
     frame_check: FrameCheck,
     telemetry: Option<Telemetry>,
+    /// Since when it may go through its present round.
+    granted_at: Option<Instant>,
+    /// How long its last round took.
+    round_time: Option<Duration>,
     pub(super) digests: DigestCounts,
     pub(super) divergence: Option<Divergence>,
     /// The state of its shadow after the last round that the board ended.
@@ -145,6 +149,8 @@ impl Board {
             sending: Vec::new(),
             frame_check: FrameCheck::default(),
             telemetry: None,
+            granted_at: None,
+            round_time: None,
             digests: DigestCounts::default(),
             divergence: None,
             shadow_state: Vec::new(),
@@ -316,12 +322,23 @@ impl Board {
     pub(super) fn grant(&mut self, rounds: usize) {
         self.queue.grant(rounds);
         self.waited_since = Instant::now();
+        self.granted_at.get_or_insert(self.waited_since);
         self.send_granted();
     }
 
     fn send_granted(&mut self) {
         let Self { queue, machine, .. } = self;
         queue.send(|packet| machine.push(packet));
+    }
+
+    /// What is known of it.
+    pub(super) fn view(&self) -> BoardView {
+        BoardView {
+            digests: self.digests,
+            stack_bytes: self.deepest_stack_bytes(),
+            answer_ms: self.round_time.map(|time| 1e3 * time.as_secs_f32()),
+            refused: self.telemetry.map(|last| last.refused),
+        }
     }
 
     /// The most stack it has used since its start, if it measures that.
@@ -429,6 +446,10 @@ impl Board {
     /// Compares a round of the board with the same round of its shadow.
     fn finish_round(&mut self, telemetry: Telemetry) {
         let Some(RoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
+        let now = Instant::now();
+        self.round_time = self.granted_at.map(|since| now - since);
+        // It may be allowed further rounds already.
+        self.granted_at = self.queue.unanswered().map(|_| now);
         let frames = match std::mem::take(&mut self.frame_check) {
             FrameCheck::Differ(frames) => Some(frames),
             FrameCheck::Pending | FrameCheck::Same => None,

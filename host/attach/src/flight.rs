@@ -21,7 +21,10 @@ use fabswarm_shared::provisioning::Page;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::scenario::{self, Scenario};
-use fabswarm_sim::swarm::{Answer, DigestCounts, Meter, Metrics, States, Swarm, SwarmError};
+use fabswarm_sim::swarm::{
+    AgentView, Answer, BoardView, DigestCounts, LinkView, Meter, Metrics, States, Swarm, SwarmError,
+    SwarmView, ViewRequest,
+};
 use fabswarm_sim::task::{OwnProblem, Score, Task};
 use fabswarm_sim::trial::{self, ExactAgents};
 use mio::{Events, Poll};
@@ -80,6 +83,8 @@ struct FlyingBoard {
     /// Whose frames it took, and in which round: its telemetry follows.
     taken: Option<(u32, [Vec<u16>; 2])>,
     telemetry: Option<Telemetry>,
+    /// Whose frames it took in the last round it reported.
+    heard: Vec<u16>,
     /// Whose frames of its next round it has already.
     early: EarlySenders,
     heard_at: Instant,
@@ -162,6 +167,7 @@ impl Flight {
                 machine: BoardMachine::start(spec, &firmware[index], &bytes?, &poll)?,
                 taken: None,
                 telemetry: None,
+                heard: Vec::new(),
                 early: EarlySenders::default(),
                 heard_at: Instant::now(),
             });
@@ -266,6 +272,7 @@ impl Flight {
         digest: Option<u32>,
     ) -> Result<(), SwarmError> {
         let board = &mut self.boards[index];
+        board.heard.clone_from(&senders);
         let entry = FlightEntry { agent: board.agent, round, digest, senders, early };
         self.record.push(entry.clone());
         follow_entry(&mut self.replay, entry, &mut board.early)
@@ -363,6 +370,31 @@ impl Swarm for Flight {
 
     fn scores(&self) -> Vec<Score> {
         self.task.scores(&self.replay.decisions())
+    }
+
+    fn view(&self, _: &ViewRequest, view: &mut SwarmView) {
+        *view = SwarmView { round: self.round.into(), ..SwarmView::default() };
+        for (index, board) in self.boards.iter().enumerate() {
+            view.agents.push(AgentView {
+                round: board.telemetry.map_or(0, |last| last.round.into()),
+                digest: board.telemetry.map(|last| last.digest),
+                board: Some(BoardView {
+                    // A digest that differs ends the run.
+                    digests: DigestCounts { checks: self.replay.ended(index).into(), mismatches: 0 },
+                    stack_bytes: board.telemetry.and_then(|last| last.deepest_stack_bytes),
+                    answer_ms: None,
+                    refused: board.telemetry.map(|last| last.refused),
+                }),
+                ..AgentView::default()
+            });
+            let links = board.heard.iter().map(|&sender| LinkView {
+                sender: sender.into(),
+                receiver: board.agent.into(),
+                is_up: true,
+                ..LinkView::default()
+            });
+            view.links.extend(links);
+        }
     }
 
     fn digests(&self) -> DigestCounts {

@@ -5,7 +5,7 @@ use super::{
     board::Board,
     round_queue::{FrameSource, RoundEnd},
 };
-use fabswarm_sim::swarm::{BoardChange, DigestCounts, Remote, ShadowRound, SwarmError};
+use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, Remote, ShadowRound, SwarmError};
 use std::io;
 use std::path::Path;
 
@@ -70,6 +70,10 @@ impl Remote for Boards {
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
         self.boards.iter().filter_map(Board::deepest_stack_bytes).max()
+    }
+
+    fn board(&self, agent: usize) -> Option<BoardView> {
+        self.find(agent as u16).map(Board::view)
     }
 
     fn digests(&self) -> DigestCounts {

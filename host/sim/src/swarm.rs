@@ -30,7 +30,8 @@ pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
 pub use view::{
-    AgentCondition, AgentView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView, ViewRequest,
+    AgentCondition, AgentView, BoardView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView,
+    ViewRequest,
 };
 
 /// Agents that step together, wherever they run.

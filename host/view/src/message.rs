@@ -6,7 +6,7 @@ use crate::loss_window::LossWindow;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_sim::record::{Caption, RunSummary, metric_columns};
 use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{AgentCondition, AgentView, ErrorKind, Metrics, Swarm, SwarmView};
+use fabswarm_sim::swarm::{AgentCondition, AgentView, BoardView, ErrorKind, Metrics, Swarm, SwarmView};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -322,6 +322,9 @@ impl SwarmEncoder {
         column(&mut json, "boot", agents, |agent| agent.boot);
         column(&mut json, "digest", agents, |agent| agent.digest);
         column(&mut json, "deviation", agents, |agent| agent.deviation.filter(|own| own.is_finite()));
+        if agents.iter().any(|agent| agent.board.is_some()) {
+            board_columns(&mut json, agents);
+        }
         json.push_str(r#"},"links":["#);
         for (index, link) in view.links.iter().enumerate() {
             let loss = self.losses.follow(link).map_or(-1, |share| (100.0 * share).round() as i64);
@@ -345,6 +348,16 @@ const fn letter(condition: AgentCondition) -> char {
     }
 }
 
+/// Adds what boards tell of themselves; agents without a board have none of it.
+fn board_columns(json: &mut String, agents: &[AgentView]) {
+    let boards: Vec<Option<BoardView>> = agents.iter().map(|agent| agent.board).collect();
+    numbers(json, "checks", &boards, |board| Some(board?.digests.checks));
+    numbers(json, "mismatches", &boards, |board| Some(board?.digests.mismatches));
+    numbers(json, "stack_bytes", &boards, |board| board?.stack_bytes);
+    numbers(json, "answer_ms", &boards, |board| board?.answer_ms);
+    numbers(json, "refused", &boards, |board| board?.refused);
+}
+
 /// Adds a column of numbers, or `null` where the first agent has none.
 fn column<T: std::fmt::Display>(
     json: &mut String,
@@ -352,14 +365,24 @@ fn column<T: std::fmt::Display>(
     agents: &[AgentView],
     value: impl Fn(&AgentView) -> Option<T>,
 ) {
-    let _ = write!(json, r#","{name}":"#);
     if agents.first().is_none_or(|first| value(first).is_none()) {
-        json.push_str("null");
+        let _ = write!(json, r#","{name}":null"#);
         return;
     }
-    for (index, agent) in agents.iter().enumerate() {
+    numbers(json, name, agents, |agent| value(&agent));
+}
+
+/// Adds a column of numbers, with `null` where there is none.
+fn numbers<R: Copy, T: std::fmt::Display>(
+    json: &mut String,
+    name: &str,
+    rows: &[R],
+    value: impl Fn(R) -> Option<T>,
+) {
+    let _ = write!(json, r#","{name}":"#);
+    for (index, row) in rows.iter().enumerate() {
         json.push(if index == 0 { '[' } else { ',' });
-        match value(agent) {
+        match value(*row) {
             Some(value) => {
                 let _ = write!(json, "{value}");
             }
@@ -372,7 +395,7 @@ fn column<T: std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabswarm_sim::swarm::LinkView;
+    use fabswarm_sim::swarm::{DigestCounts, LinkView};
     use serde_json::{Value, json};
 
     #[test]
@@ -384,7 +407,9 @@ mod tests {
             deviation: Some(1e-9),
             ..AgentView::default()
         };
-        let down = AgentView { condition: AgentCondition::Down, ..agent };
+        let digests = DigestCounts { checks: 8, mismatches: 0 };
+        let board = BoardView { digests, stack_bytes: Some(4096), ..BoardView::default() };
+        let down = AgentView { condition: AgentCondition::Down, board: Some(board), ..agent };
         let link =
             LinkView { sender: 1, receiver: 0, is_up: true, copies: 4, lost: 1, collected_round: Some(7) };
         let view = SwarmView {
@@ -399,6 +424,9 @@ mod tests {
         assert_eq!(value["agents"]["x"], json!([1.3, 1.3]));
         assert_eq!(value["agents"]["epoch"], Value::Null);
         assert_eq!(value["agents"]["digest"], json!([7, 7]));
+        assert_eq!(value["agents"]["stack_bytes"], json!([null, 4096]));
+        assert_eq!(value["agents"]["checks"], json!([null, 8]));
+        assert_eq!(value["agents"]["answer_ms"], json!([null, null]));
         assert_eq!(value["links"], json!([1, 0, 1, 25, 2, 1, 0, 0, -1, -1]));
         assert_eq!(value["seconds"], 1.5);
     }

@@ -112,6 +112,11 @@ struct PendingEntry {
 }
 
 impl FlightReplay {
+    /// The rounds that the shadow of `agent` has ended.
+    pub(super) fn ended(&self, agent: usize) -> u32 {
+        self.ended[agent]
+    }
+
     pub(super) fn new(
         task: &Arc<Task<f32>>,
         setup: &AgentSetup,

@@ -44,6 +44,10 @@ export class AgentPanel {
       ["hears now", count((link) => link.receiver === this.agent)],
       ["heard by now", count((link) => link.sender === this.agent)],
       ["place", place],
+      ["board", this.boardText(own)],
+      ["stack", own("stack_bytes") ? `${own("stack_bytes").toLocaleString("en")} bytes` : null],
+      ["answers", typeof own("answer_ms") === "number" ? `within ${short(own("answer_ms"))} ms` : null],
+      ["refused", own("refused") ? `${own("refused").toLocaleString("en")} frames` : null],
       ["digest", digest === undefined || digest === null ? null : digest.toString(16).padStart(8, "0")],
     ]);
     links.sort((a, b) => (a.receiver === this.agent ? 0 : 1) - (b.receiver === this.agent ? 0 : 1) || a.sender - b.sender || a.receiver - b.receiver);
@@ -60,6 +64,13 @@ export class AgentPanel {
       return row;
     });
     body.replaceChildren(...rows);
+  }
+
+  // Whether the board is what its shadow is.
+  boardText(own) {
+    const [checks, mismatches] = [own("checks"), own("mismatches")];
+    if (checks === undefined || checks === null) return null;
+    return mismatches ? `${mismatches.toLocaleString("en")} of ${checks.toLocaleString("en")} digests differ` : `all ${checks.toLocaleString("en")} digests equal`;
   }
 
   setFacts(facts) {

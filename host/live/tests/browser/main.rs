@@ -45,6 +45,15 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
         assert_eq!(page.script(drawn).await, json!([true, true]));
         assert_eq!(page.script("return document.documentElement.scrollWidth <= innerWidth").await, true);
         page.picture("live").await;
+        // Agent 0 runs on a board, which is compared with its shadow in every round.
+        page.script("document.querySelector('#map').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))").await;
+        let board = "return document.querySelector('[data-fact=\"board\"]')?.textContent";
+        let is_equal = |text: &Value| {
+            text.as_str().is_some_and(|text| text.starts_with("all ") && text.ends_with(" digests equal"))
+        };
+        page.until(board, is_equal).await;
+        let answers = "return document.querySelector('[data-fact=\"answers\"]').textContent";
+        assert!(page.script(answers).await.as_str().unwrap().ends_with(" ms"));
     });
 }
 

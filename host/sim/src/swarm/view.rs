@@ -1,5 +1,6 @@
 //! What an observer sees of a swarm between two rounds.
 
+use super::DigestCounts;
 use super::links::{LinkBlock, LinkTable};
 use crate::air::Air;
 use fabswarm_shared::scalar::Scalar;
@@ -65,6 +66,21 @@ pub struct AgentView {
     pub digest: Option<u32>,
     /// How far its decision is from the mean of all, relative to the mean.
     pub deviation: Option<f32>,
+    /// Its board, where it runs on one.
+    pub board: Option<BoardView>,
+}
+
+/// The board of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BoardView {
+    /// How often it was compared with its shadow.
+    pub digests: DigestCounts,
+    /// The most stack it has used, where it measures that.
+    pub stack_bytes: Option<u32>,
+    /// Milliseconds that its last round took it, its cable included.
+    pub answer_ms: Option<f32>,
+    /// Frames it has refused since its start.
+    pub refused: Option<u32>,
 }
 
 /// A directed link.

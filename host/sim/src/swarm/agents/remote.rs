@@ -1,6 +1,6 @@
 //! Agents that run outside this process.
 
-use crate::swarm::SwarmError;
+use crate::swarm::{BoardView, SwarmError};
 use std::io;
 use std::path::Path;
 
@@ -98,6 +98,11 @@ pub trait Remote: std::fmt::Debug {
 
     /// The most stack that a board has used so far, in bytes, if any board measures it.
     fn deepest_stack_bytes(&self) -> Option<u32>;
+
+    /// What is known of the board of `agent`, if it runs on one.
+    fn board(&self, _agent: usize) -> Option<BoardView> {
+        None
+    }
 
     /// Comparisons of boards with their shadows so far.
     fn digests(&self) -> DigestCounts;

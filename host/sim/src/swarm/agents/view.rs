@@ -17,6 +17,11 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             seen.boot = Some(own.boot);
             seen.digest = Some(own.agent.digest());
         }
+        if let Some(remote) = &self.remote {
+            for (agent, seen) in view.agents.iter_mut().enumerate() {
+                seen.board = remote.board(agent);
+            }
+        }
         let is_in_full = self.agents.len() <= MOST_AGENTS_IN_FULL;
         let mut links = &mut view.links[..];
         for (receiver, own) in self.agents.iter().enumerate() {
