@@ -26,6 +26,13 @@ pub(super) fn command() -> Command {
                     .help("A small version of each experiment, in seconds; its numbers prove nothing"),
             )
             .arg(
+                Arg::new("seeds")
+                    .long("seeds")
+                    .value_name("N")
+                    .value_parser(value_parser!(u64).range(1..=1000))
+                    .help("Run every series for the seeds 1 to N instead of the number that the experiment has"),
+            )
+            .arg(
                 Arg::new("out")
                     .long("out")
                     .value_name("FOLDER")
@@ -116,6 +123,14 @@ impl NamedExperiment {
         }
     }
 
+    fn set_seeds(&mut self, seeds: u64) {
+        match self {
+            Self::Small(experiment) => experiment.seeds = seeds,
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => experiment.seeds = seeds,
+        }
+    }
+
     /// Gives a key of all of its scenarios another value.
     fn set(&mut self, key: &str, value: &str) {
         match self {
@@ -177,7 +192,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 }
             }
             let is_named = |experiment: &NamedExperiment| names.iter().any(|name| *name == experiment.name());
-            run_all(&experiments.into_iter().filter(is_named).collect::<Vec<_>>(), matches)
+            run_all(experiments.into_iter().filter(is_named).collect(), matches)
         }
         Some(("all", matches)) => {
             let is_quick = matches.get_flag("quick");
@@ -191,7 +206,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                     names.join(", ")
                 );
             }
-            run_all(&run, matches)
+            run_all(run, matches)
         }
         _ => {
             for experiment in NamedExperiment::all(false)? {
@@ -206,13 +221,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
 }
 
-fn run_all(experiments: &[NamedExperiment], matches: &ArgMatches) -> Result<ExitCode> {
+fn run_all(mut experiments: Vec<NamedExperiment>, matches: &ArgMatches) -> Result<ExitCode> {
+    if let Some(&seeds) = matches.get_one::<u64>("seeds") {
+        experiments.iter_mut().for_each(|experiment| experiment.set_seeds(seeds));
+    }
     let out: PathBuf = matches.get_one("out").cloned().unwrap_or_else(|| "paper".into());
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
     let progress = CampaignProgress::on_stderr();
     let mut sections = Vec::new();
-    for experiment in experiments {
+    for experiment in &experiments {
         let section = match experiment.run(&out, &progress, &interrupted) {
             Err(error)
                 if matches!(error.downcast_ref::<CampaignError>(), Some(CampaignError::Interrupted)) =>
