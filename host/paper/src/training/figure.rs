@@ -8,6 +8,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::{Chart, TrainingExperiment, TrainingSeriesOutcome};
 use crate::figure::{CHART_HEIGHT, CHART_WIDTH, HEAD, LEFT, LEGEND_LINE, MARGIN, PALETTE, short};
 
+/// Room for a name in the legend.
+const LEGEND_WIDTH: u32 = 230;
+
 /// Curves of an experiment with large models.
 #[derive(Debug)]
 pub(super) struct AccuracyFigure<'a> {
@@ -32,7 +35,7 @@ impl<'a> AccuracyFigure<'a> {
     }
 
     fn legend_columns(&self) -> u32 {
-        ((self.width() - 2 * MARGIN) / 190).max(1)
+        ((self.width() - 2 * MARGIN) / LEGEND_WIDTH).max(1)
     }
 
     fn legend_height(&self) -> u32 {
@@ -67,7 +70,7 @@ impl<'a> AccuracyFigure<'a> {
         let highest = match chart {
             Chart::Regularisation => {
                 let values = curves.iter().flat_map(|(_, points)| points).map(|(_, value)| value.mean);
-                1.1 * values.fold(1e-6, f64::max)
+                1.1 * values.fold(0.01, f64::max)
             }
             _ => 1.0,
         };
@@ -133,7 +136,7 @@ impl Drawing for AccuracyFigure<'_> {
         let text = ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
         for (at, label) in (0..).zip(&self.legend) {
             let (line, column) = (at / self.legend_columns(), at % self.legend_columns());
-            let left = unit(MARGIN + 190 * column) as i32;
+            let left = unit(MARGIN + LEGEND_WIDTH * column) as i32;
             let middle = unit(HEAD + LEGEND_LINE * line + LEGEND_LINE / 2) as i32;
             let stroke = [(left, middle), (left + unit(20) as i32, middle)];
             area.draw(&PathElement::new(stroke, self.colour(label).stroke_width(3 * scale)))?;
