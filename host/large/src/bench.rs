@@ -143,7 +143,7 @@ pub fn gradient<D: Device>(
 ) -> Result<Measurement> {
     let samples = groups.iter().copied().max().unwrap_or(1);
     let layout = model.program(1).layout;
-    let packed = Packed { groups: groups.len(), agents, stride: layout.stride() };
+    let packed = Packed::whole(groups.len(), agents, layout.stride());
     let data = synthetic::dataset(&device, model, agents * samples)?;
     let start: Vec<D::Scalar> = layout.start(1);
     let mut parameters = device.decisions(packed.words())?;
@@ -221,7 +221,7 @@ pub struct Bandwidths {
 /// When the GPU fails.
 pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidths> {
     const REPEATS: usize = 20;
-    let packed = Packed { groups: 1, agents, stride: words.next_multiple_of(64) };
+    let packed = Packed::whole(1, agents, words.next_multiple_of(64));
     let (pull, push) = ring(agents);
     let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
     device.write_mixing(&mut pull_weights, &pull)?;

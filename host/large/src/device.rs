@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod cuda;
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use fabswarm_shared::scalar::Scalar as _;
 
@@ -25,6 +26,9 @@ pub enum Error {
         "CUDA failed while {doing}: {cause}\nhelp: see with nvidia-smi that the GPU is there and not full"
     )]
     Cuda { doing: &'static str, cause: String },
+    /// What happened between hosts, and what to try.
+    #[error("{0}")]
+    Hosts(String),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -39,17 +43,54 @@ pub enum MemoryUse {
     OnDevice(u64),
 }
 
-/// How state of all agents is packed: `groups` (y, z) of `agents` vectors, `stride` words apart.
+/// Neighbouring agents that one host computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Block {
+    pub first: usize,
+    pub agents: usize,
+}
+
+impl Block {
+    /// All agents of a swarm.
+    pub const fn whole(agents: usize) -> Self {
+        Block { first: 0, agents }
+    }
+
+    /// Nobody: the block of a host that only looks on.
+    pub const NONE: Self = Block { first: 0, agents: 0 };
+
+    pub fn range(self) -> Range<usize> {
+        self.first..self.first + self.agents
+    }
+
+    pub fn has(self, agent: usize) -> bool {
+        self.range().contains(&agent)
+    }
+}
+
+/// How state of all agents is packed: `groups` (y, z) of `agents` vectors, `stride` words apart. There is room for every agent of
+/// the swarm; those of `own` are computed here, and of the others only what they send is ever written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
     pub groups: usize,
     pub agents: usize,
     pub stride: usize,
+    pub own: Block,
 }
 
 impl Packed {
+    /// Vectors of agents that are all computed here.
+    pub const fn whole(groups: usize, agents: usize, stride: usize) -> Self {
+        Packed { groups, agents, stride, own: Block::whole(agents) }
+    }
+
     pub fn words(self) -> usize {
         self.groups * self.agents * self.stride
+    }
+
+    /// Whether the vector of that number is computed here.
+    pub fn is_own(self, vector: usize) -> bool {
+        self.own.has(vector % self.agents)
     }
 }
 
@@ -106,6 +147,14 @@ pub struct BroadcastHistory<D: Device> {
     pub v: D::Reals,
     /// Trackers in the same order; zero where an agent was down.
     pub t: D::Reals,
+}
+
+impl<D: Device> BroadcastHistory<D> {
+    /// Index of what `agent` of `group` broadcast `age` rounds before `round`.
+    pub(crate) fn place(&self, packed: Packed, round: u32, age: usize, group: usize, agent: usize) -> usize {
+        let slot = (round as usize + self.depth - age) % self.depth;
+        ((slot * packed.groups + group) * packed.agents + agent) * packed.stride
+    }
 }
 
 /// What agents receive in a round, for a swarm with a ledger.
@@ -179,6 +228,9 @@ pub trait Device: Debug + Sized {
     fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>>;
 
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
+
+    /// Whether it can compute a block of a swarm whose other agents are on other hosts.
+    fn takes_blocks(&self) -> bool;
 
     /// Makes `program` ready for `agents` agents.
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;

@@ -23,19 +23,23 @@
 //! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
 
+mod elsewhere;
 mod evaluation;
 mod exchanged;
 mod ledger;
+mod parcel;
 mod state;
 
+pub use elsewhere::RemoteHosts;
 pub use evaluation::ModelScore;
-pub use exchanged::Exchange;
+pub use exchanged::{Exchange, Imbalance};
 pub use ledger::Ledger;
 
 use fabswarm_shared::scalar::Scalar as _;
 
+use self::elsewhere::Elsewhere;
 use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
-use crate::device::{BatchSchedule, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
+use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
 /// Distance in words between two agents' x when it is one shared number.
@@ -91,7 +95,7 @@ impl FabConfig {
 
     /// How y (and z) of all agents are packed, `stride` words each.
     pub fn packed(&self, stride: usize) -> Packed {
-        Packed { groups: if self.is_bilevel() { 2 } else { 1 }, agents: self.agents, stride }
+        Packed::whole(if self.is_bilevel() { 2 } else { 1 }, self.agents, stride)
     }
 }
 
@@ -121,6 +125,10 @@ impl RoundBatch {
 pub struct Fab<D: Device> {
     device: D,
     config: FabConfig,
+    /// The agents that are computed here.
+    own: Block,
+    /// Where the state of the others is read, by who watches over the run.
+    elsewhere: Option<Elsewhere<D::Scalar>>,
     model: Model,
     data: DeviceDataset<D>,
     schedule: BatchSchedule<D>,
@@ -165,12 +173,28 @@ impl<D: Device> Fab<D> {
         data: DeviceDataset<D>,
         start: &[D::Scalar],
     ) -> Result<Self> {
+        let own = Block::whole(config.agents);
+        Self::of_block(device, model, config, data, start, own)
+    }
+
+    /// The agents of `own`, of a swarm whose others are on other hosts.
+    ///
+    /// # Errors
+    /// When the device cannot hold them.
+    pub fn of_block(
+        device: D,
+        model: &Model,
+        config: FabConfig,
+        data: DeviceDataset<D>,
+        start: &[D::Scalar],
+        own: Block,
+    ) -> Result<Self> {
         let FabConfig { agents, validation_batch, training_batch, .. } = config;
         let samples = validation_batch + training_batch;
         let program = model.program(samples);
-        let packed = config.packed(program.layout.stride());
-        let z =
-            config.is_bilevel().then(|| device.pass(&model.program(training_batch), agents)).transpose()?;
+        let packed = Packed { own, ..config.packed(program.layout.stride()) };
+        let pass_of = |samples| device.pass(&model.program(samples), own.agents);
+        let z = config.is_bilevel().then(|| pass_of(training_batch)).transpose()?;
         let ledger = config.ledger.as_ref();
         let upper = match config.task {
             UpperLevel::Cleaning { .. } => Upper::Logits {
@@ -178,7 +202,7 @@ impl<D: Device> Fab<D> {
                 momentum: MomentumState::new(&device, config.momentum, data.samples)?,
             },
             UpperLevel::Tuning { start } => {
-                let packed = Packed { groups: 1, agents, stride: X_STRIDE };
+                let packed = Packed { own, ..Packed::whole(1, agents, X_STRIDE) };
                 let v = device.reals(packed.words())?;
                 let steps = [config.steps[0]; 2];
                 let mut x = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
@@ -202,12 +226,12 @@ impl<D: Device> Fab<D> {
         Ok(Fab {
             schedule: BatchSchedule {
                 samples,
-                rows: device.indices(agents * samples)?,
-                weights: device.reals(agents * samples)?,
+                rows: device.indices(own.agents * samples)?,
+                weights: device.reals(own.agents * samples)?,
                 dropout_key: device.indices(3)?,
                 round: device.indices(1)?,
             },
-            passes: Passes { y: device.pass(&program, agents)?, z },
+            passes: Passes { y: device.pass(&program, own.agents)?, z },
             links: DeviceLinks::new(&device, agents, ledger)?,
             lower,
             decay,
@@ -216,6 +240,8 @@ impl<D: Device> Fab<D> {
             model: model.clone(),
             data,
             config,
+            own,
+            elsewhere: None,
             device,
         })
     }
@@ -303,18 +329,31 @@ impl<D: Device> Fab<D> {
     /// # Errors
     /// When the device fails.
     pub fn tracking_defect(&self) -> Result<f64> {
-        let lower = self.lower.defect(&self.device, self.parity())?;
-        match &self.upper {
-            Upper::Strength(x) => Ok(larger(lower, x.defect(&self.device, self.parity())?)),
-            _ => Ok(lower),
+        let parts = match &self.elsewhere {
+            Some(hosts) => hosts.imbalances()?,
+            None => self.imbalances()?,
+        };
+        Ok(parts.iter().map(Imbalance::defect).fold(0.0, larger))
+    }
+
+    /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
+        let parity = self.parity();
+        let mut all = vec![self.lower.imbalance(&self.device, parity)?];
+        if let Upper::Strength(x) = &self.upper {
+            all.push(x.imbalance(&self.device, parity)?);
         }
+        Ok(all)
     }
 
     /// Writes this round's samples to the device: their numbers, and weights that make each part a mean.
     fn write_draw(&mut self, draw: &RoundBatch) -> Result<()> {
-        let FabConfig { agents, validation_batch, training_batch, seed, .. } = self.config;
-        let mut rows = Vec::with_capacity(agents * self.schedule.samples);
-        let mut weights = Vec::with_capacity(agents * self.schedule.samples);
+        let FabConfig { validation_batch, training_batch, seed, .. } = self.config;
+        let mut rows = Vec::with_capacity(self.own.agents * self.schedule.samples);
+        let mut weights = Vec::with_capacity(self.own.agents * self.schedule.samples);
         let mut part = |samples: &[u32], batch: usize, weight: f64| {
             assert!(samples.len() <= batch, "{} samples for a batch of {batch}", samples.len());
             let share = D::Scalar::from_f64(weight / samples.len().max(1) as f64);
@@ -322,7 +361,7 @@ impl<D: Device> Fab<D> {
             rows.resize(rows.len() + batch - samples.len(), NO_SAMPLE);
             weights.resize(rows.len(), share);
         };
-        for agent in 0..agents {
+        for agent in self.own.range() {
             if validation_batch > 0 {
                 part(&draw.validation[agent], validation_batch, self.config.scale());
             }

@@ -1,6 +1,6 @@
 //! How much memory a run will take, known before any of it is taken.
 
-use crate::device::Device;
+use crate::device::{Block, Device};
 use crate::fab::FabConfig;
 use crate::models::Model;
 use fabswarm_sim::record::{agents, bytes};
@@ -27,20 +27,40 @@ pub struct MemoryPlan {
 impl MemoryPlan {
     /// The plan of `config` for `model` with `samples` samples of data in the device's memory.
     pub fn new<D: Device>(device: &D, model: &Model, config: &FabConfig, samples: usize) -> Self {
+        Self::of_block(device, model, config, samples, Block::whole(config.agents))
+    }
+
+    /// The plan of a host that computes the agents of `own`, and keeps what it hears of the others.
+    pub fn of_block<D: Device>(
+        device: &D,
+        model: &Model,
+        config: &FabConfig,
+        samples: usize,
+        own: Block,
+    ) -> Self {
         let stride = model.program(1).layout.stride();
-        let packed = config.packed(stride);
-        let words = packed.words() as u64;
+        let agent_words = (config.packed(stride).words() / config.agents.max(1)) as u64;
+        let (words, heard) =
+            (own.agents as u64 * agent_words, (config.agents - own.agents) as u64 * agent_words);
         let word = size_of::<D::Scalar>() as u64;
         let mut activations =
-            device.pass_bytes(&model.program(config.validation_batch + config.training_batch), config.agents);
+            device.pass_bytes(&model.program(config.validation_batch + config.training_batch), own.agents);
         if config.is_bilevel() {
-            activations += device.pass_bytes(&model.program(config.training_batch), config.agents);
+            activations += device.pass_bytes(&model.program(config.training_batch), own.agents);
         }
+        // Of an agent on another host there are decisions, and trackers or what they wait for on links.
+        let (heard_state, heard_ledger) = match &config.ledger {
+            _ if own.agents == 0 => (0, 0),
+            None => (heard * (device.decision_bytes() + word), 0),
+            Some(ledger) => (0, heard * (ledger.depth() + own.agents) as u64 * word),
+        };
+        let own_state = words * (device.decision_bytes() + if config.momentum == 0.0 { 3 } else { 4 } * word);
+        let own_ledger = config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word));
         let mut plan = MemoryPlan {
-            agents: config.agents,
-            state: words * (device.decision_bytes() + if config.momentum == 0.0 { 3 } else { 4 } * word),
+            agents: own.agents,
+            state: own_state + heard_state,
             activations,
-            ledger: config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word)),
+            ledger: own_ledger + heard_ledger,
             data: samples as u64 * (model.input().width() as u64 + 4) * word,
             rounding: 0,
         };

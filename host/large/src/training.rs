@@ -6,6 +6,7 @@
 //! [`report::TrainingReport`] records the results.
 
 pub mod batches;
+pub mod block;
 pub mod checkpoint;
 mod constants;
 pub mod events;

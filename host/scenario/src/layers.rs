@@ -140,11 +140,25 @@ pub fn resolve_for(
     file: Option<&Path>,
     flags: &[Flag],
 ) -> Result<ResolvedScenario, Error> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })
+    };
+    let text = file.map(read).transpose()?;
+    resolve_text_for(command, file.zip(text.as_deref()), flags)
+}
+
+/// The same with the text of a file that may be anywhere.
+///
+/// # Errors
+/// As [`resolve_for`], but for files that cannot be read.
+pub fn resolve_text_for(
+    command: ScenarioCommand,
+    file: Option<(&Path, &str)>,
+    flags: &[Flag],
+) -> Result<ResolvedScenario, Error> {
     let mut settings = Vec::new();
-    if let Some(path) = file {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
-        settings = read(path, &text)?;
+    if let Some((path, text)) = file {
+        settings = read(path, text)?;
         if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
             return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
         }

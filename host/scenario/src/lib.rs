@@ -30,7 +30,7 @@ pub use choices::{
 };
 pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
-pub use layers::{Flag, ResolvedScenario, resolve, resolve_for};
+pub use layers::{Flag, ResolvedScenario, resolve, resolve_for, resolve_text_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
 pub use renamed::renamed_flag;
 pub use template::{ScenarioKey, ValueKind, keys};

@@ -73,7 +73,7 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     const AGENTS: usize = 3;
     const SAMPLES: usize = 4;
     let program = model.program(SAMPLES);
-    let packed = Packed { groups: 2, agents: AGENTS, stride: program.layout.stride() };
+    let packed = Packed::whole(2, AGENTS, program.layout.stride());
     let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
     let mut parameters = device.decisions(packed.words())?;
     for model in 0..2 * AGENTS {
@@ -141,7 +141,7 @@ fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> 
 
 /// What comes of each way of mixing.
 fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f64>)>> {
-    let packed = Packed { groups: 2, agents, stride: 192 };
+    let packed = Packed::whole(2, agents, 192);
     let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
     let heard: Vec<Vec<usize>> = (0..agents)

@@ -131,6 +131,10 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
+    fn takes_blocks(&self) -> bool {
+        true
+    }
+
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CpuPass<S>> {
         let samples = agents * program.samples;
         let (features, tokens) = match program.input {
@@ -222,8 +226,9 @@ impl<S: Real> Device for Cpu<S> {
     ) -> Result<()> {
         let wants_gradient = gradient.is_some();
         let mut nothing = Vec::new();
-        let mut gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
-        let mut agents = Vec::with_capacity(packed.groups * packed.agents);
+        let gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
+        let mut gradients = gradients.enumerate().filter(|&(vector, _)| packed.is_own(vector));
+        let mut agents = Vec::with_capacity(packed.groups * packed.own.agents);
         for (group, pass) in passes.iter_mut().enumerate() {
             let CpuPass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
             let (ready, samples, width): (&ProgramBuffers<S>, _, _) =
@@ -233,10 +238,10 @@ impl<S: Real> Device for Cpu<S> {
             {
                 let slice = number * samples..(number + 1) * samples;
                 let wide = slice.start * width..slice.end * width;
-                let model = group * packed.agents + number;
+                let model = group * packed.agents + packed.own.first + number;
                 let agent = AgentPass {
                     parameters: &parameters[model * packed.stride..][..packed.stride],
-                    gradient: gradients.next().unwrap_or_default(),
+                    gradient: gradients.next().map(|(_, gradient)| gradient).unwrap_or_default(),
                     features: features.get(wide.clone()).unwrap_or_default(),
                     tokens: tokens.get(wide).unwrap_or_default(),
                     lengths: &lengths[slice.clone()],
@@ -299,7 +304,8 @@ impl<S: Real> Device for Cpu<S> {
         let momentum = S::from_f64(momentum);
         let vectors = m.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
         vectors.for_each(|(vector, (m, t))| {
-            if reception.is_none_or(|reception| reception.awake[vector % packed.agents] != 0) {
+            let is_up = |reception: &Reception<Self>| reception.awake[vector % packed.agents] != 0;
+            if packed.is_own(vector) && reception.is_none_or(is_up) {
                 m.iter_mut().zip(t).for_each(|(m, &t)| *m = accumulated(momentum, *m, t));
             }
         });
@@ -389,9 +395,12 @@ impl<S: Real> Device for Cpu<S> {
         x_stride: usize,
         scale: f64,
     ) -> Result<()> {
-        let squares: Vec<S> =
-            v.par_chunks(packed.stride).map(|v| v.iter().map(|&word| word * word).sum()).collect();
-        for agent in 0..packed.agents {
+        let square = |(vector, v): (usize, &[S])| match packed.is_own(vector) {
+            true => v.iter().map(|&word| word * word).sum(),
+            false => S::ZERO,
+        };
+        let squares: Vec<S> = v.par_chunks(packed.stride).enumerate().map(square).collect();
+        for agent in packed.own.range() {
             gradient[agent * x_stride] =
                 S::from_f64(scale) * (squares[agent] - squares[packed.agents + agent]);
         }
@@ -406,7 +415,7 @@ impl<S: Real> Device for Cpu<S> {
         decay: &mut Vec<S>,
         scale: f64,
     ) -> Result<()> {
-        for agent in 0..packed.agents {
+        for agent in packed.own.range() {
             let strength = &mut x[agent * x_stride];
             *strength = strength.larger(S::ZERO);
             for group in decay.chunks_mut(packed.agents) {

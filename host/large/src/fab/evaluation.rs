@@ -39,7 +39,7 @@ impl<D: Device> Fab<D> {
             padded.resize(batch, NO_SAMPLE);
             device.write_indices(&mut schedule.rows, &padded)?;
             device.load(&mut pass, &self.data, &schedule, 0, None)?;
-            let one = Packed { groups: 1, agents: 1, stride: self.lower.packed.stride };
+            let one = Packed::whole(1, 1, self.lower.packed.stride);
             device.run(&mut [&mut pass], &on_device, None, one, &schedule)?;
             let sum =
                 |words: Vec<D::Scalar>| words[..rows.len()].iter().map(|word| word.to_f64()).sum::<f64>();

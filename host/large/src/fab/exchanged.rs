@@ -1,5 +1,7 @@
 //! Vectors that agents exchange: decisions, with their trackers and gradients.
 
+use std::ops::Range;
+
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::Ledger;
@@ -124,7 +126,7 @@ impl<D: Device> ExchangedVectors<D> {
 
     /// Writes the same words into every agent's decisions, group by group.
     pub(super) fn start(&mut self, device: &D, words: &[D::Scalar]) -> Result<()> {
-        (0..self.packed.agents).try_for_each(|agent| self.start_agent(device, agent, words))
+        self.packed.own.range().try_for_each(|agent| self.start_agent(device, agent, words))
     }
 
     fn start_agent(&mut self, device: &D, agent: usize, words: &[D::Scalar]) -> Result<()> {
@@ -221,33 +223,46 @@ impl<D: Device> ExchangedVectors<D> {
         agent: usize,
         start: &[D::Scalar],
     ) -> Result<()> {
-        self.start_agent(device, agent, start)?;
-        let nothing = vec![D::Scalar::ZERO; self.packed.stride];
-        for vector in 0..self.packed.groups * self.packed.agents {
-            let at = vector * self.packed.stride;
-            if vector % self.packed.agents == agent {
+        let Packed { groups, agents, stride, own } = self.packed;
+        if own.has(agent) {
+            self.start_agent(device, agent, start)?;
+        }
+        let nothing = vec![D::Scalar::ZERO; stride];
+        for vector in (0..groups * agents).filter(|&vector| self.packed.is_own(vector)) {
+            let at = vector * stride;
+            if vector % agents == agent {
                 device.write(&mut self.d[parity], at, &nothing)?;
                 device.write(&mut self.t, at, &nothing)?;
             } else {
-                let gradient = device.read(&self.d[parity], at, self.packed.stride)?;
+                let gradient = device.read(&self.d[parity], at, stride)?;
                 device.write(&mut self.t, at, &gradient)?;
             }
             if let Some(momentum) = &mut self.momentum {
                 device.write(&mut momentum.accumulator, at, &nothing)?;
             }
-            if let Some(LedgerState { mass, .. }) = &mut self.ledger {
-                for link in vector * (self.packed.agents - 1)..(vector + 1) * (self.packed.agents - 1) {
-                    device.write(mass, link * self.packed.stride, &nothing)?;
-                }
-            }
+        }
+        let links: Vec<usize> = self.own_links(0..groups * agents).collect();
+        if let Some(LedgerState { mass, .. }) = &mut self.ledger {
+            links.into_iter().try_for_each(|link| device.write(mass, link * stride, &nothing))?;
         }
         Ok(())
     }
 
-    /// `Σt + Σ(what waits) − Σd` over all agents, word by word: the largest, relative to the largest Σ|d|.
-    pub(super) fn defect(&self, device: &D, parity: usize) -> Result<f64> {
-        let Packed { groups, agents, stride } = self.packed;
-        let (mut largest, mut size) = (0.0_f64, f64::MIN_POSITIVE);
+    /// Numbers of the links of those receivers whose waiting mass is kept here: those of the senders that are computed here.
+    fn own_links(&self, receivers: Range<usize>) -> impl Iterator<Item = usize> + use<D> {
+        let Packed { agents, own, .. } = self.packed;
+        receivers.flat_map(move |vector| {
+            let receiver = vector % agents;
+            own.range()
+                .filter(move |&sender| sender != receiver)
+                .map(move |sender| link_number(agents, vector, sender))
+        })
+    }
+
+    /// `Σt + Σ(what waits) − Σd` of the agents that are computed here, word by word.
+    pub(super) fn imbalance(&self, device: &D, parity: usize) -> Result<Imbalance> {
+        let Packed { groups, agents, stride, .. } = self.packed;
+        let mut whole = Imbalance::default();
         for group in 0..groups {
             let (mut sums, mut sizes) = (vec![0.0; stride], vec![0.0; stride]);
             let add = |buffer: &D::Reals, vector: usize, sign: f64, sums: &mut [f64]| -> Result<()> {
@@ -256,20 +271,51 @@ impl<D: Device> ExchangedVectors<D> {
                 Ok(())
             };
             for vector in group * agents..(group + 1) * agents {
-                add(&self.t, vector, 1.0, &mut sums)?;
-                add(&self.d[parity], vector, -1.0, &mut sums)?;
-                let gradient = device.read(&self.d[parity], vector * stride, stride)?;
-                sizes.iter_mut().zip(gradient).for_each(|(size, word)| *size += word.to_f64().abs());
+                if self.packed.is_own(vector) {
+                    add(&self.t, vector, 1.0, &mut sums)?;
+                    add(&self.d[parity], vector, -1.0, &mut sums)?;
+                    let gradient = device.read(&self.d[parity], vector * stride, stride)?;
+                    sizes.iter_mut().zip(gradient).for_each(|(size, word)| *size += word.to_f64().abs());
+                }
                 if let Some(LedgerState { mass, .. }) = &self.ledger {
-                    for link in vector * (agents - 1)..(vector + 1) * (agents - 1) {
-                        add(mass, link, 1.0, &mut sums)?;
-                    }
+                    self.own_links(vector..vector + 1)
+                        .try_for_each(|link| add(mass, link, 1.0, &mut sums))?;
                 }
             }
-            largest = sums.into_iter().map(f64::abs).fold(largest, larger);
-            size = sizes.into_iter().fold(size, larger);
+            whole.sums.append(&mut sums);
+            whole.sizes.append(&mut sizes);
         }
-        Ok(largest / size)
+        Ok(whole)
+    }
+}
+
+/// The number of the link from `sender` to the receiver that has this vector: an agent has none to itself.
+pub(super) fn link_number(agents: usize, vector: usize, sender: usize) -> usize {
+    vector * (agents - 1) + sender - usize::from(sender > vector % agents)
+}
+
+/// How far trackers and what waits are from the gradients they stand for, word by word.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Imbalance {
+    /// `Σt + Σ(what waits) − Σd`.
+    pub sums: Vec<f64>,
+    /// `Σ|d|`.
+    pub sizes: Vec<f64>,
+}
+
+impl Imbalance {
+    /// The same of two sets of agents together.
+    pub fn add(&mut self, other: &Imbalance) {
+        for (to, from) in [(&mut self.sums, &other.sums), (&mut self.sizes, &other.sizes)] {
+            to.resize(to.len().max(from.len()), 0.0);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+    }
+
+    /// The largest word, relative to the largest size.
+    pub fn defect(&self) -> f64 {
+        let largest = self.sums.iter().map(|sum| sum.abs()).fold(0.0, larger);
+        largest / self.sizes.iter().copied().fold(f64::MIN_POSITIVE, larger)
     }
 }
 

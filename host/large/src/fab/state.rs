@@ -2,6 +2,7 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
+use super::elsewhere::{Elsewhere, RemoteHosts, StateRows};
 use super::{Fab, Upper, X_STRIDE};
 use crate::device::{Device, Result};
 
@@ -22,13 +23,13 @@ impl<D: Device> Fab<D> {
 
     /// y of one agent, packed.
     pub fn y(&self, agent: usize) -> Result<Vec<D::Scalar>> {
-        self.device.read(&self.lower.v, agent * self.lower.packed.stride, self.lower.packed.stride)
+        self.read_part("v", agent * self.lower.packed.stride, self.lower.packed.stride)
     }
 
     /// z of one agent, packed; y where there is one level only.
     pub fn z(&self, agent: usize) -> Result<Vec<D::Scalar>> {
         let vector = (self.lower.packed.groups - 1) * self.lower.packed.agents + agent;
-        self.device.read(&self.lower.v, vector * self.lower.packed.stride, self.lower.packed.stride)
+        self.read_part("v", vector * self.lower.packed.stride, self.lower.packed.stride)
     }
 
     /// The mean of all agents' y, and the root mean square distance of agents to it, relative to its norm.
@@ -58,7 +59,7 @@ impl<D: Device> Fab<D> {
     /// ψ of every sample, when samples have one.
     pub fn logits(&self) -> Result<Option<Vec<D::Scalar>>> {
         match &self.upper {
-            Upper::Logits { logits, .. } => self.device.read(logits, 0, self.data.samples).map(Some),
+            Upper::Logits { .. } => self.read_part("x", 0, self.data.samples).map(Some),
             _ => Ok(None),
         }
     }
@@ -67,7 +68,7 @@ impl<D: Device> Fab<D> {
     pub fn strengths(&self) -> Result<Option<Vec<D::Scalar>>> {
         match &self.upper {
             Upper::Strength(x) => {
-                let words = self.device.read(&x.v, 0, x.packed.words())?;
+                let words = self.read_part("x.v", 0, x.packed.words())?;
                 Ok(Some(words.into_iter().step_by(X_STRIDE).collect()))
             }
             _ => Ok(None),
@@ -125,6 +126,9 @@ impl<D: Device> Fab<D> {
         let Some((_, buffer, _)) = buffers.iter().find(|(other, ..)| other == name) else {
             panic!("a state has no `{name}`");
         };
+        if let Some(elsewhere) = &self.elsewhere {
+            return elsewhere.read(self.rows_of(name), name, offset..offset + words);
+        }
         self.device.read(buffer, offset, words)
     }
 
@@ -136,6 +140,9 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When [`Fab::parts`] does not name it.
     pub fn write_part(&mut self, name: &str, offset: usize, words: &[D::Scalar]) -> Result<()> {
+        if let Some(elsewhere) = &self.elsewhere {
+            return elsewhere.write(self.rows_of(name), name, offset, words);
+        }
         match self.buffer_mut(name) {
             (device, Some(buffer)) => device.write(buffer, offset, words),
             _ => panic!("a state has no `{name}`"),
@@ -145,5 +152,39 @@ impl<D: Device> Fab<D> {
     /// Makes `round` the last that was done.
     pub fn set_rounds(&mut self, round: u32) {
         self.round = round;
+    }
+
+    /// What the rows of a part belong to.
+    fn rows_of(&self, name: &str) -> StateRows {
+        let agents = self.config.agents;
+        let (part, words) = match (&self.upper, name.strip_prefix("x.")) {
+            (Upper::Logits { .. }, Some(_)) => return StateRows::Samples,
+            (_, Some(part)) => (part, X_STRIDE),
+            (_, None) => (name, self.lower.packed.stride),
+        };
+        match part {
+            "x" => StateRows::Samples,
+            "decay" => StateRows::Agents { agents, words: 1 },
+            "mass" => StateRows::Links { agents, words },
+            _ => StateRows::Agents { agents, words },
+        }
+    }
+
+    /// From now on the state of all agents is that of `hosts`; `sample_owners` has the agent that learns about each sample.
+    pub fn watch(&mut self, hosts: Box<dyn RemoteHosts<D::Scalar>>, sample_owners: Vec<Option<usize>>) {
+        self.elsewhere = Some(Elsewhere::new(hosts, sample_owners));
+    }
+
+    /// The hosts that compute the agents, where they are not computed here.
+    pub fn hosts(&self) -> Option<&dyn RemoteHosts<D::Scalar>> {
+        self.elsewhere.as_ref().map(Elsewhere::hosts)
+    }
+
+    /// Whether the state has a part of that name with so many words from `offset` on.
+    pub fn has_part(&self, name: &str, offset: usize, words: usize) -> bool {
+        let is_it = |(part, size): &(String, usize)| {
+            part == name && offset.checked_add(words).is_some_and(|end| end <= *size)
+        };
+        self.parts().iter().any(is_it)
     }
 }

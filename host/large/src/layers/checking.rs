@@ -70,7 +70,7 @@ impl Fixture {
 
     /// Σ_j w_j σ(ψ_j) ℓ_j of both agents, and the gradient.
     fn evaluate(&self, parameters: &[f64]) -> (f64, Vec<f64>) {
-        let packed = Packed { groups: 1, agents: AGENTS, stride: self.program.layout.stride() };
+        let packed = Packed::whole(1, AGENTS, self.program.layout.stride());
         let mut pass = self.device.pass(&self.program, AGENTS).unwrap();
         // The first sample of each agent keeps its plain weight.
         self.device.load(&mut pass, &self.data, &self.schedule, 0, Some((&self.logits, 1))).unwrap();

@@ -12,6 +12,7 @@ use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
+use sha2::{Digest as _, Sha256};
 
 /// A model with its start, and samples dealt out to agents.
 ///
@@ -109,6 +110,38 @@ impl TrainingSetup {
     pub(super) fn test_rows(&self) -> Vec<u32> {
         let first = self.data.train.labels.len() as u32;
         (first..first + self.data.test.labels.len() as u32).collect()
+    }
+
+    /// For every sample the agent that learns its weight, if there is one.
+    pub(super) fn sample_owners(&self) -> Vec<Option<usize>> {
+        let mut owners = vec![None; self.samples()];
+        for (agent, shard) in self.shards.iter().enumerate() {
+            shard.train.iter().for_each(|&sample| owners[sample as usize] = Some(agent));
+        }
+        owners
+    }
+
+    /// What tells whether two hosts have the same samples, labels and start.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{:?}", self.model));
+        self.start.iter().for_each(|word| hash.update(word.to_le_bytes()));
+        for shard in &self.shards {
+            shard.train.iter().chain(&shard.validation).for_each(|sample| hash.update(sample.to_le_bytes()));
+            hash.update(&shard.labels);
+        }
+        for samples in [&self.data.train, &self.data.test] {
+            hash.update(&samples.labels);
+            match &samples.inputs {
+                Inputs::Images(images) => hash.update(&images.pixels),
+                Inputs::Features(features) => {
+                    features.values.iter().for_each(|word| hash.update(word.to_le_bytes()));
+                }
+                Inputs::Tokens(tokens) => tokens.ids.iter().for_each(|id| hash.update(id.to_le_bytes())),
+                Inputs::Texts(_) => {}
+            }
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What each agent draws its batches from.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::batches::Batches;
+use super::block::BlockTrainer;
 use super::checkpoint::{self, Checkpoint};
 use super::constants::{RunLength, config};
 use super::links::TrainingNetwork;
@@ -14,8 +15,8 @@ use super::{
     WeightHistogram,
 };
 use crate::data::cleaning_score::CleaningScore;
-use crate::device::Device;
-use crate::fab::{Fab, FabConfig};
+use crate::device::{Block, Device};
+use crate::fab::{Fab, FabConfig, RemoteHosts};
 use crate::plan::MemoryPlan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
@@ -33,6 +34,7 @@ pub struct TrainingPlan<'a, D> {
     device: D,
     prepared: &'a TrainingSetup,
     resolved: &'a ResolvedScenario,
+    own: Block,
     links: TrainingNetwork,
     config: FabConfig,
     length: RunLength,
@@ -49,6 +51,26 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         prepared: &'a TrainingSetup,
         resolved: &'a ResolvedScenario,
     ) -> Result<Self, Error> {
+        let own = Block::whole(resolved.scenario.swarm.agents);
+        Self::of_block(device, prepared, resolved, own)
+    }
+
+    /// Plans the part of a host that computes the agents of `own`.
+    ///
+    /// # Errors
+    /// When its keys do not go together, its network falls apart, the device takes no blocks, or the part does not fit.
+    pub fn of_block(
+        device: D,
+        prepared: &'a TrainingSetup,
+        resolved: &'a ResolvedScenario,
+        own: Block,
+    ) -> Result<Self, Error> {
+        if own != Block::whole(resolved.scenario.swarm.agents) && !device.takes_blocks() {
+            return Err(Error::Unfit {
+                what: "a swarm on several hosts is computed on their CPUs",
+                remedy: "add `--device cpu`, or train on one host",
+            });
+        }
         let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
         let length = RunLength::new(training, agents, prepared.training_samples());
         let scenario = Scenario {
@@ -57,9 +79,9 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         };
         let (links, ledger) = TrainingNetwork::new(&scenario)?;
         let config = config(&scenario, ledger);
-        let plan = MemoryPlan::new(&device, &prepared.model, &config, prepared.samples());
+        let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
-        Ok(TrainingPlan { device, prepared, resolved, links, config, length, plan })
+        Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
     }
 
     pub fn device(&self) -> &D {
@@ -75,7 +97,41 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     /// # Errors
     /// When the device fails, or the checkpoint cannot be used.
     pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
-        let TrainingPlan { device, prepared, resolved, mut links, config, length, plan } = self;
+        self.start_on(None, checkpoint)
+    }
+
+    /// The same for agents that `hosts` compute; none is computed here.
+    ///
+    /// # Errors
+    /// When the device or a host fails, or the checkpoint cannot be used.
+    pub fn watch(
+        self,
+        hosts: Box<dyn RemoteHosts<f32>>,
+        checkpoint: Option<&mut Checkpoint>,
+    ) -> Result<Trainer<'a, D>, Error> {
+        self.start_on(Some(hosts), checkpoint)
+    }
+
+    /// Takes the memory for the agents of `host`, whose block was planned, and computes their first gradients. Whoever watches
+    /// may replace all by the state of a checkpoint.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn start_block(self, host: usize, blocks: Vec<Block>) -> Result<BlockTrainer<'a, D>, Error> {
+        let TrainingPlan { device, prepared, resolved, own, links, config, length, .. } = self;
+        let training = &resolved.scenario.training;
+        let data = prepared.on_device(&device)?;
+        let swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
+        let batches = Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
+        BlockTrainer::new(prepared, links, swarm, batches, host, blocks, length.rounds)
+    }
+
+    fn start_on(
+        self,
+        hosts: Option<Box<dyn RemoteHosts<f32>>>,
+        checkpoint: Option<&mut Checkpoint>,
+    ) -> Result<Trainer<'a, D>, Error> {
+        let TrainingPlan { device, prepared, resolved, own, mut links, config, length, plan } = self;
         let training = &resolved.scenario.training;
         if let Some(checkpoint) = &checkpoint
             && checkpoint.round > length.rounds
@@ -88,15 +144,22 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             });
         }
         let data = prepared.on_device(&device)?;
-        let mut swarm = Fab::new(device, &prepared.model, config, data, &prepared.start)?;
+        let mut swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
+        let is_watched = hosts.is_some();
+        if let Some(hosts) = hosts {
+            swarm.watch(hosts, prepared.sample_owners());
+        }
         let mut batches =
             Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
         let seconds_before = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.seconds);
         let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.round);
         if let Some(checkpoint) = checkpoint {
+            if let Some(hosts) = swarm.hosts() {
+                hosts.set_rounds(checkpoint.round)?;
+            }
             checkpoint.restore(&mut swarm)?;
             (1..=swarm.rounds()).for_each(|round| drop(links.round(round)));
-        } else {
+        } else if !is_watched {
             swarm.begin(&batches.draw(0))?;
         }
         let round = swarm.rounds();
@@ -171,6 +234,14 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         self.checkpointed
     }
 
+    /// Keeps the present state in `folder`, so that there is one to go back to.
+    ///
+    /// # Errors
+    /// When the device or a host fails, or it cannot be written.
+    pub fn keep(&mut self, folder: &RunFolder) -> Result<(), Error> {
+        self.checkpoint(folder).map(|_| ())
+    }
+
     /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder`.
     ///
     /// # Errors
@@ -210,7 +281,11 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 break StoppedBecause::MaxRounds;
             }
             if interrupted.load(Ordering::Relaxed) {
+                self.halt()?;
                 break StoppedBecause::Interrupted;
+            }
+            if let Some(hosts) = self.swarm.hosts() {
+                hosts.permit(self.next_stop())?;
             }
             self.step()?;
             let end = TrainingRound { round: self.round(), rounds: self.rounds(), links: &self.links };
@@ -249,9 +324,34 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         Ok(())
     }
 
+    /// The next round in which the state of all agents is looked at.
+    fn next_stop(&self) -> u32 {
+        let training = &self.resolved.scenario.training;
+        let dues = [training.evaluate_every, training.checkpoint_every].map(|epochs| match epochs {
+            0 => self.rounds(),
+            epochs => (self.round() + 1).next_multiple_of(epochs * self.length.epoch),
+        });
+        dues.into_iter().fold(self.rounds(), u32::min)
+    }
+
+    /// Comes to where the hosts stand that compute the agents.
+    fn halt(&mut self) -> Result<(), Error> {
+        let Some(hosts) = self.swarm.hosts() else { return Ok(()) };
+        let stopped = hosts.halt()?;
+        while self.round() < stopped {
+            self.step()?;
+        }
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<(), Error> {
         let round = self.round() + 1;
         let heard = self.links.round(round);
+        if let Some(hosts) = self.swarm.hosts() {
+            hosts.wait_for(round)?;
+            self.swarm.set_rounds(round);
+            return Ok(());
+        }
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }

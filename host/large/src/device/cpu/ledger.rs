@@ -8,6 +8,9 @@
 //!
 //! `w_ij` is the σ_j − ρ_ij of two agents that cannot see each other's memory; here both sides are ours, so the difference is
 //! kept itself, which does not drift. A late frame carries only what was set aside before it was sent.
+//!
+//! Where i and j are on different hosts, w_ij is on the sender's, and what i takes has come from there in a parcel: it lies in
+//! the place of w_ij on the receiver's host.
 
 use rayon::prelude::*;
 
@@ -18,12 +21,6 @@ use crate::real::Real;
 /// Words of one agent that stay in cache while its neighbours' are added.
 const TILE: usize = 4096;
 
-/// Index of what `agent` of `group` broadcast `age` rounds before `round`.
-fn place(depth: usize, packed: Packed, round: u32, age: usize, group: usize, agent: usize) -> usize {
-    let slot = (round as usize + depth - age) % depth;
-    ((slot * packed.groups + group) * packed.agents + agent) * packed.stride
-}
-
 /// Records this round's decisions and trackers.
 pub(super) fn record_broadcast<S: Real>(
     history: &mut BroadcastHistory<Cpu<S>>,
@@ -33,14 +30,18 @@ pub(super) fn record_broadcast<S: Real>(
     reception: &Reception<Cpu<S>>,
     round: u32,
 ) {
-    let now = place(history.depth, packed, round, 0, 0, 0);
-    history.v[now..now + packed.words()].copy_from_slice(v);
+    let now = history.place(packed, round, 0, 0, 0);
+    let decisions = history.v[now..now + packed.words()].par_chunks_mut(packed.stride);
+    let own = decisions.zip(v.par_chunks(packed.stride)).enumerate();
+    own.filter(|(vector, _)| packed.is_own(*vector))
+        .for_each(|(_, (recorded, v))| recorded.copy_from_slice(v));
     let trackers = history.t[now..now + packed.words()].par_chunks_mut(packed.stride);
-    trackers.zip(t.par_chunks(packed.stride)).enumerate().for_each(|(vector, (recorded, t))| match reception
-        .awake[vector % packed.agents]
-    {
-        0 => recorded.fill(S::ZERO),
-        _ => recorded.copy_from_slice(t),
+    let own = trackers.zip(t.par_chunks(packed.stride)).enumerate();
+    own.filter(|(vector, _)| packed.is_own(*vector)).for_each(|(vector, (recorded, t))| {
+        match reception.awake[vector % packed.agents] {
+            0 => recorded.fill(S::ZERO),
+            _ => recorded.copy_from_slice(t),
+        }
     });
 }
 
@@ -57,11 +58,11 @@ pub(super) fn pull<S: Real>(
     v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate().for_each(
         |(vector, (v, t))| {
             let (group, receiver) = (vector / packed.agents, vector % packed.agents);
-            if reception.awake[receiver] == 0 {
+            if !packed.own.has(receiver) || reception.awake[receiver] == 0 {
                 return;
             }
             let heard: Vec<usize> = senders(reception, packed, receiver)
-                .map(|(sender, age)| place(history.depth, packed, round, age, group, sender))
+                .map(|(sender, age)| history.place(packed, round, age, group, sender))
                 .collect();
             let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
             for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
@@ -90,7 +91,10 @@ pub(super) fn track<S: Real>(
     let own = t.par_chunks_mut(stride).zip(fresh.par_chunks_mut(stride)).zip(last.par_chunks(stride));
     own.zip(links).enumerate().for_each(|(vector, (((t, fresh), last), links))| {
         let (group, receiver) = (vector / agents, vector % agents);
-        if reception.awake[receiver] == 0 {
+        let is_own = packed.own.has(receiver);
+        if !is_own {
+            // Its own host has its tracker.
+        } else if reception.awake[receiver] == 0 {
             fresh.copy_from_slice(last);
         } else {
             if let Some((v, strengths)) = regulariser {
@@ -103,12 +107,28 @@ pub(super) fn track<S: Real>(
         }
         let others = (0..agents).filter(|&sender| sender != receiver);
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
-            let share = reception.shares[receiver * agents + sender];
-            let tracker_at =
-                |age| &history.t[place(history.depth, packed, round, age, group, sender)..][..stride];
+            let (share, age) =
+                (reception.shares[receiver * agents + sender], reception.ages[receiver * agents + sender]);
+            let tracker_at = |age| &history.t[history.place(packed, round, age, group, sender)..][..stride];
+            if !packed.own.has(sender) {
+                if is_own && age > 0 {
+                    add(t, link);
+                    link.fill(S::ZERO);
+                }
+                continue;
+            }
+            if !is_own && share == S::ZERO {
+                // Nothing ever waits there: its memory is never touched.
+                continue;
+            }
             let waiting = link.iter_mut().zip(tracker_at(0));
-            match reception.ages[receiver * agents + sender] {
+            match age {
                 0 => waiting.for_each(|(mass, &now)| *mass += share * now),
+                1 if !is_own => link.fill(S::ZERO),
+                late if !is_own => {
+                    let since: Vec<&[S]> = (0..late as usize - 1).map(tracker_at).collect();
+                    link.iter_mut().enumerate().for_each(|(word, mass)| *mass = recent(&since, share, word));
+                }
                 1 => waiting.zip(&mut *t).for_each(|((mass, &now), t)| {
                     *t += *mass + share * now;
                     *mass = S::ZERO;
@@ -116,7 +136,7 @@ pub(super) fn track<S: Real>(
                 late => {
                     let since: Vec<&[S]> = (0..late as usize - 1).map(tracker_at).collect();
                     for (word, ((mass, &now), t)) in waiting.zip(&mut *t).enumerate() {
-                        let recent = since.iter().fold(S::ZERO, |sum, t| sum + share * t[word]);
+                        let recent = recent(&since, share, word);
                         *t += *mass + share * now - recent;
                         *mass = recent;
                     }
@@ -124,6 +144,12 @@ pub(super) fn track<S: Real>(
             }
         }
     });
+}
+
+/// A word of what was set aside since a late frame was sent, this round included.
+#[inline(always)]
+fn recent<S: Real>(since: &[&[S]], share: S, word: usize) -> S {
+    since.iter().fold(S::ZERO, |sum, t| sum + share * t[word])
 }
 
 /// Senders that `receiver` gets something from, with its age.
@@ -150,7 +176,7 @@ mod tests {
 
     const AGENTS: usize = 4;
     const DEPTH: usize = 3;
-    const PACKED: Packed = Packed { groups: 2, agents: AGENTS, stride: 64 };
+    const PACKED: Packed = Packed::whole(2, AGENTS, 64);
 
     /// Sum over vectors of every column of every group, where each group has `vectors` of them.
     fn totals(buffer: &[f64], vectors: usize) -> Vec<f64> {

@@ -97,14 +97,18 @@ fn mix<S: Real>(
     rows: &WeightRows<S>,
     seed: impl Fn(ColumnTile, &mut [S], &mut [S]) + Sync,
 ) {
+    let mut is_read = vec![packed.own.agents == packed.agents; packed.agents];
+    rows[packed.own.range()].iter().flatten().for_each(|&(sender, _)| is_read[sender] = true);
     let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
         let width = stripe.vectors[0].len();
         for from in (0..width).step_by(TILE) {
             let range = from..width.min(from + TILE);
-            for (old, vector) in old.chunks_exact_mut(TILE).zip(&stripe.vectors) {
+            let read = old.chunks_exact_mut(TILE).zip(&stripe.vectors).zip(&is_read);
+            for ((old, vector), _) in read.filter(|(_, is_read)| **is_read) {
                 old[..range.len()].copy_from_slice(&vector[range.clone()]);
             }
-            for (agent, vector) in stripe.vectors.iter_mut().enumerate() {
+            for agent in packed.own.range() {
+                let vector = &mut stripe.vectors[agent];
                 let first = (stripe.group * packed.agents + agent) * packed.stride;
                 let tile = ColumnTile { group: stripe.group, agent, at: first + stripe.first_column + from };
                 let beside =
@@ -148,7 +152,7 @@ mod tests {
     use crate::synthetic;
 
     const AGENTS: usize = 4;
-    const PACKED: Packed = Packed { groups: 2, agents: AGENTS, stride: 64 };
+    const PACKED: Packed = Packed::whole(2, AGENTS, 64);
 
     /// Sum over agents of every column of every group.
     fn totals(buffer: &[f64]) -> Vec<f64> {

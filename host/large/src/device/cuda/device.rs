@@ -74,6 +74,10 @@ impl Device for Cuda {
         self.upload(to, 0, words)
     }
 
+    fn takes_blocks(&self) -> bool {
+        false
+    }
+
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CudaPass> {
         CudaPass::new(self, program, agents)
     }

@@ -1,0 +1,151 @@
+//! One host's part of a run on several hosts: the agents of its block, and parcels to and from the others.
+//!
+//! Every host goes through the links of every round, which follow from the scenario, so each knows what it must send and what it
+//! will get. It makes its parcels at the start of a round, takes those of the others, and then computes its agents as one process
+//! would. How parcels travel is not known here.
+
+use super::batches::Batches;
+use super::links::{RoundLinks, TrainingNetwork};
+use super::{Error, TrainingSetup};
+use crate::device::{Block, Device};
+use crate::fab::Fab;
+
+/// What a host has for another one in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// The other host.
+    pub to: usize,
+    /// Its words, f32 each.
+    pub bytes: Vec<u8>,
+}
+
+/// A parcel that has not come yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedParcel {
+    /// The host that has it.
+    pub from: usize,
+    pub bytes: usize,
+}
+
+/// The agents of one host, at their start or later.
+#[derive(Debug)]
+pub struct BlockTrainer<'a, D: Device> {
+    prepared: &'a TrainingSetup,
+    links: TrainingNetwork,
+    /// The last round whose links were gone through.
+    linked: u32,
+    /// The links of the round that has begun.
+    heard: Option<RoundLinks>,
+    swarm: Fab<D>,
+    batches: Batches,
+    host: usize,
+    /// The agents of every host.
+    blocks: Vec<Block>,
+    rounds: u32,
+}
+
+impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
+    /// The block of `host` of all `blocks`, for a run of so many rounds.
+    pub(super) fn new(
+        prepared: &'a TrainingSetup,
+        links: TrainingNetwork,
+        mut swarm: Fab<D>,
+        mut batches: Batches,
+        host: usize,
+        blocks: Vec<Block>,
+        rounds: u32,
+    ) -> Result<Self, Error> {
+        swarm.begin(&batches.draw(0))?;
+        Ok(BlockTrainer { prepared, links, linked: 0, heard: None, swarm, batches, host, blocks, rounds })
+    }
+
+    /// Rounds done.
+    pub fn round(&self) -> u32 {
+        self.swarm.rounds()
+    }
+
+    /// Rounds of the whole run.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// The state of the host's agents.
+    pub fn swarm(&self) -> &Fab<D> {
+        &self.swarm
+    }
+
+    /// The same, to be replaced by that of a checkpoint.
+    pub fn swarm_mut(&mut self) -> &mut Fab<D> {
+        &mut self.swarm
+    }
+
+    /// Begins a round: what the other hosts get from this one.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn begin_round(&mut self) -> Result<Vec<Parcel>, Error> {
+        let round = self.round() + 1;
+        // After a checkpoint was restored, the rounds before it are gone through again.
+        for earlier in self.linked + 1..round {
+            drop(self.links.round(earlier));
+        }
+        let heard = self.links.round(round);
+        self.linked = round;
+        for &agent in heard.forgetting() {
+            self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
+        }
+        let mut parcels = Vec::new();
+        for (to, &block) in self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host) {
+            let words = self.swarm.parcel(&heard.exchange(), block)?;
+            if !words.is_empty() {
+                let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                parcels.push(Parcel { to, bytes });
+            }
+        }
+        self.heard = Some(heard);
+        Ok(parcels)
+    }
+
+    /// The parcels that this host needs before it can end the round that has begun.
+    pub fn expected(&self) -> Vec<ExpectedParcel> {
+        let Some(heard) = &self.heard else { return Vec::new() };
+        let own = self.blocks[self.host];
+        let of = |(from, &block): (usize, &Block)| {
+            let words = self.swarm.parcel_words(&heard.exchange(), block, own);
+            ExpectedParcel { from, bytes: words * size_of::<f32>() }
+        };
+        let others = self.blocks.iter().enumerate().filter(|&(from, _)| from != self.host);
+        others.map(of).filter(|parcel| parcel.bytes > 0).collect()
+    }
+
+    /// Takes an expected parcel.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When it is not as long as expected.
+    pub fn take(&mut self, from: usize, parcel: &[u8]) -> Result<(), Error> {
+        let words: Vec<f32> = parcel.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
+        match &self.heard {
+            Some(heard) => Ok(self.swarm.take_parcel(&heard.exchange(), self.blocks[from], &words)?),
+            None => panic!("no round has begun"),
+        }
+    }
+
+    /// Ends the round: computes the agents of this host.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn end_round(&mut self) -> Result<(), Error> {
+        let Some(heard) = self.heard.take() else { panic!("no round has begun") };
+        let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
+        Ok(self.swarm.round(&heard.exchange(), &draw)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;
