@@ -21,7 +21,13 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 
-#[cfg(not(all(feature = "boards", feature = "large", feature = "live", feature = "paper")))]
+#[cfg(not(all(
+    feature = "boards",
+    feature = "large",
+    feature = "live",
+    feature = "mesh",
+    feature = "paper"
+)))]
 mod absent;
 mod bench;
 #[cfg(feature = "boards")]
@@ -30,6 +36,8 @@ mod boards;
 mod data;
 mod doctor;
 mod flags;
+#[cfg(feature = "mesh")]
+mod host;
 mod interrupt;
 mod live;
 mod output;
@@ -49,6 +57,8 @@ mod tui;
 #[cfg(feature = "live")]
 mod watch;
 
+#[cfg(not(feature = "mesh"))]
+use absent::host;
 #[cfg(not(feature = "paper"))]
 use absent::paper;
 #[cfg(not(feature = "live"))]
@@ -95,6 +105,7 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
         Some(("paper", matches)) => paper::run(matches),
         Some(("swarm", matches)) => swarm::run(matches),
         Some(("sweep", matches)) => sweep::run(matches),
+        Some(("host", matches)) => host::run(matches),
         Some(("doctor", matches)) => doctor::run(matches),
         Some(("watch", matches)) => watch::run(matches),
         Some(("replay", matches)) => replay::run(matches),
@@ -130,6 +141,7 @@ fn command() -> Command {
         .subcommand(boards::command())
         .subcommand(data::command())
         .subcommand(train::command())
+        .subcommand(host::command())
         .subcommand(sweep::command())
         .subcommand(paper::command())
         .subcommand(swarm::command())

@@ -46,6 +46,8 @@ absent!(bench_large, "large", "large");
 absent!(data, "data", "large");
 #[cfg(not(feature = "large"))]
 absent!(train, "train", "large");
+#[cfg(not(feature = "mesh"))]
+absent!(host, "host", "mesh");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");
 #[cfg(not(feature = "live"))]

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on, Ctrl-C needs no explanation.
-#[cfg(any(feature = "live", feature = "tui"))]
+#[cfg(any(feature = "live", feature = "mesh", feature = "tui"))]
 pub(super) fn is_expected() {
     IS_EXPECTED.store(true, Ordering::Relaxed);
 }

@@ -1,5 +1,7 @@
 //! `fabswarm train`: a swarm of large agents.
 
+#[cfg(feature = "mesh")]
+mod hosts;
 mod screen;
 mod watch;
 
@@ -8,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use self::screen::Screen;
@@ -20,7 +22,7 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
-use fabswarm_large::training::{Error, Guess, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
+use fabswarm_large::training::{Error, Guess, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, ResolvedScenario, Scenario};
 use fabswarm_view::message::training as message;
@@ -59,7 +61,23 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["scenario", "out"]),
         )
+        .arg(
+            Arg::new("hosts")
+                .long("hosts")
+                .value_name("HOSTS")
+                .help("Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
+                .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
+        )
+        .args(host_arguments())
         .args(flags::arguments(scenario::ScenarioCommand::Train))
+}
+
+/// The flags about hosts, in builds that know them.
+fn host_arguments() -> Vec<Arg> {
+    #[cfg(feature = "mesh")]
+    return vec![super::host::cluster_argument(), hosts::loss_argument()];
+    #[cfg(not(feature = "mesh"))]
+    Vec::new()
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -89,10 +107,43 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         None => None,
     };
     let page = LivePage::start(matches)?;
+    if let Some(hosts) = matches.get_one::<String>("hosts") {
+        return on_hosts(hosts, matches, &resolved, resumed, page.as_ref());
+    }
     match gpu(matches)? {
         Some(gpu) => train(gpu, &resolved, resumed, page.as_ref()),
         None => train(Cpu::<f32>::new(), &resolved, resumed, page.as_ref()),
     }
+}
+
+/// Trains on other hosts.
+#[cfg(feature = "mesh")]
+fn on_hosts(
+    hosts: &str,
+    matches: &ArgMatches,
+    resolved: &ResolvedScenario,
+    resumed: Option<(RunFolder, Checkpoint)>,
+    page: Option<&LivePage>,
+) -> Result<ExitCode> {
+    if matches.get_one::<String>("device").is_some_and(|device| device == "cuda") {
+        bail!(
+            "`--device cuda` with `--hosts`: a swarm on several hosts is computed on their CPUs\nhelp: add `--device cpu`, or train on one host"
+        );
+    }
+    hosts::train(hosts, matches, resolved, resumed, page)
+}
+
+#[cfg(not(feature = "mesh"))]
+fn on_hosts(
+    _: &str,
+    _: &ArgMatches,
+    _: &ResolvedScenario,
+    _: Option<(RunFolder, Checkpoint)>,
+    _: Option<&LivePage>,
+) -> Result<ExitCode> {
+    bail!(
+        "this build of fabswarm has no `train --hosts`\nhelp: add the feature, `cargo run --release --features mesh -- …`, or all of them, `--features full`"
+    )
 }
 
 /// The GPU, where one is asked for or there is one to take.
@@ -116,14 +167,7 @@ fn train<D: Device<Scalar = f32>>(
     resumed: Option<(RunFolder, Checkpoint)>,
     page: Option<&LivePage>,
 ) -> Result<ExitCode> {
-    let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
-    let rate = resolved.scenario.training.corruption_rate;
-    if rate > 0.0 && prepared.corrupts_own_labels() && !output::is_quiet() {
-        eprintln!(
-            "note: training.corruption_rate = {rate} makes that share of the labels wrong; set it to 0 to keep them, or add true labels"
-        );
-    }
-    print!("{}", prepared.histogram());
+    let prepared = prepare(resolved)?;
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
     let device = planned.device().name();
     println!("{device}: {} parameters an agent", prepared.parameters());
@@ -132,44 +176,102 @@ fn train<D: Device<Scalar = f32>>(
     let mut trainer = planned.start(checkpoint.as_mut())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
-    let folder = match (folder, resolved.scenario.output.out.as_str()) {
+    let folder = open_folder(folder, resolved)?;
+    let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
+    let trained = job.go_through(&mut trainer, &folder, checkpoint.is_some())?;
+    let code = job.conclude(trained, &folder, trainer.checkpointed());
+    job.stay();
+    Ok(code)
+}
+
+/// Loads the data, and prints how they are dealt out.
+fn prepare(resolved: &ResolvedScenario) -> Result<TrainingSetup> {
+    let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
+    let rate = resolved.scenario.training.corruption_rate;
+    if rate > 0.0 && prepared.corrupts_own_labels() && !output::is_quiet() {
+        eprintln!(
+            "note: training.corruption_rate = {rate} makes that share of the labels wrong; set it to 0 to keep them, or add true labels"
+        );
+    }
+    print!("{}", prepared.histogram());
+    Ok(prepared)
+}
+
+/// The folder of the run: the one it goes on in, or a new one.
+fn open_folder(resumed: Option<RunFolder>, resolved: &ResolvedScenario) -> Result<RunFolder> {
+    Ok(match (resumed, resolved.scenario.output.out.as_str()) {
         (Some(folder), _) => folder,
         (None, "") => RunFolder::numbered(Path::new("runs"), "train")?,
         (None, out) => RunFolder::at(Path::new(out))?,
-    };
-    let report = TrainingReport::start(&folder, resolved, checkpoint.as_ref().map(|_| trainer.round()))?;
-    if checkpoint.is_some() {
-        println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
-    }
-    let first =
-        message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &device, prepared.parameters());
-    let audience = page.map(LivePage::audience);
-    let watch = watch::start(&folder, first, checkpoint.as_ref().map(|_| trainer.round()), audience)?;
-    let mut screen = Screen::new(report, watch, trainer.round());
-    let trained = trainer.run(&folder, &mut screen, &interrupted);
-    let (report, watch) = screen.close();
-    let trained = trained.and_then(|outcome| {
-        report.finish(&folder, resolved, &prepared, &outcome)?;
-        let round = u64::from(outcome.evaluation.round);
-        let last = message::end(&report::summary_json(resolved, &outcome), round, watch.elapsed());
-        watch.end(last)?;
-        Ok(outcome)
-    });
-    let code = match trained {
-        Ok(outcome) => {
-            print!("{}", screen::summary(&resolved.scenario, &outcome, folder.path()));
-            verdict(&resolved.scenario, &outcome, prepared.guess(), folder.path(), trainer.checkpointed())
+    })
+}
+
+/// What is trained, and who looks at it.
+struct TrainingJob<'a> {
+    prepared: &'a TrainingSetup,
+    resolved: &'a ResolvedScenario,
+    /// Where it is computed.
+    device: String,
+    page: Option<&'a LivePage>,
+    interrupted: &'a AtomicBool,
+}
+
+impl TrainingJob<'_> {
+    /// Goes through the rounds. The outer error is one from before the first of them.
+    fn go_through<D: Device<Scalar = f32>>(
+        &self,
+        trainer: &mut Trainer<'_, D>,
+        folder: &RunFolder,
+        is_resumed: bool,
+    ) -> Result<Result<TrainingOutcome, Error>> {
+        let (resolved, resumed) = (self.resolved, is_resumed.then(|| trainer.round()));
+        let report = TrainingReport::start(folder, resolved, resumed)?;
+        if is_resumed {
+            println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
         }
-        Err(error) => {
-            eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), trainer.checkpointed()));
-            // The run itself is over, so this is not bad input.
-            ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
-        }
-    };
-    if let Some(page) = page {
-        page.stay(&interrupted);
+        let parameters = self.prepared.parameters();
+        let first =
+            message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &self.device, parameters);
+        let watch = watch::start(folder, first, resumed, self.page.map(LivePage::audience))?;
+        let mut screen = Screen::new(report, watch, trainer.round());
+        let trained = trainer.run(folder, &mut screen, self.interrupted);
+        let (report, watch) = screen.close();
+        Ok(trained.and_then(|outcome| {
+            report.finish(folder, resolved, self.prepared, &outcome)?;
+            let round = u64::from(outcome.evaluation.round);
+            let last = message::end(&report::summary_json(resolved, &outcome), round, watch.elapsed());
+            watch.end(last)?;
+            Ok(outcome)
+        }))
     }
-    Ok(code)
+
+    /// Prints what came of a run, and returns its exit code.
+    fn conclude(
+        &self,
+        trained: Result<TrainingOutcome, Error>,
+        folder: &RunFolder,
+        checkpointed: Option<u32>,
+    ) -> ExitCode {
+        let scenario = &self.resolved.scenario;
+        match trained {
+            Ok(outcome) => {
+                print!("{}", screen::summary(scenario, &outcome, folder.path()));
+                verdict(scenario, &outcome, self.prepared.guess(), folder.path(), checkpointed)
+            }
+            Err(error) => {
+                eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), checkpointed));
+                // The run itself is over, so this is not bad input.
+                ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
+            }
+        }
+    }
+
+    /// Lets the page stay until its reader has seen enough.
+    fn stay(&self) {
+        if let Some(page) = self.page {
+            page.stay(self.interrupted);
+        }
+    }
 }
 
 /// Prints why a run did not succeed, and returns its exit code.

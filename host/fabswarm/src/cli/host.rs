@@ -1,0 +1,195 @@
+//! `fabswarm host`: lets this machine compute agents of runs that are started elsewhere.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::interrupt;
+use fabswarm_large::data::Cache;
+use fabswarm_mesh::certificates::{self, Credentials, STARTER};
+use fabswarm_mesh::cluster::Cluster;
+use fabswarm_mesh::daemon::{self, HostEvent, HostSetup};
+use fabswarm_mesh::hosted::RunEnd;
+use fabswarm_mesh::hosts_file::{Host, HostList};
+use fabswarm_mesh::local::LISTENING;
+use fabswarm_mesh::message::HostStatus;
+use fabswarm_sim::record::{agents, bytes};
+
+pub(super) fn command() -> Command {
+    Command::new("host")
+        .about("Let this machine compute agents of runs that are started elsewhere with `train --hosts`")
+        .args_conflicts_with_subcommands(true)
+        .subcommand(
+            Command::new("new-cluster")
+                .about("Make certificates for hosts, which networks beyond this machine need")
+                .arg(
+                    Arg::new("folder")
+                        .value_name("FOLDER")
+                        .required(true)
+                        .value_parser(value_parser!(PathBuf))
+                        .help("A new folder: one folder in it for each host, one for who starts runs"),
+                )
+                .arg(
+                    Arg::new("hosts")
+                        .long("hosts")
+                        .value_name("HOSTS")
+                        .required(true)
+                        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447"),
+                ),
+        )
+        .subcommand(
+            Command::new("status")
+                .about("Print who is there, and what they compute")
+                .arg(
+                    Arg::new("hosts")
+                        .long("hosts")
+                        .value_name("HOSTS")
+                        .required(true)
+                        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447"),
+                )
+                .arg(cluster_argument()),
+        )
+        .arg(cluster_argument())
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS")
+                .default_value("127.0.0.1:7447")
+                .value_parser(value_parser!(SocketAddr))
+                .help("Where to wait for runs; port 0 takes a free one"),
+        )
+        .arg(
+            Arg::new("name").long("name").value_name("NAME").help("What to be called [default: the address]"),
+        )
+        .arg(
+            Arg::new("until-eof")
+                .long("until-eof")
+                .action(ArgAction::SetTrue)
+                .help("End when standard input closes, and print nothing but the address"),
+        )
+}
+
+/// The flag that names the folder with this machine's certificate.
+pub(super) fn cluster_argument() -> Arg {
+    Arg::new("cluster")
+        .long("cluster")
+        .value_name("FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .help("This machine's folder of those that `fabswarm host new-cluster` made; needed beyond loopback")
+}
+
+/// What that flag names.
+pub(super) fn credentials(matches: &ArgMatches) -> Result<Option<Credentials>> {
+    let folder = matches.get_one::<PathBuf>("cluster");
+    Ok(folder.map(|folder| Credentials::open(folder)).transpose()?)
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("status", matches)) => return status(matches),
+        Some(("new-cluster", matches)) => return new_cluster(matches),
+        _ => {}
+    }
+    let address = *matches.get_one::<SocketAddr>("listen").expect("it has a default");
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::is_expected();
+    interrupt::on_ctrl_c(&interrupted)?;
+    let is_child = matches.get_flag("until-eof");
+    if is_child {
+        let flag = Arc::clone(&interrupted);
+        std::thread::spawn(move || {
+            // Whatever comes, it is the end that counts.
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            flag.store(true, Ordering::Relaxed);
+        });
+    }
+    let name = matches.get_one::<String>("name").cloned();
+    let setup = HostSetup { name, address, credentials: credentials(matches)? };
+    let mut observe = |event: HostEvent| match event {
+        HostEvent::Listening(address) => println!("{LISTENING}{address}"),
+        _ if is_child => {}
+        HostEvent::Begun(order) => {
+            let block = order.hosts[order.host].block;
+            println!(
+                "run {}: {} from number {} on, with {} other hosts",
+                order.run,
+                agents(block.agents),
+                block.first,
+                order.hosts.len() - 1
+            );
+        }
+        HostEvent::Ended(RunEnd::Ended) => println!("the run has ended"),
+        HostEvent::Ended(RunEnd::Abandoned) => println!("the run was given up: who started it is gone"),
+        HostEvent::Ended(RunEnd::Failed(what)) => eprintln!("error: {what}"),
+    };
+    daemon::serve(&setup, &Cache::from_environment()?, &interrupted, &mut observe)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The hosts that `--hosts` names.
+fn named(matches: &ArgMatches) -> Result<Vec<Host>> {
+    let given = matches.get_one::<String>("hosts").map_or("", String::as_str);
+    match HostList::read(given)? {
+        HostList::Running(hosts) => Ok(hosts),
+        HostList::Local(_) => anyhow::bail!(
+            "`--hosts {given}` are hosts that a run starts for itself\nhelp: name addresses or a hosts.toml"
+        ),
+    }
+}
+
+fn new_cluster(matches: &ArgMatches) -> Result<ExitCode> {
+    let folder = matches.get_one::<PathBuf>("folder").expect("it is required");
+    let hosts = named(matches)?;
+    certificates::new_cluster(folder, &hosts)?;
+    let folder = folder.display();
+    println!("carry each folder to its machine, over a way that nobody else can read:");
+    for Host { name, address, .. } in &hosts {
+        println!("  {folder}/{name}: `fabswarm host --listen {address} --cluster {name}`");
+    }
+    println!("  {folder}/{STARTER}: `fabswarm train … --hosts … --cluster {STARTER}`");
+    println!("{folder}/ca.key can make members: keep it where no host is, or remove it");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(matches: &ArgMatches) -> Result<ExitCode> {
+    let (hosts, credentials) = (named(matches)?, credentials(matches)?);
+    let mut code = ExitCode::SUCCESS;
+    for host in hosts {
+        let name = host.name.clone();
+        match Cluster::dial(vec![host], credentials.as_ref()).and_then(|cluster| cluster.status()) {
+            Ok(status) => status.iter().for_each(|status| println!("{name}: {}", line(status))),
+            Err(error) => {
+                eprintln!("error: {error}");
+                code = ExitCode::from(1);
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// One host, on a line.
+fn line(status: &HostStatus) -> String {
+    let free = status.free_bytes.map_or(String::new(), |free| format!(", {} free", bytes(free)));
+    let run = match &status.run {
+        None => "waits for a run".to_owned(),
+        Some(run) => {
+            let round = run.round.map_or("prepares".to_owned(), |round| format!("round {round}"));
+            let traffic = run.traffic;
+            format!(
+                "run {}, {} from number {} on, {round}, {} sent, {} received",
+                run.run,
+                agents(run.block.agents),
+                run.block.first,
+                bytes(traffic.sent),
+                bytes(traffic.received)
+            )
+        }
+    };
+    format!("{}{free}, build {}, {run}", status.device, status.build)
+}

@@ -1,0 +1,141 @@
+//! `fabswarm train --hosts`: the agents are computed on other hosts, the run folder is kept here.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches};
+
+use super::super::live::LivePage;
+use super::super::{host, interrupt};
+use super::{TrainingJob, open_folder, prepare};
+use fabswarm_large::device::{self, Block, cpu::Cpu};
+use fabswarm_large::training::checkpoint::Checkpoint;
+use fabswarm_large::training::{self, TrainingPlan};
+use fabswarm_mesh::certificates::Credentials;
+use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart};
+use fabswarm_mesh::hosts_file::{Host, HostList};
+use fabswarm_mesh::local::LocalHosts;
+use fabswarm_mesh::message::HostTraffic;
+use fabswarm_sim::record::{RunFolder, agents, bytes};
+use fabswarm_sim::scenario::ResolvedScenario;
+
+/// How often hosts that are lost are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The flag that says what to do when a host is lost.
+pub(super) fn loss_argument() -> Arg {
+    Arg::new("on-host-loss")
+        .long("on-host-loss")
+        .value_name("WORD")
+        .default_value("end")
+        .value_parser(PossibleValuesParser::new(["end", "wait"]))
+        .help("When a host is lost: end, or wait for it and go on from the last checkpoint")
+}
+
+/// Trains on the hosts that `given` names.
+pub(super) fn train(
+    given: &str,
+    matches: &ArgMatches,
+    resolved: &ResolvedScenario,
+    mut resumed: Option<(RunFolder, Checkpoint)>,
+    page: Option<&LivePage>,
+) -> Result<ExitCode> {
+    let list = HostList::read(given)?;
+    cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
+    let credentials = host::credentials(matches)?;
+    let waits = matches.get_one::<String>("on-host-loss").is_some_and(|word| word == "wait");
+    let prepared = prepare(resolved)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::on_ctrl_c(&interrupted)?;
+    // Ended last, when the run on them is over.
+    let local = match &list {
+        HostList::Local(_) => Some(LocalHosts::start(list.hosts())?),
+        HostList::Running(_) => None,
+    };
+    // The hosts of this machine are started without certificates.
+    let credentials = credentials.as_ref().filter(|_| local.is_none());
+    let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
+    let device = format!("CPUs of {} hosts", hosts.len());
+    let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
+    let (scenario, digest) = (resolved.to_repeatable_toml(), prepared.digest());
+    loop {
+        // Nobody is computed here.
+        let planned = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, resolved, Block::NONE)?;
+        let cluster = Cluster::dial(hosts.clone(), credentials)?;
+        let run = cluster.start(&scenario, digest.clone(), resolved.scenario.swarm.agents, &interrupted)?;
+        let run = Arc::new(run);
+        for HostPart { name, block, .. } in run.parts()? {
+            println!("{name}: {} from number {} on", agents(block.agents), block.first);
+        }
+        let (folder, mut checkpoint) = resumed.unzip();
+        let swarm = Box::new(ClusterSwarm(Arc::clone(&run)));
+        let mut trainer = planned.watch(swarm, checkpoint.as_mut())?;
+        let (begun, folder) = (trainer.round(), open_folder(folder, resolved)?);
+        if waits {
+            trainer.keep(&folder)?;
+        }
+        let is_resumed = checkpoint.is_some();
+        let trained = job.go_through(&mut trainer, &folder, is_resumed)?;
+        let checkpointed = trainer.checkpointed();
+        drop(trainer);
+        let lost = match &trained {
+            Err(training::Error::Device(device::Error::Hosts(what))) if waits && local.is_none() => {
+                Some(what)
+            }
+            _ => None,
+        };
+        if let Some(what) = lost.filter(|_| !interrupted.load(Ordering::Relaxed)) {
+            eprintln!("note: {what}\nnote: waiting for all hosts, to go on from the last checkpoint");
+            let name = run.name().to_owned();
+            drop(run);
+            wait_for_all(&hosts, credentials, &name, &interrupted);
+            if !interrupted.load(Ordering::Relaxed) {
+                let checkpoint = Checkpoint::open(folder.path(), resolved)?;
+                resumed = Some((folder, checkpoint));
+                continue;
+            }
+            return Ok(job.conclude(trained, &folder, checkpointed));
+        }
+        let code = job.conclude(trained, &folder, checkpointed);
+        // A host that is lost has nothing to say; the run has said so.
+        if let Ok(parts) = run.parts() {
+            folder.write("hosts.csv", cluster::table(&parts).as_bytes())?;
+            print!("{}", between_hosts(&parts, run.round() - begun));
+        }
+        drop(run);
+        job.stay();
+        return Ok(code);
+    }
+}
+
+/// Waits until every host is there and has forgotten the run of that name, or until `interrupted`.
+fn wait_for_all(hosts: &[Host], credentials: Option<&Credentials>, run: &str, interrupted: &AtomicBool) {
+    let is_ready = |host: &Host| {
+        Cluster::dial(vec![host.clone()], credentials)
+            .and_then(|cluster| cluster.is_free_of(run))
+            .unwrap_or(false)
+    };
+    while !interrupted.load(Ordering::Relaxed) && !hosts.iter().all(is_ready) {
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Bytes between hosts, planned and counted.
+fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
+    let per_round = |count: u64| bytes(count / u64::from(rounds.max(1)));
+    let line = |HostPart { name, traffic, .. }: &HostPart| {
+        let HostTraffic { planned_sent, sent, planned_received, received, repeated_chunks } = *traffic;
+        format!(
+            "{name}: {} sent in a round, {} planned; {} received, {} planned; {repeated_chunks} chunks asked for again\n",
+            per_round(sent),
+            per_round(planned_sent),
+            per_round(received),
+            per_round(planned_received),
+        )
+    };
+    parts.iter().map(line).collect()
+}

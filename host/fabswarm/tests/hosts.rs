@@ -1,0 +1,250 @@
+//! Swarms on several hosts, as real processes on loopback.
+#![cfg(feature = "mesh")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A run of a moment, on the sample.
+const SMALL: [&str; 10] =
+    ["--data", "sample", "--model", "softmax", "--agents", "5", "--batch", "16", "--checkpoint-every", "1"];
+
+fn fabswarm(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    command.current_dir(folder).stdin(Stdio::null()).env("RAYON_NUM_THREADS", "1");
+    command
+}
+
+fn train(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = fabswarm(folder);
+    command.arg("train").args(SMALL).args(arguments);
+    command
+}
+
+#[track_caller]
+fn succeed(mut command: Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn read(folder: &Path, name: &str) -> Vec<u8> {
+    fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// `fabswarm host`, until it is dropped.
+struct Host {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Host {
+    fn start(folder: &Path, address: &str) -> Self {
+        let mut command = fabswarm(folder);
+        command.args(["host", "--listen", address]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening on ").expect(&line).to_owned();
+        Host { child, output, address }
+    }
+
+    fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn hosts_file(folder: &Path, hosts: &[&Host]) {
+    let host = |(number, host): (usize, &&Host)| {
+        format!("[[host]]\nname = \"h{number}\"\naddress = \"{}\"\n", host.address)
+    };
+    fs::write(folder.join("hosts.toml"), hosts.iter().enumerate().map(host).collect::<String>()).unwrap();
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn two_and_three_hosts_leave_the_bytes_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let faults = ["--algorithm", "ledger", "--iid-loss", "0.2", "--delay-rounds", "2", "--crashes", "2@8+6"];
+    for (name, flags) in
+        [("fab", &["--epochs", "3"][..]), ("ledger", &[&["--epochs", "2"], &faults[..]].concat())]
+    {
+        let run = |out: &str, more: &[&str]| {
+            succeed(train(folder.path(), &[flags, &["--out", out], more].concat()));
+            folder.path().join(out)
+        };
+        let one = run(&format!("{name}-1"), &["--device", "cpu"]);
+        for count in [2, 3] {
+            let many = run(&format!("{name}-{count}"), &["--hosts", &format!("127.0.0.1x{count}")]);
+            for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
+                assert!(read(&many, file) == read(&one, file), "{name} on {count} hosts: another {file}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hosts_that_run_take_part_in_one_run_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
+    hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
+    let status = || {
+        let output = succeed({
+            let mut command = fabswarm(folder.path());
+            command.args(["host", "status", "--hosts", "hosts.toml"]);
+            command
+        });
+        text(&output.stdout).to_owned()
+    };
+    let waiting = status();
+    assert_eq!(waiting.lines().filter(|line| line.contains("waits for a run")).count(), 2, "{waiting}");
+    let one = succeed(train(folder.path(), &["--epochs", "1", "--out", "one", "--device", "cpu"]));
+    drop(one);
+    for out in ["first", "second"] {
+        succeed(train(folder.path(), &["--epochs", "1", "--hosts", "hosts.toml", "--out", out]));
+        let metrics = |name: &str| read(&folder.path().join(name), "metrics.csv");
+        assert!(metrics(out) == metrics("one"));
+        for host in &mut hosts {
+            assert!(host.next_line().starts_with("run "));
+            assert_eq!(host.next_line(), "the run has ended\n");
+        }
+    }
+    assert_eq!(status().lines().filter(|line| line.contains("waits for a run")).count(), 2);
+    for host in &mut hosts {
+        host.signal(Signal::TERM);
+        assert!(host.child.wait().unwrap().success());
+        assert!(std::net::TcpListener::bind(&host.address).is_ok(), "the port is free again");
+    }
+}
+
+#[test]
+fn ctrl_c_anywhere_ends_the_run_in_order_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
+    hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
+    let endless = |out: &str| {
+        let mut command =
+            train(folder.path(), &["--epochs", "1000000", "--hosts", "hosts.toml", "--out", out]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("a checkpoint", || folder.path().join(out).join("checkpoint.safetensors").exists());
+        child
+    };
+    let ends = |child: Child, out: &str| {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let summary = read(&folder.path().join(out), "summary.json");
+        let round = serde_json::from_slice::<serde_json::Value>(&summary).unwrap()["rounds"].clone();
+        assert!(
+            text(&output.stderr).contains(&format!("continues from round {round}")),
+            "{}",
+            text(&output.stderr)
+        );
+    };
+    let starter = endless("starter");
+    kill_process(Pid::from_child(&starter), Signal::INT).unwrap();
+    ends(starter, "starter");
+    for host in &mut hosts {
+        assert!(host.next_line().starts_with("run "));
+        assert_eq!(host.next_line(), "the run has ended\n");
+    }
+    let starter = endless("host");
+    hosts[1].signal(Signal::INT);
+    ends(starter, "host");
+    assert!(hosts[1].child.wait().unwrap().success());
+    // What two hosts began, one process goes on with.
+    let more = ["train", "--resume", "host", "--device", "cpu", "--epochs", "1000000"];
+    let mut resumed = fabswarm(folder.path());
+    let child = resumed.args(more).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let id = Pid::from_child(&child);
+    let before = fs::metadata(folder.path().join("host/checkpoint.safetensors")).unwrap().modified().unwrap();
+    wait_for("a checkpoint", || {
+        fs::metadata(folder.path().join("host/checkpoint.safetensors"))
+            .is_ok_and(|file| file.modified().unwrap() != before)
+    });
+    kill_process(id, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(text(&output.stdout).contains("continuing from round "), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_host_that_stalls_or_is_killed_and_comes_back_costs_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
+    hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
+    let long = ["--epochs", "30", "--checkpoint-every", "5", "--algorithm", "ledger", "--iid-loss", "0.2"];
+    let long = |more: &[&str]| {
+        let mut command = fabswarm(folder.path());
+        command.arg("train").args(&SMALL[..8]).args(long).args(more);
+        command
+    };
+    succeed(long(&["--out", "one", "--device", "cpu"]));
+    let mut command = long(&["--hosts", "hosts.toml", "--on-host-loss", "wait", "--out", "many"]);
+    let starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let rows = || {
+        fs::read_to_string(folder.path().join("many/metrics.csv.part")).map_or(0, |text| text.lines().count())
+    };
+    wait_for("a row", || rows() > 3);
+    hosts[0].signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(1));
+    hosts[0].signal(Signal::CONT);
+    let before = rows();
+    wait_for("a row", || rows() > before + 8);
+    hosts[1].signal(Signal::KILL);
+    hosts[1].child.wait().unwrap();
+    let address = hosts[1].address.clone();
+    hosts[1] = Host::start(folder.path(), &address);
+    let output = starter.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("waiting for all hosts"), "{message}");
+    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
+        let of = |run: &str| read(&folder.path().join(run), file);
+        assert!(of("many") == of("one"), "another {file}");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_run_on_hosts_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |hosts: &str, more: &[&str]| {
+        let output = train(folder.path(), &[&["--hosts", hosts], more].concat()).output().unwrap();
+        let message = text(&output.stderr).to_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("help: "), "{message}");
+        message
+    };
+    assert!(refused("127.0.0.1:1", &[]).contains("host 127.0.0.1:1 at 127.0.0.1:1 cannot be reached"));
+    assert!(refused("127.0.0.1x9", &[]).contains("the scenario has 5 agents, for 9 hosts"));
+    assert!(refused("127.0.0.1x2", &["--device", "cuda"]).contains("computed on their CPUs"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+}

@@ -1,0 +1,122 @@
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fabswarm_large::data::Cache;
+
+use super::*;
+use crate::cluster::Cluster;
+use crate::daemon::{HostEvent, HostSetup, serve};
+use crate::line::Peer;
+use crate::message::Request;
+use crate::zenoh_line::ZenohLine;
+
+fn host(name: &str) -> Host {
+    Host { name: name.to_owned(), address: "127.0.0.1:0".to_owned(), agents: None }
+}
+
+/// Runs `test` with the address of a host that has these credentials.
+fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
+    let setup = HostSetup {
+        name: None,
+        address: "127.0.0.1:0".parse().unwrap(),
+        credentials: Some(Credentials::open(credentials).unwrap()),
+    };
+    let interrupted = AtomicBool::new(false);
+    let (sender, listening) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let interrupted = &interrupted;
+        scope.spawn(move || {
+            let mut observe = |event| {
+                if let HostEvent::Listening(address) = event {
+                    sender.send(address.to_string()).unwrap();
+                }
+            };
+            serve(&setup, &Cache::at(cache), interrupted, &mut observe).unwrap();
+        });
+        let address = listening.recv_timeout(Duration::from_secs(30)).unwrap();
+        let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&address)));
+        interrupted.store(true, Ordering::Relaxed);
+        tested.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn asks(address: &str, credentials: Option<&Path>) -> Result<String, Error> {
+    let credentials = credentials.map(|folder| Credentials::open(folder).unwrap());
+    let host = Host { address: address.to_owned(), ..host("a") };
+    Ok(Cluster::dial(vec![host], credentials.as_ref())?.status()?.remove(0).name)
+}
+
+#[test]
+fn only_members_of_the_cluster_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    new_cluster(&path("ours"), &[host("a"), host("b")]).unwrap();
+    new_cluster(&path("other"), &[host("a")]).unwrap();
+    new_cluster_until(&path("expired"), &[host("a")], 2020).unwrap();
+    // Who starts runs is no member any more, for this host.
+    std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\"]\n").unwrap();
+    with_host(&path("ours/a"), folder.path(), |address| {
+        let is_answered = |credentials: &str| asks(address, Some(&path(credentials)));
+        assert!(is_answered("ours/b").is_ok());
+        TcpStream::connect(address).unwrap().write_all(&[0x5a; 4096]).unwrap();
+        let stranger = Credentials::open(&path("ours/starter")).unwrap();
+        std::thread::scope(|scope| {
+            for credentials in [Some("other/starter"), Some("expired/starter"), None] {
+                let credentials = credentials.map(path);
+                scope.spawn(move || {
+                    let refusal = asks(address, credentials.as_deref()).unwrap_err().to_string();
+                    assert!(refusal.contains("takes this certificate"), "{refusal}");
+                });
+            }
+            scope.spawn(move || {
+                let Ok(line) = ZenohLine::dial("a", address, Some(&stranger)) else { return };
+                let peer =
+                    Peer { patience: Duration::from_secs(2), ..Peer::new("a".to_owned(), Box::new(line)) };
+                let refusal = peer.ask(&Request::Status, &[], &|| false).unwrap_err();
+                assert!(matches!(refusal, Error::Silent { .. }), "{refusal}");
+            });
+        });
+        assert!(is_answered("ours/b").is_ok(), "the host goes on");
+    });
+    // A host that shows an expired certificate, or one of another cluster, is not believed.
+    with_host(&path("expired/a"), folder.path(), |address| {
+        assert!(asks(address, Some(&path("ours/b"))).is_err());
+    });
+}
+
+#[test]
+fn keys_are_private_and_what_is_there_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cluster");
+    new_cluster(&path, &[host("a")]).unwrap();
+    for name in ["", "ca.key", "a", "a/host.key", "starter/host.key"] {
+        let mode = std::fs::metadata(path.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name} is readable for others");
+    }
+    let refusal = |found: Result<(), Error>| {
+        let message = found.unwrap_err().to_string();
+        assert!(message.contains("help: "), "{message}");
+        message
+    };
+    assert!(refusal(new_cluster(&path, &[host("a")])).contains("exists"));
+    for name in ["../a", "a/b", "starter", ".a", "a b"] {
+        let message = refusal(new_cluster(&folder.path().join("other"), &[host(name)]));
+        assert!(message.contains(&format!("host `{name}`")), "{message}");
+    }
+    let message = refusal(Credentials::open(&path).map(|_| ()));
+    assert!(message.contains("host.pem"), "{message}");
+}
+
+#[test]
+fn nothing_is_spoken_in_the_clear_beyond_loopback() {
+    assert_eq!(endpoint("127.0.0.1:7447", None).unwrap(), "tcp/127.0.0.1:7447");
+    assert_eq!(endpoint("[::1]:7447", None).unwrap(), "tcp/[::1]:7447");
+    for address in ["10.0.0.1:7447", "0.0.0.0:7447", "[::]:7447", "gpu1:7447"] {
+        let refusal = endpoint(address, None).unwrap_err().to_string();
+        assert!(refusal.contains(address) && refusal.contains("new-cluster"), "{refusal}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Parcels in chunks: small enough to pass between other messages, and asked for again where one is missing.
+
+use crate::message::ChunkHeader;
+
+/// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// How many chunks a parcel of so many bytes has.
+pub fn count(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(CHUNK_BYTES)).unwrap_or(u32::MAX)
+}
+
+/// One chunk of `parcel`, if it has so many.
+pub fn chunk(round: u32, parcel: &[u8], number: u32) -> Option<(ChunkHeader, &[u8])> {
+    let bytes = parcel.chunks(CHUNK_BYTES).nth(number as usize)?;
+    Some((ChunkHeader { round, number, bytes: parcel.len() as u64 }, bytes))
+}
+
+/// A parcel that is coming in.
+#[derive(Debug)]
+pub struct IncomingParcel {
+    round: u32,
+    bytes: Vec<u8>,
+    has: Vec<bool>,
+}
+
+impl IncomingParcel {
+    /// The parcel of `round`, of which nothing has come yet.
+    pub fn new(round: u32, bytes: usize) -> Self {
+        IncomingParcel { round, bytes: vec![0; bytes], has: vec![false; count(bytes) as usize] }
+    }
+
+    /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
+    /// ignored.
+    pub fn take(&mut self, header: &ChunkHeader, chunk: &[u8]) -> bool {
+        let is_ours = header.round == self.round && header.bytes == self.bytes.len() as u64;
+        let place = self.bytes.chunks_mut(CHUNK_BYTES).nth(header.number as usize);
+        match (place, self.has.get_mut(header.number as usize)) {
+            (Some(place), Some(has)) if is_ours && !*has && place.len() == chunk.len() => {
+                place.copy_from_slice(chunk);
+                *has = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Chunks that have not come.
+    pub fn missing(&self) -> Vec<u32> {
+        (0..).zip(&self.has).filter(|(_, has)| !**has).map(|(number, _)| number).collect()
+    }
+
+    /// The parcel, once nothing is missing.
+    ///
+    /// # Errors
+    /// Returns itself while something is.
+    pub fn complete(self) -> Result<Vec<u8>, Self> {
+        if self.has.contains(&false) { Err(self) } else { Ok(self.bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parcel_comes_together_in_any_order_from_its_own_chunks() {
+        let parcel: Vec<u8> = (0..3 * CHUNK_BYTES + 17).map(|at| (at % 251) as u8).collect();
+        let mut incoming = IncomingParcel::new(7, parcel.len());
+        assert_eq!(incoming.missing(), [0, 1, 2, 3]);
+        let (header, bytes) = chunk(7, &parcel, 3).unwrap();
+        assert!(incoming.take(&header, bytes) && !incoming.take(&header, bytes), "it counts once");
+        let (header, bytes) = chunk(7, &parcel, 1).unwrap();
+        assert!(!incoming.take(&header, &bytes[1..]), "too short");
+        assert!(!incoming.take(&ChunkHeader { round: 6, ..header }, bytes), "of another round");
+        assert!(!incoming.take(&ChunkHeader { number: 9, ..header }, bytes), "there is none");
+        assert!(!incoming.take(&ChunkHeader { bytes: 5, ..header }, bytes), "of another parcel");
+        assert!(incoming.take(&header, bytes));
+        assert_eq!(incoming.missing(), [0, 2]);
+        let mut incoming = incoming.complete().unwrap_err();
+        for number in [2, 0] {
+            let (header, bytes) = chunk(7, &parcel, number).unwrap();
+            assert!(incoming.take(&header, bytes));
+        }
+        assert!(incoming.complete().unwrap() == parcel);
+        assert!(chunk(7, &parcel, 4).is_none());
+    }
+}

@@ -1,0 +1,238 @@
+//! `fabswarm host`: waits for runs, and takes part in one at a time.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fabswarm_large::data::Cache;
+use fabswarm_large::device::Device as _;
+use fabswarm_large::device::cpu::Cpu;
+
+use crate::Error;
+use crate::certificates::{Credentials, endpoint};
+use crate::hosted::{HostedRun, RunEnd};
+use crate::line::{Peer, Replies};
+use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunOrder, Unreadable, pack, unpack};
+use crate::worker;
+use crate::zenoh_line::{ZenohLine, ZenohListener};
+
+/// How often a thread that waits looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The hosts of a run by number, without the one that asks.
+type PeersOrError = Result<Vec<Option<Peer>>, Error>;
+
+/// What happens on a host, for whoever looks at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostEvent {
+    Listening(SocketAddr),
+    Begun(Box<RunOrder>),
+    Ended(RunEnd),
+}
+
+/// A host that waits for runs.
+#[derive(Debug)]
+struct HostState {
+    name: String,
+    build: String,
+    run: Mutex<Option<Arc<HostedRun>>>,
+    changed: Condvar,
+}
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct HostSetup {
+    /// What it is called; its address where it has no other name.
+    pub name: Option<String>,
+    /// Where it listens; port 0 stands for a free one.
+    pub address: SocketAddr,
+    /// Needed beyond loopback.
+    pub credentials: Option<Credentials>,
+}
+
+/// Takes part in runs until `interrupted`.
+///
+/// # Errors
+/// When it cannot listen.
+pub fn serve(
+    setup: &HostSetup,
+    cache: &Cache,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(HostEvent),
+) -> Result<(), Error> {
+    let credentials = setup.credentials.as_ref();
+    endpoint(&setup.address.to_string(), credentials)?;
+    let address = chosen(setup.address)?;
+    let name = setup.name.clone().unwrap_or_else(|| address.to_string());
+    let host = HostState::new(name, build_id());
+    let listener = ZenohListener::listen(&address.to_string(), credentials)?;
+    observe(HostEvent::Listening(address));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some((question, replies)) = listener.next(LOOK_EVERY) {
+                    host.answer(&question, replies);
+                }
+            }
+        });
+        // The rounds stay on this thread: it is one of those that compute.
+        host.take_part(cache, &|order| lines(order, credentials), interrupted, observe);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    listener.close();
+    Ok(())
+}
+
+/// The address with a port.
+fn chosen(address: SocketAddr) -> Result<SocketAddr, Error> {
+    let refused =
+        |error: std::io::Error| Error::Listen { address: address.to_string(), what: error.to_string() };
+    TcpListener::bind(address).and_then(|listener| listener.local_addr()).map_err(refused)
+}
+
+/// Ways to all other hosts of a run.
+fn lines(order: &RunOrder, credentials: Option<&Credentials>) -> PeersOrError {
+    let dial = |(number, host): (usize, &crate::message::HostPlace)| {
+        if number == order.host {
+            return Ok(None);
+        }
+        let line = ZenohLine::dial(&host.name, &host.address, credentials)?;
+        Ok(Some(Peer::new(host.name.clone(), Box::new(line))))
+    };
+    order.hosts.iter().enumerate().map(dial).collect()
+}
+
+impl HostState {
+    fn new(name: String, build: String) -> Self {
+        HostState { name, build, run: Mutex::new(None), changed: Condvar::new() }
+    }
+
+    fn run(&self) -> MutexGuard<'_, Option<Arc<HostedRun>>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a run to take part in.
+    fn next_run(&self, interrupted: &AtomicBool) -> Option<Arc<HostedRun>> {
+        let mut run = self.run();
+        loop {
+            match &*run {
+                Some(run) => return Some(Arc::clone(run)),
+                None if interrupted.load(Ordering::Relaxed) => return None,
+                None => {
+                    let waited = self.changed.wait_timeout(run, LOOK_EVERY);
+                    run = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Takes part in one run after the other, with the lines that `dial` finds to the other hosts of each.
+    fn take_part(
+        &self,
+        cache: &Cache,
+        dial: &dyn Fn(&RunOrder) -> PeersOrError,
+        interrupted: &AtomicBool,
+        observe: &mut dyn FnMut(HostEvent),
+    ) {
+        while let Some(run) = self.next_run(interrupted) {
+            observe(HostEvent::Begun(Box::new(run.order.clone())));
+            let end = std::thread::scope(|scope| {
+                scope.spawn(|| run.answer_waiting(interrupted));
+                let peers = dial(&run.order).inspect_err(|error| run.fail(error.to_string()))?;
+                worker::work(&run, cache, &peers)
+            });
+            observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
+            self.await_farewell(&run);
+            *self.run() = None;
+        }
+    }
+
+    /// A run that failed here is kept until whoever started it knows why, or is gone.
+    fn await_farewell(&self, run: &HostedRun) {
+        while !run.is_forgotten() {
+            std::thread::sleep(LOOK_EVERY / 4);
+        }
+    }
+
+    fn answer(&self, question: &[u8], replies: Box<dyn Replies>) {
+        let (request, body) = match unpack::<Request>(question) {
+            Ok(found) => found,
+            // Who asked it does so again.
+            Err(Unreadable::Damaged) => return replies.reply(pack(&Answer::NotYet, &[])),
+            Err(Unreadable::Malformed(what)) => {
+                return replies.reply(pack(&Answer::Refused(format!("not a question: {what}")), &[]));
+            }
+        };
+        let current = self.run().clone();
+        let answer = match (&request, current) {
+            (Request::Status, run) => Answer::Status(Box::new(self.status(run.as_deref()))),
+            (_, Some(run)) if request.run() == Some(&run.order.run) => {
+                return run.answer(request, body, replies);
+            }
+            (Request::Begin(order), None) => self.begin(order),
+            // It is being put away.
+            (Request::Begin(_), Some(run)) if run.is_over() => Answer::NotYet,
+            (Request::Begin(_), Some(run)) => Answer::Refused(format!(
+                "it takes part in the run {} already\nhelp: wait until that has ended, or end it where it was started",
+                run.order.run
+            )),
+            (Request::End { .. }, _) => Answer::Done,
+            _ => Answer::Refused("it takes no part in this run any more".to_owned()),
+        };
+        replies.reply(pack(&answer, &[]));
+    }
+
+    fn begin(&self, order: &RunOrder) -> Answer {
+        if order.protocol != PROTOCOL || order.build != self.build {
+            return Answer::Refused(other_build(&self.build, PROTOCOL, &order.build, order.protocol));
+        }
+        if order.host >= order.hosts.len() {
+            return Answer::Refused("the run has no such host".to_owned());
+        }
+        *self.run() = Some(Arc::new(HostedRun::new(order.clone())));
+        self.changed.notify_all();
+        Answer::Done
+    }
+
+    fn status(&self, run: Option<&HostedRun>) -> HostStatus {
+        let device = Cpu::<f32>::new();
+        HostStatus {
+            name: self.name.clone(),
+            protocol: PROTOCOL,
+            build: self.build.clone(),
+            device: device.name(),
+            free_bytes: device.free_bytes(),
+            run: run.map(HostedRun::status),
+        }
+    }
+}
+
+/// Why two builds do not work together.
+pub(crate) fn other_build(here: &str, protocol: u32, there: &str, other_protocol: u32) -> String {
+    format!(
+        "it runs build {here} (protocol {protocol}), the run was started by build {there} (protocol {other_protocol})\nhelp: run the same build of fabswarm on every host"
+    )
+}
+
+/// Tells builds apart: the version, the sources of the agents, and the program itself.
+pub fn build_id() -> String {
+    let program = std::env::current_exe().and_then(File::open).and_then(checksum).unwrap_or(0);
+    format!("{}-{:016x}-{program:08x}", env!("CARGO_PKG_VERSION"), fabswarm_shared::BUILD_ID)
+}
+
+fn checksum(mut file: File) -> std::io::Result<u32> {
+    let (mut hasher, mut piece) = (crc32fast::Hasher::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hasher.finalize()),
+            read => hasher.update(&piece[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! A run on this host, as others see it: what they may ask is answered at once, later, or by the thread that computes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::chunks;
+use crate::line::Replies;
+use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack};
+
+/// Rounds whose parcels are kept for hosts that are behind: a host that is further ahead waits for them.
+const KEPT_ROUNDS: usize = 4;
+/// A question that cannot be answered yet gets word of that after so long.
+const NOT_YET_AFTER: Duration = Duration::from_secs(2);
+/// A run ends when whoever started it says nothing for so long.
+const ABANDONED_AFTER: Duration = Duration::from_secs(30);
+
+/// A run on this host.
+pub struct HostedRun {
+    pub order: RunOrder,
+    state: Mutex<HostedState>,
+    changed: Condvar,
+}
+
+impl fmt::Debug for HostedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedRun").field("order", &self.order).finish_non_exhaustive()
+    }
+}
+
+struct HostedState {
+    /// The last order that was followed, and how far it lets the host go.
+    order: u64,
+    until: u32,
+    /// The last round that was begun, and the last that is done; none while the host prepares.
+    begun: u32,
+    reached: Option<u32>,
+    /// Parcels by round and host.
+    parcels: BTreeMap<(u32, usize), Arc<Vec<u8>>>,
+    waiting: Vec<WaitingQuestion>,
+    tasks: VecDeque<HostTask>,
+    traffic: HostTraffic,
+    heard_of_starter: Instant,
+    is_leaving: bool,
+    end: Option<RunEnd>,
+    /// Whoever started it wants to hear no more of it.
+    is_forgotten: bool,
+}
+
+/// Why a run is over on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Whoever started it said so.
+    Ended,
+    /// Whoever started it is gone.
+    Abandoned,
+    /// It cannot go on here.
+    Failed(String),
+}
+
+struct WaitingQuestion {
+    request: Request,
+    replies: Box<dyn Replies>,
+    since: Instant,
+}
+
+/// What only the thread that computes can answer.
+pub struct HostTask {
+    pub request: Request,
+    pub body: Vec<u8>,
+    pub replies: Box<dyn Replies>,
+}
+
+impl fmt::Debug for HostTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HostTask").field(&self.request).finish()
+    }
+}
+
+/// What the thread that computes does next.
+#[derive(Debug)]
+pub enum HostWork {
+    Task(HostTask),
+    Round,
+    Over(RunEnd),
+}
+
+impl HostedRun {
+    pub fn new(order: RunOrder) -> Self {
+        let state = HostedState {
+            order: 0,
+            until: 0,
+            begun: 0,
+            reached: None,
+            parcels: BTreeMap::new(),
+            waiting: Vec::new(),
+            tasks: VecDeque::new(),
+            traffic: HostTraffic::default(),
+            heard_of_starter: Instant::now(),
+            is_leaving: false,
+            end: None,
+            is_forgotten: false,
+        };
+        HostedRun { order, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, HostedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question about this run, or keeps it for later.
+    pub fn answer(&self, request: Request, body: &[u8], replies: Box<dyn Replies>) {
+        let mut state = self.state();
+        if !matches!(request, Request::Parcel { .. } | Request::Status) {
+            state.heard_of_starter = Instant::now();
+        }
+        let answer = match &request {
+            Request::End { .. } => {
+                state.end.get_or_insert(RunEnd::Ended);
+                state.is_forgotten = true;
+                Some(Answer::Done)
+            }
+            _ if state.end.is_some() => Some(Answer::Refused(match &state.end {
+                Some(RunEnd::Failed(what)) => what.clone(),
+                _ => "the run is over on this host".to_owned(),
+            })),
+            Request::Begin(order) if **order == self.order => Some(Answer::Done),
+            Request::Begin(_) => Some(Answer::Refused("it has begun this run in another way".to_owned())),
+            Request::Alive { .. } => Some(Answer::Done),
+            Request::Permit { order, until, .. } => {
+                if *order > state.order {
+                    (state.order, state.until) = (*order, *until);
+                }
+                Some(Answer::Done)
+            }
+            Request::Halt { order, .. } => {
+                if *order > state.order {
+                    (state.order, state.until) = (*order, state.begun);
+                }
+                Some(Answer::Reached { round: state.until, is_leaving: state.is_leaving })
+            }
+            Request::Traffic { .. } => Some(Answer::Traffic(state.traffic)),
+            Request::Parcel { round, to, .. } => {
+                // Who asks for a round has what it needs of those before.
+                state.parcels.retain(|&(kept, other), _| other != *to || kept >= *round);
+                None
+            }
+            Request::Reached { .. } => None,
+            _ => {
+                // Who asks again no longer waits for the first answer.
+                state.tasks.retain(|task| task.request != request);
+                state.tasks.push_back(HostTask { request, body: body.to_vec(), replies });
+                drop(state);
+                self.changed.notify_all();
+                return;
+            }
+        };
+        match answer {
+            Some(answer) => {
+                drop(state);
+                replies.reply(pack(&answer, &[]));
+            }
+            None => state.waiting.push(WaitingQuestion { request, replies, since: Instant::now() }),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Answers questions that had to wait, until the run is over: the work of a thread of its own. When `interrupted`, whoever
+    /// started the run is told that this host wants to leave it.
+    pub fn answer_waiting(&self, interrupted: &AtomicBool) {
+        loop {
+            let mut state = self.state();
+            state.is_leaving |= interrupted.load(Ordering::Relaxed);
+            let ready = |state: &HostedState, question: &WaitingQuestion| {
+                state.end.is_some()
+                    || question.since.elapsed() >= NOT_YET_AFTER
+                    || match &question.request {
+                        Request::Reached { round, .. } => {
+                            state.is_leaving || state.reached.is_some_and(|reached| reached >= *round)
+                        }
+                        Request::Parcel { round, to, .. } => state.parcels.contains_key(&(*round, *to)),
+                        _ => true,
+                    }
+            };
+            let found = (0..state.waiting.len()).find(|&at| ready(&state, &state.waiting[at]));
+            let Some(at) = found else {
+                if state.end.is_some() {
+                    return;
+                }
+                drop(self.changed.wait_timeout(state, NOT_YET_AFTER / 4));
+                continue;
+            };
+            let WaitingQuestion { request, replies, .. } = state.waiting.swap_remove(at);
+            let refusal = state.end.as_ref().map(|end| match end {
+                RunEnd::Failed(what) => what.clone(),
+                _ => "the run is over on this host".to_owned(),
+            });
+            if let Some(what) = refusal {
+                drop(state);
+                replies.reply(pack(&Answer::Refused(what), &[]));
+                continue;
+            }
+            match request {
+                Request::Reached { round, .. } => {
+                    let (reached, is_leaving) = (state.reached, state.is_leaving);
+                    drop(state);
+                    replies.reply(pack(
+                        &match reached {
+                            Some(reached) if reached >= round || is_leaving => {
+                                Answer::Reached { round: reached, is_leaving }
+                            }
+                            _ => Answer::NotYet,
+                        },
+                        &[],
+                    ));
+                }
+                Request::Parcel { round, to, chunks: wanted, .. } => {
+                    let parcel = state.parcels.get(&(round, to)).cloned();
+                    drop(state);
+                    match parcel {
+                        Some(parcel) => self.send(round, &parcel, &wanted, &*replies),
+                        None => replies.reply(pack(&Answer::NotYet, &[])),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&self, round: u32, parcel: &[u8], wanted: &[u32], replies: &dyn Replies) {
+        let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
+        let numbers = if wanted.is_empty() { &all } else { wanted };
+        for &number in numbers {
+            let Some((header, bytes)) = chunks::chunk(round, parcel, number) else { continue };
+            replies.reply(pack(&Answer::Chunk(header), bytes));
+            self.state().traffic.sent += bytes.len() as u64;
+        }
+    }
+
+    /// Waits for something to do.
+    pub fn next(&self) -> HostWork {
+        let mut state = self.state();
+        loop {
+            if state.end.is_none() && state.heard_of_starter.elapsed() > ABANDONED_AFTER {
+                state.end = Some(RunEnd::Abandoned);
+                self.changed.notify_all();
+            }
+            if let Some(end) = &state.end {
+                return HostWork::Over(end.clone());
+            }
+            if let Some(task) = state.tasks.pop_front() {
+                return HostWork::Task(task);
+            }
+            if state.reached.is_some_and(|reached| reached < state.until) {
+                return HostWork::Round;
+            }
+            let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Keeps a parcel for another host; waits while that is too far behind.
+    ///
+    /// # Errors
+    /// When the run is over.
+    pub fn offer(&self, round: u32, to: usize, parcel: Vec<u8>) -> Result<(), Error> {
+        let mut state = self.state();
+        loop {
+            if self.is_over_in(&mut state) {
+                return Err(Error::Over);
+            }
+            let kept: BTreeSet<u32> =
+                state.parcels.keys().map(|&(kept, _)| kept).filter(|&kept| kept < round).collect();
+            if kept.len() < KEPT_ROUNDS {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.traffic.planned_sent += parcel.len() as u64;
+        state.parcels.insert((round, to), Arc::new(parcel));
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Counts a parcel that has come.
+    pub fn received(&self, bytes: usize, repeated_chunks: u64) {
+        let traffic = &mut self.state().traffic;
+        traffic.planned_received += bytes as u64;
+        traffic.received += bytes as u64;
+        traffic.repeated_chunks += repeated_chunks;
+    }
+
+    /// Notes that a round begins.
+    pub fn begin(&self, round: u32) {
+        self.state().begun = round;
+    }
+
+    /// Notes that `round` is the last that is done.
+    pub fn reach(&self, round: u32) {
+        let mut state = self.state();
+        (state.begun, state.reached) = (round, Some(round));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ends the run with a failure.
+    pub fn fail(&self, what: String) {
+        self.state().end.get_or_insert(RunEnd::Failed(what));
+        self.changed.notify_all();
+    }
+
+    /// Whether nobody wants anything of it any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over_in(&mut self.state())
+    }
+
+    /// Whether nobody will ask about it again.
+    pub fn is_forgotten(&self) -> bool {
+        let state = self.state();
+        state.is_forgotten || state.heard_of_starter.elapsed() > ABANDONED_AFTER
+    }
+
+    fn is_over_in(&self, state: &mut HostedState) -> bool {
+        if state.end.is_none() && state.heard_of_starter.elapsed() > ABANDONED_AFTER {
+            state.end = Some(RunEnd::Abandoned);
+        }
+        state.end.is_some()
+    }
+
+    pub fn status(&self) -> RunStatus {
+        let state = self.state();
+        RunStatus {
+            run: self.order.run.clone(),
+            block: self.order.hosts[self.order.host].block,
+            round: state.reached,
+            traffic: state.traffic,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Hosts as processes on this machine, for a first try.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::Error;
+use crate::hosts_file::Host;
+
+/// What a host prints, before its address, once it listens.
+pub const LISTENING: &str = "listening on ";
+
+/// Processes of this program that end with it, whatever happens to it: each reads its standard input, which closes then.
+#[derive(Debug)]
+pub struct LocalHosts {
+    children: Vec<Child>,
+    /// While these are open the children go on.
+    inputs: Vec<ChildStdin>,
+    pub hosts: Vec<Host>,
+}
+
+impl LocalHosts {
+    /// Starts hosts with the names of `hosts`, and waits until they listen.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn start(hosts: Vec<Host>) -> Result<Self, Error> {
+        let refused = |error: std::io::Error| Error::Child(error.to_string());
+        let program = std::env::current_exe().map_err(refused)?;
+        let mut all = LocalHosts { children: Vec::new(), inputs: Vec::new(), hosts: Vec::new() };
+        for host in hosts {
+            let mut child = Command::new(&program)
+                .args(["host", "--listen", "127.0.0.1:0", "--name", &host.name, "--until-eof"])
+                // Ctrl-C reaches this process alone, which tells the others in order.
+                .process_group(0)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .map_err(refused)?;
+            all.inputs.extend(child.stdin.take());
+            let output = child.stdout.take();
+            all.children.push(child);
+            let mut lines = output.map(BufReader::new).into_iter().flat_map(|output| output.lines());
+            let address = lines.find_map(|line| Some(line.ok()?.strip_prefix(LISTENING)?.to_owned()));
+            let Some(address) = address else {
+                return Err(Error::Child("it ended before it listened".to_owned()));
+            };
+            all.hosts.push(Host { address, ..host });
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for LocalHosts {
+    fn drop(&mut self) {
+        self.inputs.clear();
+        for child in &mut self.children {
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What hosts ask each other, and what they answer: a header, and words behind it.
+
+use serde::{Deserialize, Serialize};
+
+use fabswarm_large::device::Block;
+
+/// Changes whenever a message does: hosts with another number are refused.
+pub const PROTOCOL: u32 = 1;
+
+/// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
+pub const BODY_MAX: usize = 8 << 20;
+/// Bytes of a header.
+const HEADER_MAX: usize = 4 << 20;
+const LENGTH_BYTES: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
+const PREFIX_BYTES: usize = LENGTH_BYTES + CHECKSUM_BYTES;
+
+/// What a host is asked. Each may be repeated without harm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Who it is, and what it does.
+    Status,
+    /// To take part in a run.
+    Begin(Box<RunOrder>),
+    /// Nothing: whoever started the run is still there.
+    Alive { run: String },
+    /// To go on until `until` is done. What was asked with a larger `order` counts.
+    Permit { run: String, order: u64, until: u32 },
+    /// To answer when `round` is done.
+    Reached { run: String, round: u32 },
+    /// To begin no other round, and to answer with the one that it has begun.
+    Halt { run: String, order: u64 },
+    /// To make `round` the last that was done.
+    SetRounds { run: String, round: u32 },
+    /// Words of its state after `round`.
+    Read { run: String, round: u32, part: String, offset: usize, words: usize },
+    /// To replace words of its state after `round`.
+    Write { run: String, round: u32, part: String, offset: usize },
+    /// Numbers of its imbalances after `round`, from `offset` on.
+    Imbalances { run: String, round: u32, offset: usize },
+    /// What it sent and received.
+    Traffic { run: String },
+    /// Chunks of its parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
+    Parcel { run: String, round: u32, to: usize, chunks: Vec<u32> },
+    /// To forget the run.
+    End { run: String },
+}
+
+impl Request {
+    /// The run it is about.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Request::Status => None,
+            Request::Begin(order) => Some(&order.run),
+            Request::Alive { run }
+            | Request::Permit { run, .. }
+            | Request::Reached { run, .. }
+            | Request::Halt { run, .. }
+            | Request::SetRounds { run, .. }
+            | Request::Read { run, .. }
+            | Request::Write { run, .. }
+            | Request::Imbalances { run, .. }
+            | Request::Traffic { run }
+            | Request::Parcel { run, .. }
+            | Request::End { run } => Some(run),
+        }
+    }
+}
+
+/// What a host needs to take part in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOrder {
+    /// Tells runs apart.
+    pub run: String,
+    pub protocol: u32,
+    pub build: String,
+    /// The resolved scenario, as TOML.
+    pub scenario: String,
+    /// Of samples, labels and start.
+    pub digest: String,
+    pub hosts: Vec<HostPlace>,
+    /// The number of the host that is asked.
+    pub host: usize,
+}
+
+/// A host of a run: where it is, and which agents it computes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPlace {
+    pub name: String,
+    pub address: String,
+    pub block: Block,
+}
+
+/// What a host answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Done,
+    Status(Box<HostStatus>),
+    /// It is alive and will know later.
+    NotYet,
+    /// It has done this round; `is_leaving` where its user has asked it to end.
+    Reached {
+        round: u32,
+        is_leaving: bool,
+    },
+    /// The words are behind it.
+    Words,
+    /// How many sums there are of each kind; the numbers are behind it, each kind's sums before its sizes.
+    Imbalances(Vec<usize>),
+    Traffic(HostTraffic),
+    /// One chunk of a parcel of so many bytes; its words are behind it.
+    Chunk(ChunkHeader),
+    /// Why it does not do that.
+    Refused(String),
+}
+
+/// Which piece of which parcel it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkHeader {
+    pub round: u32,
+    pub number: u32,
+    /// Bytes of the whole parcel.
+    pub bytes: u64,
+}
+
+/// A host, as it sees itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostStatus {
+    pub name: String,
+    pub protocol: u32,
+    pub build: String,
+    /// The device and its threads.
+    pub device: String,
+    pub free_bytes: Option<u64>,
+    pub run: Option<RunStatus>,
+}
+
+/// What a host does in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStatus {
+    pub run: String,
+    pub block: Block,
+    /// The last round it has done; nothing while it prepares.
+    pub round: Option<u32>,
+    pub traffic: HostTraffic,
+}
+
+/// Bytes of parcels, as the links of rounds need them and as they were counted on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTraffic {
+    pub planned_sent: u64,
+    pub sent: u64,
+    pub planned_received: u64,
+    pub received: u64,
+    /// Chunks that had to be asked for again.
+    pub repeated_chunks: u64,
+}
+
+/// Why bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Something happened to it on its way; the next one may be whole.
+    Damaged,
+    /// It is whole, and not what this build takes.
+    Malformed(String),
+}
+
+/// A message as it travels: the length of its header, a checksum, the header, and what is behind it.
+pub fn pack(header: &impl Serialize, body: &[u8]) -> Vec<u8> {
+    let header = serde_json::to_vec(header).expect("messages are plain data");
+    let length = u32::try_from(header.len()).expect("a header has less than 4 GiB");
+    let mut message = Vec::with_capacity(PREFIX_BYTES + header.len() + body.len());
+    message.extend_from_slice(&length.to_le_bytes());
+    message.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    message.extend_from_slice(&header);
+    message.extend_from_slice(body);
+    let checksum = checksum(&message[..LENGTH_BYTES], &message[PREFIX_BYTES..]);
+    message[LENGTH_BYTES..PREFIX_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    message
+}
+
+fn checksum(length: &[u8], rest: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(length);
+    hasher.update(rest);
+    hasher.finalize()
+}
+
+/// The header and what is behind it.
+///
+/// # Errors
+/// When it is not a message.
+pub fn unpack<'a, H: Deserialize<'a>>(message: &'a [u8]) -> Result<(H, &'a [u8]), Unreadable> {
+    let Some((prefix, rest)) = message.split_first_chunk::<PREFIX_BYTES>() else {
+        return Err(Unreadable::Damaged);
+    };
+    let [length, checksum] = [&prefix[..LENGTH_BYTES], &prefix[LENGTH_BYTES..]]
+        .map(|word| word.try_into().map_or(0, u32::from_le_bytes));
+    if self::checksum(&prefix[..LENGTH_BYTES], rest) != checksum {
+        return Err(Unreadable::Damaged);
+    }
+    let Some((header, body)) = rest.split_at_checked(length as usize) else {
+        return Err(Unreadable::Damaged);
+    };
+    if header.len() > HEADER_MAX || body.len() > BODY_MAX {
+        let what = format!("{} bytes with a header of {}", message.len(), header.len());
+        return Err(Unreadable::Malformed(what));
+    }
+    let header = serde_json::from_slice(header).map_err(|error| Unreadable::Malformed(error.to_string()))?;
+    Ok((header, body))
+}
+
+/// Words as bytes.
+pub fn to_bytes(words: &[f32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Bytes as words; what does not fill a word is left out.
+pub fn to_words(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back_as_they_were_and_damaged_ones_are_refused() {
+        let request = Request::Write { run: "a".to_owned(), round: 3, part: "v".to_owned(), offset: 64 };
+        let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
+        let words = [1.0, f32::MIN_POSITIVE, -0.0];
+        let message = pack(&request, &to_bytes(&words));
+        let (header, body) = unpack::<Request>(&message).unwrap();
+        assert_eq!((header, bits(&to_words(body))), (request, bits(&words)));
+        for at in 0..message.len() {
+            assert_eq!(unpack::<Request>(&message[..at]), Err(Unreadable::Damaged), "{at} bytes");
+            let mut damaged = message.clone();
+            damaged[at] ^= 16;
+            assert_eq!(unpack::<Request>(&damaged), Err(Unreadable::Damaged), "byte {at} was changed");
+        }
+        assert!(matches!(unpack::<Answer>(&message), Err(Unreadable::Malformed(_))));
+        let large = pack(&Request::Status, &vec![0; BODY_MAX + 1]);
+        assert!(matches!(unpack::<Request>(&large), Err(Unreadable::Malformed(_))));
+    }
+}

@@ -1,0 +1,161 @@
+//! Lines over Zenoh: a question is a query, answers are its replies.
+//!
+//! Replies to a query are paced by who asked: a full channel stops the link, and nothing is dropped. Nothing is discovered: hosts
+//! listen where they are told to, and who asks dials one of them, as a client.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use zenoh::handlers::{FifoChannel, FifoChannelHandler};
+use zenoh::query::{ConsolidationMode, Query, Queryable};
+use zenoh::{Config, Session, Wait as _};
+
+use crate::Error;
+use crate::certificates::{Credentials, endpoint};
+use crate::line::{Line, Replies};
+
+/// What every question is sent to.
+const KEY: &str = "fabswarm/ask";
+/// Answers that wait for who asked, and questions that wait for the host.
+const ANSWERS: usize = 8;
+const QUESTIONS: usize = 64;
+/// A message that claims to be larger is refused before it is taken in.
+const MESSAGE_MAX: usize = 16 << 20;
+const CONNECT_MS: u64 = 5_000;
+
+/// Settings of Zenoh, as JSON.
+fn config(settings: &[(&str, String)]) -> Result<Config, String> {
+    let common = [
+        ("scouting/multicast/enabled", "false".to_owned()),
+        ("scouting/gossip/enabled", "false".to_owned()),
+        ("transport/link/rx/max_message_size", MESSAGE_MAX.to_string()),
+    ];
+    let mut config = Config::default();
+    for (key, value) in common.iter().chain(settings) {
+        config.insert_json5(key, value).map_err(|error| format!("{key}: {error}"))?;
+    }
+    Ok(config)
+}
+
+fn open(settings: &[(&str, String)]) -> Result<Session, String> {
+    zenoh::open(config(settings)?).wait().map_err(|error| error.to_string())
+}
+
+/// A way to one host.
+#[derive(Debug)]
+pub(crate) struct ZenohLine {
+    session: Session,
+    address: String,
+}
+
+impl ZenohLine {
+    /// Dials the host `name`.
+    pub(crate) fn dial(name: &str, address: &str, credentials: Option<&Credentials>) -> Result<Self, Error> {
+        let mut settings = vec![
+            ("mode", "\"client\"".to_owned()),
+            ("connect/endpoints", format!("[\"{}\"]", endpoint(address, credentials)?)),
+            ("connect/timeout_ms", CONNECT_MS.to_string()),
+            ("connect/exit_on_failure", "true".to_owned()),
+            ("connect/retry", "{\"period_init_ms\": 50, \"period_max_ms\": 500}".to_owned()),
+        ];
+        settings.extend(credentials.iter().flat_map(|credentials| credentials.settings()));
+        let unreachable =
+            |what: String| Error::Unreachable { host: name.to_owned(), address: address.to_owned(), what };
+        // Zenoh tries again until the time is over; a port that nobody listens at is known at once.
+        reach(address).map_err(unreachable)?;
+        let session = open(&settings).map_err(|_| {
+            unreachable(
+                "the port is open, but no fabswarm host answers that takes this certificate".to_owned(),
+            )
+        })?;
+        Ok(ZenohLine { session, address: address.to_owned() })
+    }
+}
+
+/// Whether somebody listens there.
+fn reach(address: &str) -> Result<(), String> {
+    let address = address.parse().map_err(|_| format!("{address} is not an address with a port"))?;
+    TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS))
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+impl Line for ZenohLine {
+    fn reach(&self) -> Result<(), String> {
+        reach(&self.address)
+    }
+
+    fn ask(&self, question: Vec<u8>, timeout: Duration, take: &mut dyn FnMut(&[u8]) -> bool) {
+        let asked = self
+            .session
+            .get(KEY)
+            .payload(question)
+            .timeout(timeout)
+            .consolidation(ConsolidationMode::None)
+            .with(FifoChannel::new(ANSWERS))
+            .wait();
+        let Ok(answers) = asked else { return };
+        for reply in answers.iter() {
+            if let Ok(sample) = reply.result()
+                && !take(&sample.payload().to_bytes())
+            {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for ZenohLine {
+    fn drop(&mut self) {
+        // A host that is gone needs no goodbye.
+        let _ = self.session.close().wait();
+    }
+}
+
+/// Takes questions at an address.
+#[derive(Debug)]
+pub(crate) struct ZenohListener {
+    session: Session,
+    questions: Queryable<FifoChannelHandler<Query>>,
+}
+
+impl ZenohListener {
+    pub(crate) fn listen(address: &str, credentials: Option<&Credentials>) -> Result<Self, Error> {
+        let refused = |what: String| Error::Listen { address: address.to_owned(), what };
+        let mut settings = vec![
+            ("mode", "\"peer\"".to_owned()),
+            ("listen/endpoints", format!("[\"{}\"]", endpoint(address, credentials)?)),
+        ];
+        if let Some(credentials) = credentials {
+            settings.extend(credentials.settings());
+            settings.push(credentials.access(KEY));
+        }
+        let session = open(&settings).map_err(refused)?;
+        let questions = session
+            .declare_queryable(KEY)
+            .with(FifoChannel::new(QUESTIONS))
+            .wait()
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(ZenohListener { session, questions })
+    }
+
+    /// The next question, if one comes in time, and where its answers go.
+    pub(crate) fn next(&self, timeout: Duration) -> Option<(Vec<u8>, Box<dyn Replies>)> {
+        let query = self.questions.recv_timeout(timeout).ok()??;
+        let question = query.payload().map(|payload| payload.to_bytes().into_owned()).unwrap_or_default();
+        Some((question, Box::new(ZenohReplies(query))))
+    }
+
+    pub(crate) fn close(self) {
+        let _ = self.session.close().wait();
+    }
+}
+
+struct ZenohReplies(Query);
+
+impl Replies for ZenohReplies {
+    fn reply(&self, answer: Vec<u8>) {
+        // Who asked may be gone; whoever is not asks again.
+        let _ = self.0.reply(KEY, answer).wait();
+    }
+}
