@@ -7,7 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`message`] | what hosts ask each other, and what they answer |
-//! | [`line`] | the one way from a host to another: a question, and answers to it |
+//! | [`mod@line`] | the one way from a host to another: a question, and answers to it |
 //! | [`certificates`] | who belongs to a cluster |
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
