@@ -68,6 +68,8 @@ pub(super) enum BoardLoss {
     Unplugged,
     Silent,
     Hung,
+    /// Its line has destroyed a packet.
+    Disturbed,
 }
 
 /// How the frames that a board sent in its round compare with its shadow's.
@@ -101,6 +103,8 @@ pub(super) struct Board {
     /// Frames of the next round that have arrived so far.
     sending: Vec<Vec<u8>>,
     frame_check: FrameCheck,
+    /// Pieces of its line that were no packet, when its frames were last those of its shadow.
+    damaged_before: u64,
     telemetry: Option<Telemetry>,
     /// Since when it may go through its present round.
     granted_at: Option<Instant>,
@@ -148,6 +152,7 @@ impl Board {
             sent: Vec::new(),
             sending: Vec::new(),
             frame_check: FrameCheck::default(),
+            damaged_before: 0,
             telemetry: None,
             granted_at: None,
             round_time: None,
@@ -307,9 +312,21 @@ impl Board {
         if let (FrameCheck::Pending, true, Some(expected)) =
             (&self.frame_check, self.is_up(), self.queue.expected_frames())
         {
-            self.frame_check =
-                FramePair::differing(&self.sent, expected).map_or(FrameCheck::Same, FrameCheck::Differ);
+            let difference = FramePair::differing(&self.sent, expected);
+            if difference.is_none() {
+                self.damaged_before = self.machine.damaged();
+            } else if self.is_disturbed() {
+                // What is missing was on the line.
+                self.loss = Some(BoardLoss::Disturbed);
+                return;
+            }
+            self.frame_check = difference.map_or(FrameCheck::Same, FrameCheck::Differ);
         }
+    }
+
+    /// Whether its line has damaged something since its frames were last those of its shadow.
+    pub(super) fn is_disturbed(&self) -> bool {
+        self.machine.damaged() > self.damaged_before
     }
 
     /// The agent's round and both their frames, if the frames of its round are not its shadow's.

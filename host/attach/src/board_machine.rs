@@ -292,6 +292,11 @@ impl BoardMachine {
         is_closed
     }
 
+    /// How many pieces of its serial line were no packet so far.
+    pub(super) fn damaged(&self) -> u64 {
+        self.stream.as_ref().map_or(0, PacketStream::damaged)
+    }
+
     /// Moves the next complete packet into `packet`; returns whether there was one.
     pub(super) fn pop(&mut self, packet: &mut Vec<u8>) -> io::Result<bool> {
         self.stream.as_mut().map_or(Ok(false), |stream| stream.pop(packet))

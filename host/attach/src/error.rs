@@ -212,6 +212,17 @@ pub enum Error {
         /// The air's round.
         air_round: u32,
     },
+    /// Its line has destroyed a packet.
+    #[error(
+        "a frame of the board of agent {agent} was damaged on its line in round {air_round}\n\
+         help: check its cable and baud rate, or set swarm.lost_boards to \"rejoin\""
+    )]
+    Disturbed {
+        /// The agent.
+        agent: u16,
+        /// The air's round.
+        air_round: u32,
+    },
     /// Another board than before is on a port.
     #[error(
         "another board is on the port of the board of agent {agent}\n\

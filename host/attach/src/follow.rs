@@ -27,6 +27,9 @@ const ANNOUNCE_AFTER: Duration = Duration::from_secs(1);
 /// How long an interrupted host waits for the next packet: boards that still answer catch up with their shadows.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 
+/// How long a board may be silent after its line has damaged something.
+const DISTURBED_AFTER: Duration = Duration::from_secs(3);
+
 /// How often the host looks whether a board that was unplugged is there again.
 const RECALL_EVERY: Duration = Duration::from_millis(300);
 
@@ -201,8 +204,14 @@ impl Boards {
                 let (agent, after, place) = (board.agent, board.waited(), board.hang_place.take());
                 return Err(Error::Hung { agent, after, place: at_place(place) });
             }
+            // What it answered may be lost, and it may be too far ahead to be asked again.
+            let may_rejoin = self.lost_boards == LostBoards::Rejoin && board.was_up();
+            if may_rejoin && board.is_disturbed() && board.waited() > DISTURBED_AFTER {
+                board.loss = Some(BoardLoss::Disturbed);
+                continue;
+            }
             if board.waited() > self.silence_limit {
-                if self.lost_boards == LostBoards::Rejoin && board.was_up() {
+                if may_rejoin {
                     board.loss = Some(BoardLoss::Silent);
                     continue;
                 }
@@ -225,6 +234,7 @@ impl Boards {
                 return Err(match loss {
                     BoardLoss::Restarted => Error::Restarted { agent, air_round },
                     BoardLoss::Unplugged => Error::Unplugged { agent, air_round },
+                    BoardLoss::Disturbed => Error::Disturbed { agent, air_round },
                     BoardLoss::Silent | BoardLoss::Hung => {
                         Error::Silent { agent, after: self.silence_limit, purpose: "end a round" }
                     }
@@ -234,6 +244,7 @@ impl Boards {
                 BoardLoss::Restarted => "restarted by itself".to_owned(),
                 BoardLoss::Unplugged => "was unplugged".to_owned(),
                 BoardLoss::Silent => "no longer answers".to_owned(),
+                BoardLoss::Disturbed => "was disturbed on its line".to_owned(),
                 BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
             self.warnings.push(format!(

@@ -31,6 +31,8 @@ pub(super) struct PacketStream {
     incoming: Vec<u8>,
     /// Bytes of `incoming` that were returned as packets.
     taken: usize,
+    /// Pieces of a serial line that were no packet.
+    damaged: u64,
     outgoing: Vec<u8>,
     written: usize,
     is_watching_room: bool,
@@ -44,6 +46,7 @@ impl PacketStream {
             deframer,
             incoming: Vec::new(),
             taken: 0,
+            damaged: 0,
             outgoing: Vec::new(),
             written: 0,
             is_watching_room: false,
@@ -123,6 +126,11 @@ impl PacketStream {
         }
     }
 
+    /// How many pieces of a serial line were no packet so far: noise, or packets that it has destroyed.
+    pub(super) const fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
     /// Moves the next complete packet into `packet`; returns whether there was one.
     pub(super) fn pop(&mut self, packet: &mut Vec<u8>) -> io::Result<bool> {
         if let Some(deframer) = &mut self.deframer {
@@ -130,7 +138,7 @@ impl PacketStream {
             let found = loop {
                 match deframer.next_frame(&mut unread) {
                     // Noise, such as a packet cut short when its board was killed.
-                    Some(Err(_)) => {}
+                    Some(Err(_)) => self.damaged += 1,
                     Some(Ok(frame)) => break Some(frame),
                     None => break None,
                 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -230,6 +230,42 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     assert!(stderr.contains("agent 0: its board was unplugged in round"), "{stderr}");
     assert!(stderr.contains("agent 1: its board restarted by itself in round"), "{stderr}");
+    assert_eq!(summary(&out)["digest_mismatches"], 0);
+}
+
+/// Bytes that [`spoil`] has still to change.
+static SPOILED: AtomicU32 = AtomicU32::new(0);
+
+fn spoil(byte: u8) -> u8 {
+    let left = SPOILED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+    if left.is_ok() { byte ^ 0x55 } else { byte }
+}
+
+#[test]
+fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::start(folder.path(), 1, "usb-fabswarm_1", spoil);
+    let out = folder.path().join("out");
+    let arguments = [":1,in-process:2", "--agents", "3", "--rounds", "1000000", "--error-below", "0"];
+    let mut host =
+        run(folder.path(), &out, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_rounds(&out, 50);
+    // More than any packet is long.
+    SPOILED.store(600, Ordering::Relaxed);
+    let begun = Instant::now();
+    while !board.log().contains("starts, boot 2") {
+        if begun.elapsed() > Duration::from_secs(30) {
+            host.kill().unwrap();
+            panic!("{}\n{}", text(&host.wait_with_output().unwrap()), board.log());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(host.try_wait().unwrap().is_none(), "the run is over");
+    assert!(Command::new("kill").args(["-INT", &host.id().to_string()]).status().unwrap().success());
+    let output = host.wait_with_output().unwrap();
+    let stderr = text(&output);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("agent 0: its board was disturbed on its line in round"), "{stderr}");
     assert_eq!(summary(&out)["digest_mismatches"], 0);
 }
 
