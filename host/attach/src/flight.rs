@@ -9,8 +9,9 @@ mod replay;
 pub use record::{FlightEntry, RecordError};
 pub use replay::FlightFault;
 
-use super::board::{CHUNK_BYTES, check_boot};
+use super::board::CHUNK_BYTES;
 use super::board_machine::{self, BoardMachine, BoardSpec, TOKENS_PER_BOARD};
+use super::boot_check::check_boot;
 use super::firmware::Firmware;
 use super::swarm_plan::{PlanError, SwarmPlan};
 use super::temp_dir::LockedTempDir;

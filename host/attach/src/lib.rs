@@ -42,6 +42,7 @@ mod board_file;
 mod board_kind;
 mod board_log;
 mod board_machine;
+mod boot_check;
 mod build;
 mod cable;
 mod child_process;
