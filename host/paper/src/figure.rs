@@ -1,5 +1,9 @@
 //! The figure of an experiment: a row of charts per panel, a column per axis, mean lines with shaded deviation.
 
+mod legend;
+
+pub(crate) use legend::Legend;
+
 use fabswarm_plot::{Decades, Drawing, DrawingFailure, FAINT, INK, power_of_ten};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,9 +14,6 @@ use crate::outcome::{CurvePoint, SeriesOutcome};
 
 pub(crate) const CHART_WIDTH: u32 = 480;
 pub(crate) const CHART_HEIGHT: u32 = 300;
-pub(crate) const LEGEND_LINE: u32 = 22;
-pub(crate) const HEAD: u32 = 40;
-pub(crate) const MARGIN: u32 = 16;
 /// Where the axis of errors begins.
 pub(crate) const LEFT: u32 = 62;
 
@@ -33,10 +34,9 @@ pub(crate) const PALETTE: [(u8, u8, u8); 10] = [
 /// Curves of an experiment.
 #[derive(Debug)]
 pub struct CurvesFigure<'a> {
-    title: &'a str,
     axes: &'a [Axis],
     panels: Vec<(&'a str, Vec<Curve<'a>>)>,
-    legend: Vec<(&'a str, RGBColor)>,
+    legend: Legend<'a>,
 }
 
 #[derive(Debug)]
@@ -49,14 +49,14 @@ impl<'a> CurvesFigure<'a> {
     /// The figure of an experiment that has axes.
     #[must_use]
     pub fn new(experiment: &'a Experiment, outcomes: &'a [SeriesOutcome]) -> Self {
-        let mut legend: Vec<(&str, RGBColor)> = Vec::new();
+        let mut entries: Vec<(&str, RGBColor)> = Vec::new();
         let has_one_method = outcomes.iter().all(|one| one.series.method == outcomes[0].series.method);
         for outcome in outcomes {
-            if legend.iter().all(|(label, _)| *label != outcome.series.label) {
-                let in_order = PALETTE[legend.len() % PALETTE.len()];
+            if entries.iter().all(|(label, _)| *label != outcome.series.label) {
+                let in_order = PALETTE[entries.len() % PALETTE.len()];
                 let (red, green, blue) =
                     if has_one_method { in_order } else { outcome.series.method.colour() };
-                legend.push((&outcome.series.label, RGBColor(red, green, blue)));
+                entries.push((&outcome.series.label, RGBColor(red, green, blue)));
             }
         }
         let curves_of = |panel: &str| {
@@ -64,16 +64,9 @@ impl<'a> CurvesFigure<'a> {
             here.map(|outcome| Curve { label: &outcome.series.label, points: outcome.curve() }).collect()
         };
         let panels = experiment.panels().into_iter().map(|panel| (panel, curves_of(panel))).collect();
-        Self { title: &experiment.title, axes: &experiment.axes, panels, legend }
-    }
-
-    fn legend_columns(&self) -> u32 {
-        (self.size().0 - 2 * MARGIN) / 190
-    }
-
-    fn legend_height(&self) -> u32 {
-        let columns = (self.axes.len() as u32 * CHART_WIDTH - 2 * MARGIN) / 190;
-        (self.legend.len() as u32).div_ceil(columns.max(1)) * LEGEND_LINE + 8
+        let width = experiment.axes.len() as u32 * CHART_WIDTH;
+        let legend = Legend { title: &experiment.title, width, entries };
+        Self { axes: &experiment.axes, panels, legend }
     }
 
     fn chart<B: DrawingBackend>(
@@ -118,7 +111,7 @@ impl<'a> CurvesFigure<'a> {
         area.draw_text(panel, &title, (unit(LEFT + 8) as i32, unit(14) as i32))?;
         let place = |point: &CurvePoint, error: f64| (point.on(axis), error.log10().clamp(lowest, highest));
         for Curve { label, points } in curves {
-            let colour = self.colour(label);
+            let colour = self.legend.colour(label);
             // The mean less the deviation can be negative, which has no logarithm: no lower than the best run.
             let upper = points.iter().map(|point| place(point, point.error.mean + point.error.deviation));
             let lower = points
@@ -130,13 +123,9 @@ impl<'a> CurvesFigure<'a> {
         }
         for Curve { label, points } in curves {
             let line = points.iter().map(|point| place(point, point.error.mean));
-            chart.draw_series(LineSeries::new(line, self.colour(label).stroke_width(2 * scale)))?;
+            chart.draw_series(LineSeries::new(line, self.legend.colour(label).stroke_width(2 * scale)))?;
         }
         Ok(())
-    }
-
-    fn colour(&self, label: &str) -> RGBColor {
-        self.legend.iter().find(|(name, _)| *name == label).map_or(INK, |(_, colour)| *colour)
     }
 }
 
@@ -165,30 +154,16 @@ pub(crate) fn short(value: f64) -> String {
 
 impl Drawing for CurvesFigure<'_> {
     fn size(&self) -> (u32, u32) {
-        let width = self.axes.len() as u32 * CHART_WIDTH;
-        (width, HEAD + self.legend_height() + self.panels.len() as u32 * CHART_HEIGHT)
+        (self.legend.width, self.legend.height() + self.panels.len() as u32 * CHART_HEIGHT)
     }
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: u32) -> Result<(), DrawingFailure>
     where
         B::ErrorType: 'static,
     {
-        let unit = |units: u32| units * scale;
         area.fill(&WHITE)?;
-        let title = ("sans-serif", unit(17)).into_font().color(&INK);
-        area.draw_text(self.title, &title, (unit(MARGIN) as i32, unit(12) as i32))?;
-        let text = ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
-        for (at, (label, colour)) in self.legend.iter().enumerate() {
-            let (line, column) = (at as u32 / self.legend_columns(), at as u32 % self.legend_columns());
-            let (left, middle) = (
-                unit(MARGIN + 190 * column) as i32,
-                unit(HEAD + LEGEND_LINE * line + LEGEND_LINE / 2) as i32,
-            );
-            let stroke = [(left, middle), (left + unit(20) as i32, middle)];
-            area.draw(&PathElement::new(stroke, colour.stroke_width(3 * scale)))?;
-            area.draw_text(label, &text, (left + unit(26) as i32, middle))?;
-        }
-        let (_, charts) = area.split_vertically(unit(HEAD + self.legend_height()));
+        self.legend.draw(area, scale)?;
+        let (_, charts) = area.split_vertically(self.legend.height() * scale);
         let areas = charts.split_evenly((self.panels.len(), self.axes.len()));
         for (at, area) in areas.iter().enumerate() {
             let (panel, axis) = (at / self.axes.len(), at % self.axes.len());

@@ -6,46 +6,28 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Chart, TrainingExperiment, TrainingSeriesOutcome};
-use crate::figure::{CHART_HEIGHT, CHART_WIDTH, HEAD, LEFT, LEGEND_LINE, MARGIN, PALETTE, short};
-
-/// Room for a name in the legend.
-const LEGEND_WIDTH: u32 = 230;
+use crate::figure::{CHART_HEIGHT, CHART_WIDTH, LEFT, Legend, PALETTE, short};
 
 /// Curves of an experiment with large models.
 #[derive(Debug)]
 pub(super) struct AccuracyFigure<'a> {
     experiment: &'a TrainingExperiment,
     outcomes: &'a [TrainingSeriesOutcome],
-    legend: Vec<&'a str>,
+    legend: Legend<'a>,
 }
 
 impl<'a> AccuracyFigure<'a> {
     pub(super) fn new(experiment: &'a TrainingExperiment, outcomes: &'a [TrainingSeriesOutcome]) -> Self {
-        let mut legend: Vec<&str> = Vec::new();
+        let mut labels: Vec<&str> = Vec::new();
         for outcome in outcomes {
-            if !legend.contains(&outcome.series.label.as_str()) {
-                legend.push(&outcome.series.label);
+            if !labels.contains(&outcome.series.label.as_str()) {
+                labels.push(&outcome.series.label);
             }
         }
-        Self { experiment, outcomes, legend }
-    }
-
-    fn width(&self) -> u32 {
-        self.experiment.charts.len() as u32 * CHART_WIDTH
-    }
-
-    fn legend_columns(&self) -> u32 {
-        ((self.width() - 2 * MARGIN) / LEGEND_WIDTH).max(1)
-    }
-
-    fn legend_height(&self) -> u32 {
-        (self.legend.len() as u32).div_ceil(self.legend_columns()) * LEGEND_LINE + 8
-    }
-
-    fn colour(&self, label: &str) -> RGBColor {
-        let at = self.legend.iter().position(|name| *name == label).unwrap_or(0);
-        let (red, green, blue) = PALETTE[at % PALETTE.len()];
-        RGBColor(red, green, blue)
+        let colours = PALETTE.iter().cycle().map(|&(red, green, blue)| RGBColor(red, green, blue));
+        let entries = labels.into_iter().zip(colours).collect();
+        let width = experiment.charts.len() as u32 * CHART_WIDTH;
+        Self { experiment, outcomes, legend: Legend { title: &experiment.title, width, entries } }
     }
 
     fn chart<B: DrawingBackend>(
@@ -63,7 +45,7 @@ impl<'a> AccuracyFigure<'a> {
             .outcomes
             .iter()
             .filter(|outcome| outcome.series.panel == panel)
-            .map(|outcome| (self.colour(&outcome.series.label), outcome.curve(chart)))
+            .map(|outcome| (self.legend.colour(&outcome.series.label), outcome.curve(chart)))
             .collect();
         let places = curves.iter().filter_map(|(_, points)| points.last()).map(|(place, _)| *place);
         let last = places.fold(f64::MIN_POSITIVE, f64::max);
@@ -122,27 +104,16 @@ impl<'a> AccuracyFigure<'a> {
 impl Drawing for AccuracyFigure<'_> {
     fn size(&self) -> (u32, u32) {
         let panels = self.experiment.panels().len() as u32;
-        (self.width(), HEAD + self.legend_height() + panels * CHART_HEIGHT)
+        (self.legend.width, self.legend.height() + panels * CHART_HEIGHT)
     }
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: u32) -> Result<(), DrawingFailure>
     where
         B::ErrorType: 'static,
     {
-        let unit = |units: u32| units * scale;
         area.fill(&WHITE)?;
-        let title = ("sans-serif", unit(17)).into_font().color(&INK);
-        area.draw_text(&self.experiment.title, &title, (unit(MARGIN) as i32, unit(12) as i32))?;
-        let text = ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
-        for (at, label) in (0..).zip(&self.legend) {
-            let (line, column) = (at / self.legend_columns(), at % self.legend_columns());
-            let left = unit(MARGIN + LEGEND_WIDTH * column) as i32;
-            let middle = unit(HEAD + LEGEND_LINE * line + LEGEND_LINE / 2) as i32;
-            let stroke = [(left, middle), (left + unit(20) as i32, middle)];
-            area.draw(&PathElement::new(stroke, self.colour(label).stroke_width(3 * scale)))?;
-            area.draw_text(label, &text, (left + unit(26) as i32, middle))?;
-        }
-        let (_, charts) = area.split_vertically(unit(HEAD + self.legend_height()));
+        self.legend.draw(area, scale)?;
+        let (_, charts) = area.split_vertically(self.legend.height() * scale);
         let (panels, columns) = (self.experiment.panels(), &self.experiment.charts);
         for (at, area) in charts.split_evenly((panels.len(), columns.len())).iter().enumerate() {
             self.chart(area, scale, panels[at / columns.len()], columns[at % columns.len()])?;
