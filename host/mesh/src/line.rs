@@ -1,6 +1,6 @@
 //! The one way from a host to another: a question goes out, and answers to it come back.
 //!
-//! Everything between hosts stands behind [`Line`] and [`Replies`]. What implements them may lose, repeat, delay and reorder; the
+//! Everything between hosts stands behind [`HostLine`] and [`Replies`]. What implements them may lose, repeat, delay and reorder; the
 //! callers here ask again.
 
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ pub const OPEN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Asks one host.
-pub trait Line: Debug + Send + Sync {
+pub trait HostLine: Debug + Send + Sync {
     /// Asks, and gives `take` every answer that comes within `timeout`, until it returns false. Whether and how often it comes is
     /// left open.
     fn ask(&self, question: Vec<u8>, timeout: Duration, take: &mut dyn FnMut(&[u8]) -> bool);
@@ -43,13 +43,13 @@ pub trait Replies: Send {
 #[derive(Debug)]
 pub struct Peer {
     pub name: String,
-    pub line: Box<dyn Line>,
+    pub line: Box<dyn HostLine>,
     /// How long it may say nothing.
     pub patience: Duration,
 }
 
 impl Peer {
-    pub fn new(name: String, line: Box<dyn Line>) -> Self {
+    pub fn new(name: String, line: Box<dyn HostLine>) -> Self {
         Peer { name, line, patience: PATIENCE }
     }
 

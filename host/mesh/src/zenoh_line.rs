@@ -12,7 +12,7 @@ use zenoh::{Config, Session, Wait as _};
 
 use crate::Error;
 use crate::certificates::{Credentials, endpoint};
-use crate::line::{Line, Replies};
+use crate::line::{HostLine, Replies};
 
 /// What every question is sent to.
 const KEY: &str = "fabswarm/ask";
@@ -80,7 +80,7 @@ fn reach(address: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-impl Line for ZenohLine {
+impl HostLine for ZenohLine {
     fn reach(&self) -> Result<(), String> {
         reach(&self.address)
     }

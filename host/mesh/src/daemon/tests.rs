@@ -10,7 +10,7 @@ use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for
 use super::*;
 use crate::cluster::{Cluster, ClusterSwarm};
 use crate::hosts_file::Host;
-use crate::line::Line;
+use crate::line::HostLine;
 
 /// A way to a host of this process that loses, repeats, damages, reorders and delays what passes it, by seed.
 #[derive(Debug)]
@@ -21,9 +21,9 @@ struct FaultyLine {
     rate: f64,
 }
 
-struct Channel(mpsc::Sender<Vec<u8>>);
+struct ReplyChannel(mpsc::Sender<Vec<u8>>);
 
-impl Replies for Channel {
+impl Replies for ReplyChannel {
     fn reply(&self, answer: Vec<u8>) {
         // Nobody waits for it any more.
         let _ = self.0.send(answer);
@@ -41,12 +41,12 @@ impl FaultyLine {
 
     fn ask_once(&self, question: &[u8]) -> mpsc::Receiver<Vec<u8>> {
         let (sender, receiver) = mpsc::channel();
-        self.to.answer(question, Box::new(Channel(sender)));
+        self.to.answer(question, Box::new(ReplyChannel(sender)));
         receiver
     }
 }
 
-impl Line for FaultyLine {
+impl HostLine for FaultyLine {
     fn ask(&self, mut question: Vec<u8>, _: Duration, take: &mut dyn FnMut(&[u8]) -> bool) {
         if self.happens() {
             return;
