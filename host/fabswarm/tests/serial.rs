@@ -223,14 +223,21 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     }
     // Some rounds with all boards, then the end.
     thread::sleep(Duration::from_secs(2));
+    let stderr = interrupt(host);
+    assert!(stderr.contains("agent 0: its board was unplugged in round"), "{stderr}");
+    assert!(stderr.contains("agent 1: its board restarted by itself in round"), "{stderr}");
+    assert_eq!(summary(&out)["digest_mismatches"], 0);
+}
+
+/// Ends a run that goes on, and returns what it said.
+#[track_caller]
+fn interrupt(mut host: Child) -> String {
     assert!(host.try_wait().unwrap().is_none(), "the run is over");
     assert!(Command::new("kill").args(["-INT", &host.id().to_string()]).status().unwrap().success());
     let output = host.wait_with_output().unwrap();
     let stderr = text(&output);
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("agent 0: its board was unplugged in round"), "{stderr}");
-    assert!(stderr.contains("agent 1: its board restarted by itself in round"), "{stderr}");
-    assert_eq!(summary(&out)["digest_mismatches"], 0);
+    stderr
 }
 
 /// Bytes that [`spoil`] has still to change.
@@ -260,11 +267,7 @@ fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(host.try_wait().unwrap().is_none(), "the run is over");
-    assert!(Command::new("kill").args(["-INT", &host.id().to_string()]).status().unwrap().success());
-    let output = host.wait_with_output().unwrap();
-    let stderr = text(&output);
-    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    let stderr = interrupt(host);
     assert!(stderr.contains("agent 0: its board was disturbed on its line in round"), "{stderr}");
     assert_eq!(summary(&out)["digest_mismatches"], 0);
 }

@@ -35,24 +35,12 @@ pub(super) fn command() -> Command {
                         .value_parser(value_parser!(PathBuf))
                         .help("A new folder: one folder in it for each host, one for who starts runs"),
                 )
-                .arg(
-                    Arg::new("hosts")
-                        .long("hosts")
-                        .value_name("HOSTS")
-                        .required(true)
-                        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447"),
-                ),
+                .arg(hosts_argument()),
         )
         .subcommand(
             Command::new("status")
                 .about("Print who is there, and what they compute")
-                .arg(
-                    Arg::new("hosts")
-                        .long("hosts")
-                        .value_name("HOSTS")
-                        .required(true)
-                        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447"),
-                )
+                .arg(hosts_argument())
                 .arg(cluster_argument()),
         )
         .arg(cluster_argument())
@@ -73,6 +61,15 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("End when standard input closes, and print nothing but the address"),
         )
+}
+
+/// `--hosts HOSTS`.
+fn hosts_argument() -> Arg {
+    Arg::new("hosts")
+        .long("hosts")
+        .value_name("HOSTS")
+        .required(true)
+        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447")
 }
 
 /// The flag that names the folder with this machine's certificate.
