@@ -4,6 +4,8 @@
 mod outcome;
 
 use outcome::{assert_ends, text};
+use safetensors::tensor::{Dtype, TensorView};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -122,6 +124,18 @@ const CHAIN: &str = r#"{"P": [[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]], "phi": [
 const SIZES: [&str; 6] =
     ["--agents", "3", "--policy-evaluation-states", "3", "--policy-evaluation-features", "2"];
 
+/// The matrices of a JSON text as safetensors.
+fn as_tensors(json: &str) -> Vec<u8> {
+    let matrices: BTreeMap<String, Vec<Vec<f64>>> = serde_json::from_str(json).unwrap();
+    let bytes = |rows: &[Vec<f64>]| rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+    let stored: Vec<(String, [usize; 2], Vec<u8>)> =
+        matrices.into_iter().map(|(name, rows)| (name, [rows.len(), rows[0].len()], bytes(&rows))).collect();
+    let views = stored
+        .iter()
+        .map(|(name, shape, bytes)| (name, TensorView::new(Dtype::F64, shape.to_vec(), bytes).unwrap()));
+    safetensors::serialize(views, None).unwrap()
+}
+
 #[test]
 fn a_policy_evaluation_problem_of_ones_own_is_solved() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,6 +159,12 @@ fn a_policy_evaluation_problem_of_ones_own_is_solved() {
     assert_ends(&again, 0, "");
     let metrics = |out: &str| fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap();
     assert_eq!(metrics("own"), metrics("again"));
+    // The same numbers as arrays.
+    fs::write(folder.path().join("chain.safetensors"), as_tensors(CHAIN)).unwrap();
+    let flags =
+        ["run", "--policy-evaluation-file", "chain.safetensors", "--iid-loss", "0.2", "--out", "arrays"];
+    assert_ends(&fabswarm(folder.path(), &[&flags[..], &SIZES].concat()), 0, "");
+    assert_eq!(metrics("own"), metrics("arrays"));
 
     let sizes = "it has 3 states, 2 features and 3 agents, and the scenario policy_evaluation.states = 20, policy_evaluation.features = 5, swarm.agents = 10\nhelp: set policy_evaluation.states = 3, ";
     assert_ends(&run("chain.json", CHAIN, &[], "x"), 2, sizes);

@@ -92,6 +92,24 @@ fn results_of_other_settings_are_never_taken_for_these() {
 }
 
 #[test]
+fn results_of_an_earlier_version_are_refused_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = ["run", "--seed", "1,2", "--rounds", "20", "--error-below", "0", "--out", "swept"];
+    assert!(sweep(folder.path(), &grid).status.success());
+    let path = folder.path().join("swept/runs/seed=2/metrics.csv");
+    let table = fs::read_to_string(&path).unwrap();
+    fs::write(&path, table.replace("distance_to_solution", "error")).unwrap();
+    let refused = sweep(folder.path(), &grid);
+    let printed = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{printed}");
+    for words in ["seed=2/metrics.csv: its column `error`", "`gradient_norm`\nhelp: rename it"] {
+        assert!(printed.contains(words), "{printed}");
+    }
+    fs::write(&path, table).unwrap();
+    assert!(sweep(folder.path(), &grid).status.success(), "the remedy helps");
+}
+
+#[test]
 fn what_cannot_run_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
