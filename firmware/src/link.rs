@@ -3,6 +3,7 @@
 use embassy_time::Instant;
 
 mod fragmented;
+mod patience;
 mod queue;
 
 mod serial;

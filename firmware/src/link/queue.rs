@@ -3,7 +3,7 @@
 //! Both are bounded. A full incoming queue stops receiving from the link but never sending, so the agent can always send
 //! its packets and return to its incoming queue: no deadlock.
 
-use super::Link;
+use super::{Link, patience::Patience};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{
     blocking_mutex::raw::NoopRawMutex,
@@ -106,8 +106,7 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
     mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
     mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
 ) -> ! {
-    // A link whose other end does not read is tried once per packet, until it takes one: waiting would leave the board deaf.
-    let mut is_stuck = false;
+    let mut patience = Patience::new();
     loop {
         let receive = async {
             let mail = incoming.send().await;
@@ -124,18 +123,9 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         };
         match select(due, receive).await {
             Either::First(mail) => {
-                // Most links accept a packet at once: the clock is read only if one does not.
-                let patience = async {
-                    if !is_stuck {
-                        Timer::after(SEND_TIMEOUT).await;
-                    }
-                };
-                let is_dropped =
-                    matches!(select(link.send(mail.bytes()), patience).await, Either::Second(()));
-                if is_dropped && !is_stuck {
+                if patience.send(link, mail.bytes(), SEND_TIMEOUT).await {
                     warn!("the link does not accept packets: they are dropped");
                 }
-                is_stuck = is_dropped;
                 outgoing.receive_done();
             }
             Either::Second(()) => incoming.send_done(),
