@@ -20,13 +20,20 @@ fn run(folder: &Path, name: &str, more: &[&str]) {
     assert_ends(&fabswarm(folder, &[&short[..], &faults, more].concat()), 0, "");
 }
 
+/// What is printed where everything in the log of a [`run`] is equal.
+fn all_equal(folder: &Path) -> String {
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    format!("60 rounds executed again, 610 digests and {} frames equal\n", summary["frames_sent"])
+}
+
 #[test]
 fn a_run_can_be_executed_again_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "a", &[]);
     let verified = fabswarm(folder.path(), &["replay", "a", "--verify"]);
     assert_ends(&verified, 0, "");
-    assert_eq!(text(&verified.stdout), "60 rounds executed again, 610 digests equal\n");
+    assert_eq!(text(&verified.stdout), all_equal(&folder.path().join("a")));
 
     // Another seed gives other states.
     let scenario = folder.path().join("a/scenario.toml");
@@ -48,7 +55,19 @@ fn a_run_on_boards_can_be_executed_again_and_compared() {
     run(folder.path(), "boards", &["--boards", "qemu:5,native:5"]);
     let verified = fabswarm(folder.path(), &["replay", "boards", "--verify"]);
     assert_ends(&verified, 0, "");
-    assert_eq!(text(&verified.stdout), "60 rounds executed again, 610 digests equal\n");
+    assert_eq!(text(&verified.stdout), all_equal(&folder.path().join("boards")));
+}
+
+#[test]
+fn the_frames_of_the_first_rounds_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    // Until there is no room for another round.
+    run(folder.path(), "a", &["--sealed", "false", "--log-frames-mb", "0.1"]);
+    let verified = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    assert_ends(&verified, 0, "");
+    let printed = text(&verified.stdout);
+    let frames: u32 = printed.split(" and ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((200..500).contains(&frames), "{printed}");
 }
 
 #[test]

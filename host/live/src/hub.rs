@@ -112,6 +112,8 @@ impl Audience for Hub {
             Topic::Run => state.run = Some(json),
             Topic::Swarm => state.views.push(json),
             Topic::Metrics | Topic::Evaluation => state.rows.push(json),
+            // The page draws its own pictures.
+            Topic::Scene => return,
             Topic::Log => state.lines.push(json),
             Topic::End => state.end = Some(json),
         }

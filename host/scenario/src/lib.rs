@@ -282,6 +282,7 @@ pub struct StopSection {
 pub struct OutputSection {
     pub out: String,
     pub metrics_every: u64,
+    pub log_frames_mb: f64,
 }
 
 /// Training of large agents.

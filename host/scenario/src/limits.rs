@@ -140,6 +140,7 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "stop.error_below" => Limit::NotNegative,
         "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),
         "output.metrics_every" => Limit::Whole(0, u32::MAX as i64),
+        "output.log_frames_mb" => Limit::NotNegative,
         _ => return None,
     })
 }

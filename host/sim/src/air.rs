@@ -56,6 +56,8 @@ pub struct Air {
     /// Whether nothing but the signal decides what arrives.
     is_clear: bool,
     transmissions: Transmissions,
+    /// Whether what is in `transmissions` has been delivered.
+    is_delivered: bool,
     /// Copies on their way, by the slot they arrive in.
     waiting: BTreeMap<u32, Vec<DelayedCopy>>,
     arrivals: Vec<Arrival>,
@@ -105,6 +107,7 @@ impl Air {
             outages,
             intruder,
             transmissions: Transmissions::new(agents),
+            is_delivered: false,
             waiting: BTreeMap::new(),
             arrivals: Vec::new(),
             delivery: Delivery::default(),
@@ -114,6 +117,7 @@ impl Air {
 
     /// `sender` broadcasts `frame` in `slot`. A slot is over with [`Air::deliver`]; slots come in ascending order.
     pub fn transmit(&mut self, slot: u32, sender: usize, frame: &[u8]) {
+        self.begin_slot();
         if self.is_away(sender, slot) {
             self.counters.unsent += 1;
         } else {
@@ -131,7 +135,7 @@ impl Air {
             let verdict = hear(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
             counters.hear(verdict, arrival.origin);
         }
-        self.transmissions.clear();
+        self.is_delivered = true;
     }
 
     /// As [`Air::deliver`], to listeners that hear independently of each other and so on all cores. Before them `witness` sees
@@ -150,11 +154,24 @@ impl Air {
         }
         delivery.hear(transmissions, listeners, open);
         delivery.count(counters);
-        self.transmissions.clear();
+        self.is_delivered = true;
+    }
+
+    /// Forgets what was on the air in the slot before.
+    fn begin_slot(&mut self) {
+        if std::mem::take(&mut self.is_delivered) {
+            self.transmissions.clear();
+        }
+    }
+
+    /// Sender and bytes of each frame that was on the air in the last slot, in ascending order of senders.
+    pub fn broadcasts(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.transmissions.all()
     }
 
     /// Finds out what arrives in `slot`.
     fn gather(&mut self, slot: u32) {
+        self.begin_slot();
         self.source.look_at(slot);
         self.transmissions.sort();
         self.delivery.clear();

@@ -113,7 +113,7 @@ impl Dashboard {
                 }
             }
             // The terminal shows trials only.
-            Topic::Evaluation => {}
+            Topic::Evaluation | Topic::Scene => {}
             Topic::End => self.has_ended = true,
         }
     }

@@ -67,7 +67,8 @@ impl<'a> KeptRun<'a> {
     ) -> Result<Self, record::Error> {
         let log = folder.growing_file(LOG_FILE)?;
         let recorder = Recorder::new(folder, scenario_toml, ErrorKind::of(scenario))?;
-        let watch = RunWatch::start(vec![message::run(scenario, scenario_toml)], log, audience)?;
+        let watch = RunWatch::start(vec![message::run(scenario, scenario_toml)], log, audience)?
+            .with_frames((1e6 * scenario.output.log_frames_mb) as u64);
         Ok(Self { scenario, recorder, watch })
     }
 

@@ -20,9 +20,9 @@ mod verify;
 mod watch;
 
 pub use kept_run::{KeepError, KeptOutcome, KeptRun};
-pub use recorded_run::{LogTail, ReadError, RecordedRun};
+pub use recorded_run::{LogTail, ReadError, RecordedFrame, RecordedRun};
 pub use run_files::{FolderError, RunFiles};
 pub use run_list::{ListedRun, RunState, list};
-pub use run_log::LOG_FILE;
-pub use verify::{DigestDifference, RunVerdict, VerifyError, verify};
+pub use run_log::{LOG_FILE, schema};
+pub use verify::{RunDifference, RunVerdict, VerifyError, verify};
 pub use watch::{Audience, RunWatch};

@@ -1,6 +1,9 @@
 //! Messages about a run, as JSON: what `run.mcap` holds and what the page shows are the same bytes.
 
+mod scene;
 pub mod training;
+
+pub use scene::scene;
 
 use crate::loss_window::LossWindow;
 use fabswarm_shared::BUILD_ID;
@@ -19,6 +22,8 @@ pub enum Topic {
     Run,
     /// Agents and links after a round.
     Swarm,
+    /// The same as a picture, for Foxglove.
+    Scene,
     /// A row of the metrics.
     Metrics,
     /// A row of the metrics of a training run.
@@ -31,8 +36,8 @@ pub enum Topic {
 
 impl Topic {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Run, Self::Swarm, Self::Metrics, Self::Evaluation, Self::Log, Self::End];
+    pub const ALL: [Self; 7] =
+        [Self::Run, Self::Swarm, Self::Scene, Self::Metrics, Self::Evaluation, Self::Log, Self::End];
 
     /// Its name in a log.
     #[must_use]
@@ -40,6 +45,7 @@ impl Topic {
         match self {
             Self::Run => "/run",
             Self::Swarm => "/swarm",
+            Self::Scene => "/scene",
             Self::Metrics => "/metrics",
             Self::Evaluation => "/evaluation",
             Self::Log => "/log",

@@ -1,7 +1,7 @@
 //! Reads the log of a run, whole or while it still grows.
 
 use crate::message::{Message, Topic};
-use crate::run_log::LOG_FILE;
+use crate::run_log::{FRAME_TOPICS, LOG_FILE};
 use mcap::McapError;
 use mcap::records::Record;
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
@@ -62,8 +62,22 @@ pub struct LogTail {
     file: File,
     reader: LinearReader,
     topics: BTreeMap<u16, Topic>,
+    /// Whose frames are on a channel, if frames are read.
+    senders: BTreeMap<u16, u32>,
+    frames: Option<Vec<RecordedFrame>>,
     round: u64,
     is_complete: bool,
+}
+
+/// A frame in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedFrame {
+    /// The round that ended when it was on the air.
+    pub round: u32,
+    /// Whose it is.
+    pub sender: usize,
+    /// As it was on the air.
+    pub bytes: Vec<u8>,
 }
 
 impl std::fmt::Debug for LogTail {
@@ -119,6 +133,8 @@ impl LogTail {
             file,
             reader: LinearReader::new_with_options(options),
             topics: BTreeMap::new(),
+            senders: BTreeMap::new(),
+            frames: None,
             round: 0,
             is_complete: false,
         })
@@ -153,8 +169,19 @@ impl LogTail {
                     Ok(Record::Channel(channel)) => {
                         let topic = Topic::ALL.into_iter().find(|topic| topic.name() == channel.topic);
                         self.topics.extend(topic.map(|topic| (channel.id, topic)));
+                        let sender =
+                            channel.topic.strip_prefix(FRAME_TOPICS).and_then(|own| own.parse().ok());
+                        self.senders.extend(sender.map(|sender| (channel.id, sender)));
                     }
                     Ok(Record::Message { header, data }) => {
+                        if let (Some(frames), Some(&sender)) =
+                            (&mut self.frames, self.senders.get(&header.channel_id))
+                        {
+                            let (round, sender, bytes) =
+                                (header.sequence, sender as usize, data.into_owned());
+                            frames.push(RecordedFrame { round, sender, bytes });
+                            continue;
+                        }
                         let Some(&topic) = self.topics.get(&header.channel_id) else { continue };
                         let message = message(topic, &data).map_err(|reason| ReadError::Foreign {
                             path: self.path.clone(),
@@ -198,6 +225,8 @@ pub struct RecordedRun {
     pub messages: Vec<Message>,
     /// Whether the run has ended and the log is whole.
     pub is_complete: bool,
+    /// The frames of its first rounds, where they were asked for.
+    pub frames: Vec<RecordedFrame>,
 }
 
 impl RecordedRun {
@@ -206,13 +235,54 @@ impl RecordedRun {
     /// # Errors
     /// When there is none, or it is damaged.
     pub fn read(folder: &Path) -> Result<Self, ReadError> {
-        let mut tail = LogTail::open(folder)?;
+        Self::read_from(LogTail::open(folder)?)
+    }
+
+    /// The same with the frames of its first rounds.
+    ///
+    /// # Errors
+    /// When there is no log, or it is damaged.
+    pub fn read_with_frames(folder: &Path) -> Result<Self, ReadError> {
+        Self::read_from(LogTail { frames: Some(Vec::new()), ..LogTail::open(folder)? })
+    }
+
+    fn read_from(mut tail: LogTail) -> Result<Self, ReadError> {
         let messages = tail.read()?;
-        Ok(Self { messages, is_complete: tail.is_complete() })
+        Ok(Self { messages, is_complete: tail.is_complete(), frames: tail.frames.unwrap_or_default() })
     }
 
     /// The messages about `topic`.
     pub fn about(&self, topic: Topic) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(move |message| message.topic == topic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcap::records::MessageHeader;
+
+    /// A log whose first message is `json`, in a folder of its own.
+    fn log(json: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join(LOG_FILE)).unwrap();
+        let mut writer = mcap::Writer::new(io::BufWriter::new(file)).unwrap();
+        let channel_id = writer.add_channel(0, Topic::Run.name(), "json", &BTreeMap::new()).unwrap();
+        let header = MessageHeader { channel_id, sequence: 1, log_time: 0, publish_time: 0 };
+        writer.write_to_known_channel(&header, json.as_bytes()).unwrap();
+        writer.finish().unwrap();
+        folder
+    }
+
+    #[test]
+    fn the_log_of_an_earlier_version_is_refused_with_a_remedy() {
+        // As it was before metrics were named for what they measure.
+        let folder = log(r#"{"command": "run", "agents": 10, "rounds": 100}"#);
+        let told = RecordedRun::read(folder.path()).unwrap_err().to_string();
+        for words in ["run.mcap: a message of /run", "(`error_kind`)", "help: name a log that this version"] {
+            assert!(told.contains(words), "{told}");
+        }
+        let folder = log(r#"{"command": "run", "agents": 10, "error_kind": "gradient_norm"}"#);
+        assert_eq!(RecordedRun::read(folder.path()).unwrap().about(Topic::Run).count(), 1);
     }
 }

@@ -12,11 +12,23 @@ use std::time::{Duration, Instant};
 /// The name of the log in a run folder.
 pub const LOG_FILE: &str = "run.mcap";
 
+/// How the frames of an agent are encoded: as the bytes that were on the air.
+const FRAME_ENCODING: &str = "fabswarm.frame";
+
+/// What the topics of frames begin with, before the number of their sender.
+pub(crate) const FRAME_TOPICS: &str = "/frames/";
+
+fn frame_topic(sender: u32) -> String {
+    format!("{FRAME_TOPICS}{sender}")
+}
+
 /// Writes the log of a run. Whole chunks only: what a killed run leaves can be read.
 pub(crate) struct RunLog {
     /// `None` once it could no longer be written.
     writer: Option<Writer<NoSeek<GrowingFile>>>,
     channels: Vec<(Topic, u16)>,
+    /// The channel of each sender's frames.
+    frame_channels: BTreeMap<u32, u16>,
     /// When the run began, since 1970.
     began: Duration,
     sequence: u32,
@@ -49,6 +61,7 @@ impl RunLog {
         Ok(Self {
             writer: Some(writer),
             channels,
+            frame_channels: BTreeMap::new(),
             began,
             sequence: 0,
             flushed: Instant::now(),
@@ -61,11 +74,34 @@ impl RunLog {
         let channel = self.channels.iter().find(|(topic, _)| *topic == message.topic);
         let Some(&(_, channel_id)) = channel else { return };
         self.sequence = self.sequence.wrapping_add(1);
-        let time = u64::try_from((self.began + message.elapsed).as_nanos()).unwrap_or(u64::MAX);
+        let time = self.time(message.elapsed);
         let header =
             MessageHeader { channel_id, sequence: self.sequence, log_time: time, publish_time: time };
         self.write(|writer| writer.write_to_known_channel(&header, message.json.as_bytes()));
         self.flush_if_due();
+    }
+
+    /// Adds a frame, as it was sent in `round`.
+    pub(crate) fn push_frame(&mut self, sender: u32, round: u32, frame: &[u8], elapsed: Duration) {
+        let time = self.time(elapsed);
+        let known = self.frame_channels.get(&sender).copied();
+        let mut channel = known;
+        self.write(|writer| {
+            let channel_id = match known {
+                Some(known) => known,
+                // Bytes have no schema.
+                None => writer.add_channel(0, &frame_topic(sender), FRAME_ENCODING, &BTreeMap::new())?,
+            };
+            channel = Some(channel_id);
+            let header = MessageHeader { channel_id, sequence: round, log_time: time, publish_time: time };
+            writer.write_to_known_channel(&header, frame)
+        });
+        self.frame_channels.extend(channel.map(|channel| (sender, channel)));
+    }
+
+    /// Nanoseconds since 1970.
+    fn time(&self, elapsed: Duration) -> u64 {
+        u64::try_from((self.began + elapsed).as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Writes to disk what has waited for long enough.
@@ -111,10 +147,12 @@ fn io_error(error: McapError) -> io::Error {
 }
 
 /// The name and JSON schema of a topic's messages.
-const fn schema(topic: Topic) -> (&'static str, &'static str) {
+#[must_use]
+pub const fn schema(topic: Topic) -> (&'static str, &'static str) {
     match topic {
         Topic::Run => ("fabswarm.Run", include_str!("schemas/run.json")),
         Topic::Swarm => ("fabswarm.Swarm", include_str!("schemas/swarm.json")),
+        Topic::Scene => ("foxglove.SceneUpdate", include_str!("schemas/scene.json")),
         Topic::Metrics => ("fabswarm.Metrics", include_str!("schemas/metrics.json")),
         Topic::Evaluation => ("fabswarm.Evaluation", include_str!("schemas/evaluation.json")),
         Topic::Log => ("foxglove.Log", include_str!("schemas/log.json")),

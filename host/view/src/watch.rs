@@ -3,7 +3,9 @@
 use crate::message::{self, LogLevel, Message, SwarmEncoder};
 use crate::run_log::RunLog;
 use fabswarm_sim::record::{Error, GrowingFile};
-use fabswarm_sim::swarm::{AgentCondition, ErrorKind, MOST_AGENTS_IN_FULL, Metrics, SwarmView, ViewRequest};
+use fabswarm_sim::swarm::{
+    AgentCondition, ErrorKind, MOST_AGENTS_IN_FULL, Metrics, Swarm, SwarmView, ViewRequest,
+};
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +18,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Audience: Send + Sync {
     /// What it wants to see, or `None` while nobody looks. Called between rounds: it must return at once.
     fn request(&self) -> Option<ViewRequest>;
+    /// Whether it wants every view as a picture too.
+    fn wants_scenes(&self) -> bool {
+        false
+    }
     /// Takes a message. It may keep those that matter only to somebody who looks to itself.
     fn publish(&self, message: Message);
 }
@@ -28,6 +34,10 @@ impl Audience for Vec<Arc<dyn Audience>> {
             all.agents.extend(request.agents);
             all
         })
+    }
+
+    fn wants_scenes(&self) -> bool {
+        self.iter().any(|audience| audience.wants_scenes())
     }
 
     fn publish(&self, message: Message) {
@@ -47,9 +57,12 @@ pub struct RunWatch {
     /// The round from which on the log gets the next view.
     next_logged: u64,
     round: u64,
+    /// Bytes of frames for which the log has room.
+    frame_room: u64,
 }
 
 enum Event {
+    Frames(RoundFrames),
     Row(Metrics, ErrorKind, BTreeMap<&'static str, u64>, Duration),
     /// Whoever sends it waits for the answer.
     Message(Message, SyncSender<()>),
@@ -66,6 +79,16 @@ enum Event {
         elapsed: Duration,
     },
     End(Message),
+}
+
+/// The frames of a round.
+#[derive(Default)]
+struct RoundFrames {
+    round: u32,
+    elapsed: Duration,
+    bytes: Vec<u8>,
+    /// The sender of each, and where it ends.
+    ends: Vec<(u32, usize)>,
 }
 
 /// How often an audience gets a view.
@@ -124,6 +147,7 @@ impl RunWatch {
             encoder: SwarmEncoder::default(),
             conditions: Vec::new(),
             handed_on_ns: Arc::clone(&handed_on_ns),
+            next_scene: 0,
         };
         let now = Instant::now();
         Ok(Self {
@@ -134,7 +158,15 @@ impl RunWatch {
             audience: AudiencePace { audience, viewed: now, pause: Duration::ZERO, handed_on_ns },
             next_logged: 0,
             round: 0,
+            frame_room: 0,
         })
+    }
+
+    /// Also logs frames, from the next round on, until they have taken `bytes`.
+    #[must_use]
+    pub const fn with_frames(mut self, bytes: u64) -> Self {
+        self.frame_room = bytes;
+        self
     }
 
     /// Time since the run began.
@@ -198,8 +230,32 @@ impl RunWatch {
     }
 }
 
+impl RunWatch {
+    /// Logs the frames of the round that has ended, if there is room for all of them: a log has whole rounds.
+    fn log_frames(&mut self, swarm: &dyn Swarm) {
+        let round = swarm.round();
+        let (Some(air), true) = (swarm.air(), round > self.round) else { return };
+        let bytes = air.broadcasts().map(|(_, frame)| frame.len() as u64).sum();
+        let Some(room) = self.frame_room.checked_sub(bytes) else {
+            self.frame_room = 0;
+            return;
+        };
+        self.frame_room = room;
+        let mut frames =
+            RoundFrames { round: round as u32, elapsed: self.elapsed(), ..RoundFrames::default() };
+        for (sender, frame) in air.broadcasts() {
+            frames.bytes.extend_from_slice(frame);
+            frames.ends.push((sender as u32, frames.bytes.len()));
+        }
+        let _ = self.sender.send(Event::Frames(frames));
+    }
+}
+
 impl TrialObserver for RunWatch {
     fn round(&mut self, end: RoundEnd<'_>) {
+        if self.frame_room > 0 {
+            self.log_frames(end.swarm);
+        }
         if end.is_recorded {
             let frames = message::frames(end.swarm);
             let _ = self.sender.send(Event::Row(*end.metrics, end.error, frames, self.elapsed()));
@@ -231,6 +287,11 @@ fn next_logged(round: u64, agents: usize) -> u64 {
     round + step.max(1)
 }
 
+/// The same for scenes, which repeat what views say in many more bytes.
+fn next_scene(round: u64, agents: usize) -> u64 {
+    round + (round / 50).max(agents as u64 / 16).max(1)
+}
+
 /// The other end of a watch.
 struct Publisher {
     log: RunLog,
@@ -240,6 +301,8 @@ struct Publisher {
     encoder: SwarmEncoder,
     conditions: Vec<AgentCondition>,
     handed_on_ns: Arc<AtomicU64>,
+    /// The round from which on the log gets the next scene.
+    next_scene: u64,
 }
 
 impl Publisher {
@@ -248,12 +311,21 @@ impl Publisher {
     fn run(mut self, events: &Receiver<Event>) -> Result<(), Error> {
         loop {
             match events.recv_timeout(Self::LOOK_EVERY) {
+                Ok(Event::Frames(frames)) => {
+                    let mut start = 0;
+                    for (sender, end) in frames.ends {
+                        self.log.push_frame(sender, frames.round, &frames.bytes[start..end], frames.elapsed);
+                        start = end;
+                    }
+                    self.log.flush_if_due();
+                }
                 Ok(Event::Row(metrics, error, frames, elapsed)) => {
                     self.tell(message::metrics(&metrics, error, frames, elapsed), true);
                 }
                 Ok(Event::View { view, elapsed, is_logged }) => {
                     let started = Instant::now();
                     self.tell_changes(&view, elapsed);
+                    self.tell_scene(&view, elapsed, is_logged);
                     let message = self.encoder.encode(&view, elapsed);
                     self.tell(message, is_logged);
                     let taken = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -283,6 +355,17 @@ impl Publisher {
             self.log.push(&message);
         }
         self.audience.publish(message);
+    }
+
+    /// Tells of a view as a picture, where the log gets one or somebody wants it.
+    fn tell_scene(&mut self, view: &SwarmView, elapsed: Duration, is_logged: bool) {
+        let is_logged = is_logged && view.round >= self.next_scene;
+        if is_logged {
+            self.next_scene = next_scene(view.round, view.agents.len());
+        }
+        if is_logged || self.audience.wants_scenes() {
+            self.tell(message::scene(view, elapsed, self.began), is_logged);
+        }
     }
 
     /// Tells which agents came and went since the last view.

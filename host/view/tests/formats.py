@@ -40,6 +40,10 @@ def whole_run():
         counts = reader.get_summary().statistics.channel_message_counts
         names = {number: channel.topic for number, channel in reader.get_summary().channels.items()}
         for schema, channel, message in reader.iter_messages():
+            if channel.topic.startswith("/frames/"):
+                assert schema is None and channel.message_encoding == "fabswarm.frame"
+                topics.setdefault(channel.topic, []).append((message.sequence, message.data))
+                continue
             assert schema.encoding == "jsonschema" and json.loads(schema.data)["title"] == schema.name
             topics.setdefault(channel.topic, []).append(json.loads(message.data))
     assert {names[number]: count for number, count in counts.items()} == {
@@ -62,6 +66,11 @@ def whole_run():
     messages = [line["message"] for line in topics["/log"]]
     assert messages == ["is down", "takes part again"], messages
     assert topics["/end"][0]["summary"] == summary
+    frames = {topic: sent for topic, sent in topics.items() if topic.startswith("/frames/")}
+    assert sum(map(len, frames.values())) == summary["frames_sent"]
+    rounds = {number for number, _ in frames["/frames/3"]}
+    assert rounds == {*range(1, 101), *range(121, summary["rounds"] + 1)}, rounds
+    assert all(len(scene["entities"][0]["spheres"]) == summary["agents"] for scene in topics["/scene"])
     assert topics["/run"][0]["scenario"] == (folder / "scenario.toml").read_text()
     print(f"run.mcap: {sum(counts.values())} messages, as in metrics.csv and summary.json")
 
@@ -77,12 +86,12 @@ def killed_run():
     command = [FABSWARM, "run", "--rounds", "4000000000", "--error-below", "0", "--out", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     log, table = folder / "run.mcap.part", folder / "metrics.csv.part"
-    # Until something was flushed twice; then what was written before the first of them is old.
+    # Until both were flushed several times; then what was written before the first of these is old. Frames fill the log sooner.
     sizes = set()
     deadline = time.monotonic() + 60
     while len(sizes) < 4:
-        assert time.monotonic() < deadline, "the log does not grow"
-        sizes.add(log.stat().st_size if log.exists() else 0)
+        assert time.monotonic() < deadline, "the files do not grow"
+        sizes.add(min(file.stat().st_size if file.exists() else 0 for file in (log, table)))
         time.sleep(0.05)
     killed = time.time()
     process.send_signal(signal.SIGKILL)

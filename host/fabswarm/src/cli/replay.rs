@@ -19,7 +19,7 @@ pub(super) fn command() -> Command {
             Arg::new("verify")
                 .long("verify")
                 .action(ArgAction::SetTrue)
-                .help("Execute the run again in this process, compare the digest of every agent in every logged round, and exit"),
+                .help("Execute the run again in this process, compare the digest of every agent in every logged round and all logged frames, and exit"),
         )
         .arg(live::address())
 }
@@ -49,8 +49,8 @@ fn verify(folder: &Path) -> Result<ExitCode> {
             folder.display()
         );
     }
-    let RunVerdict { rounds, checks, difference } = fabswarm_view::verify(folder)?;
-    println!("{rounds} rounds executed again, {checks} digests equal");
+    let RunVerdict { rounds, checks, frames, difference } = fabswarm_view::verify(folder)?;
+    println!("{rounds} rounds executed again, {checks} digests and {frames} frames equal");
     Ok(match difference {
         None => ExitCode::SUCCESS,
         Some(difference) => {

@@ -27,7 +27,7 @@ fn run(name: &str, agents: usize) -> RunFiles {
             ("round".to_owned(), vec![0.0, 1.0, 2.0]),
             ("distance_to_solution".to_owned(), vec![1.0, f64::NAN, 0.01]),
         ]),
-        log: Some(RecordedRun { messages, is_complete: true }),
+        log: Some(RecordedRun { messages, is_complete: true, ..RecordedRun::default() }),
     }
 }
 

@@ -1,0 +1,234 @@
+//! The swarm as a picture in Foxglove's words: agents are spheres, links are lines.
+
+use super::{Message, Timestamp, Topic};
+use fabswarm_sim::swarm::{AgentCondition, LinkView, SwarmView};
+use serde::Serialize;
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+/// `foxglove.SceneUpdate`, of which every message replaces the one before.
+#[derive(Serialize)]
+struct SceneUpdate {
+    round: u64,
+    seconds: f64,
+    deletions: [(); 0],
+    entities: [SceneEntity; 1],
+}
+
+#[derive(Serialize)]
+struct SceneEntity {
+    timestamp: Timestamp,
+    frame_id: &'static str,
+    id: &'static str,
+    lifetime: Timestamp,
+    frame_locked: bool,
+    metadata: [(); 0],
+    arrows: [(); 0],
+    cubes: [(); 0],
+    spheres: Vec<SpherePrimitive>,
+    cylinders: [(); 0],
+    lines: [LinePrimitive; 1],
+    triangles: [(); 0],
+    texts: [(); 0],
+    models: [(); 0],
+}
+
+#[derive(Serialize)]
+struct SpherePrimitive {
+    pose: Pose,
+    size: Point,
+    color: Colour,
+}
+
+#[derive(Serialize)]
+struct LinePrimitive {
+    /// Every two points are a line.
+    r#type: u8,
+    pose: Pose,
+    thickness: f64,
+    scale_invariant: bool,
+    points: Vec<Point>,
+    color: Colour,
+    colors: Vec<Colour>,
+    indices: [(); 0],
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Point {
+    x: f64,
+    y: f64,
+    z: f64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Colour {
+    r: f32,
+    g: f32,
+    b: f32,
+    a: f32,
+}
+
+#[derive(Serialize)]
+struct Pose {
+    position: Point,
+    orientation: Quaternion,
+}
+
+#[derive(Serialize)]
+struct Quaternion {
+    x: f64,
+    y: f64,
+    z: f64,
+    w: f64,
+}
+
+impl Pose {
+    const fn at(position: Point) -> Self {
+        Self { position, orientation: Quaternion { x: 0.0, y: 0.0, z: 0.0, w: 1.0 } }
+    }
+}
+
+/// A line of two points for every two points of a list.
+const LINE_LIST: u8 = 2;
+
+/// Agents where they fly, or on a circle; links over which something arrived in the last slot, from green to red by what they lost
+/// so far. `began` is when the run began, since 1970.
+#[must_use]
+pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> Message {
+    let places = places(view);
+    let diameter = diameter(&places);
+    let spheres = view.agents.iter().zip(&places).map(|(agent, &place)| SpherePrimitive {
+        pose: Pose::at(place),
+        size: Point { x: diameter, y: diameter, z: diameter },
+        color: colour_of_agent(agent.condition),
+    });
+    let (mut points, mut colors) = (Vec::new(), Vec::new());
+    for link in view.links.iter().filter(|link| link.is_up) {
+        let ends = [link.sender, link.receiver].map(|agent| places.get(agent as usize).copied());
+        if let [Some(sender), Some(receiver)] = ends {
+            points.extend([sender, receiver]);
+            colors.extend([colour_of_link(link); 2]);
+        }
+    }
+    let now = began + elapsed;
+    let entity = SceneEntity {
+        timestamp: Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
+        frame_id: "swarm",
+        id: "swarm",
+        // Until the next one.
+        lifetime: Timestamp { sec: 0, nsec: 0 },
+        frame_locked: false,
+        metadata: [],
+        arrows: [],
+        cubes: [],
+        spheres: spheres.collect(),
+        cylinders: [],
+        lines: [LinePrimitive {
+            r#type: LINE_LIST,
+            pose: Pose::at(Point::default()),
+            thickness: 1.0,
+            scale_invariant: true,
+            points,
+            color: Colour { r: 1.0, g: 1.0, b: 1.0, a: 0.5 },
+            colors,
+            indices: [],
+        }],
+        triangles: [],
+        texts: [],
+        models: [],
+    };
+    let update =
+        SceneUpdate { round: view.round, seconds: elapsed.as_secs_f64(), deletions: [], entities: [entity] };
+    let json = serde_json::to_string(&update).expect("plain numbers and strings serialise");
+    Message { topic: Topic::Scene, round: view.round, elapsed, json }
+}
+
+/// Where agents are, in m.
+fn places(view: &SwarmView) -> Vec<Point> {
+    let count = view.agents.len() as f64;
+    // Neighbours are 4 m apart.
+    let radius = 4.0 * count / TAU;
+    let on_circle = |agent: usize| {
+        let angle = TAU * agent as f64 / count;
+        Point { x: rounded(radius * angle.cos()), y: rounded(radius * angle.sin()), z: 0.0 }
+    };
+    let agents = view.agents.iter().enumerate();
+    agents
+        .map(|(number, agent)| match agent.position {
+            Some([x, y, z]) => Point { x: rounded(x.into()), y: rounded(y.into()), z: rounded(z.into()) },
+            None => on_circle(number),
+        })
+        .collect()
+}
+
+/// To a centimetre: all that anybody sees.
+fn rounded(metres: f64) -> f64 {
+    (100.0 * metres).round() / 100.0
+}
+
+/// A size that can be seen beside the whole swarm.
+fn diameter(places: &[Point]) -> f64 {
+    let extent = |coordinate: fn(&Point) -> f64| {
+        let (low, high) = places
+            .iter()
+            .map(coordinate)
+            .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        (high - low).max(0.0)
+    };
+    rounded((extent(|place| place.x).max(extent(|place| place.y)) / 50.0).max(0.5))
+}
+
+const fn colour_of_agent(condition: AgentCondition) -> Colour {
+    match condition {
+        AgentCondition::Running => Colour { r: 0.25, g: 0.6, b: 1.0, a: 1.0 },
+        AgentCondition::Silent => Colour { r: 1.0, g: 0.7, b: 0.2, a: 1.0 },
+        AgentCondition::Frozen => Colour { r: 0.6, g: 0.4, b: 0.9, a: 1.0 },
+        AgentCondition::Down => Colour { r: 0.9, g: 0.2, b: 0.2, a: 1.0 },
+    }
+}
+
+fn colour_of_link(link: &LinkView) -> Colour {
+    let loss = if link.copies == 0 { 0.0 } else { link.lost as f32 / link.copies as f32 };
+    let loss = (100.0 * loss).round() / 100.0;
+    Colour { r: loss, g: 1.0 - loss, b: 0.3, a: 0.5 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabswarm_sim::swarm::AgentView;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn agents_are_spheres_and_links_that_carry_something_are_lines() {
+        let agent = |position| AgentView { position, ..AgentView::default() };
+        let link =
+            LinkView { sender: 1, receiver: 0, is_up: true, copies: 4, lost: 1, ..LinkView::default() };
+        let view = SwarmView {
+            round: 7,
+            agents: vec![agent(Some([1.0, 2.0, 3.0])), agent(Some([5.0, 2.0, 3.0]))],
+            links: vec![link, LinkView { is_up: false, sender: 0, receiver: 1, ..link }],
+            links_left_out: 0,
+        };
+        let message = scene(&view, Duration::from_millis(500), Duration::from_secs(60));
+        let value: Value = serde_json::from_str(&message.json).unwrap();
+        let entity = &value["entities"][0];
+        assert_eq!(entity["timestamp"], json!({"sec": 60, "nsec": 500_000_000}));
+        assert_eq!((&value["round"], &value["seconds"]), (&json!(7), &json!(0.5)));
+        assert_eq!(entity["spheres"].as_array().unwrap().len(), 2);
+        let line = &entity["lines"][0];
+        assert_eq!(line["points"], json!([{"x": 5.0, "y": 2.0, "z": 3.0}, {"x": 1.0, "y": 2.0, "z": 3.0}]));
+        assert_eq!(line["colors"][0], json!({"r": 0.25, "g": 0.75, "b": 0.3_f32, "a": 0.5}));
+    }
+
+    #[test]
+    fn agents_that_are_nowhere_stand_on_a_circle() {
+        let view = SwarmView { agents: vec![AgentView::default(); 10], ..SwarmView::default() };
+        let places = places(&view);
+        let distance = |place: &Point| (place.x.powi(2) + place.y.powi(2)).sqrt();
+        assert!(places.iter().all(|place| (distance(place) - 6.37).abs() < 0.01));
+        assert!(
+            places.windows(2).all(|pair| (pair[0].x - pair[1].x).abs() + (pair[0].y - pair[1].y).abs() > 1.0)
+        );
+    }
+}
