@@ -1,9 +1,15 @@
-//! The live page in a real browser.
+//! The live page in a real browser, and a run in Foxglove's own client.
+
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::rp2040js;
 use crate::step;
 use crate::test::{self, EVERY_COMMAND};
+
+/// The client and its pinned packages.
+const FOXGLOVE: &str = "host/live/tests/foxglove";
 
 /// Debian's packages.
 const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
@@ -15,7 +21,18 @@ pub(crate) fn test() -> Result<()> {
     // The whole workspace with every command, as in the other tests: a part of it would build its dependencies again.
     let arguments = ["test", "--workspace", EVERY_COMMAND, "--locked", "--test", "browser"];
     let arguments = [&arguments[..], &["--", "--ignored", "--test-threads", "2"]].concat();
-    step::run_with("cargo", &arguments, &[("FABSWARM", &program.to_string_lossy())])
+    step::run_with("cargo", &arguments, &[("FABSWARM", &program.to_string_lossy())])?;
+    foxglove(&program)
+}
+
+/// Reads a run with the client that Foxglove publishes.
+fn foxglove(program: &Path) -> Result<()> {
+    rp2040js::install_node()?;
+    step::run_in(FOXGLOVE, "npm", &["ci", "--no-audit", "--no-fund"])?;
+    let out = step::root().join("target/foxglove");
+    let _ = std::fs::remove_dir_all(&out);
+    let arguments = ["client.mjs", &program.to_string_lossy(), &out.to_string_lossy()];
+    step::run_in(FOXGLOVE, "node", &arguments)
 }
 
 /// Installs chromium and its driver with apt, unless they are there.

@@ -36,7 +36,11 @@ const STEPS: &[Step] = &[
     Step { name: "tests", what: "run all tests", run: tests },
     Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
     Step { name: "python", what: "build the Python package and test its wheel", run: python::test },
-    Step { name: "browser", what: "look at the live page in a real browser", run: browser::test },
+    Step {
+        name: "browser",
+        what: "look at the live page in a real browser, and at a run in Foxglove's client",
+        run: browser::test,
+    },
     Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
     Step { name: "docs", what: "build the documentation without a warning", run: docs },
     Step { name: "alone", what: "build the in-process swarm without its heavy parts", run: alone },

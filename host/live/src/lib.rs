@@ -4,16 +4,20 @@
 //! needs is inside this crate: it works without a network. A run never waits for a browser: [`Hub`] keeps the newest view and a
 //! thinned history, and a browser that is slow gets fewer of them.
 //!
+//! [`FoxgloveServer`] gives the same messages to Foxglove.
+//!
 //! On a loopback address anybody on this machine may look. On any other a token is asked for, which the printed address holds.
 //! Pages of other origins get nothing in either case.
 
 mod access;
 mod assets;
+mod foxglove;
 mod history;
 mod hub;
 mod prometheus;
 mod server;
 mod socket;
 
+pub use foxglove::FoxgloveServer;
 pub use hub::{Hub, Play};
 pub use server::{Server, ServerError};

@@ -24,7 +24,7 @@ use std::thread;
 pub enum ServerError {
     /// The address is none.
     #[error(
-        "`{address}` is not an address to serve the page at: {reason}\nhelp: write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network"
+        "`{address}` is not an address to serve at: {reason}\nhelp: write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network"
     )]
     Address {
         /// What was given.
@@ -33,9 +33,7 @@ pub enum ServerError {
         reason: String,
     },
     /// The address cannot be listened on.
-    #[error(
-        "cannot serve the page at {address}: {source}\nhelp: name another port, or port 0 for any that is free"
-    )]
+    #[error("cannot serve at {address}: {source}\nhelp: name another port, or port 0 for any that is free")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -44,7 +42,7 @@ pub enum ServerError {
     },
     /// The server cannot be started.
     #[error(
-        "cannot start the server of the page: {0}\nhelp: try again; the machine may be out of threads or random numbers"
+        "cannot start the server: {0}\nhelp: try again; the machine may be out of threads or random numbers"
     )]
     Start(io::Error),
 }
@@ -69,26 +67,20 @@ impl Server {
     /// # Errors
     /// When `address` is none, or cannot be listened on.
     pub fn start(address: &str, play: Play) -> Result<Self, ServerError> {
-        let wrong = |reason: String| ServerError::Address { address: address.to_owned(), reason };
-        let mut found = address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
-        let address = found.next().ok_or_else(|| wrong("it leads nowhere".to_owned()))?;
-        let is_loopback = address.ip().is_loopback();
-        let listener = TcpListener::bind(address).or_else(|error| match error.kind() {
-            io::ErrorKind::AddrInUse if is_loopback => TcpListener::bind((address.ip(), 0)),
-            _ => Err(error),
-        });
-        let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
+        let (listener, access) = listen(address)?;
         let address = listener.local_addr().map_err(ServerError::Start)?;
-        let access = if is_loopback {
-            Access::on_this_machine()
-        } else {
-            Access::by_token().map_err(|error| ServerError::Start(io::Error::other(error)))?
-        };
         // What is after `#` stays in the browser: no log and no other site gets to see it.
         let secret = access.token().map(|token| format!("#{token}")).unwrap_or_default();
         let url = format!("http://{address}/{secret}");
         let hub = Arc::new(Hub::new(play));
-        serve(listener, Site { hub: Arc::clone(&hub), access }).map_err(ServerError::Start)?;
+        let site = Site { hub: Arc::clone(&hub), access };
+        let router = Router::new()
+            .route("/socket", get(open_socket))
+            .route("/metrics", get(newest_metrics))
+            .fallback(asset)
+            .layer(middleware::from_fn_with_state(site.clone(), check_host))
+            .with_state(site);
+        serve(listener, router, "live page").map_err(ServerError::Start)?;
         Ok(Self { hub, url })
     }
 
@@ -105,24 +97,38 @@ impl Server {
     }
 }
 
-fn serve(listener: TcpListener, site: Site) -> io::Result<()> {
+/// Listens at `address`. If its port is taken, and the address is loopback, at another one.
+pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), ServerError> {
+    let wrong = |reason: String| ServerError::Address { address: address.to_owned(), reason };
+    let mut found = address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    let address = found.next().ok_or_else(|| wrong("it leads nowhere".to_owned()))?;
+    let is_loopback = address.ip().is_loopback();
+    let listener = TcpListener::bind(address).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse if is_loopback => TcpListener::bind((address.ip(), 0)),
+        _ => Err(error),
+    });
+    let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
+    let access = if is_loopback {
+        Access::on_this_machine()
+    } else {
+        Access::by_token().map_err(|error| ServerError::Start(io::Error::other(error)))?
+    };
+    Ok((listener, access))
+}
+
+/// Serves on a thread of its own, until the process ends.
+pub(crate) fn serve(listener: TcpListener, router: Router, name: &str) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _guard = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let router = Router::new()
-        .route("/socket", get(open_socket))
-        .route("/metrics", get(newest_metrics))
-        .fallback(asset)
-        .layer(middleware::from_fn_with_state(site.clone(), check_host))
-        .with_state(site);
     let serve = move || {
         // It ends with the process, and only an error of the operating system ends it before.
         let _ = runtime.block_on(async { axum::serve(listener, router).await });
     };
-    thread::Builder::new().name("live page".to_owned()).spawn(serve)?;
+    thread::Builder::new().name(name.to_owned()).spawn(serve)?;
     Ok(())
 }
 
@@ -133,7 +139,7 @@ async fn check_host(State(site): State<Site>, request: Request, next: Next) -> R
     }
 }
 
-fn refusal(status: StatusCode) -> Response {
+pub(crate) fn refusal(status: StatusCode) -> Response {
     let text = match status {
         StatusCode::UNAUTHORIZED => "the token is missing or wrong: open the address that fabswarm printed\n",
         _ => "not for you: open the address that fabswarm printed\n",

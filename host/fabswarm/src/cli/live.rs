@@ -1,4 +1,4 @@
-//! The page in a browser: `--live`, `fabswarm watch`, `fabswarm replay`.
+//! The page in a browser: `--live`, `fabswarm watch`, `fabswarm replay`; and `--foxglove`.
 
 use clap::{Arg, value_parser};
 use std::path::PathBuf;
@@ -21,6 +21,22 @@ pub(super) fn argument() -> Arg {
         .default_missing_value(ADDRESS)
         .help(format!(
             "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
+        ))
+}
+
+/// Where Foxglove looks first.
+const FOXGLOVE_ADDRESS: &str = "127.0.0.1:8765";
+
+/// `--foxglove[=ADDRESS]`.
+pub(super) fn foxglove_argument() -> Arg {
+    Arg::new("foxglove")
+        .long("foxglove")
+        .value_name("ADDRESS")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value(FOXGLOVE_ADDRESS)
+        .help(format!(
+            "Serve it to Foxglove (open connection, Foxglove WebSocket) until Ctrl-C [default: {FOXGLOVE_ADDRESS}]"
         ))
 }
 
@@ -47,7 +63,7 @@ mod present {
     use super::super::interrupt;
     use anyhow::Result;
     use clap::ArgMatches;
-    use fabswarm_live::{Play, Server};
+    use fabswarm_live::{FoxgloveServer, Play, Server};
     use fabswarm_view::{Audience, LogTail};
     use std::path::Path;
     use std::sync::Arc;
@@ -58,27 +74,42 @@ mod present {
     /// How often the log of a run that goes on is looked at.
     const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-    /// The page of a run.
+    /// What shows a run while it goes on: the page, Foxglove or both.
     #[derive(Debug)]
-    pub(in crate::cli) struct LivePage(Server);
+    pub(in crate::cli) struct LivePage {
+        page: Option<Server>,
+        foxglove: Option<FoxgloveServer>,
+    }
 
     impl LivePage {
-        /// Serves the page, if the command line asks for it.
+        /// Serves what the command line asks for, if it does.
         pub(in crate::cli) fn start(matches: &ArgMatches) -> Result<Option<Self>> {
-            let Some(address) = matches.get_one::<String>("live") else { return Ok(None) };
-            let server = Server::start(address, Play::Follow)?;
-            eprintln!("live page: {}", server.url());
-            Ok(Some(Self(server)))
+            let address = |name| matches.get_one::<String>(name);
+            let page = address("live").map(|address| Server::start(address, Play::Follow)).transpose()?;
+            let foxglove = address("foxglove").map(|address| FoxgloveServer::start(address)).transpose()?;
+            if page.is_none() && foxglove.is_none() {
+                return Ok(None);
+            }
+            let served = Self { page, foxglove };
+            served.urls().for_each(|(what, url)| eprintln!("{what}: {url}"));
+            Ok(Some(served))
+        }
+
+        fn urls(&self) -> impl Iterator<Item = (&'static str, &str)> {
+            let page = self.page.iter().map(|page| ("live page", page.url()));
+            page.chain(self.foxglove.iter().map(|foxglove| ("Foxglove", foxglove.url())))
         }
 
         pub(in crate::cli) fn audience(&self) -> Arc<dyn Audience> {
-            self.0.audience()
+            let page = self.page.iter().map(Server::audience);
+            Arc::new(page.chain(self.foxglove.iter().map(FoxgloveServer::audience)).collect::<Vec<_>>())
         }
 
         /// Serves until Ctrl-C.
         pub(in crate::cli) fn stay(&self, interrupted: &AtomicBool) {
             if !interrupted.load(Ordering::Relaxed) {
-                eprintln!("the page stays at {} until Ctrl-C", self.0.url());
+                let urls: Vec<&str> = self.urls().map(|(_, url)| url).collect();
+                eprintln!("the run stays at {} until Ctrl-C", urls.join(" and "));
             }
             interrupt::is_expected();
             while !interrupted.load(Ordering::Relaxed) {
@@ -128,7 +159,7 @@ mod absent {
 
     impl LivePage {
         pub(in crate::cli) fn start(matches: &ArgMatches) -> Result<Option<Self>> {
-            if matches.contains_id("live") {
+            if ["live", "foxglove"].iter().any(|name| matches.contains_id(name)) {
                 bail!(
                     "this build of fabswarm has no live page\nhelp: build it with `cargo build --release --features live`"
                 );

@@ -50,6 +50,7 @@ pub(super) fn command() -> Command {
         .arg(flags::print_scenario())
         .arg(flags::quiet())
         .arg(live::argument())
+        .arg(live::foxglove_argument())
         .arg(tui::argument())
         .arg(
             Arg::new("recorded")
@@ -59,7 +60,7 @@ pub(super) fn command() -> Command {
                 .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
-                .conflicts_with_all(["scenario", "print-scenario", "live", "tui"]),
+                .conflicts_with_all(["scenario", "print-scenario", "live", "foxglove", "tui"]),
         )
         .arg(
             Arg::new("snapshots")

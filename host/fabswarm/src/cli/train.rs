@@ -39,6 +39,7 @@ pub(super) fn command() -> Command {
         .arg(flags::print_scenario())
         .arg(flags::quiet())
         .arg(live::argument())
+        .arg(live::foxglove_argument())
         .arg(
             Arg::new("device")
                 .long("device")

@@ -1,0 +1,343 @@
+//! The messages of a run for Foxglove, by its WebSocket protocol: a channel per topic, with the schemas of `run.mcap`.
+//!
+//! Foxglove is an extra for those who have it; the page needs nothing of it.
+
+use crate::access::Access;
+use crate::server::{self, ServerError};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::ws::{Message as Packet, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fabswarm_sim::swarm::ViewRequest;
+use fabswarm_view::message::{Message, Topic};
+use fabswarm_view::{Audience, schema};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+/// Names of the protocol, the newest first.
+const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
+
+/// Where Foxglove's own pages come from: its site, and its desktop program.
+const ORIGINS: [&str; 2] = ["https://app.foxglove.dev", "file://"];
+
+/// A client sends nothing longer.
+const LONGEST_WISH: usize = 1 << 16;
+
+/// Most subscriptions of a client: many times the number of channels.
+const MOST_SUBSCRIPTIONS: usize = 256;
+
+/// Serves the messages of one run to Foxglove, until the process ends.
+#[derive(Debug)]
+pub struct FoxgloveServer {
+    feed: Arc<Feed>,
+    url: String,
+}
+
+impl FoxgloveServer {
+    /// Starts to serve at `address`, with the rules of [`crate::Server::start`].
+    ///
+    /// # Errors
+    /// When `address` is none, or cannot be listened on.
+    pub fn start(address: &str) -> Result<Self, ServerError> {
+        let (listener, access) = server::listen(address)?;
+        let address = listener.local_addr().map_err(ServerError::Start)?;
+        let secret = access.token().map(|token| format!("/?token={token}")).unwrap_or_default();
+        let feed = Arc::new(Feed::new());
+        let site = Site { feed: Arc::clone(&feed), access };
+        let router = Router::new().route("/", get(open)).with_state(site);
+        server::serve(listener, router, "foxglove").map_err(ServerError::Start)?;
+        Ok(Self { feed, url: format!("ws://{address}{secret}") })
+    }
+
+    /// What to open in Foxglove.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Takes messages for Foxglove.
+    #[must_use]
+    pub fn audience(&self) -> Arc<dyn Audience> {
+        Arc::clone(&self.feed) as Arc<dyn Audience>
+    }
+}
+
+/// What every request needs.
+#[derive(Clone, Debug)]
+struct Site {
+    feed: Arc<Feed>,
+    access: Access,
+}
+
+/// Where the run's thread leaves messages and clients take them.
+#[derive(Debug)]
+struct Feed {
+    newest: Mutex<NewestSamples>,
+    sender: broadcast::Sender<Arc<Sample>>,
+}
+
+/// The newest message of each topic, for who comes later.
+#[derive(Debug, Default)]
+struct NewestSamples {
+    by_topic: BTreeMap<Topic, Arc<Sample>>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Sample {
+    /// Its place among all messages.
+    number: u64,
+    topic: Topic,
+    /// Since 1970.
+    time_ns: u64,
+    json: String,
+}
+
+impl Feed {
+    /// Messages that a slow client may lag behind; it misses those before.
+    const WAITING: usize = 256;
+
+    fn new() -> Self {
+        Self { newest: Mutex::default(), sender: broadcast::Sender::new(Self::WAITING) }
+    }
+
+    fn newest(&self) -> MutexGuard<'_, NewestSamples> {
+        // Every change is whole before anything can panic.
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Audience for Feed {
+    fn request(&self) -> Option<ViewRequest> {
+        (self.sender.receiver_count() > 0).then(ViewRequest::default)
+    }
+
+    fn wants_scenes(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
+    fn publish(&self, message: Message) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let mut newest = self.newest();
+        newest.count += 1;
+        let sample =
+            Arc::new(Sample { number: newest.count, topic: message.topic, time_ns, json: message.json });
+        newest.by_topic.insert(sample.topic, Arc::clone(&sample));
+        // Nobody may be there.
+        let _ = self.sender.send(sample);
+    }
+}
+
+async fn open(
+    State(site): State<Site>,
+    mut headers: HeaderMap,
+    uri: Uri,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if headers.get(header::ORIGIN).is_some_and(|origin| ORIGINS.iter().any(|known| origin == known)) {
+        headers.remove(header::ORIGIN);
+    }
+    if let Err(status) = site.access.check(&headers, &uri) {
+        return server::refusal(status);
+    }
+    let upgrade = upgrade.protocols(PROTOCOLS);
+    if upgrade.selected_protocol().is_none() {
+        let text = format!("connect with Foxglove: it speaks {}\n", PROTOCOLS.join(" or "));
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    }
+    let upgrade = upgrade.max_message_size(LONGEST_WISH).max_frame_size(LONGEST_WISH);
+    upgrade.on_upgrade(move |socket| async move {
+        // A client that has gone is not worth a word.
+        let _ = converse(socket, &site.feed).await;
+    })
+}
+
+/// Serves a client until it leaves.
+async fn converse(mut socket: WebSocket, feed: &Feed) -> Result<(), axum::Error> {
+    let mut samples = feed.sender.subscribe();
+    let mut subscriptions = Subscriptions::default();
+    for text in [server_info(), advertisement()] {
+        socket.send(Packet::Text(Utf8Bytes::from(text))).await?;
+    }
+    loop {
+        tokio::select! {
+            received = socket.recv() => match received {
+                Some(Ok(Packet::Text(text))) => {
+                    for (id, topic) in subscriptions.take_wish(&text) {
+                        let newest = feed.newest().by_topic.get(&topic).cloned();
+                        if let Some(sample) = newest.filter(|sample| subscriptions.is_new(id, sample)) {
+                            socket.send(packet(id, &sample)).await?;
+                        }
+                    }
+                }
+                Some(Ok(Packet::Close(_)) | Err(_)) | None => return Ok(()),
+                Some(Ok(_)) => {}
+            },
+            sample = samples.recv() => match sample {
+                Ok(sample) => {
+                    for id in subscriptions.to(sample.topic) {
+                        if subscriptions.is_new(id, &sample) {
+                            socket.send(packet(id, &sample)).await?;
+                        }
+                    }
+                }
+                // A slow client misses what came meanwhile.
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return Ok(()),
+            },
+        }
+    }
+}
+
+/// What a client subscribed to, by the numbers that it chose.
+#[derive(Debug, Default)]
+struct Subscriptions(BTreeMap<u32, Subscription>);
+
+#[derive(Debug)]
+struct Subscription {
+    topic: Topic,
+    /// The number of the last message that was sent for it.
+    sent: u64,
+}
+
+impl Subscriptions {
+    /// Takes a wish of the client and returns what it newly subscribed to. What is none of the protocol is ignored.
+    fn take_wish(&mut self, text: &str) -> Vec<(u32, Topic)> {
+        #[derive(Deserialize)]
+        #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
+        enum Wish {
+            Subscribe { subscriptions: Vec<WantedChannel> },
+            Unsubscribe { subscription_ids: Vec<u32> },
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct WantedChannel {
+            id: u32,
+            channel_id: usize,
+        }
+        let mut added = Vec::new();
+        match serde_json::from_str(text) {
+            Ok(Wish::Subscribe { subscriptions }) => {
+                for WantedChannel { id, channel_id } in subscriptions {
+                    let Some(&topic) = Topic::ALL.get(channel_id) else { continue };
+                    if self.0.len() < MOST_SUBSCRIPTIONS && !self.0.contains_key(&id) {
+                        self.0.insert(id, Subscription { topic, sent: 0 });
+                        added.push((id, topic));
+                    }
+                }
+            }
+            Ok(Wish::Unsubscribe { subscription_ids }) => {
+                for id in subscription_ids {
+                    self.0.remove(&id);
+                }
+            }
+            Err(_) => {}
+        }
+        added
+    }
+
+    /// The subscriptions to a topic.
+    fn to(&self, topic: Topic) -> Vec<u32> {
+        self.0.iter().filter(|(_, own)| own.topic == topic).map(|(id, _)| *id).collect()
+    }
+
+    /// Whether a message is later than what was sent for a subscription, and notes that it is sent now. Who comes later gets the
+    /// newest message at once, and those before it may still be waiting.
+    fn is_new(&mut self, id: u32, sample: &Sample) -> bool {
+        let Some(own) = self.0.get_mut(&id) else { return false };
+        let is_new = sample.number > own.sent;
+        own.sent = own.sent.max(sample.number);
+        is_new
+    }
+}
+
+fn server_info() -> String {
+    let name = concat!("fabswarm ", env!("CARGO_PKG_VERSION"));
+    json!({"op": "serverInfo", "name": name, "capabilities": [], "supportedEncodings": ["json"]}).to_string()
+}
+
+/// A channel per topic, whose number is the topic's place in [`Topic::ALL`].
+fn advertisement() -> String {
+    let channels = Topic::ALL.into_iter().enumerate().map(|(id, topic)| {
+        let (name, schema) = schema(topic);
+        json!({
+            "id": id,
+            "topic": topic.name(),
+            "encoding": "json",
+            "schemaName": name,
+            "schema": schema,
+            "schemaEncoding": "jsonschema",
+        })
+    });
+    json!({"op": "advertise", "channels": channels.collect::<Vec<_>>()}).to_string()
+}
+
+/// A message as the protocol has it: a one, the subscription, the time, and the message itself.
+fn packet(subscription: u32, sample: &Sample) -> Packet {
+    let mut bytes = Vec::with_capacity(13 + sample.json.len());
+    bytes.push(1);
+    bytes.extend_from_slice(&subscription.to_le_bytes());
+    bytes.extend_from_slice(&sample.time_ns.to_le_bytes());
+    bytes.extend_from_slice(sample.json.as_bytes());
+    Packet::Binary(Bytes::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_that_are_none_change_nothing() {
+        let mut subscriptions = Subscriptions::default();
+        let subscribe =
+            r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":1},{"id":8,"channelId":99}]}"#;
+        assert_eq!(subscriptions.take_wish(subscribe), [(7, Topic::Swarm)]);
+        assert!(subscriptions.take_wish(subscribe).is_empty(), "once is enough");
+        for nonsense in [
+            "",
+            "[]",
+            r#"{"op":"subscribe"}"#,
+            r#"{"op":"advertise","channels":[]}"#,
+            r#"{"op":"subscribe","subscriptions":[{"id":-1,"channelId":0}]}"#,
+        ] {
+            assert!(subscriptions.take_wish(nonsense).is_empty(), "{nonsense}");
+        }
+        assert_eq!(subscriptions.to(Topic::Swarm), [7]);
+        subscriptions.take_wish(r#"{"op":"unsubscribe","subscriptionIds":[7, 9]}"#);
+        assert!(subscriptions.to(Topic::Swarm).is_empty());
+        for id in 0..2 * MOST_SUBSCRIPTIONS {
+            subscriptions.take_wish(
+                &json!({"op": "subscribe", "subscriptions": [{"id": id, "channelId": 0}]}).to_string(),
+            );
+        }
+        assert_eq!(subscriptions.to(Topic::Run).len(), MOST_SUBSCRIPTIONS);
+    }
+
+    #[test]
+    fn nobody_gets_a_message_after_a_newer_one() {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.take_wish(r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":1}]}"#);
+        let mut is_new = |number| {
+            subscriptions.is_new(7, &Sample { number, topic: Topic::Swarm, time_ns: 0, json: String::new() })
+        };
+        assert_eq!([5, 3, 4, 5, 6].map(&mut is_new), [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn views_are_taken_while_a_client_is_there() {
+        let feed = Feed::new();
+        assert!(feed.request().is_none() && !feed.wants_scenes());
+        let client = feed.sender.subscribe();
+        assert!(feed.request().is_some() && feed.wants_scenes());
+        drop(client);
+        assert!(feed.request().is_none());
+    }
+}
