@@ -80,6 +80,9 @@ fn check_keys(board: &toml::Table) -> Result<(), Box<dyn Error>> {
                 }
                 "page" | "storage" => ["origin", "length_kib"].contains(&inner.as_str()),
                 "serial" => inner == "baud",
+                // For the host.
+                "uf2" => ["drive", "family", "feature"].contains(&inner.as_str()),
+                "probe" => ["part_at", "part", "part_mask", "number_at"].contains(&inner.as_str()),
                 "regions" => true,
                 _ => return Err(unknown(key).into()),
             };

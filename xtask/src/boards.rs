@@ -12,6 +12,7 @@ use crate::step;
 /// Lints every board and builds all its images: one that outgrows its budget does not link. Boards stand outside the workspace,
 /// each with its own target and lock file.
 pub(crate) fn check() -> Result<()> {
+    check_table()?;
     let mut sizes = Vec::new();
     for board in names()? {
         let folder = format!("boards/{board}");
@@ -33,6 +34,19 @@ pub(crate) fn check() -> Result<()> {
         println!("{name:<24} {flash:>8} {flash_budget:>8} {ram:>10} {ram_budget:>8}");
     }
     println!("(bytes; RAM without the stack, which gets the rest of its budget)\n");
+    Ok(())
+}
+
+/// Fails unless `docs/boards.md` has a line for every board that can be bought or emulated.
+fn check_table() -> Result<()> {
+    let path = step::root().join("docs/boards.md");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    for board in names()? {
+        let is_host = BoardFile::read(&board)?.is_none();
+        if !is_host && board != "template" && !text.contains(&format!("\n| `{board}` | ")) {
+            bail!("docs/boards.md has no line for boards/{board} in its table");
+        }
+    }
     Ok(())
 }
 

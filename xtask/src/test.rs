@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
         run: boards::check,
     },
     Step { name: "tests", what: "run all tests", run: tests },
+    Step { name: "flashing", what: "flash boards that are not there through debug probes", run: flashing },
     Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
     Step { name: "python", what: "build the Python package and test its wheel", run: python::test },
     Step {
@@ -92,6 +93,15 @@ fn tests() -> Result<()> {
     } else {
         cargo(&["test", "--workspace", EVERY_COMMAND, "--all-targets", "--locked"])
     }
+}
+
+/// What flashes boards builds on a library that nothing else needs, so `EVERY_COMMAND` is without it.
+fn flashing() -> Result<()> {
+    let lint = ["clippy", "--package", "fabswarm", "--package", "fabswarm-flash", "--lib", "--test", "probe"];
+    let features =
+        ["--no-default-features", "--features", "fabswarm/probe", "--locked", "--", "-D", "warnings"];
+    cargo(&[&lint[..], &features[..]].concat())?;
+    cargo(&["test", "--package", "fabswarm-flash", "--features", "probe", "--locked", "--tests"])
 }
 
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds

@@ -1,27 +1,60 @@
 //! What the host reads of a board's `board.toml`.
 
-use super::Error;
+use super::{
+    Error,
+    firmware_crate::{FirmwareCrate, FirmwareNeeds},
+};
+use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
 use fabswarm_shared::provisioning::PAGE_ROOM;
 use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item};
 
-/// A part of a board's flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlashRegion {
-    /// Its address.
-    pub(super) origin: u64,
-    pub(super) bytes: u64,
-}
+/// The two sectors of the boot counter, at the start of the storage.
+pub(super) const BOOTS_BYTES: u64 = 2 * 4096;
 
 /// A board's `board.toml`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BoardFile {
-    pub(super) page: FlashRegion,
-    pub(super) storage: FlashRegion,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardFile {
+    /// The board's name, and that of its folder.
+    pub name: String,
+    /// Its chip, as probe-rs names it.
+    pub chip: Option<String>,
+    /// The compiler's target.
+    pub target: String,
+    /// Where its image may be.
+    pub image: FlashRegion,
+    /// Where its page is.
+    pub page: FlashRegion,
+    /// Where it stores its boots, and the states of its agent.
+    pub storage: FlashRegion,
+    /// Where its boot loader takes UF2 files.
+    pub uf2: Option<Uf2Drive>,
+    /// What a debug probe can read of its chip.
+    pub probe: ChipReading,
     /// RAM of its chip.
     pub(super) ram_bytes: u64,
     /// RAM that its stack must have.
     pub(super) stack_bytes: u64,
+}
+
+/// Section `[uf2]`: the drive of a boot loader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uf2Drive {
+    /// What the drive calls its board.
+    pub drive: String,
+    /// The number of the chip's family.
+    pub family: u32,
+    /// The Cargo feature of the image that is flashed this way.
+    pub feature: Option<String>,
+}
+
+/// Section `[probe]`: what a chip tells about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChipReading {
+    /// How the part is told from others.
+    pub part: Option<PartNumber>,
+    /// The address of the chip's number.
+    pub number_at: Option<u64>,
 }
 
 /// The board that is there to be copied.
@@ -33,7 +66,7 @@ pub(super) fn folder(board: &str) -> PathBuf {
 }
 
 /// The boards in the source tree, sorted: the folders with a `board.toml`, but for the one to copy.
-pub(super) fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     let entries = std::fs::read_dir(folder("")).into_iter().flatten().flatten();
     let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
     let mut names: Vec<String> = boards
@@ -46,8 +79,14 @@ pub(super) fn names() -> Vec<String> {
 
 impl BoardFile {
     /// Reads the file of `board` from the source tree that this crate was built in.
-    pub(super) fn read(board: &str) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Error::NoBoard`] if there is no such board, [`Error::BoardFile`] if its file is wrong.
+    pub fn read(board: &str) -> Result<Self, Error> {
         let path = folder(board).join("board.toml");
+        if !path.is_file() {
+            return Err(Error::NoBoard { board: board.to_owned(), boards: names() });
+        }
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::BoardFile { path: path.clone(), reason: source.to_string() })?;
         Self::parse(&text).map_err(|reason| Error::BoardFile { path, reason })
@@ -61,23 +100,83 @@ impl BoardFile {
         Self::read(board).ok().map(|file| file.page.bytes)
     }
 
+    /// The crate of its firmware, with the feature that its way of flashing asks for.
+    pub(super) fn firmware(&self) -> FirmwareCrate<'_> {
+        let feature = self.uf2.as_ref().and_then(|uf2| uf2.feature.as_deref());
+        FirmwareCrate { board: &self.name, target: Some(&self.target), feature }
+    }
+
+    /// Builds its firmware for the default scenario, unless it is up to date, and returns the path of the image.
+    ///
+    /// # Errors
+    /// [`Error::Build`] if it does not build.
+    pub fn build(&self) -> Result<PathBuf, Error> {
+        self.firmware().build(&FirmwareNeeds::USUAL)
+    }
+
+    /// What a debug probe is to do with boards of this kind and this image; `None` for a chip that probe-rs does not know.
+    #[must_use]
+    pub fn flash_job(&self, image: FlashImage) -> Option<FlashJob> {
+        Some(FlashJob {
+            chip: self.chip.clone()?,
+            part: self.probe.part,
+            number_at: self.probe.number_at,
+            image,
+            image_room: self.image,
+            page_room: self.page,
+            boots: FlashRegion { bytes: BOOTS_BYTES.min(self.storage.bytes), ..self.storage },
+        })
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         let file = Document::parse(text).map_err(|error| error.to_string())?;
-        let integer = |table: &str, key: &str| {
-            let value = file.get(table).and_then(|table| table.get(key)).and_then(Item::as_integer);
-            let value = value.and_then(|value| u64::try_from(value).ok());
-            value.ok_or_else(|| format!("[{table}] needs a number `{key}`"))
+        let item = |table: &str, key: &str| file.get(table).and_then(|table| table.get(key));
+        let optional = |table: &str, key: &str| {
+            item(table, key).and_then(Item::as_integer).and_then(|value| u64::try_from(value).ok())
         };
+        let integer = |table: &str, key: &str| {
+            optional(table, key).ok_or_else(|| format!("[{table}] needs a number `{key}`"))
+        };
+        let text_of = |key: &str| file.get(key).and_then(Item::as_str).map(str::to_owned);
         let region = |table: &str| -> Result<FlashRegion, String> {
             Ok(FlashRegion { origin: integer(table, "origin")?, bytes: 1024 * integer(table, "length_kib")? })
         };
         let (page, storage) = (region("page")?, region("storage")?);
-        if storage.origin < page.origin + page.bytes {
+        if storage.origin < page.end() {
             return Err("[storage] must begin behind [page]".to_owned());
         }
-        let (ram_bytes, stack_bytes) =
-            (1024 * integer("ram", "chip_kib")?, 1024 * integer("ram", "stack_kib")?);
-        Ok(Self { page, storage, ram_bytes, stack_bytes })
+        // What the linker script of the HAL puts before the rest is part of the image too.
+        let regions = file.get("regions").and_then(Item::as_table).into_iter().flatten();
+        let origins = regions.filter_map(|(_, region)| region.get("origin")?.as_integer()?.try_into().ok());
+        let origin = origins.fold(integer("flash", "origin")?, u64::min);
+        let part = match (optional("probe", "part_at"), optional("probe", "part")) {
+            (Some(at), Some(value)) => Some(PartNumber {
+                at,
+                mask: optional("probe", "part_mask").unwrap_or(u32::MAX.into()) as u32,
+                value: value as u32,
+            }),
+            _ => None,
+        };
+        let uf2 = match item("uf2", "drive").and_then(Item::as_str) {
+            Some(drive) => Some(Uf2Drive {
+                drive: drive.to_owned(),
+                family: integer("uf2", "family")? as u32,
+                feature: item("uf2", "feature").and_then(Item::as_str).map(str::to_owned),
+            }),
+            None => None,
+        };
+        Ok(Self {
+            name: text_of("name").ok_or("it needs a `name`")?,
+            chip: text_of("chip"),
+            target: text_of("target").ok_or("it needs a `target`")?,
+            image: FlashRegion { origin, bytes: page.origin.saturating_sub(origin) },
+            page,
+            storage,
+            uf2,
+            probe: ChipReading { part, number_at: optional("probe", "number_at") },
+            ram_bytes: 1024 * integer("ram", "chip_kib")?,
+            stack_bytes: 1024 * integer("ram", "stack_kib")?,
+        })
     }
 }
 
@@ -89,10 +188,15 @@ mod tests {
     fn the_files_of_all_boards_are_read() {
         let pico = BoardFile::read("pico").unwrap();
         assert_eq!(pico.page, FlashRegion { origin: 0x101E_0000, bytes: 64 * 1024 });
+        assert_eq!(pico.image, FlashRegion { origin: 0x1000_0000, bytes: 0x1E_0000 });
+        assert_eq!(pico.uf2.unwrap().feature.as_deref(), Some("usb"));
+        let dk = BoardFile::read("nrf52840-dk").unwrap();
+        assert_eq!(dk.probe.part, Some(PartNumber { at: 0x1000_0100, mask: u32::MAX, value: 0x52840 }));
         assert!(names().len() >= 3);
         for board in names() {
             let file = BoardFile::read(&board).unwrap();
             assert!(file.stack_bytes < file.ram_bytes, "{board}");
+            assert_eq!(file.name, board);
         }
     }
 
@@ -104,6 +208,6 @@ mod tests {
         let overlapping = "[page]\norigin = 0\nlength_kib = 4\n[storage]\norigin = 0\nlength_kib = 4";
         assert_eq!(reason(overlapping), "[storage] must begin behind [page]");
         let message = BoardFile::read("nothing").unwrap_err().to_string();
-        assert!(message.contains("boards/nothing/board.toml") && message.contains("\nhelp: "), "{message}");
+        assert!(message.contains("no board `nothing`") && message.contains("\nhelp: "), "{message}");
     }
 }

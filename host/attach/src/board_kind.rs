@@ -52,7 +52,7 @@ impl BoardKind {
         }
     }
 
-    pub(super) const fn firmware_crate(self) -> FirmwareCrate {
+    pub(super) const fn firmware_crate(self) -> FirmwareCrate<'static> {
         match self {
             Self::Qemu => qemu::FIRMWARE,
             Self::QemuUart => qemu::UART_FIRMWARE,

@@ -16,9 +16,10 @@ pub(super) struct LogTable {
 }
 
 impl LogTable {
-    pub(super) fn of(board: &'static str, image: &Path) -> Result<Self, Error> {
+    pub(super) fn of(board: &str, image: &Path) -> Result<Self, Error> {
         let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
-        let refuse = |reason: String| Error::Image { board, path: image.to_owned(), reason };
+        let refuse =
+            |reason: String| Error::Image { board: board.to_owned(), path: image.to_owned(), reason };
         match Table::parse(&bytes) {
             Ok(Some(table)) => Ok(Self { table }),
             Ok(None) => Err(refuse("it has no log messages".to_owned())),

@@ -31,6 +31,14 @@ pub enum Error {
         /// The folder of the script that uses it.
         folder: PathBuf,
     },
+    /// There is no such board.
+    #[error("there is no board `{board}`\nhelp: the boards are {}; docs/boards.md says how to add one", boards.join(", "))]
+    NoBoard {
+        /// What it was called.
+        board: String,
+        /// Those there are.
+        boards: Vec<String>,
+    },
     /// A board's `board.toml` cannot be used.
     #[error("cannot use {}: {reason}\nhelp: run fabswarm where its source tree is, with the file as it was", path.display())]
     BoardFile {
@@ -48,7 +56,7 @@ pub enum Error {
     #[error("the firmware of boards/{board} does not build: {messages}")]
     Build {
         /// The board's name.
-        board: &'static str,
+        board: String,
         /// What the compiler printed, and a `help:` line.
         messages: String,
     },
@@ -56,7 +64,7 @@ pub enum Error {
     #[error("{} is not firmware of {board}: {reason}\nhelp: delete it; the next run builds it again", path.display())]
     Image {
         /// The board's name.
-        board: &'static str,
+        board: String,
         /// The image.
         path: PathBuf,
         /// What is wrong with it.

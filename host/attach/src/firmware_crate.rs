@@ -33,13 +33,13 @@ impl DelayedNotice {
 
 /// A crate under `boards/` and the features its firmware is built with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FirmwareCrate {
+pub(super) struct FirmwareCrate<'a> {
     /// The folder under `boards/`, the binary's name, and the name in `board.toml`.
-    pub(super) board: &'static str,
+    pub(super) board: &'a str,
     /// The compiler's target; `None` for the host's own.
-    pub(super) target: Option<&'static str>,
+    pub(super) target: Option<&'a str>,
     /// A feature to build with, besides the one for the size of the swarm.
-    pub(super) feature: Option<&'static str>,
+    pub(super) feature: Option<&'a str>,
 }
 
 /// What firmware must have room for, and the problem it computes with.
@@ -68,12 +68,12 @@ impl FirmwareNeeds {
     }
 }
 
-impl FirmwareCrate {
+impl FirmwareCrate<'_> {
     /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
     pub(super) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Error> {
         let folder = board_file::folder(self.board);
-        let failure = |messages: String| Error::Build { board: self.board, messages };
+        let failure = |messages: String| Error::Build { board: self.board.to_owned(), messages };
         if !folder.is_dir() {
             let place = folder.display();
             return Err(failure(format!(

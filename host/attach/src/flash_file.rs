@@ -1,6 +1,10 @@
 //! The file behind a board's flash: its page first, then its storage.
 
-use super::{BoardKind, Error, board_file::BoardFile, temp_dir::FILE_MODE};
+use super::{
+    BoardKind, Error,
+    board_file::{BOOTS_BYTES, BoardFile},
+    temp_dir::FILE_MODE,
+};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Page, PageProblem, WriteError, page_crc};
 use std::{
     fs::File,
@@ -14,9 +18,6 @@ const PSRAM_BYTES: u64 = 16 << 20;
 
 /// The storage of native boards.
 const NATIVE_STORAGE_BYTES: u64 = 64 * 1024;
-
-/// The two sectors of the boot counter, at the start of the storage.
-const BOOTS_BYTES: u64 = 2 * 4096;
 
 /// Where page and storage are in a board's flash and in the file behind it, whose first byte is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,6 +43,7 @@ mod board_kind;
 mod board_log;
 mod board_machine;
 mod boot_check;
+mod boot_records;
 mod build;
 mod cable;
 mod child_process;
@@ -70,17 +71,18 @@ mod swarm_plan;
 mod temp_dir;
 pub mod uf2;
 
+pub use board_file::{BoardFile, ChipReading, Uf2Drive, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use build::{BoardSwarmError, build, build_with};
 pub use error::Error;
+pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
 pub use placement::{AgentLocation, Placement, PlacementError};
-pub use swarm_file::{SwarmFile, SwarmFileError};
+pub use swarm_file::{SwarmFile, SwarmFileError, SwarmPages};
 pub use swarm_plan::{BoardRoom, PlanError, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};
-use board_file::BoardFile;
 use board_machine::{BoardMachine, BoardSpec};
 use divergence::FramePair;
 use events::EventLog;

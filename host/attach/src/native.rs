@@ -3,7 +3,8 @@
 use super::firmware_crate::FirmwareCrate;
 use std::path::Path;
 
-pub(super) const FIRMWARE: FirmwareCrate = FirmwareCrate { board: "native", target: None, feature: None };
+pub(super) const FIRMWARE: FirmwareCrate<'static> =
+    FirmwareCrate { board: "native", target: None, feature: None };
 
 /// The arguments of the firmware's process.
 pub(super) fn arguments(socket: &Path, flash: &Path) -> Vec<String> {

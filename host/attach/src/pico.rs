@@ -1,18 +1,14 @@
 //! Emulated boards: the Raspberry Pi Pico in npm's `rp2040js`.
 
 use super::{Error, board_file, firmware_crate::FirmwareCrate, on_path};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Everything by UART.
-pub(super) const FIRMWARE: FirmwareCrate =
+pub(super) const FIRMWARE: FirmwareCrate<'static> =
     FirmwareCrate { board: "pico", target: Some("thumbv6m-none-eabi"), feature: None };
 
 /// Everything by USB.
-pub(super) const USB_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("usb"), ..FIRMWARE };
-
-/// Where the processor sees the flash.
-pub(super) const FLASH: Range<u64> = 0x1000_0000..0x1100_0000;
+pub(super) const USB_FIRMWARE: FirmwareCrate<'static> = FirmwareCrate { feature: Some("usb"), ..FIRMWARE };
 
 /// The path of Node, once the emulator's package is known to be there.
 pub(super) fn emulator() -> Result<PathBuf, Error> {

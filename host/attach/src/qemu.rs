@@ -11,14 +11,14 @@ use std::time::Duration;
 /// How long the monitor of an emulator may take to answer.
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) const FIRMWARE: FirmwareCrate =
+pub(super) const FIRMWARE: FirmwareCrate<'static> =
     FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
 
 /// The same board, its packets on a serial line.
-pub(super) const UART_FIRMWARE: FirmwareCrate = FirmwareCrate { feature: Some("uart"), ..FIRMWARE };
+pub(super) const UART_FIRMWARE: FirmwareCrate<'static> = FirmwareCrate { feature: Some("uart"), ..FIRMWARE };
 
 /// The same firmware together with the program that counts instructions.
-pub(super) const COUNTING_FIRMWARE: FirmwareCrate =
+pub(super) const COUNTING_FIRMWARE: FirmwareCrate<'static> =
     FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
 
 /// The path of QEMU.

@@ -1,8 +1,15 @@
 //! The swarm file: the key of a swarm of real boards, and which chip is which agent. It is private.
 
 use super::{
-    Error, PlanError, SwarmPlan, board_file::BoardFile, flash_file, pico, temp_dir::FILE_MODE, uf2::Uf2Image,
+    Error, PlanError, SwarmPlan,
+    board_file::{BoardFile, Uf2Drive},
+    boot_records::BootRecords,
+    firmware_crate::FirmwareNeeds,
+    flash_file,
+    temp_dir::FILE_MODE,
+    uf2::Uf2Image,
 };
+use fabswarm_flash::{FlashImage, ImageError};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
 use fabswarm_sim::scenario::{self, PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
@@ -19,6 +26,9 @@ use zeroize::{Zeroize, Zeroizing};
 const VERSION: i64 = 1;
 
 const KEY_BYTES: usize = 32;
+
+/// The boot of a board that has not counted any.
+const FIRST_BOOT: u32 = 1;
 
 /// What is wrong with a swarm file, or with what it asks for.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +59,25 @@ pub enum SwarmFileError {
         /// How many there are.
         agents: usize,
     },
+    /// A board has used a newer key.
+    #[error(
+        "the board has used key number {used}, and the swarm file has key number {file}: it would refuse the page\n\
+         help: use the newest swarm file, or draw a new key with `fabswarm swarm new`"
+    )]
+    OldKey {
+        /// The key number of the file.
+        file: u32,
+        /// The highest that the board has used.
+        used: u32,
+    },
+    /// A board cannot be flashed as a file.
+    #[error(
+        "{board} takes no UF2 files\nhelp: its board.toml has no [uf2]; flash it through a debug probe, without --out and --drive"
+    )]
+    NoDrive {
+        /// The board.
+        board: String,
+    },
     /// Its scenario cannot be used.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
@@ -61,6 +90,9 @@ pub enum SwarmFileError {
     /// A page or an image cannot be made.
     #[error(transparent)]
     Board(#[from] Error),
+    /// An image cannot be flashed.
+    #[error(transparent)]
+    Image(#[from] ImageError),
 }
 
 /// A swarm of real boards.
@@ -157,72 +189,122 @@ impl SwarmFile {
     /// # Errors
     /// If the scenario cannot run on boards, or a page does not fit.
     pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, SwarmFileError> {
+        let pages = self.prepare()?;
+        (0..pages.agents()).map(|agent| pages.page(board, agent, FIRST_BOOT)).collect()
+    }
+
+    /// Reads the scenario and draws its task, from which pages are made.
+    ///
+    /// # Errors
+    /// If the scenario cannot run on boards.
+    pub fn prepare(&self) -> Result<SwarmPages<'_>, SwarmFileError> {
         let scenario: Scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
         let parts = trial::exact_agents(&scenario)?;
         let pace = match scenario.swarm.pace {
             PaceKind::Slots => SwarmPlan::of_agents(&scenario, &parts)?.pace,
             PaceKind::Air => Pace::Air,
         };
-        let ExactAgents { task, setup, rounds, .. } = parts;
-        super::check_sizes(&task, scenario.swarm.agents)?;
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        let room = BoardFile::page_bytes(board).unwrap_or(PAGE_ROOM as u64);
-        let page = |agent: usize| {
-            let mut page = Page {
-                board,
-                key: setup.key.as_ref().map(|_| *self.key),
-                key_number: self.key_number,
-                chip: self.chips.get(&agent).copied(),
-                boot_floor: 1,
-                agent: setup.config_of(agent, setup.config.boot),
-                pace,
-                rounds,
-                saves_state: false,
-                start: &start,
-                problem: task.problem(agent),
-            };
-            let bytes = flash_file::page_bytes(&page, room);
-            page.key.zeroize();
-            Ok(bytes?)
-        };
-        (0..scenario.swarm.agents).map(page).collect()
+        let needs = super::check_sizes(&parts.task, scenario.swarm.agents)?;
+        let mut start = vec![0.0; parts.task.shape().words()];
+        parts.task.start(&mut start);
+        Ok(SwarmPages { swarm: self, parts, pace, needs, start })
     }
 
-    /// Builds the image of Picos on USB for the scenario, unless it is up to date, and returns its path.
+    /// The lowest boot that a board may use next, which has counted its boots in `boots`.
     ///
     /// # Errors
-    /// If the scenario cannot run on boards, or the image does not build.
-    pub fn pico_image(&self) -> Result<PathBuf, SwarmFileError> {
-        let scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
-        let parts = trial::exact_agents(&scenario)?;
-        let sizes = super::check_sizes(&parts.task, scenario.swarm.agents)?;
-        Ok(pico::USB_FIRMWARE.build(&sizes)?)
-    }
-
-    /// Makes the UF2 file of one agent on a Pico: the image and its page.
-    ///
-    /// # Errors
-    /// If there is no such agent, or image or page cannot be made.
-    pub fn pico_uf2(&self, agent: usize, image: &Path) -> Result<Vec<u8>, SwarmFileError> {
-        let pages = self.pages(pico::FIRMWARE.board)?;
-        let page = pages.get(agent).ok_or(SwarmFileError::NoSuchAgent { agent, agents: pages.len() })?;
-        Ok(pico_uf2(image, page)?)
+    /// [`SwarmFileError::OldKey`] if the board has used a newer key.
+    pub fn next_boot(&self, boots: &[u8]) -> Result<u32, SwarmFileError> {
+        let used = BootRecords::read(boots);
+        match used.newest_key {
+            Some(used) if used > self.key_number => {
+                Err(SwarmFileError::OldKey { file: self.key_number, used })
+            }
+            _ => Ok(used.next_under(self.key_number)),
+        }
     }
 }
 
-/// The UF2 file with a Pico's image and a page.
-pub(super) fn pico_uf2(image: &Path, page: &[u8]) -> Result<Vec<u8>, Error> {
-    let board = BoardFile::read(pico::FIRMWARE.board)?;
-    let elf = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
-    let mut uf2 = Uf2Image::default();
-    uf2.put_elf(&elf, pico::FLASH).map_err(|error| Error::Image {
-        board: pico::FIRMWARE.board,
-        path: image.to_owned(),
-        reason: error.to_string(),
-    })?;
-    uf2.put(board.page.origin as u32, page);
-    Ok(uf2.to_bytes(super::uf2::RP2040))
+/// What the pages and images of a swarm are made of.
+#[derive(Debug)]
+pub struct SwarmPages<'a> {
+    /// Their file.
+    pub swarm: &'a SwarmFile,
+    parts: ExactAgents,
+    pace: Pace,
+    needs: FirmwareNeeds,
+    /// The decision to start from.
+    start: Vec<f32>,
+}
+
+impl SwarmPages<'_> {
+    /// How many agents the swarm has.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        self.needs.members
+    }
+
+    /// Makes the page of one agent, for boards called `board`. It seals under no boot below `boot_floor`.
+    ///
+    /// # Errors
+    /// If there is no such agent, or its page does not fit.
+    pub fn page(
+        &self,
+        board: &str,
+        agent: usize,
+        boot_floor: u32,
+    ) -> Result<Zeroizing<Vec<u8>>, SwarmFileError> {
+        let agents = self.agents();
+        if agent >= agents {
+            return Err(SwarmFileError::NoSuchAgent { agent, agents });
+        }
+        let ExactAgents { task, setup, rounds, .. } = &self.parts;
+        let mut page = Page {
+            board,
+            key: setup.key.as_ref().map(|_| *self.swarm.key),
+            key_number: self.swarm.key_number,
+            chip: self.swarm.chips.get(&agent).copied(),
+            boot_floor,
+            agent: setup.config_of(agent, setup.config.boot),
+            pace: self.pace,
+            rounds: *rounds,
+            saves_state: false,
+            start: &self.start,
+            problem: task.problem(agent),
+        };
+        let room = BoardFile::page_bytes(board).unwrap_or(PAGE_ROOM as u64);
+        let bytes = flash_file::page_bytes(&page, room);
+        page.key.zeroize();
+        Ok(bytes?)
+    }
+
+    /// Builds the image of a board for the scenario, unless it is up to date, and returns its path.
+    ///
+    /// # Errors
+    /// If it does not build.
+    pub fn image(&self, board: &BoardFile) -> Result<PathBuf, SwarmFileError> {
+        Ok(board.firmware().build(&self.needs)?)
+    }
+
+    /// Makes the UF2 file of one agent: the image of its board, and its page.
+    ///
+    /// # Errors
+    /// If the board takes no UF2 files, there is no such agent, or its page does not fit.
+    pub fn uf2(
+        &self,
+        board: &BoardFile,
+        agent: usize,
+        image: &FlashImage,
+    ) -> Result<Vec<u8>, SwarmFileError> {
+        let Some(Uf2Drive { family, .. }) = board.uf2 else {
+            return Err(SwarmFileError::NoDrive { board: board.name.clone() });
+        };
+        image.check(board.image)?;
+        let mut uf2 = Uf2Image::default();
+        image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
+        uf2.put(board.page.origin as u32, &self.page(&board.name, agent, FIRST_BOOT)?);
+        Ok(uf2.to_bytes(family))
+    }
 }
 
 fn key_of(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
@@ -284,6 +366,15 @@ mod tests {
         };
         assert_eq!(pace("version = 1"), Pace::Air);
         assert!(matches!(pace("version = 1\n[swarm]\npace = \"slots\""), Pace::Slots { .. }));
+    }
+
+    #[test]
+    fn a_board_goes_on_with_the_boots_that_it_has_used() {
+        let swarm = SwarmFile::draw(None, &[0xE661], 5).unwrap();
+        let blank = [0xFF; 64];
+        assert_eq!(swarm.next_boot(&blank).unwrap(), 1);
+        let page = swarm.prepare().unwrap().page("pico", 0, 9).unwrap();
+        assert_eq!(Page::read(&page, "pico").unwrap().boot_floor, 9);
     }
 
     #[test]

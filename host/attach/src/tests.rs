@@ -339,7 +339,9 @@ fn a_pico_starts_from_its_uf2_alone() {
     let chips = [1, 2, 3, 0xE661];
     let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
     let image = pico::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap();
-    fs::write(&uf2, swarm.pico_uf2(3, &image).unwrap()).unwrap();
+    let image = fabswarm_flash::FlashImage::read(&image).unwrap();
+    let board = BoardFile::read("pico").unwrap();
+    fs::write(&uf2, swarm.prepare().unwrap().uf2(&board, 3, &image).unwrap()).unwrap();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let script = board_file::folder("pico").join("emulator/main.mjs");
     let boot_on = |chip: u64| {

@@ -1,19 +1,11 @@
 //! UF2 images: what a board's boot loader takes as a file on its drive (<https://github.com/microsoft/uf2>).
 
-use object::read::elf::{ElfFile32, ProgramHeader};
-use object::{Endianness, Object, ObjectSegment};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file by which a boot loader's drive is known.
 pub const INFO_FILE: &str = "INFO_UF2.TXT";
-
-/// The number of the RP2040.
-pub const RP2040: u32 = 0xE48B_FF56;
-
-/// What the boot loader of the RP2040 calls its board.
-pub const PICO_DRIVE: &str = "RPI-RP2";
 
 const BLOCK_BYTES: usize = 512;
 const DATA_BYTES: usize = 256;
@@ -35,21 +27,6 @@ impl Uf2Image {
             let page = self.pages.entry(address - within as u32).or_insert([0xFF; DATA_BYTES]);
             page[within] = byte;
         }
-    }
-
-    /// Adds what an ELF image has at the physical addresses in `flash`.
-    ///
-    /// # Errors
-    /// Says what is wrong with the image.
-    pub fn put_elf(&mut self, elf: &[u8], flash: std::ops::Range<u64>) -> Result<(), object::Error> {
-        let file = ElfFile32::<Endianness>::parse(elf)?;
-        for segment in file.segments() {
-            let address = u64::from(segment.elf_program_header().p_paddr(file.endian()));
-            if flash.contains(&address) {
-                self.put(address as u32, segment.data()?);
-            }
-        }
-        Ok(())
     }
 
     /// The file, for boards of `family`.
@@ -117,6 +94,9 @@ pub fn write_to_drive(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The number of the RP2040.
+    const RP2040: u32 = 0xE48B_FF56;
 
     #[test]
     fn blocks_hold_whole_pages_in_the_order_of_their_addresses() {

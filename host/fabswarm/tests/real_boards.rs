@@ -45,6 +45,17 @@ fn every_command_behaves_with_nothing_plugged_in() {
     let no_drive =
         ["boards", "flash", "--swarm", text(&swarm), "--agent", "0", "--drive", text(folder.path())];
     refuses(&no_drive, "is not the drive of a boot loader");
+    let flash = ["boards", "flash", "--swarm", text(&swarm), "--agent", "0", "--board"];
+    refuses(&[&flash[..], &["nothing"]].concat(), "there is no board `nothing`");
+    refuses(&["boards", "build", "nothing"], "there is no board `nothing`");
+    let as_file = [&flash[..], &["nrf52840-dk", "--out", "files"]].concat();
+    refuses(&as_file, "nrf52840-dk takes no UF2 files");
+    refuses(&["boards", "flash", "--swarm", text(&swarm), "--agent", "99"], "and no agent 99");
+    if cfg!(feature = "probe") {
+        refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "no debug probe is plugged in");
+    } else {
+        refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "this build of fabswarm reaches none");
+    }
     refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
 }
 
@@ -59,7 +70,10 @@ fn an_agent_is_flashed_to_a_drive() {
     fs::create_dir(&other).unwrap();
     fs::write(other.join("INFO_UF2.TXT"), "UF2 Bootloader v1.0\nBoard-ID: RP2350\n").unwrap();
     let to_other = ["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&other)];
-    refuses(&to_other, "is the drive of another board: its INFO_UF2.TXT says `RP2350` instead of `RPI-RP2`");
+    refuses(&to_other, "another board: its INFO_UF2.TXT says `RP2350`, and that of pico `RPI-RP2`");
+    prints(&[&to_other[..], &["--board", "pico2"]].concat());
+    let block = fs::read(other.join("agent-1.uf2")).unwrap();
+    assert_eq!(block[28..32], 0xE48B_FF59_u32.to_le_bytes(), "the family of the RP2350");
     let flashed =
         prints(&["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&drive)]);
     assert!(flashed.starts_with("agent 1: ") && flashed.contains("read back and equal"), "{flashed}");

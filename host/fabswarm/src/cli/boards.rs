@@ -9,6 +9,12 @@ use anyhow::Result;
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
+/// The exit code of a command that found no board, or failed on one.
+const FAILED: u8 = 4;
+
+#[cfg(not(feature = "probe"))]
+const PROBE_HELP: &str = "help: add the feature, `cargo run --release --features probe -- boards …`";
+
 pub(super) fn command() -> Command {
     Command::new("boards")
         .about("Plan a swarm of boards, build and flash them, see what is plugged in, and verify what it did")
@@ -28,7 +34,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("list", matches)) => ports::list(matches),
-        Some(("build", _)) => flash::build(),
+        Some(("build", matches)) => flash::build(matches),
         Some(("flash", matches)) => flash::flash(matches),
         Some(("provision", matches)) => ports::provision(matches),
         Some(("identify", matches)) => ports::identify(matches),

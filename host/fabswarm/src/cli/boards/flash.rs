@@ -1,20 +1,31 @@
 //! `fabswarm boards build | flash`: the firmware of real boards.
 
-use anyhow::{Context, Result, bail};
+#[cfg(feature = "probe")]
+mod bars;
+mod drive;
+mod probe;
+
+use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_attach::{BoardKind, SwarmFile, image, uf2};
-use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use fabswarm_attach::{BoardFile, SwarmFile, SwarmPages};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The board that is meant where none is named.
+const USUAL_BOARD: &str = "pico";
+
 pub(super) fn build_command() -> Command {
-    Command::new("build").about("Build the firmware of the Pico (USB), and print where its image is")
+    Command::new("build").about("Build the firmware of a board, and print where its image is").arg(
+        Arg::new("board")
+            .value_name("BOARD")
+            .default_value(USUAL_BOARD)
+            .help("A folder of boards/; the Pico's image is the one with USB"),
+    )
 }
 
 pub(super) fn flash_command() -> Command {
     Command::new("flash")
-        .about("Write image and page of agents as UF2 files: to the drives of Picos in their boot loaders, or to a folder")
+        .about("Write image and page to boards: by their boot loaders' drives, through debug probes, or as files")
         .arg(
             Arg::new("swarm")
                 .long("swarm")
@@ -22,6 +33,13 @@ pub(super) fn flash_command() -> Command {
                 .required(true)
                 .help("Swarm file, made with `fabswarm swarm new`")
                 .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("board")
+                .long("board")
+                .value_name("BOARD")
+                .default_value(USUAL_BOARD)
+                .help("The kind of board, a folder of boards/: those without a drive are flashed through their probes"),
         )
         .arg(
             Arg::new("agent")
@@ -34,8 +52,15 @@ pub(super) fn flash_command() -> Command {
             Arg::new("all")
                 .long("all")
                 .action(ArgAction::SetTrue)
-                .help("Flash all agents: one drive each, or all files with --out")
+                .help("Flash all agents: a drive or a probe each, or all files with --out")
                 .conflicts_with("agent"),
+        )
+        .arg(
+            Arg::new("probe")
+                .long("probe")
+                .action(ArgAction::SetTrue)
+                .help("Flash through debug probes, a board with a drive too")
+                .conflicts_with_all(["drive", "out"]),
         )
         .arg(
             Arg::new("drive")
@@ -54,83 +79,45 @@ pub(super) fn flash_command() -> Command {
         )
 }
 
-pub(super) fn build() -> Result<ExitCode> {
-    println!("{}", image(BoardKind::PicoUsb)?.display());
+/// What is to be flashed.
+struct FlashOrder<'a> {
+    board: BoardFile,
+    pages: SwarmPages<'a>,
+    /// The agents to flash.
+    chosen: Vec<usize>,
+}
+
+fn board(matches: &ArgMatches) -> Result<BoardFile> {
+    let name = matches.get_one::<String>("board").map_or(USUAL_BOARD, String::as_str);
+    Ok(BoardFile::read(name)?)
+}
+
+pub(super) fn build(matches: &ArgMatches) -> Result<ExitCode> {
+    println!("{}", board(matches)?.build()?.display());
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     let Some(path) = matches.get_one::<PathBuf>("swarm") else { bail!("--swarm is missing") };
+    let board = board(matches)?;
     let swarm = SwarmFile::read(path)?;
-    let agents = swarm.pages("pico")?.len();
+    let pages = swarm.prepare()?;
     let chosen: Vec<usize> = match matches.get_one::<usize>("agent") {
         Some(&agent) => vec![agent],
-        None if matches.get_flag("all") => (0..agents).collect(),
+        None if matches.get_flag("all") => (0..pages.agents()).collect(),
         None => bail!("which agent?\nhelp: add --agent N, or --all"),
     };
-    let uf2_of = |agent: usize, image: &Path| swarm.pico_uf2(agent, image);
-    if let Some(out) = matches.get_one::<PathBuf>("out") {
-        let image = swarm.pico_image()?;
-        for agent in chosen {
-            let file = out.join(format!("agent-{agent}.uf2"));
-            write_private(&file, &uf2_of(agent, &image)?)?;
-            println!("{}", file.display());
+    // Refused before anything is built.
+    for &agent in &chosen {
+        pages.page(&board.name, agent, 1)?;
+    }
+    let order = FlashOrder { board, pages, chosen };
+    let drive = matches.get_one::<PathBuf>("drive");
+    match matches.get_one::<PathBuf>("out") {
+        Some(out) => drive::write_files(&order, out),
+        None if drive.is_some() || (order.board.uf2.is_some() && !matches.get_flag("probe")) => {
+            drive::flash(&order, drive.map(PathBuf::as_path))
         }
-        return Ok(ExitCode::SUCCESS);
+        None => probe::flash(&order),
     }
-    let drives = match matches.get_one::<PathBuf>("drive") {
-        Some(drive) if is_pico(drive) => vec![drive.clone()],
-        Some(drive) if uf2::is_drive(drive) => bail!(
-            "{} is the drive of another board: its {} says `{}` instead of `{}`\nhelp: only the Pico (RP2040) is flashed by UF2 file; see docs/boards.md for others",
-            drive.display(),
-            uf2::INFO_FILE,
-            uf2::drive_board(drive).unwrap_or_default(),
-            uf2::PICO_DRIVE
-        ),
-        Some(drive) => bail!(
-            "{} is not the drive of a boot loader: it has no {}\nhelp: hold BOOTSEL while you plug in the Pico",
-            drive.display(),
-            uf2::INFO_FILE
-        ),
-        None => uf2::drives().into_iter().filter(|drive| is_pico(drive)).collect(),
-    };
-    if drives.is_empty() {
-        bail!(
-            "no Pico is in its boot loader\nhelp: hold BOOTSEL while you plug in the Pico, and mount its drive; or use --out FOLDER"
-        );
-    }
-    let image = swarm.pico_image()?;
-    for (agent, drive) in chosen.iter().zip(&drives) {
-        let name = format!("agent-{agent}.uf2");
-        let is_verified = uf2::write_to_drive(drive, &name, &uf2_of(*agent, &image)?)
-            .with_context(|| format!("cannot write to {}", drive.display()))?;
-        let how = if is_verified { "read back and equal" } else { "the board has restarted with it" };
-        println!("agent {agent}: {} ({how})", drive.display());
-    }
-    if let Some(left) = chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
-        println!(
-            "{} agents are left: plug in more boards, and flash them with --agent N from {} on",
-            left.len(),
-            left[0]
-        );
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Whether a folder is the drive of a Pico's boot loader.
-fn is_pico(drive: &Path) -> bool {
-    uf2::drive_board(drive).as_deref() == Some(uf2::PICO_DRIVE)
-}
-
-/// Writes a file that only the user can read: it holds the swarm's key.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || {
-        use std::io::Write;
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        file.write_all(bytes)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! `fabswarm boards list | provision | reset | identify | monitor`: boards that are plugged in.
 
+use super::FAILED;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
@@ -10,9 +11,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// The exit code of a command that found no board, or failed on one.
-const FAILED: u8 = 4;
 
 fn ports_argument() -> Arg {
     Arg::new("ports")
@@ -70,11 +68,13 @@ fn ports(matches: &ArgMatches) -> Vec<PathBuf> {
 
 pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
     let (ports, drives) = (ports(matches), uf2::drives());
-    if ports.is_empty() && drives.is_empty() {
-        println!("no serial ports and no boot loader drives");
+    let probes = probes();
+    if ports.is_empty() && drives.is_empty() && probes.is_empty() {
+        println!("no serial ports, no boot loader drives, no debug probes");
         println!(
             "help: plug in a board; hold BOOTSEL while you plug in a Pico to get its drive; see `fabswarm doctor`"
         );
+        print_absent();
         return Ok(ExitCode::SUCCESS);
     }
     for (path, outcome) in ports.iter().zip(serial::identify_all(&ports)) {
@@ -87,7 +87,35 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
         let board = uf2::drive_board(&drive).unwrap_or_else(|| "unknown board".to_owned());
         println!("{}\n  boot loader of {board}; flash it with `fabswarm boards flash`", drive.display());
     }
+    for (name, what) in probes {
+        println!("{name}\n  {what}");
+    }
+    print_absent();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Debug probes, each with what can be done with it.
+#[cfg(feature = "probe")]
+fn probes() -> Vec<(String, &'static str)> {
+    let what = |is_accessible| match is_accessible {
+        true => "debug probe; flash its board with `fabswarm boards flash --board BOARD`",
+        false => "debug probe, which you may not use\n  help: `fabswarm doctor` says how to get access",
+    };
+    fabswarm_flash::probe::probes().into_iter().map(|probe| (probe.name, what(probe.is_accessible))).collect()
+}
+
+#[cfg(not(feature = "probe"))]
+const fn probes() -> Vec<(String, &'static str)> {
+    Vec::new()
+}
+
+/// Says what this build cannot list.
+fn print_absent() {
+    #[cfg(not(feature = "probe"))]
+    println!(
+        "(debug probes are not looked for: this build lacks the feature `probe`)\n{}",
+        super::PROBE_HELP
+    );
 }
 
 fn describe(board: &FoundBoard) -> String {

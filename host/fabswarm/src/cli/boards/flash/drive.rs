@@ -1,0 +1,86 @@
+//! Boards whose boot loaders take UF2 files.
+
+use super::FlashOrder;
+use anyhow::{Context, Result, bail};
+use fabswarm_attach::{FlashImage, SwarmFileError, Uf2Drive, uf2};
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Writes one file per agent.
+pub(super) fn write_files(order: &FlashOrder, out: &Path) -> Result<ExitCode> {
+    drive_of(order)?;
+    let image = FlashImage::read(&order.pages.image(&order.board)?)?;
+    for &agent in &order.chosen {
+        let file = out.join(file_name(agent));
+        write_private(&file, &order.pages.uf2(&order.board, agent, &image)?)?;
+        println!("{}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes each agent to a drive: to `named`, or to those that are mounted.
+pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode> {
+    let expected = drive_of(order)?.drive.as_str();
+    let is_expected = |drive: &Path| uf2::drive_board(drive).as_deref() == Some(expected);
+    let board = &order.board.name;
+    let drives: Vec<PathBuf> = match named {
+        Some(drive) if is_expected(drive) => vec![drive.to_owned()],
+        Some(drive) if uf2::is_drive(drive) => bail!(
+            "{} is the drive of another board: its {} says `{}`, and that of {board} `{expected}`\nhelp: choose its board with --board",
+            drive.display(),
+            uf2::INFO_FILE,
+            uf2::drive_board(drive).unwrap_or_default(),
+        ),
+        Some(drive) => bail!(
+            "{} is not the drive of a boot loader: it has no {}\nhelp: hold BOOTSEL while you plug in the Pico",
+            drive.display(),
+            uf2::INFO_FILE
+        ),
+        None => uf2::drives().into_iter().filter(|drive| is_expected(drive)).collect(),
+    };
+    if drives.is_empty() {
+        bail!(
+            "no {board} is in its boot loader\nhelp: hold BOOTSEL while you plug it in, and mount its drive {expected}; or use --out FOLDER"
+        );
+    }
+    let image = FlashImage::read(&order.pages.image(&order.board)?)?;
+    for (agent, drive) in order.chosen.iter().zip(&drives) {
+        let file = order.pages.uf2(&order.board, *agent, &image)?;
+        let is_verified = uf2::write_to_drive(drive, &file_name(*agent), &file)
+            .with_context(|| format!("cannot write to {}", drive.display()))?;
+        let how = if is_verified { "read back and equal" } else { "the board has restarted with it" };
+        println!("agent {agent}: {} ({how})", drive.display());
+    }
+    if let Some(left) = order.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
+        println!(
+            "{} agents are left: plug in more boards, and flash them with --agent N from {} on",
+            left.len(),
+            left[0]
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn drive_of<'a>(order: &'a FlashOrder) -> Result<&'a Uf2Drive> {
+    let board = &order.board;
+    Ok(board.uf2.as_ref().ok_or_else(|| SwarmFileError::NoDrive { board: board.name.clone() })?)
+}
+
+fn file_name(agent: usize) -> String {
+    format!("agent-{agent}.uf2")
+}
+
+/// Writes a file that only the user can read: it holds the swarm's key.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || {
+        use std::io::Write;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(bytes)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,175 @@
+//! What an image has in flash.
+
+use object::read::elf::{ElfFile32, ProgramHeader};
+use object::{Endianness, Object, ObjectSegment};
+use std::path::{Path, PathBuf};
+
+/// A part of a board's flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashRegion {
+    /// Its address.
+    pub origin: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl FlashRegion {
+    /// The address behind it.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.origin + self.bytes
+    }
+}
+
+/// Why an image cannot be flashed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// It cannot be read, or is no ELF file of a microcontroller.
+    #[error(
+        "{} is not the image of a microcontroller: {reason}\nhelp: delete it; the next command builds it again",
+        path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It has bytes where the board has other things.
+    #[error(
+        "the image has bytes from {from:#x} to {to:#x}, and the board has {:#x} to {:#x} for it\n\
+         help: build it for fewer words, members or problems, or flash the board it was built for",
+        room.origin,
+        room.end()
+    )]
+    Outside {
+        /// The first address of those bytes.
+        from: u64,
+        /// The address behind them.
+        to: u64,
+        /// Where an image may be.
+        room: FlashRegion,
+    },
+}
+
+/// The bytes of an image and where they go, read once for all boards of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlashImage {
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl FlashImage {
+    /// Reads an ELF file.
+    ///
+    /// # Errors
+    /// [`ImageError::Unreadable`].
+    pub fn read(path: &Path) -> Result<Self, ImageError> {
+        let refuse = |reason: String| ImageError::Unreadable { path: path.to_owned(), reason };
+        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        Self::parse(&bytes).map_err(|error| refuse(error.to_string()))
+    }
+
+    /// Takes an ELF file apart.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn parse(elf: &[u8]) -> Result<Self, object::Error> {
+        let file = ElfFile32::<Endianness>::parse(elf)?;
+        let mut parts = Vec::new();
+        for segment in file.segments() {
+            let bytes = segment.data()?;
+            if !bytes.is_empty() {
+                // Where it is stored: variables are copied to their addresses at the start.
+                let address = segment.elf_program_header().p_paddr(file.endian());
+                parts.push((address.into(), bytes.to_vec()));
+            }
+        }
+        Ok(Self { parts })
+    }
+
+    /// An image of these bytes at these addresses.
+    #[must_use]
+    pub const fn from_parts(parts: Vec<(u64, Vec<u8>)>) -> Self {
+        Self { parts }
+    }
+
+    /// Its bytes and their addresses.
+    pub fn parts(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.parts.iter().map(|(address, bytes)| (*address, &bytes[..]))
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Checks that all of it is in `room`.
+    ///
+    /// # Errors
+    /// [`ImageError::Outside`].
+    pub fn check(&self, room: FlashRegion) -> Result<(), ImageError> {
+        let ranges = self.parts().map(|(from, bytes)| (from, from.saturating_add(bytes.len() as u64)));
+        match ranges.into_iter().find(|&(from, to)| from < room.origin || to > room.end()) {
+            Some((from, to)) => Err(ImageError::Outside { from, to, room }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF file for 32-bit ARM with one segment, whose bytes are stored at one address and used at another.
+    fn elf(stored_at: u32, used_at: u32, bytes: &[u8]) -> Vec<u8> {
+        let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        let halves = |file: &mut Vec<u8>, halves: &[u16]| {
+            halves.iter().for_each(|half| file.extend(half.to_le_bytes()));
+        };
+        let words = |file: &mut Vec<u8>, words: &[u32]| {
+            words.iter().for_each(|word| file.extend(word.to_le_bytes()));
+        };
+        halves(&mut file, &[2, 40]);
+        words(&mut file, &[1, 0, 52, 0, 0]);
+        halves(&mut file, &[52, 32, 1, 40, 0, 0]);
+        let length = bytes.len() as u32;
+        words(&mut file, &[1, 84, used_at, stored_at, length, length, 4, 4]);
+        file.extend(bytes);
+        file
+    }
+
+    #[test]
+    fn bytes_go_where_they_are_stored() {
+        let image = FlashImage::parse(&elf(0x400, 0x2000_0000, &[1, 2, 3])).unwrap();
+        assert_eq!(image.parts().collect::<Vec<_>>(), [(0x400, &[1, 2, 3][..])]);
+        assert_eq!(image.len(), 3);
+    }
+
+    #[test]
+    fn an_image_must_fit_its_room() {
+        let image = FlashImage::parse(&elf(0x400, 0x400, &[0; 8])).unwrap();
+        assert_eq!(image.check(FlashRegion { origin: 0x400, bytes: 8 }), Ok(()));
+        for room in [FlashRegion { origin: 0x400, bytes: 7 }, FlashRegion { origin: 0x404, bytes: 64 }] {
+            let message = image.check(room).unwrap_err().to_string();
+            assert!(message.contains("0x400 to 0x408") && message.contains("\nhelp: "), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_image_is_refused() {
+        assert!(FlashImage::parse(b"#!/bin/sh").is_err());
+        let mut cut = elf(0, 0, &[1; 64]);
+        cut.truncate(100);
+        assert!(FlashImage::parse(&cut).is_err());
+        let message = FlashImage::read(Path::new("nowhere")).unwrap_err().to_string();
+        assert!(message.contains("nowhere") && message.contains("\nhelp: "), "{message}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Writes firmware and pages to the flash of real boards, and reads back what it wrote.
+//!
+//! All boards of a kind get the same [`FlashImage`], and each a page of its own, which is made once its chip is known. This crate
+//! knows chips and bytes, and nothing of swarms: whoever calls it says which page is for which chip.
+
+#[cfg(feature = "probe")]
+mod checks;
+mod error;
+mod image;
+mod job;
+#[cfg(feature = "probe")]
+pub mod probe;
+
+pub use error::FlashError;
+pub use image::{FlashImage, FlashRegion, ImageError};
+pub use job::{ChipFacts, ChipPage, FlashJob, FlashStep, FlashedBoard, PartNumber};

@@ -1,0 +1,204 @@
+//! Boards behind debug probes, one thread each.
+
+use super::checks::first_difference;
+use super::{ChipFacts, ChipPage, FlashError, FlashJob, FlashStep, FlashedBoard};
+use probe_rs::flashing::{DownloadOptions, FlashProgress, ProgressEvent, ProgressOperation};
+use probe_rs::probe::DebugProbeError;
+pub use probe_rs::probe::Probe;
+use probe_rs::probe::list::{Accessibility, Lister, ProbeListItem};
+use probe_rs::{MemoryInterface, Permissions, Session};
+use std::error::Error;
+use std::thread;
+
+/// How much is read back at once.
+const CHUNK_BYTES: usize = 4096;
+
+/// A probe that is plugged in.
+#[derive(Clone, Debug)]
+pub struct FoundProbe {
+    /// What its maker calls it, and its serial number, which never changes.
+    pub name: String,
+    /// Whether this user may use it.
+    pub is_accessible: bool,
+    item: ProbeListItem,
+}
+
+impl FoundProbe {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`FlashError::Open`].
+    pub fn open(&self) -> Result<Probe, FlashError> {
+        self.item.info.open().map_err(|error| FlashError::Open { reason: causes(&error) })
+    }
+}
+
+/// The probes that are plugged in, in the order of their names.
+#[must_use]
+pub fn probes() -> Vec<FoundProbe> {
+    let mut probes: Vec<FoundProbe> = Lister::new().list_all_with_access().into_iter().map(found).collect();
+    probes.sort_by(|one, other| one.name.cmp(&other.name));
+    probes
+}
+
+fn found(item: ProbeListItem) -> FoundProbe {
+    let serial = item.info.serial_number.as_deref().unwrap_or("without a serial number");
+    FoundProbe {
+        name: format!("{} {serial}", item.info.identifier),
+        is_accessible: item.accessibility == Accessibility::Accessible,
+        item,
+    }
+}
+
+/// Says which page is for a chip: none if it is to be left as it is, or why none can be made.
+pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, String> + Sync + 'a;
+
+/// Is told what happens to which of the probes.
+pub type StepReport<'a> = dyn Fn(usize, FlashStep) + Sync + 'a;
+
+/// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is.
+pub fn flash_all(
+    job: &FlashJob,
+    probes: Vec<Result<Probe, FlashError>>,
+    page_of: &PageChoice<'_>,
+    report: &StepReport<'_>,
+) -> Vec<Result<Option<FlashedBoard>, FlashError>> {
+    if let Err(error) = job.image.check(job.image_room) {
+        return probes.iter().map(|_| Err(error.clone().into())).collect();
+    }
+    thread::scope(|scope| {
+        let boards = probes.into_iter().enumerate().map(|(index, probe)| {
+            scope.spawn(move || flash(job, probe?, page_of, &|step| report(index, step)))
+        });
+        let boards: Vec<_> = boards.collect();
+        let lost = || FlashError::Failed { purpose: "flash", reason: "its thread panicked".to_owned() };
+        boards.into_iter().map(|board| board.join().unwrap_or_else(|_| Err(lost()))).collect()
+    })
+}
+
+/// Reads what the chip behind a probe tells, and changes nothing.
+///
+/// # Errors
+/// [`FlashError`] if it does not answer, is locked, or is another part.
+pub fn read_chip(job: &FlashJob, probe: Probe) -> Result<ChipFacts, FlashError> {
+    facts(job, &mut attach(job, probe)?)
+}
+
+fn attach(job: &FlashJob, probe: Probe) -> Result<Session, FlashError> {
+    // Without the permission to erase: a locked chip is told of, never opened.
+    probe.attach(job.chip.as_str(), Permissions::new()).map_err(|error| {
+        let chip = job.chip.clone();
+        if is_missing_permission(&error) {
+            FlashError::Locked { chip }
+        } else if is_unplugged(&error) {
+            FlashError::Unplugged { purpose: "answer" }
+        } else {
+            FlashError::NoAnswer { chip, reason: causes(&error) }
+        }
+    })
+}
+
+fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, FlashError> {
+    let failed = failure("tell which chip it is");
+    let mut core = session.core(0).map_err(&failed)?;
+    if let Some(part) = job.part {
+        let found = core.read_word_32(part.at).map_err(&failed)? & part.mask;
+        if found != part.value {
+            return Err(FlashError::OtherPart { chip: job.chip.clone(), expected: part.value, found });
+        }
+    }
+    let number = job.number_at.map(|at| -> Result<u64, FlashError> {
+        let mut words = [0; 2];
+        core.read_32(at, &mut words).map_err(&failed)?;
+        Ok(u64::from(words[1]) << 32 | u64::from(words[0]))
+    });
+    let mut boots = vec![0; job.boots.bytes as usize];
+    core.read(job.boots.origin, &mut boots).map_err(failure("tell its boots"))?;
+    Ok(ChipFacts { number: number.transpose()?, boots })
+}
+
+fn flash(
+    job: &FlashJob,
+    probe: Probe,
+    page_of: &PageChoice<'_>,
+    report: &dyn Fn(FlashStep),
+) -> Result<Option<FlashedBoard>, FlashError> {
+    let mut session = attach(job, probe)?;
+    let facts = facts(job, &mut session)?;
+    let Some(page) = page_of(&facts).map_err(FlashError::NoPage)? else { return Ok(None) };
+    job.check_page(&page, &facts)?;
+    let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);
+    let bytes = job.image.len() + page.bytes.len();
+    report(FlashStep::More(bytes as u64));
+    write(&mut session, parts(), report)?;
+    report(FlashStep::Now("reading back"));
+    let failed = failure("be read back");
+    let mut core = session.core(0).map_err(&failed)?;
+    for (address, bytes) in parts() {
+        for (address, expected) in (address..).step_by(CHUNK_BYTES).zip(bytes.chunks(CHUNK_BYTES)) {
+            let mut found = vec![0; expected.len()];
+            core.read(address, &mut found).map_err(&failed)?;
+            first_difference(address, expected, &found).map_or(Ok(()), Err)?;
+            report(FlashStep::Done(expected.len() as u64));
+        }
+    }
+    let mut boots = vec![0; facts.boots.len()];
+    core.read(job.boots.origin, &mut boots).map_err(&failed)?;
+    first_difference(job.boots.origin, &facts.boots, &boots).map_or(Ok(()), Err)?;
+    core.reset().map_err(failure("start"))?;
+    Ok(Some(FlashedBoard { agent: page.agent, number: facts.number, bytes }))
+}
+
+/// Erases the sectors that `parts` are in, and writes them.
+fn write<'a>(
+    session: &mut Session,
+    parts: impl Iterator<Item = (u64, &'a [u8])>,
+    report: &dyn Fn(FlashStep),
+) -> Result<(), FlashError> {
+    let failed = |error: probe_rs::flashing::FlashError| failure("be written")(error);
+    let mut loader = session.target().flash_loader();
+    for (address, bytes) in parts {
+        loader.add_data(address, bytes).map_err(failed)?;
+    }
+    let mut options = DownloadOptions::new();
+    options.progress = FlashProgress::new(|event| match event {
+        ProgressEvent::AddProgressBar { total: Some(total), .. } => report(FlashStep::More(total)),
+        ProgressEvent::Started(ProgressOperation::Erase) => report(FlashStep::Now("erasing")),
+        ProgressEvent::Started(ProgressOperation::Program) => report(FlashStep::Now("writing")),
+        ProgressEvent::Progress { size, .. } => report(FlashStep::Done(size)),
+        _ => {}
+    });
+    loader.commit(session, options).map_err(failed)
+}
+
+/// What an error of the library means for a board that was to do something.
+fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> FlashError {
+    move |error| match is_unplugged(&error) {
+        true => FlashError::Unplugged { purpose },
+        false => FlashError::Failed { purpose, reason: causes(&error) },
+    }
+}
+
+/// The texts of an error and of all errors that caused it.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let texts = chain(error).map(|error| error.to_string().trim_end_matches('.').to_owned());
+    texts.collect::<Vec<_>>().join(": ")
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+/// Whether the probe is gone.
+fn is_unplugged(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|error| matches!(error.downcast_ref(), Some(DebugProbeError::Usb(_))))
+}
+
+/// Whether the library would have had to erase the chip.
+fn is_missing_permission(error: &(dyn Error + 'static)) -> bool {
+    use probe_rs::architecture::arm::ArmError;
+    chain(error).any(|error| {
+        matches!(error.downcast_ref(), Some(ArmError::MissingPermissions(_)))
+            || matches!(error.downcast_ref(), Some(probe_rs::Error::MissingPermissions(_)))
+    })
+}

@@ -1,0 +1,185 @@
+//! Boards behind debug probes: chips that are not there, from the registers of their debug ports on.
+
+#[path = "fake/cable.rs"]
+mod cable;
+#[path = "fake/chip.rs"]
+mod chip;
+
+use cable::FakeCable;
+use chip::FakeChip;
+use fabswarm_flash::probe::{flash_all, read_chip};
+use fabswarm_flash::{
+    ChipFacts, ChipPage, FlashError, FlashImage, FlashJob, FlashRegion, FlashStep, FlashedBoard, PartNumber,
+};
+use std::sync::Mutex;
+
+const PAGE_AT: u32 = 0xE_0000;
+const BOOTS_AT: u32 = 0xF_0000;
+/// The chip of agent 0.
+const FIRST_CHIP: u64 = 0xFAB0_0000_0000_0000;
+
+/// Bytes that repeat nowhere.
+fn image_bytes(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// What the nRF52840 DK's `board.toml` says.
+fn job() -> FlashJob {
+    FlashJob {
+        chip: "nRF52840_xxAA".to_owned(),
+        part: Some(PartNumber { at: 0x1000_0100, mask: u32::MAX, value: 0x0005_2840 }),
+        number_at: Some(0x1000_0060),
+        image: FlashImage::from_parts(vec![(0, image_bytes(20_000)), (0x8000, image_bytes(300))]),
+        image_room: FlashRegion { origin: 0, bytes: PAGE_AT.into() },
+        page_room: FlashRegion { origin: PAGE_AT.into(), bytes: 0x1_0000 },
+        boots: FlashRegion { origin: BOOTS_AT.into(), bytes: 0x2000 },
+    }
+}
+
+/// The page of the agent whose number is in the last digits of its chip.
+fn page_of(facts: &ChipFacts) -> Result<Option<ChipPage>, String> {
+    let agent = (facts.number.unwrap() - FIRST_CHIP) as usize;
+    let bytes = vec![agent as u8; 3000 + agent].into();
+    Ok(Some(ChipPage { agent, chip: facts.number, bytes }))
+}
+
+#[track_caller]
+fn flash(job: &FlashJob, chip: &FakeChip) -> Result<Option<FlashedBoard>, FlashError> {
+    flash_all(job, vec![Ok(FakeCable::to(chip))], &page_of, &|_, _| {}).remove(0)
+}
+
+#[track_caller]
+fn refusal(job: &FlashJob, chip: &FakeChip) -> FlashError {
+    let before = chip.state().bytes(0, 0x10_0000);
+    let error = flash(job, chip).unwrap_err();
+    assert!(chip.state().bytes(0, 0x10_0000) == before, "nothing was to be written: {error}");
+    assert!(error.to_string().contains("\nhelp: "), "{error}");
+    error
+}
+
+#[test]
+fn eight_boards_are_flashed_at_once() {
+    let chips: Vec<FakeChip> = (0..8).map(|agent| FakeChip::new(FIRST_CHIP + agent)).collect();
+    for chip in &chips {
+        chip.state().put(BOOTS_AT, b"boots");
+    }
+    let (job, counts) = (job(), Mutex::new([(0, 0); 8]));
+    let report = |index: usize, step: FlashStep| {
+        let (total, done) = &mut counts.lock().unwrap()[index];
+        match step {
+            FlashStep::More(bytes) => *total += bytes,
+            FlashStep::Done(bytes) => *done += bytes,
+            FlashStep::Now(_) => {}
+        }
+    };
+    let probes = chips.iter().map(|chip| Ok(FakeCable::to(chip))).collect();
+    let outcomes = flash_all(&job, probes, &page_of, &report);
+    for (agent, (chip, outcome)) in chips.iter().zip(outcomes).enumerate() {
+        let number = Some(FIRST_CHIP + agent as u64);
+        let bytes = 20_300 + 3000 + agent;
+        assert_eq!(outcome, Ok(Some(FlashedBoard { agent, number, bytes })));
+        let chip = chip.state();
+        assert_eq!(chip.bytes(0, 20_000), image_bytes(20_000));
+        assert_eq!(chip.bytes(0x8000, 300), image_bytes(300));
+        assert_eq!(chip.bytes(PAGE_AT, 3000 + agent), vec![agent as u8; 3000 + agent]);
+        assert_eq!(chip.bytes(BOOTS_AT, 5), b"boots", "boots are never lost");
+        assert!(chip.resets > 0, "it was started");
+    }
+    for (total, done) in counts.into_inner().unwrap() {
+        assert!(done >= 2 * 23_300 && done <= total, "{done} of {total} bytes");
+    }
+}
+
+#[test]
+fn a_board_without_an_agent_is_left_as_it_is() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    let outcome = flash_all(&job(), vec![Ok(FakeCable::to(&chip))], &|_| Ok(None), &|_, _| {}).remove(0);
+    assert_eq!(outcome, Ok(None));
+    assert!(chip.state().erased_sectors.is_empty());
+    let facts = read_chip(&job(), FakeCable::to(&chip)).unwrap();
+    assert_eq!((facts.number, facts.boots.len()), (Some(FIRST_CHIP), 0x2000));
+}
+
+#[test]
+fn a_worn_cell_is_found_by_its_address() {
+    for at in [0x1234, PAGE_AT + 16] {
+        let chip = FakeChip::new(FIRST_CHIP);
+        chip.state().worn = Some((at, 0x80));
+        let written = if at == 0x1234 { image_bytes(20_000)[0x1234] } else { 0 };
+        assert_eq!(written & 0x80, 0, "the bit must matter");
+        let error = flash(&job(), &chip).unwrap_err();
+        assert_eq!(error, FlashError::Differs { at: at.into(), expected: written, found: written | 0x80 });
+    }
+}
+
+#[test]
+fn a_locked_chip_stays_locked() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    chip.state().is_locked = true;
+    let error = refusal(&job(), &chip);
+    assert!(matches!(error, FlashError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("--allow-erase-all"), "{error}");
+}
+
+#[test]
+fn a_cable_may_break_at_any_time() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    // So many transfers a whole flash takes.
+    chip.state().transfers_left = Some(u32::MAX);
+    flash(&job(), &chip).unwrap();
+    let needed = u32::MAX - chip.state().transfers_left.unwrap();
+    let mut purposes = Vec::new();
+    for part in 0..24 {
+        chip.state().transfers_left = Some(needed / 24 * part);
+        let error = flash(&job(), &chip).unwrap_err();
+        let FlashError::Unplugged { purpose } = error else { panic!("{error} at {part}/24") };
+        purposes.push(purpose);
+    }
+    purposes.dedup();
+    assert_eq!(purposes.first(), Some(&"answer"));
+    assert_eq!(purposes.last(), Some(&"be read back"));
+    assert!(purposes.contains(&"be written"), "{purposes:?}");
+    // Plugged in again, it is flashed again.
+    chip.state().transfers_left = None;
+    flash(&job(), &chip).unwrap();
+}
+
+#[test]
+fn another_chip_is_refused() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    chip.state().put(0x1000_0100, &0x0005_2832_u32.to_le_bytes());
+    let error = refusal(&job(), &chip);
+    assert!(matches!(error, FlashError::OtherPart { expected: 0x52840, found: 0x52832, .. }), "{error}");
+}
+
+#[test]
+fn a_page_for_another_chip_is_refused() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    let other = |facts: &ChipFacts| {
+        let page = page_of(facts)?.unwrap();
+        Ok(Some(ChipPage { chip: Some(7), ..page }))
+    };
+    let outcome = flash_all(&job(), vec![Ok(FakeCable::to(&chip))], &other, &|_, _| {}).remove(0);
+    assert_eq!(outcome, Err(FlashError::OtherChip { bound: 7, chip: FIRST_CHIP }));
+    assert!(chip.state().erased_sectors.is_empty());
+}
+
+#[test]
+fn too_large_an_image_or_page_is_refused() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    let image = FlashImage::from_parts(vec![(u64::from(PAGE_AT) - 8, vec![1; 9])]);
+    let error = refusal(&FlashJob { image, ..job() }, &chip);
+    assert!(matches!(error, FlashError::Image(_)), "{error}");
+    let page_room = FlashRegion { origin: PAGE_AT.into(), bytes: 2999 };
+    let error = refusal(&FlashJob { page_room, ..job() }, &chip);
+    assert_eq!(error, FlashError::PageTooLarge { bytes: 3000, room: 2999 });
+}
+
+#[test]
+fn a_probe_that_cannot_be_opened_holds_nobody_up() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    let busy = FlashError::Open { reason: "busy".to_owned() };
+    let outcomes = flash_all(&job(), vec![Err(busy.clone()), Ok(FakeCable::to(&chip))], &page_of, &|_, _| {});
+    assert_eq!(outcomes[0], Err(busy));
+    assert!(outcomes[1].is_ok(), "{outcomes:?}");
+}
