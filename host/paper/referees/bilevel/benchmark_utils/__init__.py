@@ -1,0 +1,1 @@
+"""What the data set, the objective and the solvers share."""

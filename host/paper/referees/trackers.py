@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Trackers of one level beside decent-bench's (E. Ram, N. Bastianello and others, pypi.org/project/decent-bench), with lost messages.
+
+    trackers.py FABSWARM [--rounds 240] [--seeds 3]
+
+Everybody solves one logistic regression with decent-bench's cost, 10 agents with unequal data on one undirected graph, from one start.
+decent-bench runs ATC-Tracking, EXTRA and LT-ADMM. FABSWARM, the command with the feature `large`, runs push-pull and the ledger as
+`fabswarm train --model softmax --method push-pull-noisy` with whole batches: of two classes, u = w₁ − w₀ moves by the gradient of
+decent-bench's cost with τ/2 for τ and twice the step, so the problem is the same, and so is the table's step. Steps are searched for
+every method and loss on one grid, on a problem that does not count.
+"""
+import argparse
+import importlib.metadata
+import itertools
+import json
+import logging
+import pathlib
+import random
+import subprocess
+import tempfile
+from functools import reduce
+from operator import add
+
+import networkx
+import numpy as np
+from decent_array import interoperability as iop
+from decent_array.types import Devices, Frameworks
+from decent_bench.agents import Agent
+from decent_bench.algorithms.p2p import ATC_Tracking, EXTRA, LT_ADMM
+from decent_bench.benchmark import configure
+from decent_bench.costs import L2RegularizerCost, LogisticRegressionCost
+from decent_bench.networks import P2PNetwork
+from decent_bench.schemes import UniformDropRate
+
+AGENTS, FEATURES, SAMPLES, DEGREE = 10, 5, 60, 3
+REGULARISATION = 0.1
+LOSSES = [0.0, 0.3]
+STEPS = [0.05, 0.1, 0.2, 0.5]
+COUPLINGS = [0.02, 0.05, 0.1]
+SEARCH_SEED = 101
+
+
+class Trial:
+    """Data, graph and start, by seed."""
+
+    def __init__(self, seed, command, folder):
+        self.seed, self.command, self.folder = seed, command, folder / str(seed)
+        self.folder.mkdir()
+        rng = np.random.default_rng(seed)
+        agent = np.repeat(np.arange(AGENTS), SAMPLES)
+        # Each agent sees another region, so that none can do without the others.
+        x = (rng.normal(size=(AGENTS, FEATURES))[agent] + rng.normal(size=(len(agent), FEATURES))).astype(np.float32)
+        label = (x @ rng.normal(size=FEATURES) + rng.normal(size=len(agent)) > 0).astype(np.int64)
+        # decent-bench wants both classes at every agent.
+        label[::SAMPLES], label[1::SAMPLES] = 0, 1
+        self.costs = []
+        for i in range(AGENTS):
+            rows = [np.append(row, 1.0).astype(float) for row in x[agent == i]]
+            pairs = [(iop.from_numpy(row), iop.from_numpy(np.array([float(y)]))) for row, y in zip(rows, label[agent == i])]
+            self.costs.append(LogisticRegressionCost(pairs) + (REGULARISATION / 2) * L2RegularizerCost((FEATURES + 1,)))
+        self.best = self.minimiser(np.c_[x, np.ones(len(x))].astype(float), label)
+        self.graph = networkx.random_regular_graph(DEGREE, AGENTS, seed=seed)
+        # What train asks for and push-pull-noisy does not use: one validation sample per agent.
+        extra = np.zeros((AGENTS, FEATURES), dtype=np.float32)
+        np.savez(self.folder / "data.npz", x_train=np.r_[x, extra], y_train=np.r_[label, np.zeros(AGENTS, dtype=np.int64)],
+                 agent=np.r_[agent, np.arange(AGENTS)], validation=np.r_[np.zeros(len(x), dtype=np.int64), np.ones(AGENTS, dtype=np.int64)],
+                 x_test=x, y_test=label)
+        pairs = [pair for edge in self.graph.edges for pair in (edge, edge[::-1])]
+        (self.folder / "graph.csv").write_text("sender,receiver\n" + "".join(f"{j},{i}\n" for j, i in sorted(pairs)))
+        # Steps that move nothing leave the start behind.
+        self.start = self.train("fab", 0.0, 1, 1e-30)
+
+    def minimiser(self, x, label):
+        """Newton's method, and decent-bench's gradient must agree."""
+        u = np.zeros(FEATURES + 1)
+        for _ in range(50):
+            p = 1 / (1 + np.exp(-x @ u))
+            hessian = (x * (p * (1 - p))[:, None]).T @ x / len(x) + REGULARISATION / 2 * np.eye(len(u))
+            u = u - np.linalg.solve(hessian, x.T @ (p - label) / len(x) + REGULARISATION / 2 * u)
+        gradient = iop.to_numpy(reduce(add, [cost.gradient(iop.from_numpy(u)) for cost in self.costs]))
+        assert np.linalg.norm(gradient) < 1e-10, "the two costs differ"
+        return u
+
+    def train(self, algorithm, loss, rounds, step):
+        """The mean model of fabswarm."""
+        with tempfile.TemporaryDirectory() as out:
+            flags = dict(data="data.npz", model="softmax", method="push-pull-noisy", algorithm=algorithm, agents=AGENTS, topology="recorded",
+                         graphs="graph.csv", batch=SAMPLES + 1, epochs=rounds, eta_y=step / 2, momentum=0.0, regularisation=REGULARISATION,
+                         iid_loss=loss, seed=self.seed, evaluate_every=0, checkpoint_every=0, device="cpu", out=out)
+            flags = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), str(value))]
+            # A run that diverges ends with another status, and leaves no model.
+            subprocess.run([self.command, "train", "--quiet", *flags], cwd=self.folder, stderr=subprocess.DEVNULL, check=False)
+            path = pathlib.Path(out) / "model.safetensors"
+            if not path.exists():
+                return np.full(FEATURES + 1, np.inf)
+            raw = path.read_bytes()
+        size = int.from_bytes(raw[:8], "little")
+        head, body = json.loads(raw[8 : 8 + size]), raw[8 + size :]
+        word = lambda name: np.frombuffer(body[slice(*head[name]["data_offsets"])], "<f4").reshape(head[name]["shape"]).astype(float)
+        weights = np.r_[word("head.weight"), word("head.bias").reshape(1, 2)]
+        return weights[:, 1] - weights[:, 0]
+
+    def error(self, mean):
+        error = np.linalg.norm(mean - self.best) / np.linalg.norm(self.best)
+        return error if error < 1e6 else np.inf
+
+
+def theirs(make):
+    """Errors of a method of decent-bench after so many rounds."""
+
+    def run(trial, loss, at, *steps):
+        random.seed(trial.seed)
+        network = P2PNetwork(trial.graph, [Agent(cost) for cost in trial.costs], message_drop=UniformDropRate(loss))
+        errors = []
+        record = lambda _: errors.append(trial.error(np.mean([iop.to_numpy(agent.x) for agent in network.agents()], axis=0)))
+        with np.errstate(all="ignore"):
+            make(iop.from_numpy(trial.start), *steps).run(network, max(at), progress_callback=record)
+        return [errors[k - 1] for k in at]
+
+    return run
+
+
+def ours(algorithm):
+    """The same of fabswarm: a run each, since the model is written in the end."""
+    return lambda trial, loss, at, step: [trial.error(trial.train(algorithm, loss, rounds, step)) for rounds in at]
+
+
+ALONE = [(step,) for step in STEPS]
+METHODS = {
+    "decent-bench ATC-Tracking": (theirs(lambda x0, step: ATC_Tracking(step_size=step, x0=x0)), ALONE),
+    "decent-bench EXTRA": (theirs(lambda x0, step: EXTRA(step_size=step, x0=x0)), ALONE),
+    "decent-bench LT-ADMM": (theirs(lambda x0, step, coupling: LT_ADMM(step_size=step, aux_step_size=coupling, x0=x0)),
+                             list(itertools.product(STEPS, COUPLINGS))),
+    "fabswarm push-pull": (ours("fab"), ALONE),
+    "fabswarm ledger": (ours("ledger"), ALONE),
+}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("fabswarm")
+    arguments.add_argument("--rounds", type=int, default=240)
+    arguments.add_argument("--seeds", type=int, default=3)
+    given = arguments.parse_args()
+    configure(Frameworks.NUMPY, Devices.CPU, log_level=logging.WARNING)
+    command, at = str(pathlib.Path(given.fabswarm).resolve()), [given.rounds // 4, given.rounds // 2, given.rounds]
+    print(f"decent-bench {importlib.metadata.version('decent-bench')}; error ‖x̄ − x*‖/‖x*‖, median (worst) of seeds 1 to {given.seeds}\n")
+    print(f"| lost | method | steps | {' | '.join(f'round {k}' for k in at)} |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        make = lambda seed: Trial(seed, command, pathlib.Path(folder))
+        search, trials = make(SEARCH_SEED), [make(seed) for seed in range(1, given.seeds + 1)]
+        for loss, (name, (run, grid)) in itertools.product(LOSSES, METHODS.items()):
+            # The sum of logarithms at two rounds: who is nearer, sooner.
+            score = lambda steps: np.sum(np.log(np.maximum(run(search, loss, at[:2], *steps), 1e-7)))
+            steps = min(grid, key=score)
+            errors = np.array([run(trial, loss, at, *steps) for trial in trials])
+            cells = [f"{np.median(column):.1e} ({column.max():.1e})" for column in errors.T]
+            print(f"| {loss:.0%} | {name} | {', '.join(map(str, steps))} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
