@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use object::{Object, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment};
 use toml_edit::{Document, Item};
 
 use crate::step;
@@ -128,6 +128,8 @@ impl ImageSize {
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);
         let ram_at = file.number("ram", "origin").unwrap_or(u64::MAX);
+        // No microcontroller has more.
+        let ram_end = ram_at.saturating_add(1 << 20);
         let elf = object::File::parse(&*bytes).with_context(|| image.display().to_string())?;
         let begins_at = file.number("flash", "origin").unwrap_or_default();
         let is_in = |segment: object::Segment| {
@@ -142,10 +144,19 @@ impl ImageSize {
         for segment in elf.segments() {
             // What is in RAM from the start is in flash too.
             flash += segment.file_range().1;
-            ram += if segment.address() >= ram_at { segment.size() } else { 0 };
+            ram += if (ram_at..ram_end).contains(&segment.address()) { segment.size() } else { 0 };
         }
+        // Some linker scripts give all that is left to the stack, as a section.
+        ram -= elf.section_by_name(".stack").map_or(0, |stack| stack.size());
         let name = if feature.is_empty() { board.to_owned() } else { format!("{board} ({feature})") };
         let (flash_budget, ram_budget) = (file.budget("flash", feature), file.budget("ram", feature));
+        // The linker has checked it, except where the HAL brings the linker script.
+        let stack = 1024 * file.number("ram", "stack_kib").unwrap_or_default();
+        if flash > flash_budget || ram + stack > ram_budget {
+            bail!(
+                "{name} takes {flash} of {flash_budget} bytes of flash, and {ram} + {stack} of {ram_budget} bytes of RAM"
+            );
+        }
         Ok(Self { name, flash, flash_budget, ram, ram_budget })
     }
 }

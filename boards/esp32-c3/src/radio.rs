@@ -1,0 +1,61 @@
+//! ESP-NOW as a packet link: broadcasts on one channel of Wi-Fi, without a network.
+
+use embassy_time::{Duration, Instant};
+use esp_radio::esp_now::{BROADCAST_ADDRESS, ESP_NOW_MAX_DATA_LEN_V2, EspNow};
+use esp_radio::wifi::WifiController;
+use fabswarm_firmware::link::Link;
+
+/// Bytes of a packet: with the second version of ESP-NOW, most frames are one.
+pub const MTU: usize = ESP_NOW_MAX_DATA_LEN_V2;
+
+/// Longer frames on their way in at once.
+pub const SLOTS: usize = 4;
+
+const CHANNEL: u8 = 11;
+
+/// Broadcasts are sent with 1 Mbit/s.
+const BYTE_US: u64 = 8;
+/// Preamble and header of the radio.
+const PREAMBLE_US: u64 = 192;
+/// Header of Wi-Fi, header of ESP-NOW and checksum.
+const EXTRA_BYTES: u64 = 24 + 15 + 4;
+
+/// The radio on one channel.
+pub struct EspNowLink {
+    radio: EspNow,
+    /// When the last packet began to arrive.
+    arrived: Instant,
+}
+
+impl EspNowLink {
+    pub fn new(wifi: &WifiController<'_>) -> Self {
+        let radio = wifi.esp_now();
+        // On another channel it hears nobody, which its telemetry shows.
+        let _ = radio.set_channel(CHANNEL);
+        Self { radio, arrived: Instant::MIN }
+    }
+}
+
+impl Link for EspNowLink {
+    async fn send(&mut self, packet: &[u8]) {
+        // A lost frame, as any other.
+        let _ = self.radio.send_async(&BROADCAST_ADDRESS, packet).await;
+    }
+
+    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        loop {
+            let received = self.radio.receive_async().await;
+            let now = Instant::now();
+            let bytes = received.data();
+            let Some(room) = packet.get_mut(..bytes.len()) else { continue };
+            room.copy_from_slice(bytes);
+            let on_air_us = PREAMBLE_US + BYTE_US * (bytes.len() as u64 + EXTRA_BYTES);
+            self.arrived = now.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(now);
+            return bytes.len();
+        }
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        Some(self.arrived)
+    }
+}
