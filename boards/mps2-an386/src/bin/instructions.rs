@@ -55,12 +55,14 @@ unsafe extern "C" {
     fn c_pull(
         x: usize,
         y: usize,
+        beta: f32,
         eta: *const f32,
         weight: f32,
         own: *const f32,
         heard: *const *const f32,
         count: usize,
         tracker: *const i32,
+        accumulator: *mut f32,
         next: *mut f32,
     );
     fn c_gradient(
@@ -139,7 +141,7 @@ fn main() -> ! {
         scaled(weight, &heard, &mut next);
         descend::<Exact>(&shape, &STEPS, &trackers, &mut accumulator, &mut next);
     });
-    let mut c_next = [0.0; WORDS];
+    let (mut c_next, mut c_accumulator) = ([0.0; WORDS], [0.0; WORDS]);
     let eta = [STEPS.x, STEPS.y, STEPS.z];
     let heard = others.each_ref().map(|v| v.as_ptr());
     // SAFETY: the lengths passed are those of the arrays, here and below.
@@ -147,12 +149,14 @@ fn main() -> ! {
         c_pull(
             FEATURES,
             STATES,
+            STEPS.momentum,
             eta.as_ptr(),
             weight,
             own.as_ptr(),
             heard.as_ptr(),
             HEARD,
             trackers.as_ptr(),
+            c_accumulator.as_mut_ptr(),
             c_next.as_mut_ptr(),
         );
     });

@@ -6,9 +6,18 @@
 #define ONE 1048576.0f
 #define WEIGHT_POINT 31
 
-/* v = sum of all decisions heard, equally weighted, minus eta times the tracker. */
-void c_pull(size_t x, size_t y, const float *eta, float weight, const float *own, const float *const *heard, size_t count,
-            const int32_t *tracker, float *restrict next)
+/* m = beta m + t, and v = v - eta m. */
+static void descend(float beta, float eta, size_t begin, size_t end, const int32_t *tracker, float *restrict m, float *restrict v)
+{
+    for (size_t i = begin; i < end; i++) {
+        m[i] = beta * m[i] + (float)tracker[i] * (1.0f / ONE);
+        v[i] -= eta * m[i];
+    }
+}
+
+/* v = sum of all decisions heard, equally weighted, minus eta times the accumulated trackers. */
+void c_pull(size_t x, size_t y, float beta, const float *eta, float weight, const float *own, const float *const *heard,
+            size_t count, const int32_t *tracker, float *restrict m, float *restrict next)
 {
     size_t words = x + 2 * y;
     for (size_t i = 0; i < words; i++)
@@ -20,12 +29,9 @@ void c_pull(size_t x, size_t y, const float *eta, float weight, const float *own
     }
     for (size_t i = 0; i < words; i++)
         next[i] *= weight;
-    for (size_t i = 0; i < x; i++)
-        next[i] -= eta[0] * ((float)tracker[i] * (1.0f / ONE));
-    for (size_t i = x; i < x + y; i++)
-        next[i] -= eta[1] * ((float)tracker[i] * (1.0f / ONE));
-    for (size_t i = x + y; i < words; i++)
-        next[i] -= eta[2] * ((float)tracker[i] * (1.0f / ONE));
+    descend(beta, eta[0], 0, x, tracker, m, next);
+    descend(beta, eta[1], x, x + y, tracker, m, next);
+    descend(beta, eta[2], x + y, words, tracker, m, next);
 }
 
 static float dot(const float *a, const float *b, size_t n)
