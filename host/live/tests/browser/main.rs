@@ -59,6 +59,28 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
 
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
+fn boards_that_keep_their_own_time_are_seen() {
+    let slots = ["--boards", "native", "--agents", "4", "--pace", "slots", "--radio", "carried"];
+    let run = Fabswarm::run(&endless(&slots));
+    browse(async |page| {
+        page.open(&run.url).await;
+        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "4").await;
+        let first = round(&page).await;
+        page.until(
+            "return Number(document.querySelector('#round').textContent.replaceAll(',', ''))",
+            |now| now.as_u64() > Some(first + 3),
+        )
+        .await;
+        page.until("return Number(document.querySelector('#map').dataset.links)", |links| {
+            links.as_u64() > Some(0)
+        })
+        .await;
+        page.picture("flight").await;
+    });
+}
+
+#[test]
+#[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
     let run = Fabswarm::run(&endless(&["--boards", "qemu:2,in-process", "--agents", "4"]));
     browse(async |page| {
