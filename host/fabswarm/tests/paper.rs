@@ -23,6 +23,10 @@ fn the_list_names_every_experiment_and_an_unknown_name_is_refused() {
     let unknown = paper(folder.path(), &["run", "sensitivty"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("help: `fabswarm paper list`"), "{}", text(&unknown.stderr));
+    let unknown = paper(folder.path(), &["run", "policy-evaluation", "--panel", "ω = 7"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let told = text(&unknown.stderr);
+    assert!(told.contains("contains `ω = 7`\nhelp: its panels are ") && told.contains("; "), "{told}");
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub(super) fn command() -> Command {
                         .required(true)
                         .help("Experiments; `fabswarm paper list` lists them"),
                 )
+                .arg(Arg::new("panel").long("panel").value_name("TEXT").help(
+                    "Only panels whose name contains this, as in `--panel 'cr = 0.3'`: parts of an experiment on several machines",
+                ))
                 .args(
                     OVERRIDES
                         .map(|(name, value, _, help)| Arg::new(name).long(name).value_name(value).help(help)),
@@ -131,6 +134,36 @@ impl NamedExperiment {
         }
     }
 
+    /// Keeps the panels whose name contains `text`.
+    fn keep_panels(&mut self, text: &str) -> Result<()> {
+        let mut panels: Vec<String> = Vec::new();
+        let mut is_kept = |panel: &String| {
+            if !panels.contains(panel) {
+                panels.push(panel.clone());
+            }
+            panel.contains(text)
+        };
+        let is_empty = match self {
+            Self::Small(experiment) => {
+                experiment.series.retain(|series| is_kept(&series.panel));
+                experiment.series.is_empty()
+            }
+            #[cfg(feature = "large")]
+            Self::Large(experiment) => {
+                experiment.series.retain(|series| is_kept(&series.panel));
+                experiment.series.is_empty()
+            }
+        };
+        if is_empty {
+            bail!(
+                "no panel of {} contains `{text}`\nhelp: its panels are {}",
+                self.name(),
+                panels.join("; ")
+            );
+        }
+        Ok(())
+    }
+
     /// Gives a key of all of its scenarios another value.
     fn set(&mut self, key: &str, value: &str) {
         match self {
@@ -191,8 +224,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                     bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them{more}");
                 }
             }
-            let is_named = |experiment: &NamedExperiment| names.iter().any(|name| *name == experiment.name());
-            run_all(experiments.into_iter().filter(is_named).collect(), matches)
+            experiments.retain(|experiment| names.iter().any(|name| *name == experiment.name()));
+            if let Some(text) = matches.get_one::<String>("panel") {
+                experiments.iter_mut().try_for_each(|experiment| experiment.keep_panels(text))?;
+            }
+            run_all(experiments, matches)
         }
         Some(("all", matches)) => {
             let is_quick = matches.get_flag("quick");
