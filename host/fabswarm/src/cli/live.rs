@@ -35,6 +35,7 @@ pub(super) fn foxglove_argument() -> Arg {
         .num_args(0..=1)
         .require_equals(true)
         .default_missing_value(FOXGLOVE_ADDRESS)
+        .hide_short_help(true)
         .help(format!(
             "Serve it to Foxglove (open connection, Foxglove WebSocket) until Ctrl-C [default: {FOXGLOVE_ADDRESS}]"
         ))
