@@ -422,7 +422,15 @@ fn broken_books_end_the_run_with_a_code_of_their_own() {
     assert_eq!(output.status.code(), Some(6), "{message}");
     assert!(message.contains("the books broke in round") && message.contains("that agent"), "{message}");
     assert!(message.contains("help: ") && message.contains("frames.sealed"), "{message}");
-    assert_eq!(summary(&folder.path().join("a"))["stopped_because"], "books-broken");
+    let summary = summary(&folder.path().join("a"));
+    assert_eq!(summary["stopped_because"], "books-broken");
+    // By how much they are off.
+    let defect = summary["tracking_defect"].as_f64().unwrap();
+    assert!(defect > 0.0, "{defect}");
+    let rows = std::fs::read_to_string(folder.path().join("a/metrics.csv")).unwrap();
+    let last: Vec<&str> = rows.lines().last().unwrap().split(',').collect();
+    assert_eq!(last[3].parse::<f64>().unwrap(), defect);
+    assert_eq!(last[0].parse::<u64>().unwrap(), summary["rounds"].as_u64().unwrap() + 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::record::{self, AirReport, FinalError, Recorder, RunSummary, StoppedBecause};
 use crate::scenario::Scenario;
-use crate::swarm::{ErrorKind, Swarm, SwarmError};
+use crate::swarm::{ErrorKind, Metrics, Swarm, SwarmError};
 
 /// The error that `rounds_to_one_percent` is about, whatever the scenario stops at.
 const ONE_PERCENT: f64 = 0.01;
@@ -108,6 +108,12 @@ pub fn run(
         last = swarm.metrics();
         record(last)?;
         stop.look_at(rounds, last.error);
+        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded: true });
+    }
+    // By how much broken books are off is seen in the round that broke them.
+    if let Some(SwarmError::Books(broken)) = &failure {
+        last = Metrics { round: broken.round, ..swarm.metrics() };
+        record(last)?;
         observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded: true });
     }
     observer.finish();

@@ -4,6 +4,7 @@
 //! little fast or slow, and ends a round at each of its ticks; a slot is one tick of a perfect clock.
 
 mod agent_problem;
+mod defect;
 mod fragments;
 mod mass;
 mod outages;
@@ -93,7 +94,8 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     meter: Meter,
     /// Kept where the ledger is exact.
     books: Option<Books>,
-    has_broken_books: bool,
+    /// What broke the books, once they broke.
+    imbalance: Option<Imbalance>,
     opener: SwarmOpener,
     remote: Option<Box<dyn Remote>>,
 }
@@ -148,7 +150,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             agents,
             meter,
             books,
-            has_broken_books: false,
+            imbalance: None,
             remote: None,
         })
     }
@@ -169,24 +171,6 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     #[must_use]
     pub fn decisions(&self) -> Vec<f32> {
         self.agents().flat_map(|agent| agent.decision()).copied().collect()
-    }
-
-    /// `Σt + Σ(σ − ρ) − Σd` of the highest epoch, word by word. For an exact ledger it is what the books say: nothing while they
-    /// balance, infinite once they broke.
-    #[must_use]
-    pub fn defect(&self) -> Vec<f64> {
-        if self.books.is_some() {
-            return if self.has_broken_books { vec![f64::INFINITY] } else { Vec::new() };
-        }
-        let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
-        let mut defect = vec![A::Word::default(); self.shape.exchanged().len()];
-        for agent in self.agents().filter(|agent| agent.epoch() == epoch && epoch > 0) {
-            A::add(&mut defect, agent.trackers(), 1);
-            A::add(&mut defect, agent.tracked_gradients(), -1);
-            A::add(&mut defect, agent.sigma(), agent.audience() as i32);
-            agent.collected().for_each(|collection| A::add(&mut defect, collection.rho, -1));
-        }
-        defect.into_iter().map(|word| f64::from(A::value(word))).collect()
     }
 
     /// What became of every frame.
@@ -403,7 +387,9 @@ fn start<A: Arithmetic, const WORDS: usize>(
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
     fn step(&mut self) -> Result<(), SwarmError> {
         let outcome = self.advance();
-        self.has_broken_books |= matches!(outcome, Err(SwarmError::Books(_)));
+        if let Err(SwarmError::Books(broken)) = &outcome {
+            self.imbalance = Some(broken.what);
+        }
         outcome
     }
 

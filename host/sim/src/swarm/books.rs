@@ -144,6 +144,18 @@ pub enum Imbalance {
 }
 
 impl Imbalance {
+    /// The agent in whose ledger it was seen.
+    pub(super) const fn agent(self) -> u16 {
+        match self {
+            Self::Audience { sender, .. } => sender,
+            Self::Listener { receiver, .. }
+            | Self::Invented { receiver, .. }
+            | Self::Backwards { receiver, .. }
+            | Self::Doubled { receiver, .. }
+            | Self::Tracker { receiver } => receiver,
+        }
+    }
+
     const fn remedy(self) -> &'static str {
         match self {
             Self::Listener { .. } | Self::Audience { .. } => {

@@ -21,10 +21,6 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
         let is_present = |agent: usize| !self.air.is_down(agent, self.slot.saturating_sub(1));
         let is_in_epoch = |agent: usize| epoch > 0 && self.agents[agent].agent.epoch() == epoch;
-        let may_collect = |sender: usize, receiver: usize| {
-            let audiences = self.setup.audiences.as_ref();
-            audiences.is_none_or(|audiences| audiences[sender].contains(receiver as u16))
-        };
         let mut waiting = vec![vec![A::Word::default(); words]; self.agents.len()];
         let mut owed = waiting.clone();
         for sender in (0..self.agents.len()).filter(|&sender| is_in_epoch(sender)) {
@@ -33,7 +29,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             let is_gone = |receiver: &usize| {
                 *receiver != sender
                     && agent.members().contains(*receiver as u16)
-                    && may_collect(sender, *receiver)
+                    && self.may_collect(sender, *receiver)
                     && !(is_in_epoch(*receiver) && is_present(*receiver))
             };
             let gone = (0..self.agents.len()).filter(is_gone).count();

@@ -39,7 +39,8 @@ fn imbalance(swarm: &mut ExactSwarm) -> Imbalance {
         let round = swarm.round() + 1;
         if let Err(SwarmError::Books(broken)) = swarm.step() {
             assert_eq!(broken.round, round);
-            assert_eq!(swarm.metrics().tracking_defect, f64::INFINITY);
+            let defect = swarm.metrics().tracking_defect;
+            assert!(defect > 0.0 && defect.is_finite(), "{defect}");
             return broken.what;
         }
     }
@@ -49,6 +50,11 @@ fn imbalance(swarm: &mut ExactSwarm) -> Imbalance {
 fn rho(swarm: &ExactSwarm, sender: u16, receiver: usize) -> Vec<i32> {
     let mut collected = swarm.agents[receiver].agent.collected();
     collected.find(|collection| collection.sender == sender).unwrap().rho.to_vec()
+}
+
+/// Words of a ledger as numbers.
+fn values(words: impl Iterator<Item = i32>) -> Vec<f64> {
+    words.map(|word| f64::from(Exact::value(word))).collect()
 }
 
 #[test]
@@ -63,6 +69,8 @@ fn an_invented_sum_breaks_the_books() {
     let (origin, frame) = seal.open(&sealed).unwrap();
     assert_eq!(agent.receive(origin, frame), Received::Taken);
     assert_eq!(imbalance(&mut swarm), Imbalance::Invented { sender: 3, receiver: 5, sender_round: 20 });
+    let sigma = swarm.agents[3].agent.sigma();
+    assert_eq!(swarm.defect(), values(rho(&swarm, 3, 5).iter().zip(sigma).map(|(rho, sigma)| rho - sigma)));
 }
 
 #[test]
@@ -87,6 +95,7 @@ fn a_doubled_take_breaks_the_books() {
     }
     swarm.agents[5].agent.restore(read_from(&state)).unwrap();
     assert_eq!(imbalance(&mut swarm), Imbalance::Doubled { sender: 3, receiver: 5 });
+    assert_eq!(swarm.defect(), values(after.iter().zip(&before).map(|(after, before)| after - before)));
 }
 
 #[test]
@@ -96,9 +105,13 @@ fn a_tracker_that_changes_by_itself_breaks_the_books() {
     let trackers: Vec<u32> = agent.trackers().iter().map(|&word| word as u32).collect();
     let mut state = saved(agent);
     let place = state.windows(trackers.len()).position(|window| window == trackers).unwrap();
-    state[place] ^= 1 << 9;
+    state[place] = state[place].wrapping_add(1 << 9);
     agent.restore(read_from(&state)).unwrap();
     assert_eq!(imbalance(&mut swarm), Imbalance::Tracker { receiver: 4 });
+    let (first, others) =
+        swarm.defect().split_first().map(|(first, others)| (*first, others.to_vec())).unwrap();
+    assert_eq!(first, 2.0_f64.powi(9 - 20));
+    assert!(others.iter().all(|word| *word == 0.0), "{others:?}");
 }
 
 #[test]
@@ -119,6 +132,9 @@ fn a_listener_too_many_breaks_the_books() {
     greedy.restore(read_from(&saved(&swarm.agents[2].agent))).unwrap();
     *swarm.agents[2].agent = greedy;
     assert_eq!(imbalance(&mut swarm), Imbalance::Listener { sender: 0, receiver: 2 });
+    // What it made is all that it holds of those that have no share for it.
+    let made = |word| [0, 3, 4, 5].map(|sender| rho(&swarm, sender, 2)[word]).into_iter().sum();
+    assert_eq!(swarm.defect(), values((0..swarm.shape.exchanged().len()).map(made)));
 }
 
 #[test]
