@@ -360,8 +360,8 @@ where
 
     /// The mass that it collected in this epoch, in ascending order of senders.
     pub fn collected(&self) -> impl Iterator<Item = Collection<'_, A>> {
-        let in_order = (0..self.peers.len()).map(|rank| self.peers.get(self.peers.ranked(rank)));
-        in_order.filter(|peer| peer.is_collecting).filter_map(|peer| self.collection_of(peer))
+        let collecting = self.peers.in_order().filter(|peer| peer.is_collecting);
+        collecting.filter_map(|peer| self.collection_of(peer))
     }
 
     /// The mass that it collected since this round began, in ascending order of senders.

@@ -12,6 +12,7 @@
 //! number comes from a stream named by link and slot, so the same scenario gives the same bytes, and what happens on one
 //! link does not depend on another.
 
+mod clear_sky;
 mod connectivity;
 mod counters;
 mod delivery;
@@ -32,6 +33,7 @@ pub use motion::Motion;
 pub use recording::Recording;
 pub use source::LinkSource;
 
+use clear_sky::ClearBlock;
 use counters::{CopyOrigin, LossCause};
 use delivery::Delivery;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -62,6 +64,8 @@ pub struct Air {
     waiting: BTreeMap<u32, Vec<DelayedCopy>>,
     arrivals: Vec<Arrival>,
     delivery: Delivery,
+    /// Buffers for what arrives where nothing but the signal decides.
+    clear_blocks: Vec<ClearBlock>,
     counters: Counters,
 }
 
@@ -111,6 +115,7 @@ impl Air {
             waiting: BTreeMap::new(),
             arrivals: Vec::new(),
             delivery: Delivery::default(),
+            clear_blocks: Vec::new(),
             counters: Counters::new(agents),
         })
     }
@@ -138,21 +143,25 @@ impl Air {
         self.is_delivered = true;
     }
 
-    /// As [`Air::deliver`], to listeners that hear independently of each other and so on all cores. Before them `witness` sees
-    /// every arrival; `open` is called once per frame, however many receive it.
-    pub fn deliver_to<R: Listener<T>, T: Send + Sync>(
+    /// As [`Air::deliver`], to listeners that hear independently of each other and so on all cores. Before them `witness`, if there
+    /// is one, sees every arrival; `open` is called once per frame, however many receive it, with a place in `opened`, which is
+    /// used again in later slots.
+    pub fn deliver_to<R: Listener<T>, T: Default + Send + Sync>(
         &mut self,
         slot: u32,
         listeners: &mut [R],
-        mut witness: impl FnMut(usize, usize, &[u8]),
-        open: impl Fn(&[u8]) -> T + Sync,
+        witness: Option<impl FnMut(usize, usize, &[u8])>,
+        opened: &mut Vec<T>,
+        open: impl Fn(&[u8], &mut T) + Sync,
     ) {
         self.gather(slot);
         let Self { delivery, transmissions, counters, .. } = self;
-        for (receiver, arrival) in delivery.each() {
-            witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
+        if let Some(mut witness) = witness {
+            for (receiver, arrival) in delivery.each() {
+                witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
+            }
         }
-        delivery.hear(transmissions, listeners, open);
+        delivery.hear(transmissions, listeners, opened, open);
         delivery.count(counters);
         self.is_delivered = true;
     }
@@ -185,26 +194,6 @@ impl Air {
             self.collect(slot, receiver, &strangers, &late);
             self.delivery.extend(&self.arrivals);
             self.delivery.end_receiver();
-        }
-    }
-
-    /// Finds out what arrives where only the signal decides.
-    fn gather_clear(&mut self, slot: u32) {
-        let Self { agents, source, transmissions, counters, delivery, .. } = self;
-        for receiver in 0..*agents {
-            source.each_link(receiver, slot, |sender, is_received| {
-                for broadcast in transmissions.of(sender) {
-                    let link = receiver * *agents + sender;
-                    counters.copy(link);
-                    if is_received {
-                        let frame = transmissions.index_of(broadcast);
-                        delivery.push(Arrival { sender: sender as u32, frame, origin: CopyOrigin::Genuine });
-                    } else {
-                        counters.lose(Some(link), LossCause::Margin);
-                    }
-                }
-            });
-            delivery.end_receiver();
         }
     }
 

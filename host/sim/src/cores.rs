@@ -10,6 +10,16 @@ const ITEMS_FOR_THREADS: usize = 128;
 /// Pieces for each core: who is done early takes another.
 const PIECES_PER_CORE: usize = 8;
 
+/// How many cores there are to work on.
+pub(crate) fn count() -> usize {
+    rayon::current_num_threads()
+}
+
+/// The number of the core that this is called on, below [`count`].
+pub(crate) fn current() -> usize {
+    rayon::current_thread_index().unwrap_or(0)
+}
+
 /// What `act` makes of each of a few items that take long, on all cores.
 pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, act: impl Fn(T) -> R + Sync) -> Vec<R> {
     let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
@@ -26,13 +36,6 @@ pub(crate) fn each<T: Send>(items: &mut [T], act: impl Fn(usize, &mut T) + Sync)
         let first = piece * size;
         items.iter_mut().enumerate().for_each(|(offset, item)| act(first + offset, item));
     });
-}
-
-/// What `act` makes of each of `0..count`, which are many, on all cores.
-pub(crate) fn collect<T: Send>(count: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(count).collect();
-    each(&mut results, |index, result| *result = Some(act(index)));
-    results.into_iter().flatten().collect()
 }
 
 /// Calls `act` with each of `items` and its index, on all cores where that is worth it, and returns the error of the first that
@@ -78,10 +81,6 @@ mod tests {
             each(&mut items, |index, item| *item += index + 1);
             assert_eq!(items, (1..=count).collect::<Vec<_>>());
             assert_eq!(map(items, |item| item + 1), (2..count + 2).collect::<Vec<_>>());
-            assert_eq!(
-                collect(count, |index| 2 * index),
-                (0..count).map(|index| 2 * index).collect::<Vec<_>>()
-            );
         }
     }
 

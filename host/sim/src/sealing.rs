@@ -151,14 +151,12 @@ impl FrameSeal {
         authentic: &'a AuthenticFrame,
         bytes: &'a [u8],
     ) -> Result<(Origin, &'a [u8]), Error> {
-        match (&mut self.seals, authentic) {
-            (Some(seals), AuthenticFrame::Sealed(opened)) => {
-                let &OpenedFrame { sender, boot, counter, ref frame } = opened.as_ref().map_err(|&e| e)?;
-                seals.opener.admit(sender, boot, counter)?;
-                Ok((Origin::Sealed { sender, boot }, frame))
-            }
-            _ => Ok((Origin::Clear, bytes)),
-        }
+        let Some(seals) = self.seals.as_mut().filter(|_| authentic.is_sealed) else {
+            return Ok((Origin::Clear, bytes));
+        };
+        let (sender, boot, counter) = authentic.seal?;
+        seals.opener.admit(sender, boot, counter)?;
+        Ok((Origin::Sealed { sender, boot }, &authentic.frame))
     }
 }
 
@@ -173,39 +171,34 @@ impl SwarmOpener {
         Self(key.map(|key| Key::new(key.bytes())))
     }
 
-    /// Opens a frame.
-    #[must_use]
-    pub fn authenticate(&self, bytes: &[u8]) -> AuthenticFrame {
-        let Some(key) = &self.0 else {
-            return AuthenticFrame::Clear;
-        };
-        let mut frame = vec![0; bytes.len()];
-        let opened = key.authenticate(bytes, &mut frame);
-        let opened = opened.map(|opened| (opened.sender, opened.boot, opened.counter, opened.frame.len()));
-        AuthenticFrame::Sealed(opened.map(|(sender, boot, counter, length)| {
-            frame.truncate(length);
-            OpenedFrame { sender, boot, counter, frame }
-        }))
+    /// Opens a frame into `opened`.
+    pub fn authenticate(&self, bytes: &[u8], opened: &mut AuthenticFrame) {
+        opened.is_sealed = self.0.is_some();
+        let Some(key) = &self.0 else { return };
+        opened.frame.resize(bytes.len(), 0);
+        let inside = key.authenticate(bytes, &mut opened.frame);
+        let inside = inside.map(|inside| (inside.frame.len(), (inside.sender, inside.boot, inside.counter)));
+        opened.frame.truncate(inside.map_or(0, |(length, _)| length));
+        opened.seal = inside.map(|(_, seal)| seal);
     }
 }
 
 /// A frame as everybody with the swarm's key sees it. All receivers have the same key, so what ten of them hear is decrypted
 /// once.
 #[derive(Debug)]
-pub enum AuthenticFrame {
-    /// The swarm has no key.
-    Clear,
-    /// The frame inside, or why there is none.
-    Sealed(Result<OpenedFrame, Error>),
+pub struct AuthenticFrame {
+    /// Whether the swarm has a key.
+    is_sealed: bool,
+    /// Sender, boot and counter of the seal, or why the frame was not opened.
+    seal: Result<(u16, u32, u32), Error>,
+    /// What was sealed.
+    frame: Vec<u8>,
 }
 
-/// The inside of a sealed frame.
-#[derive(Debug)]
-pub struct OpenedFrame {
-    sender: u16,
-    boot: u32,
-    counter: u32,
-    frame: Vec<u8>,
+impl Default for AuthenticFrame {
+    fn default() -> Self {
+        Self { is_sealed: false, seal: Err(Error::Malformed), frame: Vec::new() }
+    }
 }
 
 /// The name of a refusal in the air's counters.

@@ -74,8 +74,7 @@ where
         }
         write(A::carry_words(&self.carry[..words]))?;
         write(&[self.peers.len() as u32])?;
-        for rank in 0..self.peers.len() {
-            let peer = self.peers.get(self.peers.ranked(rank));
+        for peer in self.peers.in_order() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
             write(&[u32::from(peer.sender), is_taken, round, peer.heard_at.unwrap_or(NEVER), peer.taken_at])?;
             write(cast_slice(&peer.rho[..words]))?;

@@ -204,8 +204,10 @@ pub trait Peers<A: Arithmetic, const WORDS: usize> {
     /// The peer at a place, for writing.
     fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS>;
 
-    /// The place of the peer that `rank` peers have lower numbers than.
-    fn ranked(&self, rank: usize) -> usize;
+    /// All of them, in ascending order of their numbers.
+    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
+    where
+        A: 'p;
 
     /// Where `sender` is, or where it would be inserted.
     ///
@@ -258,8 +260,11 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
         &mut self[place].peer
     }
 
-    fn ranked(&self, rank: usize) -> usize {
-        rank
+    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
+    where
+        A: 'p,
+    {
+        self.iter().map(|slot| &slot.peer)
     }
 
     fn find(&self, sender: u16) -> Result<usize, usize> {
@@ -314,8 +319,11 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
         (**self).get_mut(place)
     }
 
-    fn ranked(&self, rank: usize) -> usize {
-        (**self).ranked(rank)
+    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
+    where
+        A: 'p,
+    {
+        (**self).in_order()
     }
 
     fn find(&self, sender: u16) -> Result<usize, usize> {

@@ -74,12 +74,12 @@ impl Key {
         // One byte under a nonce that no frame has: it tells a stranger's frame from a damaged one, and about the key
         // only whether it is the same.
         let mut check = [0];
-        Cipher::new(bytes, [0xFF; NONCE]).seal(&[], &[0], &mut check);
+        Cipher::new(bytes, [0xFF; NONCE], 1).seal(&[], &[0], &mut check);
         Self { bytes: *bytes, check: check[0] }
     }
 
-    fn cipher(&self, header: &SealHeader) -> Cipher {
-        Cipher::new(&self.bytes, header.nonce())
+    fn cipher(&self, header: &SealHeader, length: usize) -> Cipher {
+        Cipher::new(&self.bytes, header.nonce(), length)
     }
 }
 

@@ -126,10 +126,11 @@ pub struct Counters {
     agents: usize,
 }
 
+/// A link carries a few copies in each slot at most, and slots are counted with as many bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct LinkCount {
-    copies: u64,
-    lost: u64,
+pub(super) struct LinkCount {
+    pub(super) copies: u32,
+    pub(super) lost: u32,
 }
 
 /// One directed link, as the counters saw it.
@@ -176,8 +177,8 @@ impl Counters {
         let report = |(index, link): (usize, &LinkCount)| LinkReport {
             sender: index % self.agents,
             receiver: index / self.agents,
-            copies: link.copies,
-            lost: link.lost,
+            copies: link.copies.into(),
+            lost: link.lost.into(),
         };
         let mut links: Vec<_> =
             self.links.iter().enumerate().filter(|(_, link)| link.lost > 0).map(report).collect();
@@ -190,7 +191,7 @@ impl Counters {
     #[must_use]
     pub fn link(&self, receiver: usize, sender: usize) -> (u64, u64) {
         let link = self.links[receiver * self.agents + sender];
-        (link.copies, link.lost)
+        (link.copies.into(), link.lost.into())
     }
 
     /// Calls `visit` with each thing that can become of a frame or a copy, and how often it did.
@@ -212,6 +213,11 @@ impl Counters {
             ("forged", self.forged),
         ];
         outcomes.into_iter().for_each(|(outcome, count)| visit(outcome, count));
+    }
+
+    /// The links to each `receivers` receivers, by receiver and sender.
+    pub(super) fn rows_mut(&mut self, receivers: usize) -> impl Iterator<Item = &mut [LinkCount]> {
+        self.links.chunks_mut((receivers * self.agents).max(1))
     }
 
     #[inline]

@@ -6,8 +6,11 @@ use super::transmissions::{FrameIndex, Transmissions};
 use crate::cores;
 use std::hint::black_box;
 
-/// Arrivals below which one core is done before a second one has begun.
-const ARRIVALS_FOR_THREADS: usize = 1024;
+/// Arrivals and listeners below which one core is done before a second one has begun.
+const ITEMS_FOR_THREADS: usize = 1024;
+
+/// Listeners of whom all is looked at that they will need before the first of them hears anything.
+const GROUP: usize = 8;
 
 /// The arrivals of a slot, by receiver.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +34,9 @@ pub struct ReceivedFrame<'a, T> {
 
 /// Who hears frames of a slot, opened as `T`.
 pub trait Listener<T>: Send {
-    /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders of a slot before the first is
-    /// heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by piece.
+    /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders and some listeners of a slot
+    /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by
+    /// piece.
     fn expect(&self, sender: usize) -> usize;
 
     /// Hears a frame.
@@ -52,12 +56,15 @@ impl Delivery {
         self.ends.clear();
     }
 
-    pub(super) fn push(&mut self, arrival: Arrival) {
-        self.arrivals.push(arrival);
-    }
-
     pub(super) fn extend(&mut self, arrivals: &[Arrival]) {
         self.arrivals.extend_from_slice(arrivals);
+    }
+
+    /// Adds what arrives at the next receivers, where the arrivals of each end at one of `ends`.
+    pub(super) fn append(&mut self, arrivals: &[Arrival], ends: &[usize]) {
+        let start = self.arrivals.len();
+        self.arrivals.extend_from_slice(arrivals);
+        self.ends.extend(ends.iter().map(|end| start + end));
     }
 
     /// All that arrives at the next receiver was added.
@@ -75,23 +82,26 @@ impl Delivery {
     }
 
     /// Lets each listener hear what arrives at it, on all cores where that is worth it.
-    pub(super) fn hear<R: Listener<T>, T: Send + Sync>(
+    pub(super) fn hear<R: Listener<T>, T: Default + Send + Sync>(
         &mut self,
         transmissions: &Transmissions,
         listeners: &mut [R],
-        open: impl Fn(&[u8]) -> T + Sync,
+        opened: &mut Vec<T>,
+        open: impl Fn(&[u8], &mut T) + Sync,
     ) {
         let Self { arrivals, ends, verdicts } = self;
-        let uses_threads = arrivals.len() >= ARRIVALS_FOR_THREADS;
+        let uses_threads = arrivals.len() + listeners.len() >= ITEMS_FOR_THREADS;
         verdicts.clear();
         verdicts.resize(arrivals.len(), FrameVerdict::Useless);
-        let indices: Vec<FrameIndex> = FrameIndex::first(transmissions.kept()).collect();
-        let open = |index: usize| open(transmissions.bytes(indices[index]));
-        let opened: Vec<T> = if uses_threads {
-            cores::collect(indices.len(), open)
+        let kept = transmissions.kept();
+        opened.resize_with(opened.len().max(kept), T::default);
+        let opened = &mut opened[..kept];
+        let open = |index: usize, opened: &mut T| open(transmissions.bytes(FrameIndex::at(index)), opened);
+        if uses_threads {
+            cores::each(opened, open);
         } else {
-            (0..indices.len()).map(open).collect()
-        };
+            opened.iter_mut().enumerate().for_each(|(index, opened)| open(index, opened));
+        }
 
         let mut turns: Vec<Turn<'_, R>> = Vec::with_capacity(listeners.len());
         let (mut arrivals, mut verdicts, mut start) = (&arrivals[..], &mut verdicts[..], 0);
@@ -101,20 +111,26 @@ impl Delivery {
             turns.push((listener, own, own_verdicts));
             (arrivals, verdicts, start) = (others, other_verdicts, end);
         }
-        let take_turn = |_: usize, (listener, arrivals, verdicts): &mut Turn<'_, R>| {
-            black_box(arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize)).sum::<usize>());
-            for (arrival, verdict) in arrivals.iter().zip(&mut **verdicts) {
-                let sender = arrival.sender as usize;
-                let bytes = transmissions.bytes(arrival.frame);
-                let opened = &opened[arrival.frame.get()];
-                *verdict = listener.hear(ReceivedFrame { sender, bytes, opened });
+        let take_turns = |_: usize, group: &mut &mut [Turn<'_, R>]| {
+            let needed = group.iter().flat_map(|(listener, arrivals, _)| {
+                arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize))
+            });
+            black_box(needed.sum::<usize>());
+            for (listener, arrivals, verdicts) in group.iter_mut() {
+                for (arrival, verdict) in arrivals.iter().zip(&mut **verdicts) {
+                    let sender = arrival.sender as usize;
+                    let bytes = transmissions.bytes(arrival.frame);
+                    let opened = &opened[arrival.frame.get()];
+                    *verdict = listener.hear(ReceivedFrame { sender, bytes, opened });
+                }
+                listener.end_slot();
             }
-            listener.end_slot();
         };
+        let mut groups: Vec<_> = turns.chunks_mut(GROUP).collect();
         if uses_threads {
-            cores::each(&mut turns, take_turn);
+            cores::each(&mut groups, take_turns);
         } else {
-            turns.iter_mut().for_each(|turn| take_turn(0, turn));
+            groups.iter_mut().for_each(|group| take_turns(0, group));
         }
     }
 

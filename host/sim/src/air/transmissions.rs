@@ -90,8 +90,8 @@ impl Transmissions {
     }
 
     /// How many frames are kept.
-    pub(super) fn kept(&self) -> u32 {
-        self.ends.len() as u32
+    pub(super) fn kept(&self) -> usize {
+        self.ends.len()
     }
 
     pub(super) fn clear(&mut self) {
@@ -102,9 +102,9 @@ impl Transmissions {
 }
 
 impl FrameIndex {
-    /// The numbers of the first `count` frames.
-    pub(super) fn first(count: u32) -> impl Iterator<Item = Self> {
-        (0..count).map(Self)
+    /// The frame that `index` others were kept before.
+    pub(super) const fn at(index: usize) -> Self {
+        Self(index as u32)
     }
 
     pub(super) const fn get(self) -> usize {

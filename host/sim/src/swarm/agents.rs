@@ -9,16 +9,17 @@ mod fragments;
 mod mass;
 mod outages;
 mod peers;
+mod reception_pool;
 mod remote;
 mod sim_agent;
 mod view;
 
-use super::books::{Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
+use super::books::{Balance, Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::cores;
-use crate::sealing::{FrameSeal, SwarmKey, SwarmOpener};
+use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Collection, Config, Links, MemberSet, Mode};
@@ -28,8 +29,9 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
+use reception_pool::ReceptionPool;
 pub use remote::{BoardChange, DigestCounts, Remote, ShadowRound};
-use sim_agent::{HeapAgent, SavedAgent, SimAgent, Turn};
+use sim_agent::{HeapAgent, Outbox, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -97,6 +99,9 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     /// What broke the books, once they broke.
     imbalance: Option<Imbalance>,
     opener: SwarmOpener,
+    /// The frames of the last slot, opened; their buffers are used again.
+    opened: Vec<AuthenticFrame>,
+    receptions: Arc<ReceptionPool<WORDS>>,
     remote: Option<Box<dyn Remote>>,
 }
 
@@ -107,10 +112,11 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     /// Where an agent cannot be made.
     pub fn new(task: Task<f32>, air: Air, count: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
         let task = Arc::new(task);
+        let receptions = Arc::default();
         let mut agents = Vec::with_capacity(count);
         for id in 0..count {
             let mut stream = Stream::new(setup.seed, id as u32, 0, Purpose::Clock);
-            let agent = Box::new(start(&task, &setup, id, 1)?);
+            let agent = Box::new(start(&task, &setup, &receptions, id, 1)?);
             agents.push(SimAgent {
                 buffer: vec![0; agent.largest_frame() + 64],
                 agent,
@@ -119,7 +125,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 has_sent: false,
                 fragments: (setup.forged_fragments > 0)
                     .then(|| FragmentPath::new(id, setup.forged_fragments, setup.seed)),
-                outbox: Vec::new(),
+                outbox: Outbox::default(),
                 report: None,
                 refused: 0,
                 saved: None,
@@ -128,8 +134,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             });
         }
         let mut meter = Meter::new(&task);
-        let decisions: Vec<f32> = agents.iter().flat_map(|own| own.agent.decision()).copied().collect();
-        let gradients: Vec<f32> = agents.iter().flat_map(|own| own.agent.gradient()).copied().collect();
+        let decisions = packed(&agents, Agent::decision);
+        let gradients = packed(&agents, Agent::gradient);
         meter.start(&decisions, &gradients);
         let shape = task.shape();
         let mut books =
@@ -143,6 +149,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         Ok(Self {
             shape,
             opener: SwarmOpener::new(setup.key.as_ref()),
+            opened: Vec::new(),
+            receptions,
             setup,
             task,
             air,
@@ -170,7 +178,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     /// Packed decisions of all agents.
     #[must_use]
     pub fn decisions(&self) -> Vec<f32> {
-        self.agents().flat_map(|agent| agent.decision()).copied().collect()
+        packed(&self.agents, Agent::decision)
     }
 
     /// What became of every frame.
@@ -185,22 +193,23 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     /// Puts the frames of an agent on the air.
     fn transmit(&mut self, sender: usize) {
-        for frame in self.agents[sender].outbox.drain(..) {
-            self.air.transmit(self.slot, sender, &frame);
-            if let Some(remote) = &mut self.remote {
-                remote.shadow_sent(sender, &frame);
+        let Self { agents, air, slot, remote, .. } = self;
+        agents[sender].outbox.empty(|frame| {
+            air.transmit(*slot, sender, frame);
+            if let Some(remote) = remote {
+                remote.shadow_sent(sender, frame);
             }
-        }
+        });
     }
 
-    /// Delivers the frames of this slot, and enters what each agent collected. Those of `ending` end their round as soon as they
-    /// have heard everything, while what they need for it is still in the cache.
+    /// Delivers the frames of this slot, and enters what each agent collected. Those of `ending` end their round and are balanced
+    /// as soon as they have heard everything, while what that needs is still in the cache.
     fn deliver(&mut self, ending: &[usize]) -> Result<(), SwarmError> {
         let broken = self.broken();
-        let Self { remote, opener, air, agents, books, slot, .. } = self;
+        let Self { remote, opener, opened, air, agents, books, slot, .. } = self;
         let mut turns: Vec<_> = agents
             .iter_mut()
-            .map(|own| Turn { own, account: None, is_ending: false, imbalance: None })
+            .map(|own| Turn { own, account: None, is_ending: false, balance: Balance::default() })
             .collect();
         if let Some(books) = books {
             turns
@@ -209,43 +218,23 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 .for_each(|(turn, account)| turn.account = Some(account));
         }
         ending.iter().for_each(|&agent| turns[agent].is_ending = true);
-        let witness = |receiver, sender, bytes: &[u8]| {
-            if let Some(remote) = remote {
-                remote.shadow_received(receiver, sender, bytes);
-            }
-        };
-        let open = |bytes: &[u8]| opener.authenticate(bytes);
-        air.deliver_to(*slot, &mut turns, witness, open);
-        let imbalance = turns.iter().find_map(|turn| turn.imbalance);
+        let witness = remote
+            .as_mut()
+            .map(|remote| |receiver, sender, bytes: &[u8]| remote.shadow_received(receiver, sender, bytes));
+        let open = |bytes: &[u8], opened: &mut AuthenticFrame| opener.authenticate(bytes, opened);
+        air.deliver_to(*slot, &mut turns, witness, opened, open);
+        // Others' accounts were held against what each agent had before.
+        let balances: Vec<_> = turns.into_iter().map(|turn| turn.balance).collect();
+        let outcome = books.as_mut().map_or(Ok(()), |books| books.enter_all(&balances)).map_err(broken);
         let fragments = self.agents.iter_mut().filter_map(|own| own.fragments.as_mut());
         self.air.count_forged_fragments(fragments.map(FragmentPath::take_forged).sum());
-        imbalance.map_or(Ok(()), |imbalance| Err(broken(imbalance)))
+        outcome
     }
 
     /// The error for books that broke in this slot.
     fn broken(&self) -> impl Fn(Imbalance) -> SwarmError + use<A, WORDS> {
         let round = u64::from(self.slot) + 1;
         move |what| BrokenBooks { round, what }.into()
-    }
-
-    /// Enters what all agents collected in this slot.
-    fn collect(&mut self) -> Result<(), SwarmError> {
-        let broken = self.broken();
-        let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
-        let mut accounts: Vec<_> = books.open_accounts().collect();
-        cores::try_each(&mut accounts, |id, account| {
-            account.collect(id as u16, collections_of(&agents[id].agent))
-        })
-        .map_err(broken)
-    }
-
-    /// Enters and balances the ledgers of all agents that have just ended a round.
-    fn balance(&mut self) -> Result<(), SwarmError> {
-        self.collect()?;
-        let broken = self.broken();
-        let Self { books: Some(books), agents, .. } = self else { return Ok(()) };
-        let view = |id: usize| agents[id].report.is_some().then(|| ledger_of(&agents[id].agent));
-        books.balance_all(view).map_err(broken)
     }
 
     /// Ends a round of one agent and balances its ledger.
@@ -291,7 +280,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 
     /// Does what follows the end of a round for all running agents.
     fn close_rounds(&mut self, running: &[usize]) -> Result<(), SwarmError> {
-        let mut outcome = self.balance();
+        let mut outcome = Ok(());
         for &agent in running {
             // As `Agent::end_on_beat` does, with a look at the books in between.
             if self.agents[agent].agent.is_behind() {
@@ -338,6 +327,17 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 }
 
+/// What `state` returns of all agents, one after the other.
+fn packed<A: Arithmetic, const WORDS: usize>(
+    agents: &[SimAgent<A, WORDS>],
+    state: impl Fn(&HeapAgent<A, WORDS>) -> &[f32],
+) -> Vec<f32> {
+    let words = agents.first().map_or(0, |own| state(&own.agent).len());
+    let mut packed = Vec::with_capacity(agents.len() * words);
+    agents.iter().for_each(|own| packed.extend_from_slice(state(&own.agent)));
+    packed
+}
+
 /// An agent's ledger, as an observer sees it.
 fn ledger_of<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> LedgerView<'_> {
     LedgerView {
@@ -376,12 +376,14 @@ fn saved<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> Vec<
 fn start<A: Arithmetic, const WORDS: usize>(
     task: &Arc<Task<f32>>,
     setup: &AgentSetup,
+    receptions: &Arc<ReceptionPool<WORDS>>,
     id: usize,
     boot: u32,
 ) -> Result<HeapAgent<A, WORDS>, agent::Error> {
     let mut v = vec![0.0; task.shape().words()];
     task.start(&mut v);
-    Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, HeapPeers::default())
+    let peers = HeapPeers::with_pool(Arc::clone(receptions));
+    Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, peers)
 }
 
 impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
@@ -402,7 +404,7 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
     }
 
     fn metrics(&self) -> Metrics {
-        let gradients: Vec<f32> = self.agents().flat_map(|agent| agent.gradient()).copied().collect();
+        let gradients = packed(&self.agents, Agent::gradient);
         let states = States { v: &self.decisions(), d: &gradients, defect: &self.defect() };
         self.meter.measure(self.round(), states)
     }

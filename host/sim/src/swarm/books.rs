@@ -24,6 +24,9 @@ const HISTORY: usize = 4096;
 /// Epochs that are remembered: a receiver may still be in the one before the sender's.
 const EPOCHS: usize = 3;
 
+/// Words that are multiplied side by side.
+const LANES: usize = 8;
+
 /// Two linear forms of a vector's even words and two of its odd ones, modulo 2³². The narrowest payloads carry every other word
 /// of σ, so a receiver may hold the two halves of different rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,8 +209,27 @@ impl Histories {
         self.0.len() == EPOCHS && self.0.iter().all(|history| history.epoch > epoch)
     }
 
+    /// Enters the running sum of the epoch and round that the agent is in.
+    fn enter(&mut self, RunningSum { epoch, round, sigma }: RunningSum) {
+        let sums = &mut self.begin(epoch).sums;
+        match sums.back_mut() {
+            Some(last) if last.0 >= round => last.1 = sigma,
+            _ => {
+                sums.push_back((round, sigma));
+                if sums.len() > HISTORY {
+                    sums.pop_front();
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, balance: &Balance) -> Result<(), Imbalance> {
+        balance.sum.into_iter().for_each(|sum| self.enter(sum));
+        balance.imbalance.map_or(Ok(()), Err)
+    }
+
     /// The history of the epoch that the agent is in.
-    fn enter(&mut self, epoch: u32) -> &mut History {
+    fn begin(&mut self, epoch: u32) -> &mut History {
         if self.0.back().is_none_or(|history| history.epoch != epoch) {
             // Who restarts may come back to an epoch from before one that it has forgotten.
             let known = self.0.iter().position(|history| history.epoch == epoch);
@@ -305,61 +327,84 @@ impl Account {
         Ok(())
     }
 
-    fn balance(
-        &mut self,
-        rules: &Rules,
-        histories: &mut Histories,
-        id: u16,
-        ledger: &LedgerView<'_>,
-    ) -> Result<(), Imbalance> {
+    /// Holds the ledger of agent `id`, whose running sums so far are `histories`, against what it collected. Returns its running
+    /// sum too, to be entered once all accounts were held against earlier ones.
+    fn balance(&mut self, rules: &Rules, histories: &Histories, id: u16, ledger: &LedgerView<'_>) -> Balance {
         self.enter(ledger.epoch);
         if ledger.epoch == 0 {
-            return Ok(());
+            return Balance::default();
+        }
+        if histories.of(ledger.epoch).is_none_or(|history| history.sums.is_empty())
+            && let Err(imbalance) = rules.check_audience(id, self.taken.len() as u16, ledger)
+        {
+            return imbalance.into();
         }
         let sigma = rules.fingerprint(ledger.sigma);
-        let sums = &mut histories.enter(ledger.epoch).sums;
-        if sums.is_empty() {
-            rules.check_audience(id, self.taken.len() as u16, ledger)?;
-        }
-        match sums.back_mut() {
-            Some(last) if last.0 >= ledger.round => last.1 = sigma,
-            _ => {
-                sums.push_back((ledger.round, sigma));
-                if sums.len() > HISTORY {
-                    sums.pop_front();
-                }
-            }
-        }
-        let unbalanced = std::mem::take(&mut self.unbalanced);
         let (t, d) = (rules.fingerprint(ledger.trackers), rules.fingerprint(ledger.gradients));
         let excess = t.minus(d).plus(sigma, ledger.audience).minus(self.collected);
-        if excess == Fingerprint::default() {
-            return Ok(());
-        }
-        match unbalanced.iter().find(|(_, mass)| *mass == excess) {
-            Some(&(sender, _)) => Err(Imbalance::Doubled { sender, receiver: id }),
-            None => Err(Imbalance::Tracker { receiver: id }),
-        }
+        let doubled = self.unbalanced.iter().find(|(_, mass)| *mass == excess).map(|&(sender, _)| sender);
+        self.unbalanced.clear();
+        let imbalance = match doubled {
+            _ if excess == Fingerprint::default() => None,
+            Some(sender) => Some(Imbalance::Doubled { sender, receiver: id }),
+            None => Some(Imbalance::Tracker { receiver: id }),
+        };
+        Balance { sum: Some(RunningSum { epoch: ledger.epoch, round: ledger.round, sigma }), imbalance }
     }
+}
+
+/// What a look at an agent's ledger brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Balance {
+    /// To be entered, if the agent has an epoch: others hold it, whatever is wrong with the agent.
+    sum: Option<RunningSum>,
+    /// What is wrong.
+    imbalance: Option<Imbalance>,
+}
+
+impl From<Imbalance> for Balance {
+    fn from(imbalance: Imbalance) -> Self {
+        Self { sum: None, imbalance: Some(imbalance) }
+    }
+}
+
+/// What an agent has given away by the start of a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunningSum {
+    epoch: u32,
+    round: u32,
+    sigma: Fingerprint,
 }
 
 /// What holds for all agents in every round.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// The factors of the fingerprints' linear forms.
-    forms: Vec<[u32; 2]>,
+    /// The factors of the fingerprints' two linear forms, by words that are side by side.
+    forms: Vec<[[u32; LANES]; 2]>,
     /// Who may collect from each agent, where that is not everybody.
     audiences: Option<Vec<MemberSet>>,
 }
 
 impl Rules {
     fn fingerprint(&self, vector: &[i32]) -> Fingerprint {
-        let mut halves = [[0_u32; 2]; 2];
-        for (words, forms) in vector.chunks(2).zip(self.forms.chunks(2)) {
-            for ((sums, &word), form) in halves.iter_mut().zip(words).zip(forms) {
-                for (sum, factor) in sums.iter_mut().zip(form) {
+        // Side by side, as vector registers multiply: even words stay in even lanes.
+        let mut lanes = [[0_u32; LANES]; 2];
+        let mut add = |words: &[i32], forms: &[[u32; LANES]; 2]| {
+            for (sums, factors) in lanes.iter_mut().zip(forms) {
+                for ((sum, &word), factor) in sums.iter_mut().zip(words).zip(factors) {
                     *sum = sum.wrapping_add((word as u32).wrapping_mul(*factor));
                 }
+            }
+        };
+        let (whole, rest) = vector.as_chunks::<LANES>();
+        whole.iter().zip(&self.forms).for_each(|(words, forms)| add(words, forms));
+        if let Some(forms) = self.forms.get(whole.len()) {
+            add(rest, forms);
+        }
+        let mut halves = [[0_u32; 2]; 2];
+        for (form, sums) in lanes.iter().enumerate() {
+            for (lane, sum) in sums.iter().enumerate() {
+                halves[lane % 2][form] = halves[lane % 2][form].wrapping_add(*sum);
             }
         }
         Fingerprint(halves)
@@ -409,6 +454,11 @@ impl OpenAccount<'_> {
     ) -> Result<(), Imbalance> {
         self.account.collect(self.rules, self.histories, id, collections)
     }
+
+    /// As [`Books::balance`], but for entering what it returns.
+    pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Balance {
+        self.account.balance(self.rules, &self.histories[usize::from(id)], id, ledger)
+    }
 }
 
 /// The books of a swarm with an exact ledger.
@@ -424,7 +474,8 @@ impl Books {
     pub(super) fn new(agents: usize, words: usize, audiences: Option<Vec<MemberSet>>) -> Self {
         let mut stream = Stream::new(0, 0, 0, Purpose::Air);
         // Odd factors: a change of one word always shows.
-        let forms = (0..words).map(|_| [stream.next_u32() | 1, stream.next_u32() | 1]).collect();
+        let mut factors = || core::array::from_fn(|_| stream.next_u32() | 1);
+        let forms = (0..words.div_ceil(LANES)).map(|_| [factors(), factors()]).collect();
         Self {
             rules: Rules { forms, audiences },
             histories: vec![Histories::default(); agents],
@@ -458,7 +509,8 @@ impl Books {
     pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
         let Self { rules, histories, accounts } = self;
         let at = usize::from(id);
-        accounts[at].balance(rules, &mut histories[at], id, ledger)
+        let balance = accounts[at].balance(rules, &histories[at], id, ledger);
+        histories[at].settle(&balance)
     }
 
     /// The accounts of all agents, in the order of their numbers, for [`Books::collect`] on several cores.
@@ -468,16 +520,8 @@ impl Books {
         accounts.iter_mut().map(move |account| OpenAccount { rules, histories, account })
     }
 
-    /// [`Books::balance`] for all agents that `view` returns a ledger of, on all cores.
-    pub(super) fn balance_all<'a>(
-        &mut self,
-        view: impl Fn(usize) -> Option<LedgerView<'a>> + Sync,
-    ) -> Result<(), Imbalance> {
-        let Self { rules, histories, accounts } = self;
-        let mut own: Vec<_> = accounts.iter_mut().zip(histories).collect();
-        cores::try_each(&mut own, |id, (account, histories)| match view(id) {
-            Some(ledger) => account.balance(rules, histories, id as u16, &ledger),
-            None => Ok(()),
-        })
+    /// Enters what [`OpenAccount::balance`] returned for each agent, and returns the first imbalance.
+    pub(super) fn enter_all(&mut self, balances: &[Balance]) -> Result<(), Imbalance> {
+        cores::try_each(&mut self.histories, |id, histories| histories.settle(&balances[id]))
     }
 }

@@ -18,16 +18,19 @@ const BLOCK_BYTES: usize = 64;
 /// The cipher for one frame: one key and one nonce.
 pub(super) struct Cipher {
     stream: Keystream,
+    /// The first blocks of the keystream: one that the tag's key comes from, then those for the text.
+    first: [Block<Keystream>; BLOCKS],
     mac: Poly1305,
 }
 
 impl Cipher {
-    pub(super) fn new(key: &[u8; KEY_BYTES], nonce: [u8; NONCE]) -> Self {
+    /// The cipher for a text of `length` bytes.
+    pub(super) fn new(key: &[u8; KEY_BYTES], nonce: [u8; NONCE], length: usize) -> Self {
         let mut stream = Keystream::new(key.into(), &nonce.into());
-        let mut first = Block::<Keystream>::default();
-        stream.write_keystream_block(&mut first);
-        let mac_key = core::array::from_fn::<_, 32, _>(|at| first[at]);
-        Self { stream, mac: Poly1305::new(&mac_key.into()) }
+        let mut first = [Block::<Keystream>::default(); BLOCKS];
+        stream.write_keystream_blocks(&mut first[..batch(BLOCK_BYTES + length)]);
+        let mac_key = core::array::from_fn::<_, 32, _>(|at| first[0][at]);
+        Self { stream, first, mac: Poly1305::new(&mac_key.into()) }
     }
 
     /// Encrypts `text` into `out`, which is as long, and returns the tag.
@@ -52,14 +55,21 @@ impl Cipher {
     }
 
     fn apply(&mut self, text: &[u8], out: &mut [u8]) {
-        let mut blocks = [Block::<Keystream>::default(); BLOCKS];
-        let parts = text.chunks(BLOCKS * BLOCK_BYTES).zip(out.chunks_mut(BLOCKS * BLOCK_BYTES));
+        let first = text.len().min((BLOCKS - 1) * BLOCK_BYTES);
+        let ((text, later_text), (out, later_out)) = (text.split_at(first), out.split_at_mut(first));
+        xor(text, Array::slice_as_flattened(&self.first[1..]), out);
+        let parts = later_text.chunks(BLOCKS * BLOCK_BYTES).zip(later_out.chunks_mut(BLOCKS * BLOCK_BYTES));
         for (text, out) in parts {
-            let blocks = &mut blocks[..text.len().div_ceil(BLOCK_BYTES)];
-            self.stream.write_keystream_blocks(blocks);
-            xor(text, Array::slice_as_flattened(blocks), out);
+            self.stream.write_keystream_blocks(&mut self.first[..batch(text.len())]);
+            xor(text, Array::slice_as_flattened(&self.first), out);
         }
     }
+}
+
+/// Blocks to make at once where at least `length` bytes are needed. Wide registers make all of them in the time of one.
+const fn batch(length: usize) -> usize {
+    let needed = length.div_ceil(BLOCK_BYTES);
+    if needed < BLOCKS && cfg!(microcontroller) { needed } else { BLOCKS }
 }
 
 /// `out = text ⊕ stream`, by words: most of the cost of a cipher is elsewhere, and should be.
@@ -100,13 +110,13 @@ mod tests {
             b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
                      sunscreen would be it.";
         let mut sealed = [0; 114];
-        let tag = Cipher::new(&key, nonce).seal(&associated, text, &mut sealed);
+        let tag = Cipher::new(&key, nonce, 114).seal(&associated, text, &mut sealed);
         assert_eq!(sealed[..8], [0xd3, 0x1a, 0x8d, 0x34, 0x64, 0x8e, 0x60, 0xdb]);
         assert_eq!(sealed[112..], [0x61, 0x16]);
         assert_eq!(tag, [0x1a, 0xe1, 0x0b, 0x59, 0x4f, 0x09, 0xe2, 0x6a, 0x7e, 0x90]);
 
         let mut opened = [0; 114];
-        assert!(Cipher::new(&key, nonce).open(&associated, &sealed, &mut opened, &tag));
+        assert!(Cipher::new(&key, nonce, 114).open(&associated, &sealed, &mut opened, &tag));
         assert_eq!(&opened, text);
     }
 }

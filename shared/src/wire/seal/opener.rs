@@ -112,7 +112,7 @@ impl Key {
             return Err(Error::ForeignKey);
         }
         let out = out.get_mut(..text.len()).ok_or(Error::BufferTooSmall)?;
-        if !self.cipher(&header).open(associated, text, out, tag) {
+        if !self.cipher(&header, text.len()).open(associated, text, out, tag) {
             return Err(Error::Tampered);
         }
         Ok(Opened { sender: header.sender, boot: header.boot, counter: header.counter, frame: out })

@@ -55,7 +55,7 @@ impl Sealer {
 
         // Used from here on, whatever happens: a number may be wasted but never used twice.
         self.counter = counter.checked_add(1);
-        *tag_out = key.cipher(&header).seal(associated, frame, text);
+        *tag_out = key.cipher(&header, frame.len()).seal(associated, frame, text);
         Ok(start + frame.len() + tag_out.len())
     }
 }

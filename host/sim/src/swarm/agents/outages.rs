@@ -36,7 +36,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         own.refused = 0;
         own.seal.restart(boot, own.saved.as_ref().map(|saved| &*saved.boots));
         // The same scenario made this agent once; it does so again.
-        if let Ok(mut started) = start(&self.task, &self.setup, agent, own.boot) {
+        if let Ok(mut started) = start(&self.task, &self.setup, &self.receptions, agent, own.boot) {
             if let Some(saved) = &own.saved
                 && started.restore(read_from(&saved.state)).is_err()
             {

@@ -1,7 +1,9 @@
 //! Peers on the heap: as many as an agent ever hears.
 
+use super::reception_pool::ReceptionPool;
 use fabswarm_shared::agent::{Peer, Peers, Reception};
 use fabswarm_shared::ledger::Arithmetic;
+use std::sync::Arc;
 
 /// Marks a sender that was never heard.
 const NOWHERE: u16 = u16::MAX;
@@ -9,59 +11,64 @@ const NOWHERE: u16 = u16::MAX;
 /// Peers, made when they are heard first. A round looks at the few that were heard in it, however many there are.
 #[derive(Debug)]
 pub struct HeapPeers<A: Arithmetic, const WORDS: usize> {
-    /// In the order in which they were heard first: none ever moves.
-    peers: Vec<Box<Peer<A, WORDS>>>,
+    /// In the order in which they were heard first, in blocks that are filled one after the other: none ever moves.
+    blocks: Vec<Vec<Peer<A, WORDS>>>,
+    len: usize,
     /// The place of each sender.
     places: Vec<u16>,
-    /// Senders and their places, in ascending order of senders.
-    ranks: Vec<(u16, u16)>,
     /// What is listed, with sender and place, in ascending order of senders.
     listed: Vec<(u16, u16, Box<Reception<WORDS>>)>,
-    /// Receptions to be used again.
-    unused: Vec<Box<Reception<WORDS>>>,
+    /// Where receptions come from.
+    pool: Arc<ReceptionPool<WORDS>>,
 }
 
 impl<A: Arithmetic, const WORDS: usize> Default for HeapPeers<A, WORDS> {
     fn default() -> Self {
-        Self {
-            peers: Vec::new(),
-            places: Vec::new(),
-            ranks: Vec::new(),
-            listed: Vec::new(),
-            unused: Vec::new(),
-        }
+        Self::with_pool(Arc::default())
     }
 }
 
 impl<A: Arithmetic, const WORDS: usize> HeapPeers<A, WORDS> {
+    /// Peers of a block: a few kilobytes where they are small.
+    const BLOCK: usize = if size_of::<Peer<A, WORDS>>() <= 512 { 16 } else { 1 };
+
+    /// No peers, whose receptions will come from `pool`.
+    pub(super) const fn with_pool(pool: Arc<ReceptionPool<WORDS>>) -> Self {
+        Self { blocks: Vec::new(), len: 0, places: Vec::new(), listed: Vec::new(), pool }
+    }
+
     /// What is kept of a sender, if it was ever heard.
     pub(super) fn of(&self, sender: usize) -> Option<&Peer<A, WORDS>> {
         let place = *self.places.get(sender).filter(|place| **place != NOWHERE)?;
-        self.peers.get(usize::from(place)).map(|peer| &**peer)
+        Some(self.get(place.into()))
     }
 }
 
 impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> {
     fn len(&self) -> usize {
-        self.peers.len()
+        self.len
     }
 
     fn get(&self, place: usize) -> &Peer<A, WORDS> {
-        &self.peers[place]
+        &self.blocks[place / Self::BLOCK][place % Self::BLOCK]
     }
 
     fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
-        &mut self.peers[place]
+        &mut self.blocks[place / Self::BLOCK][place % Self::BLOCK]
     }
 
-    fn ranked(&self, rank: usize) -> usize {
-        self.ranks[rank].1.into()
+    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
+    where
+        A: 'p,
+    {
+        let places = self.places.iter().filter(|place| **place != NOWHERE);
+        places.map(|&place| self.get(place.into()))
     }
 
     fn find(&self, sender: u16) -> Result<usize, usize> {
         match self.places.get(usize::from(sender)) {
             Some(&place) if place != NOWHERE => Ok(place.into()),
-            _ => Err(self.peers.len()),
+            _ => Err(self.len),
         }
     }
 
@@ -69,25 +76,28 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         let number = usize::from(sender);
         self.places.resize(self.places.len().max(number + 1), NOWHERE);
         self.places[number] = place as u16;
-        let rank = self.ranks.partition_point(|&(other, _)| other < sender);
-        self.ranks.insert(rank, (sender, place as u16));
-        self.peers.push(Box::new(Peer::new(sender)));
+        if place.is_multiple_of(Self::BLOCK) {
+            self.blocks.push(Vec::with_capacity(Self::BLOCK));
+        }
+        self.blocks[place / Self::BLOCK].push(Peer::new(sender));
+        self.len += 1;
         true
     }
 
     fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::with_pool(Arc::clone(&self.pool));
     }
 
     fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
-        let sender = self.peers[place].sender();
+        let peer = &mut self.blocks[place / Self::BLOCK][place % Self::BLOCK];
+        let sender = peer.sender();
         let index = self.listed.partition_point(|(other, ..)| *other < sender);
         if self.listed.get(index).is_none_or(|(other, ..)| *other != sender) {
-            let mut reception = self.unused.pop().unwrap_or_default();
-            self.peers[place].renew_reception(&mut reception);
+            let mut reception = self.pool.take();
+            peer.renew_reception(&mut reception);
             self.listed.insert(index, (sender, place as u16, reception));
         }
-        (&mut self.peers[place], &mut self.listed[index].2)
+        (peer, &mut self.listed[index].2)
     }
 
     fn listed(&self) -> usize {
@@ -96,16 +106,17 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
 
     fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
         let (_, place, reception) = &self.listed[index];
-        (&self.peers[usize::from(*place)], reception)
+        (self.get(usize::from(*place)), reception)
     }
 
     fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
         let (_, place, reception) = &mut self.listed[index];
-        (&mut self.peers[usize::from(*place)], reception)
+        let place = usize::from(*place);
+        (&mut self.blocks[place / Self::BLOCK][place % Self::BLOCK], reception)
     }
 
     fn unlist_idle(&mut self) {
         let idle = self.listed.extract_if(.., |(.., reception)| reception.is_idle());
-        self.unused.extend(idle.map(|(.., reception)| reception));
+        self.pool.give_back(idle.map(|(.., reception)| reception));
     }
 }

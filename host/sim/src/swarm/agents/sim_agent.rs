@@ -1,10 +1,10 @@
 //! One agent of a simulation, with all that surrounds it on a board.
 
 use super::fragments::FragmentPath;
-use super::{AgentProblem, HeapPeers, collections_of};
+use super::{AgentProblem, HeapPeers, collections_of, ledger_of};
 use crate::air::{FrameVerdict, Listener, ReceivedFrame};
 use crate::sealing::{AuthenticFrame, FrameSeal, refusal_cause};
-use crate::swarm::books::{Imbalance, OpenAccount};
+use crate::swarm::books::{Balance, OpenAccount};
 use fabswarm_shared::agent::{Agent, Origin, Received, Refusal, Report};
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::wire;
@@ -23,7 +23,7 @@ pub(super) struct SimAgent<A: Arithmetic, const WORDS: usize> {
     /// How frames reach it where an intruder forges fragments.
     pub(super) fragments: Option<FragmentPath>,
     /// Frames that are sealed and not yet on the air.
-    pub(super) outbox: Vec<Box<[u8]>>,
+    pub(super) outbox: Outbox,
     /// The end of its current round, until it has been looked at.
     pub(super) report: Option<Report>,
     /// Frames that it refused since its last round ended.
@@ -50,7 +50,7 @@ impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
             return;
         }
         while let Ok(Some(length)) = self.agent.poll_frame(&mut self.buffer) {
-            self.outbox.push(self.seal.seal(&self.buffer[..length]).into());
+            self.outbox.push(self.seal.seal(&self.buffer[..length]));
         }
     }
 
@@ -82,13 +82,38 @@ impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
     }
 }
 
+/// Frames, one after the other in a buffer that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Outbox {
+    fn push(&mut self, frame: &[u8]) {
+        self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Takes all frames out, in the order in which they came.
+    pub(super) fn empty(&mut self, mut take: impl FnMut(&[u8])) {
+        let mut start = 0;
+        for end in self.ends.drain(..) {
+            take(&self.bytes[start..end]);
+            start = end;
+        }
+        self.bytes.clear();
+    }
+}
+
 /// What an agent does in a slot once the air is ready.
 pub(super) struct Turn<'a, A: Arithmetic, const WORDS: usize> {
     pub(super) own: &'a mut SimAgent<A, WORDS>,
     /// Where books are kept.
     pub(super) account: Option<OpenAccount<'a>>,
     pub(super) is_ending: bool,
-    pub(super) imbalance: Option<Imbalance>,
+    /// What is to be entered of its ledger, if its round ended, and what is wrong with it.
+    pub(super) balance: Balance,
 }
 
 impl<A: Arithmetic, const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, A, WORDS> {
@@ -103,11 +128,22 @@ impl<A: Arithmetic, const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, A,
     }
 
     fn end_slot(&mut self) {
-        let Self { own, account, is_ending, imbalance } = self;
-        if let Some(account) = account {
-            *imbalance = account.collect(own.agent.id(), collections_of(&own.agent)).err();
-        }
+        let Self { own, account, is_ending, balance } = self;
+        let id = own.agent.id();
+        let collect = |account: &mut OpenAccount<'_>, own: &SimAgent<A, WORDS>| {
+            account.collect(id, collections_of(&own.agent))
+        };
+        let collected = account.as_mut().map_or(Ok(()), |account| collect(account, own));
         own.report = is_ending.then(|| own.agent.end_round());
+        *balance = match (collected, account.as_mut().filter(|_| *is_ending)) {
+            (Err(imbalance), _) => imbalance.into(),
+            (Ok(()), None) => Balance::default(),
+            // Frames that came early were collected as the round began.
+            (Ok(()), Some(account)) => match collect(account, own) {
+                Err(imbalance) => imbalance.into(),
+                Ok(()) => account.balance(id, &ledger_of(&own.agent)),
+            },
+        };
     }
 }
 

@@ -131,9 +131,13 @@ fn a_listener_too_many_breaks_the_books() {
         HeapAgent::new(config, AgentProblem::new(task, 2), &start, HeapPeers::default()).unwrap();
     greedy.restore(read_from(&saved(&swarm.agents[2].agent))).unwrap();
     *swarm.agents[2].agent = greedy;
+    let strangers = |swarm: &ExactSwarm| [0, 3, 4, 5].map(|sender| rho(swarm, sender, 2));
+    let before = strangers(&swarm);
     assert_eq!(imbalance(&mut swarm), Imbalance::Listener { sender: 0, receiver: 2 });
-    // What it made is all that it holds of those that have no share for it.
-    let made = |word| [0, 3, 4, 5].map(|sender| rho(&swarm, sender, 2)[word]).into_iter().sum();
+    // What it made is what it took of those that have no share for it.
+    let after = strangers(&swarm);
+    let made =
+        |word: usize| after.iter().zip(&before).map(|(after, before)| after[word] - before[word]).sum();
     assert_eq!(swarm.defect(), values((0..swarm.shape.exchanged().len()).map(made)));
 }
 
