@@ -477,12 +477,16 @@ impl Board {
         let refused = Some(telemetry.refused.wrapping_sub(refused_before));
         let reception = RoundReception { heard: telemetry.heard, refused };
         self.telemetry = Some(telemetry);
+        let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
+        if self.machine.is_serial() && matches!(difference, Some(ShadowDifference::Reception(_))) {
+            // What a real board did not take was damaged on its way there, and its state is another one now.
+            self.loss = Some(BoardLoss::Disturbed);
+            return;
+        }
         self.shadow_state = std::mem::take(&mut shadow.state);
         self.digests.checks += 1;
         self.digests.mismatches += u64::from(telemetry.digest != shadow.digest);
-        let Some(kind) = ShadowDifference::of((reception, telemetry.digest), &shadow, frames) else {
-            return self.check_frames();
-        };
+        let Some(kind) = difference else { return self.check_frames() };
         self.queue.stop();
         self.divergence = Some(Divergence { slot, round: telemetry.round, kind });
     }

@@ -21,6 +21,8 @@ pub struct BoardFile {
     pub chip: Option<String>,
     /// The compiler's target.
     pub target: String,
+    /// The boot loader that its image is in the format of, where that is not a plain copy.
+    pub boot_loader: Option<String>,
     /// Where its image may be.
     pub image: FlashRegion,
     /// Where its page is.
@@ -114,9 +116,13 @@ impl BoardFile {
         self.firmware().build(&FirmwareNeeds::USUAL)
     }
 
-    /// What a debug probe is to do with boards of this kind and this image; `None` for a chip that probe-rs does not know.
+    /// What a debug probe is to do with boards of this kind and this image; `None` for a chip that probe-rs does not know, or whose
+    /// boot loader has a format of its own.
     #[must_use]
     pub fn flash_job(&self, image: FlashImage) -> Option<FlashJob> {
+        if self.boot_loader.is_some() {
+            return None;
+        }
         Some(FlashJob {
             chip: self.chip.clone()?,
             part: self.probe.part,
@@ -168,6 +174,7 @@ impl BoardFile {
         Ok(Self {
             name: text_of("name").ok_or("it needs a `name`")?,
             chip: text_of("chip"),
+            boot_loader: text_of("boot_loader"),
             target: text_of("target").ok_or("it needs a `target`")?,
             image: FlashRegion { origin, bytes: page.origin.saturating_sub(origin) },
             page,

@@ -222,7 +222,7 @@ pub enum Error {
     },
     /// Its line has destroyed a packet.
     #[error(
-        "a frame of the board of agent {agent} was damaged on its line in round {air_round}\n\
+        "a frame from or to the board of agent {agent} was damaged on its line in round {air_round}\n\
          help: check its cable and baud rate, or set swarm.lost_boards to \"rejoin\""
     )]
     Disturbed {

@@ -35,6 +35,24 @@ fn converges(arguments: &[&str], boards: u64, rounds_down: u64) {
     assert_eq!(fs::read_dir(folder.path().join("boards")).unwrap().count() as u64, boards);
 }
 
+/// Of a board that restarts, the log of both boots.
+#[test]
+fn the_log_of_one_board_is_followed() {
+    let arguments =
+        ["--boards", "native:2,in-process", "--agents", "4", "--rounds", "30", "--error-below", "0"];
+    let crash = ["--crashes", "1@10+5 forgets", "--follow", "1"];
+    let folder = tempfile::tempdir().unwrap();
+    let output = fabswarm(&[&arguments[..], &crash[..]].concat(), folder.path()).output().unwrap();
+    let stderr = text(&output.stderr);
+    let followed: Vec<&str> = stderr.lines().filter(|line| line.starts_with("agent 1: INFO")).collect();
+    for expected in
+        ["agent 1 starts, boot 1, round 0", "agent 1 starts, boot 2", "epoch 1 begins, with 4 members"]
+    {
+        assert!(followed.iter().any(|line| line.contains(expected)), "{expected} is not in\n{stderr}");
+    }
+    assert!(!stderr.contains("agent 0: INFO"), "{stderr}");
+}
+
 #[test]
 fn emulated_boards_match_the_simulator() {
     converges(&["--boards", "qemu"], 10, 0);

@@ -51,10 +51,14 @@ fn every_command_behaves_with_nothing_plugged_in() {
     let as_file = [&flash[..], &["nrf52840-dk", "--out", "files"]].concat();
     refuses(&as_file, "nrf52840-dk takes no UF2 files");
     refuses(&["boards", "flash", "--swarm", text(&swarm), "--agent", "99"], "and no agent 99");
+    refuses(&[&flash[..], &["esp32-c3"]].concat(), "takes images in the format of esp-idf");
     if cfg!(feature = "probe") {
         refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "no debug probe is plugged in");
     } else {
         refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "this build of fabswarm reaches none");
+    }
+    if !cfg!(feature = "probe") {
+        refuses(&["boards", "list", text(&nowhere), "--board", "nrf52840-dk"], "reaches no debug probes");
     }
     refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
 }

@@ -43,8 +43,8 @@ struct Board {
 }
 
 impl Board {
-    /// Starts a board without a page. `garble` spoils each byte on its way to the host.
-    fn start(folder: &Path, chip: u64, name: &str, garble: fn(u8) -> u8) -> Self {
+    /// Starts a board without a page. The first of `garble` spoils each byte on its way to the host, the second on its way back.
+    fn start(folder: &Path, chip: u64, name: &str, garble: [fn(u8) -> u8; 2]) -> Self {
         let file = |ending: &str| folder.join(format!("file-{name}.{ending}"));
         let (name, log, flash, socket) = (folder.join(name), file("log"), file("flash"), file("sock"));
         fs::write(&flash, vec![0xFF; (1 << 20) + (64 << 10)]).unwrap();
@@ -81,7 +81,7 @@ impl Board {
     }
 
     fn new(folder: &Path, chip: u64) -> Self {
-        Self::start(folder, chip, &format!("usb-fabswarm_{chip}"), |byte| byte)
+        Self::start(folder, chip, &format!("usb-fabswarm_{chip}"), [clean, clean])
     }
 
     fn far(&self) -> MutexGuard<'_, Option<File>> {
@@ -119,8 +119,14 @@ impl Drop for Board {
     }
 }
 
+/// A line that spoils nothing.
+fn clean(byte: u8) -> u8 {
+    byte
+}
+
 /// Carries bytes between a board and its cable until the board ends.
-fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: fn(u8) -> u8) {
+fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: [fn(u8) -> u8; 2]) {
+    let [to_host, to_board] = garble;
     board.set_nonblocking(true).unwrap();
     let mut chunk = [0; 4096];
     while !is_over.load(Ordering::Relaxed) {
@@ -128,7 +134,7 @@ fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: fn(u8
         match board.read(&mut chunk) {
             Ok(0) => return,
             Ok(count) => {
-                chunk[..count].iter_mut().for_each(|byte| *byte = garble(*byte));
+                chunk[..count].iter_mut().for_each(|byte| *byte = to_host(*byte));
                 // Nobody may have the port open.
                 let _ = cable.as_mut().map(|far| far.write_all(&chunk[..count]));
             }
@@ -137,6 +143,7 @@ fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: fn(u8
         }
         match cable.as_mut().map(|far| far.read(&mut chunk)) {
             Some(Ok(count)) if count > 0 => {
+                chunk[..count].iter_mut().for_each(|byte| *byte = to_board(*byte));
                 board.set_nonblocking(false).unwrap();
                 let _ = board.write_all(&chunk[..count]);
                 board.set_nonblocking(true).unwrap();
@@ -250,8 +257,14 @@ fn spoil(byte: u8) -> u8 {
 
 #[test]
 fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
+    for garble in [[spoil as fn(u8) -> u8, clean], [clean, spoil]] {
+        disturbed_board_rejoins(garble);
+    }
+}
+
+fn disturbed_board_rejoins(garble: [fn(u8) -> u8; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::start(folder.path(), 1, "usb-fabswarm_1", spoil);
+    let board = Board::start(folder.path(), 1, "usb-fabswarm_1", garble);
     let out = folder.path().join("out");
     let arguments = [":1,in-process:2", "--agents", "3", "--rounds", "1000000", "--error-below", "0"];
     let mut host =
@@ -297,7 +310,7 @@ fn ports_without_a_usable_board_are_named() {
     fs::remove_file(folder.path().join("usb-silent")).unwrap();
 
     // As a receiver at another baud rate sees it: no byte is what it was.
-    let garbled = Board::start(folder.path(), 1, "usb-garbled", |byte| byte.rotate_left(3) ^ 0x55);
+    let garbled = Board::start(folder.path(), 1, "usb-garbled", [|byte| byte.rotate_left(3) ^ 0x55, clean]);
     let message = refusal(folder.path());
     assert!(message.contains("bytes that are no packets of fabswarm"), "{message}");
     drop(garbled);
@@ -306,7 +319,8 @@ fn ports_without_a_usable_board_are_named() {
 #[test]
 fn two_boards_with_one_identity_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let _boards = ["usb-one", "usb-two"].map(|name| Board::start(folder.path(), 0xE661, name, |byte| byte));
+    let _boards =
+        ["usb-one", "usb-two"].map(|name| Board::start(folder.path(), 0xE661, name, [clean, clean]));
     let message = refusal(folder.path());
     assert!(message.contains("usb-one and ") && message.contains("chip 000000000000e661"), "{message}");
 }

@@ -3,6 +3,7 @@
 mod flash;
 mod plan;
 mod ports;
+pub(super) mod probes;
 mod verify;
 
 use anyhow::Result;

@@ -1,5 +1,6 @@
 //! `fabswarm swarm new`: the private file of a swarm of real boards.
 
+use super::boards::probes;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::{SwarmFile, serial};
@@ -35,7 +36,8 @@ pub(super) fn command() -> Command {
                 .long("ports")
                 .value_name("PATTERN")
                 .help("Serial ports to look at [default: all USB serial ports]"),
-        );
+        )
+        .arg(probes::board_argument());
     Command::new("swarm")
         .about("Make the private file of a swarm of real boards")
         .subcommand_required(true)
@@ -65,7 +67,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let ports = serial::ports(matches.get_one::<String>("ports").map(String::as_str));
             let found = serial::identify_all(&ports).into_iter().filter_map(Result::ok);
             chips.extend(found.filter_map(|board| board.chip));
+            for probe in probes::probes(matches.get_one("board"))? {
+                if probe.chip.is_none() && matches.contains_id("board") {
+                    bail!("{}: {}", probe.name, probe.what);
+                }
+                chips.extend(probe.chip);
+            }
             chips.sort_unstable();
+            // A board may be there by its cable and by its probe.
+            chips.dedup();
         }
     }
     if let Some(pair) = chips.iter().enumerate().find(|(at, chip)| chips[..*at].contains(chip)) {

@@ -111,6 +111,13 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     for &agent in &chosen {
         pages.page(&board.name, agent, 1)?;
     }
+    if let Some(boot_loader) = &board.boot_loader {
+        let name = &board.name;
+        bail!(
+            "{name} takes images in the format of {boot_loader}, which `boards flash` does not write\n\
+             help: flash it with `cargo run --release` in boards/{name}, then give it its page with `fabswarm boards provision`"
+        );
+    }
     let order = FlashOrder { board, pages, chosen };
     let drive = matches.get_one::<PathBuf>("drive");
     match matches.get_one::<PathBuf>("out") {

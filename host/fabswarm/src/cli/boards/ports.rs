@@ -1,6 +1,7 @@
 //! `fabswarm boards list | provision | reset | identify | monitor`: boards that are plugged in.
 
 use super::FAILED;
+use super::probes::{ProbeLine, board_argument, probes};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
@@ -29,8 +30,9 @@ fn swarm_argument() -> Arg {
 
 pub(super) fn list_command() -> Command {
     Command::new("list")
-        .about("List serial ports and boot loader drives: board, chip, build, agent, or what is wrong")
+        .about("List serial ports, boot loader drives and debug probes: board, chip, build, agent, or what is wrong")
         .arg(ports_argument())
+        .arg(board_argument())
 }
 
 pub(super) fn provision_command() -> Command {
@@ -68,7 +70,7 @@ fn ports(matches: &ArgMatches) -> Vec<PathBuf> {
 
 pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
     let (ports, drives) = (ports(matches), uf2::drives());
-    let probes = probes();
+    let probes = probes(matches.get_one("board"))?;
     if ports.is_empty() && drives.is_empty() && probes.is_empty() {
         println!("no serial ports, no boot loader drives, no debug probes");
         println!(
@@ -87,26 +89,11 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
         let board = uf2::drive_board(&drive).unwrap_or_else(|| "unknown board".to_owned());
         println!("{}\n  boot loader of {board}; flash it with `fabswarm boards flash`", drive.display());
     }
-    for (name, what) in probes {
-        println!("{name}\n  {what}");
+    for ProbeLine { name, what, .. } in probes {
+        println!("{name}\n  {}", what.replace('\n', "\n  "));
     }
     print_absent();
     Ok(ExitCode::SUCCESS)
-}
-
-/// Debug probes, each with what can be done with it.
-#[cfg(feature = "probe")]
-fn probes() -> Vec<(String, &'static str)> {
-    let what = |is_accessible| match is_accessible {
-        true => "debug probe; flash its board with `fabswarm boards flash --board BOARD`",
-        false => "debug probe, which you may not use\n  help: `fabswarm doctor` says how to get access",
-    };
-    fabswarm_flash::probe::probes().into_iter().map(|probe| (probe.name, what(probe.is_accessible))).collect()
-}
-
-#[cfg(not(feature = "probe"))]
-const fn probes() -> Vec<(String, &'static str)> {
-    Vec::new()
 }
 
 /// Says what this build cannot list.
