@@ -336,6 +336,15 @@ fn frames_sent_are_one_an_agent_and_round_however_they_are_computed() {
     }
 }
 
+/// Regression: the first view of such a swarm panicked.
+#[test]
+fn more_agents_than_frames_can_name_run_on_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["--agents", "1100", "--rounds", "20", "--edge-probability", "0.01", "--error-below", "0"];
+    let output = run(folder.path(), &[&few[..], &["--out", "run"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
 #[test]
 fn every_problem_runs_with_its_own_defaults() {
     let folder = tempfile::tempdir().unwrap();

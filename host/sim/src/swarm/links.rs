@@ -152,9 +152,10 @@ impl LinkBlock {
         self.agents.clone()
     }
 
-    /// Each agent with the senders it hears.
+    /// Each agent with the senders it hears; none before the block is laid.
     pub(super) fn rows(&self) -> impl Iterator<Item = (usize, impl ExactSizeIterator<Item = usize> + Clone)> {
-        self.agents.clone().enumerate().map(|(at, agent)| {
+        let laid = LANES * self.degrees.len();
+        self.agents.clone().enumerate().take(laid).map(|(at, agent)| {
             let (group, lane) = (at / LANES, at % LANES);
             let degree = self.degrees[group].0[lane] as usize;
             let senders = &self.senders[self.starts[group]..][..degree];
@@ -173,6 +174,7 @@ mod tests {
         let topology = Topology::ErdosRenyi { edge_probability: 0.01 };
         let graph = Graph { topology, agents: 1000, seed: 4 };
         let mut links = LinkTable::new(1000);
+        assert_eq!(links.blocks().iter().flat_map(LinkBlock::rows).count(), 0, "nothing is laid yet");
         for round in 0..3 {
             links.lay(&graph, round);
             let mut listeners = vec![0; 1000];
