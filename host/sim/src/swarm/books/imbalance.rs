@@ -1,0 +1,99 @@
+//! How books can be wrong, and what to do then.
+
+/// What is wrong with the books, and where it was seen first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the books broke in round {round}: {what}\nhelp: the answer of this run cannot be trusted; {}", what.remedy())]
+pub struct BrokenBooks {
+    /// The air's slot.
+    pub round: u64,
+    /// What is wrong.
+    pub what: Imbalance,
+}
+
+/// How books can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Imbalance {
+    /// An agent collects from a sender that gives it no share.
+    #[error("agent {receiver} collected from agent {sender}, which has no share for it")]
+    Listener {
+        /// The sender.
+        sender: u16,
+        /// Who collected.
+        receiver: u16,
+    },
+    /// What was collected is no running sum of the sender.
+    #[error(
+        "agent {receiver} collected a running sum that agent {sender} never had in its round {sender_round}"
+    )]
+    Invented {
+        /// The sender.
+        sender: u16,
+        /// Who collected.
+        receiver: u16,
+        /// The sender's round that the frame named.
+        sender_round: u32,
+    },
+    /// A running sum was collected after a newer one.
+    #[error("agent {receiver} collected round {sender_round} of agent {sender} after a newer round")]
+    Backwards {
+        /// The sender.
+        sender: u16,
+        /// Who collected.
+        receiver: u16,
+        /// The sender's round that the frame named.
+        sender_round: u32,
+    },
+    /// A tracker holds what was collected from one sender twice.
+    #[error("agent {receiver} collected the same mass of agent {sender} twice")]
+    Doubled {
+        /// The sender.
+        sender: u16,
+        /// Who collected.
+        receiver: u16,
+    },
+    /// A tracker holds other mass than was given and collected.
+    #[error("the tracker of agent {receiver} is not what it gave, collected and measured")]
+    Tracker {
+        /// The agent.
+        receiver: u16,
+    },
+    /// An agent gives more or fewer shares than it has listeners.
+    #[error("agent {sender} gives {given} shares, and {listeners} members may collect them")]
+    Audience {
+        /// The sender.
+        sender: u16,
+        /// Shares it gives.
+        given: u32,
+        /// Who may collect them.
+        listeners: u32,
+    },
+}
+
+impl Imbalance {
+    /// The agent in whose ledger it was seen.
+    pub(in crate::swarm) const fn agent(self) -> u16 {
+        match self {
+            Self::Audience { sender, .. } => sender,
+            Self::Listener { receiver, .. }
+            | Self::Invented { receiver, .. }
+            | Self::Backwards { receiver, .. }
+            | Self::Doubled { receiver, .. }
+            | Self::Tracker { receiver } => receiver,
+        }
+    }
+
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::Listener { .. } | Self::Audience { .. } => {
+                "agents must know who collects from whom: see network.topology and, for boards, their pages"
+            }
+            Self::Invented { .. } | Self::Backwards { .. } => {
+                "seal frames (frames.sealed), and change the key if a board was lost"
+            }
+            Self::Doubled { .. } | Self::Tracker { .. } => {
+                "an agent's memory changed by itself: look at its board"
+            }
+        }
+    }
+}
