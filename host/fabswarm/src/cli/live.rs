@@ -13,15 +13,19 @@ const ADDRESS: &str = "127.0.0.1:8420";
 
 /// `--live[=ADDRESS]`.
 pub(super) fn argument() -> Arg {
-    Arg::new("live")
-        .long("live")
+    serving("live", ADDRESS).help(format!(
+        "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
+    ))
+}
+
+/// A flag that serves a run at the address that it may name.
+fn serving(name: &'static str, address: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
         .value_name("ADDRESS")
         .num_args(0..=1)
         .require_equals(true)
-        .default_missing_value(ADDRESS)
-        .help(format!(
-            "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
-        ))
+        .default_missing_value(address)
 }
 
 /// Where Foxglove looks first.
@@ -29,12 +33,7 @@ const FOXGLOVE_ADDRESS: &str = "127.0.0.1:8765";
 
 /// `--foxglove[=ADDRESS]`.
 pub(super) fn foxglove_argument() -> Arg {
-    Arg::new("foxglove")
-        .long("foxglove")
-        .value_name("ADDRESS")
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value(FOXGLOVE_ADDRESS)
+    serving("foxglove", FOXGLOVE_ADDRESS)
         .hide_short_help(true)
         .help(format!(
             "Serve it to Foxglove (open connection, Foxglove WebSocket) until Ctrl-C [default: {FOXGLOVE_ADDRESS}]"
