@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod lives;
 mod membership;
 mod recordings;
 mod restarts;
