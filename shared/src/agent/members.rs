@@ -136,6 +136,9 @@ mod tests {
         assert_eq!(set.as_bytes().len(), 9);
         assert_eq!(MemberSet::from_bytes(&[1; 129]), None);
         assert!(MemberSet::first(1025).is_none());
+        assert!(!set.is_empty() && MemberSet::default().is_empty());
+        // Bytes without a member beyond the capacity are padding.
+        assert_eq!(MemberSet::from_bytes(&[[1; 128], [0; 128]].concat()), MemberSet::from_bytes(&[1; 128]));
     }
 
     #[test]

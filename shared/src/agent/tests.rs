@@ -401,6 +401,83 @@ fn a_reset_forgets_everything() {
     is_as_new(&mut stopped);
 }
 
+/// Agents that hear the next two of the swarm.
+struct NextTwo;
+
+impl Schedule for NextTwo {
+    fn agents(&self) -> usize {
+        AGENTS
+    }
+
+    fn heard_by(&self, agent: usize, _: u32, visit: impl FnMut(usize)) {
+        [(agent + 1) % AGENTS, (agent + 2) % AGENTS].into_iter().for_each(visit);
+    }
+}
+
+#[test]
+fn a_round_is_complete_when_everybody_due_was_heard() {
+    let mut agents = swarm::<Exact>();
+    (0..3).for_each(|_| round(&mut agents, |_, _| true));
+    let sent = frames(&mut agents);
+    let give = |agents: &mut [Small<Exact>], sender: usize| {
+        let _ = agents[0].receive(Origin::Clear, &sent[sender].1);
+        agents[0].is_complete(&NextTwo)
+    };
+    assert!(!agents[0].is_complete(&NextTwo));
+    assert!(!give(&mut agents, 3), "nobody waits for agent 3");
+    assert!(!give(&mut agents, 1));
+    assert!(give(&mut agents, 2));
+    // Who is a round ahead has been heard, and who is no member is not waited for.
+    agents[0].end_round();
+    for agent in &mut agents[1..] {
+        (0..2).for_each(|_| assert_eq!(agent.end_round().fault, None));
+    }
+    let ahead = frames(&mut agents[1..]);
+    for (at, is_complete) in [(0, false), (1, true)] {
+        let _ = agents[0].receive(Origin::Clear, &ahead[at].1);
+        assert_eq!(agents[0].is_complete(&NextTwo), is_complete);
+    }
+    let mut members = agents[0].members;
+    [1, 2].into_iter().for_each(|id| members.remove(id));
+    agents[0].enter(2048, members);
+    assert!(agents[0].is_complete(&NextTwo));
+}
+
+#[test]
+fn a_configuration_has_what_it_was_given() {
+    let steps = Steps { x: 0.1, y: 0.2, z: 0.3, momentum: 0.4 };
+    let penalty = Penalty { lambda: 7.0, normalise: false };
+    let mut audience = MemberSet::default();
+    audience.insert(5);
+    let links = Links::Known { audience, senders: MemberSet::default() };
+    let patience = NonZeroU32::new(9);
+    let config = Config::founder(3, 10)
+        .with_id(4)
+        .with_mode(Mode::FreeRunning)
+        .with_steps(steps)
+        .with_penalty(penalty)
+        .with_self_weight(0.5)
+        .with_links(links)
+        .with_width(Width::Byte)
+        .with_give_up_after(patience)
+        .with_late_rounds(6)
+        .with_boot(8);
+    let expected = Config {
+        id: 4,
+        founders: 10,
+        mode: Mode::FreeRunning,
+        steps,
+        penalty,
+        self_weight: 0.5,
+        links,
+        width: Width::Byte,
+        give_up_after: patience,
+        late_rounds: 6,
+        boot: 8,
+    };
+    assert_eq!(config, expected);
+}
+
 /// A frame as bytes.
 fn encoded(frame: Frame<'_>) -> Vec<u8> {
     let mut out = [0; 256];

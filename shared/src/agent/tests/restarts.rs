@@ -34,7 +34,9 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
         check_invariant(&agents);
     }
     let epoch = agents[0].epoch();
-    assert!(epoch > 0 && agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
+    assert!(agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
+    // Earlier starts than the second one can have been in earlier epochs only.
+    assert!((2 << 18..6 << 18).contains(&epoch), "{epoch}");
     (0..3000).for_each(|_| round(&mut agents, |_, _| true));
     assert!(spread(&agents) < 1e-3);
 }
@@ -98,7 +100,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     let saved = saved(&agents[2]);
     let mut restored = agent::<Exact>(Config { boot: 2, ..config(2) });
     restored.restore(read_from(&saved)).unwrap();
-    assert_eq!(restored.digest(), agents[2].digest());
+    assert_eq!((restored.digest(), restored.heard_epoch), (agents[2].digest(), None));
     agents[2] = restored;
     for _ in 0..50 {
         round(&mut agents, |_, _| true);

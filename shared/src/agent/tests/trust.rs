@@ -154,3 +154,25 @@ fn no_single_frame_of_a_member_moves_anybody() {
         assert!(agents.iter().zip(&others).all(|(agent, other)| agent.digest() == other.digest()));
     }
 }
+
+/// Trackers end at 2048: a round moves a word by 2048 η / (1 − β) at most, from a start that everybody knows to within 1.
+#[test]
+fn decisions_are_believed_up_to_what_steps_can_make_of_them() {
+    let steps = Steps { x: 0.25, y: 0.05, z: 0.0625, momentum: 0.5 };
+    for (after, largest) in [(0, 1.5 + 1024.0), (3, 1.5 + 4.0 * 1024.0)] {
+        for (size, is_believed) in
+            [(largest, true), (-largest, true), (largest + 1.0, false), (-largest - 1.0, false)]
+        {
+            let make =
+                |id| Agent::new(Config { steps, ..config(id) }, problem(id), &[-0.5; WORDS], Peers4::new());
+            let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id).unwrap()).collect();
+            (0..after).for_each(|_| round(&mut agents, |_, _| true));
+            let mut frame = frames(&mut agents)[1].1.clone();
+            let start = frame.len() - Width::Full.payload_bytes(WORDS);
+            frame[start + 1..start + 5].copy_from_slice(&f32::to_le_bytes(size));
+            let received = agents[0].receive(Origin::Clear, &frame);
+            let expected = if is_believed { Received::Taken } else { Received::Refused(Refusal::Magnitude) };
+            assert_eq!(received, expected, "{size} in round {after}");
+        }
+    }
+}
