@@ -358,3 +358,50 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
         (**self).unlist_idle();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Exact;
+
+    type Room = heapless::Vec<PeerSlot<Exact, 2>, 3>;
+
+    #[test]
+    fn peers_stay_in_order_and_within_their_room() {
+        let mut peers = Room::new();
+        assert!(Peers::is_empty(&peers));
+        for sender in [5, 2, 9] {
+            let Err(place) = peers.find(sender) else { panic!("{sender} is there before it came") };
+            assert!(Peers::insert(&mut peers, place, sender));
+        }
+        assert!(!Peers::insert(&mut peers, 0, 1), "there is room for three");
+        let senders = |peers: &Room| peers.in_order().map(Peer::sender).collect::<heapless::Vec<u16, 3>>();
+        assert_eq!(senders(&peers), [2, 5, 9]);
+        assert_eq!((Peers::len(&peers), Peers::is_empty(&peers), peers.find(9)), (3, false, Ok(2)));
+    }
+
+    /// Firmware keeps its peers in a static and lends them to the agent.
+    #[test]
+    fn borrowed_peers_are_the_same_peers() {
+        let mut peers = Room::new();
+        let mut lent = &mut peers;
+        assert!(Peers::is_empty(&lent) && Peers::insert(&mut lent, 0, 4));
+        Peers::<Exact, 2>::get_mut(&mut lent, 0).heard_at = Some(7);
+        Peers::<Exact, 2>::list(&mut lent, 0).1.is_heard = true;
+        assert_eq!((Peers::len(&lent), lent.listed(), lent.find(4), lent.find(5)), (1, 1, Ok(0), Err(1)));
+        assert_eq!(Peers::get(&lent, 0).heard_at, Some(7));
+        assert!(lent.listed_at(0).1.is_heard && lent.listed_at_mut(0).1.is_heard);
+        assert_eq!(Peers::in_order(&lent).count(), 1);
+        Peers::clear(&mut lent);
+        assert!(Peers::is_empty(&peers));
+    }
+
+    #[test]
+    fn only_what_says_nothing_is_idle() {
+        let idle = Reception::<2>::new();
+        assert!(idle.is_idle());
+        assert!(!Reception { is_heard: true, ..idle.clone() }.is_idle());
+        assert!(!Reception { is_collected: true, ..idle.clone() }.is_idle());
+        assert!(!Reception { early_round: Some(3), ..idle }.is_idle());
+    }
+}

@@ -175,6 +175,11 @@ mod tests {
     #[test]
     fn frames_and_packets_of_wrong_size_are_refused() {
         assert_eq!(packets(10, 30), Err(Error::MtuTooSmall));
+        // A frame that fits whole travels whole.
+        assert_eq!(
+            (packets(30, 31), packets(31, 31), packets(50, 31), packets(51, 31)),
+            (Ok(1), Ok(2), Ok(2), Ok(3))
+        );
         assert_eq!(packets(longest_frame(31), 31), Ok(255));
         assert_eq!(packets(longest_frame(31) + 1, 31), Err(Error::FrameTooLong));
         assert!(Fragmenter::new(&[0; 6376], 0, 0, 31).is_err());
