@@ -14,6 +14,8 @@ mod error;
 pub mod fragment;
 pub mod frame;
 pub mod payload;
+#[cfg(test)]
+mod recorded;
 pub mod seal;
 pub mod stream;
 

@@ -155,7 +155,8 @@ impl World {
     /// Agent 2 is behind a hill for a while, longer than the others' patience.
     fn is_out_of_reach(&self, now: u32, receiver: usize, sender: usize) -> bool {
         let is_hidden = (60..95).contains(&now) && (receiver == 2) != (sender == 2);
-        is_hidden || (self.life.is_ring && (sender + 1) % AGENTS != receiver % AGENTS && now % 7 != 0)
+        is_hidden
+            || (self.life.is_ring && (sender + 1) % AGENTS != receiver % AGENTS && !now.is_multiple_of(7))
     }
 
     /// What an intruder, or a member that went mad, makes of a frame.
