@@ -17,7 +17,10 @@ pub(crate) fn check() -> Result<()> {
     for board in names()? {
         let folder = format!("boards/{board}");
         step::run_in(&folder, "cargo", &["fmt", "--check"])?;
-        step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
+        // A board that has only another's source is linted there, and builds here.
+        if step::root().join(&folder).join("src").is_dir() {
+            step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
+        }
         let file = BoardFile::read(&board)?;
         let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
         for feature in std::iter::once(String::new()).chain(variants) {

@@ -34,7 +34,11 @@ const STEPS: &[Step] = &[
         run: boards::check,
     },
     Step { name: "tests", what: "run all tests", run: tests },
-    Step { name: "flashing", what: "flash boards that are not there through debug probes", run: flashing },
+    Step {
+        name: "flashing",
+        what: "flash boards that are not there through debug probes and by boot ROMs",
+        run: flashing,
+    },
     Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
     Step { name: "python", what: "build the Python package and test its wheel", run: python::test },
     Step {
@@ -95,13 +99,13 @@ fn tests() -> Result<()> {
     }
 }
 
-/// What flashes boards builds on a library that nothing else needs, so `EVERY_COMMAND` is without it.
+/// What flashes boards builds on libraries that nothing else needs, so `EVERY_COMMAND` is without them.
 fn flashing() -> Result<()> {
-    let lint = ["clippy", "--package", "fabswarm", "--package", "fabswarm-flash", "--lib", "--test", "probe"];
-    let features =
-        ["--no-default-features", "--features", "fabswarm/probe", "--locked", "--", "-D", "warnings"];
-    cargo(&[&lint[..], &features[..]].concat())?;
-    cargo(&["test", "--package", "fabswarm-flash", "--features", "probe", "--locked", "--tests"])
+    let lint = ["clippy", "--package", "fabswarm", "--package", "fabswarm-flash", "--lib"];
+    let tests = ["--test", "esp", "--test", "probe", "--no-default-features", "--locked"];
+    let features = ["--features", "fabswarm/esp,fabswarm/probe", "--", "-D", "warnings"];
+    cargo(&[&lint[..], &tests[..], &features[..]].concat())?;
+    cargo(&["test", "--package", "fabswarm-flash", "--features", "esp,probe", "--locked", "--tests"])
 }
 
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds

@@ -17,12 +17,12 @@ pub(super) const BOOTS_BYTES: u64 = 2 * 4096;
 pub struct BoardFile {
     /// The board's name, and that of its folder.
     pub name: String,
-    /// Its chip, as probe-rs names it.
+    /// Its chip, as probe-rs and espflash name it.
     pub chip: Option<String>,
     /// The compiler's target.
     pub target: String,
-    /// The boot loader that its image is in the format of, where that is not a plain copy.
-    pub boot_loader: Option<String>,
+    /// The format of its image.
+    pub format: ImageFormat,
     /// Where its image may be.
     pub image: FlashRegion,
     /// Where its page is.
@@ -37,6 +37,16 @@ pub struct BoardFile {
     pub(super) ram_bytes: u64,
     /// RAM that its stack must have.
     pub(super) stack_bytes: u64,
+}
+
+/// What an image in flash looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// The bytes of the program, each at its address.
+    #[default]
+    Plain,
+    /// That of Espressif's boot loader; addresses are offsets in flash.
+    EspIdf,
 }
 
 /// Section `[uf2]`: the drive of a boot loader.
@@ -116,13 +126,9 @@ impl BoardFile {
         self.firmware().build(&FirmwareNeeds::USUAL)
     }
 
-    /// What a debug probe is to do with boards of this kind and this image; `None` for a chip that probe-rs does not know, or whose
-    /// boot loader has a format of its own.
+    /// What is to be done with boards of this kind and this image; `None` where the file names no chip.
     #[must_use]
     pub fn flash_job(&self, image: FlashImage) -> Option<FlashJob> {
-        if self.boot_loader.is_some() {
-            return None;
-        }
         Some(FlashJob {
             chip: self.chip.clone()?,
             part: self.probe.part,
@@ -171,10 +177,17 @@ impl BoardFile {
             }),
             None => None,
         };
+        let format = match text_of("boot_loader").as_deref() {
+            None => ImageFormat::Plain,
+            Some("esp-idf") => ImageFormat::EspIdf,
+            Some(other) => return Err(format!("boot_loader `{other}` is unknown: there is `esp-idf`")),
+        };
+        // Its boot loader is part of the image, which the processor sees elsewhere.
+        let origin = if format == ImageFormat::EspIdf { 0 } else { origin };
         Ok(Self {
             name: text_of("name").ok_or("it needs a `name`")?,
             chip: text_of("chip"),
-            boot_loader: text_of("boot_loader"),
+            format,
             target: text_of("target").ok_or("it needs a `target`")?,
             image: FlashRegion { origin, bytes: page.origin.saturating_sub(origin) },
             page,
@@ -199,6 +212,11 @@ mod tests {
         assert_eq!(pico.uf2.unwrap().feature.as_deref(), Some("usb"));
         let dk = BoardFile::read("nrf52840-dk").unwrap();
         assert_eq!(dk.probe.part, Some(PartNumber { at: 0x1000_0100, mask: u32::MAX, value: 0x52840 }));
+        let esp = BoardFile::read("esp32-c3").unwrap();
+        assert_eq!(
+            (esp.format, esp.image.origin, esp.image.end()),
+            (ImageFormat::EspIdf, 0, esp.page.origin)
+        );
         assert!(names().len() >= 3);
         for board in names() {
             let file = BoardFile::read(&board).unwrap();
@@ -214,6 +232,8 @@ mod tests {
         assert_eq!(reason("[page]\norigin = -1\nlength_kib = 4"), "[page] needs a number `origin`");
         let overlapping = "[page]\norigin = 0\nlength_kib = 4\n[storage]\norigin = 0\nlength_kib = 4";
         assert_eq!(reason(overlapping), "[storage] must begin behind [page]");
+        let other = "boot_loader = \"grub\"\n[flash]\norigin = 0\n[page]\norigin = 0\nlength_kib = 4\n[storage]\norigin = 4096\nlength_kib = 4";
+        assert_eq!(reason(other), "boot_loader `grub` is unknown: there is `esp-idf`");
         let message = BoardFile::read("nothing").unwrap_err().to_string();
         assert!(message.contains("no board `nothing`") && message.contains("\nhelp: "), "{message}");
     }

@@ -232,6 +232,11 @@ impl BoardMachine {
         self.is_frozen
     }
 
+    /// Whether it is not a process of the host.
+    pub(super) const fn is_real(&self) -> bool {
+        matches!(self.body, BoardBody::Serial(_))
+    }
+
     /// The name in its `board.toml`.
     pub(super) fn board(&self) -> &str {
         &self.board

@@ -25,7 +25,8 @@ pub(super) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Res
     if machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
         return Err(Error::OtherBoard { agent });
     }
-    let identity = boot.page.map_err(|source| Error::Page { agent, source })?;
+    let is_real = machine.is_real();
+    let identity = boot.page.map_err(|source| Error::Page { agent, is_real, source })?;
     if identity.page_crc != machine.page_crc() {
         return Err(Error::WrongPage { agent });
     }

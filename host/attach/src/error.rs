@@ -134,11 +134,13 @@ pub enum Error {
     /// A board refused its page.
     #[error(
         "the board of agent {agent} refused its provisioning page: {source}\nhelp: {}",
-        page_remedy(source)
+        page_remedy(source, *is_real)
     )]
     Page {
         /// The agent.
         agent: u16,
+        /// Whether it is a real board, and no emulator or process whose page the run has written itself.
+        is_real: bool,
         /// Why.
         source: provisioning::Error,
     },
@@ -387,8 +389,17 @@ impl Error {
 }
 
 /// What to do about a page that a board refused.
-fn page_remedy(error: &provisioning::Error) -> &'static str {
+fn page_remedy(error: &provisioning::Error, is_real: bool) -> &'static str {
     match error {
+        provisioning::Error::Missing
+        | provisioning::Error::Truncated
+        | provisioning::Error::Checksum
+        | provisioning::Error::Malformed
+        | provisioning::Error::Storage
+            if !is_real =>
+        {
+            "run again: the page of this board is a file that each run writes to TMPDIR; check that its disk is not full and nothing else writes there"
+        }
         provisioning::Error::OtherProblem => {
             "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
         }
@@ -419,7 +430,13 @@ mod tests {
 
     #[test]
     fn a_refused_page_has_the_remedy_for_its_cause() {
-        let told = |source: provisioning::Error| Error::Page { agent: 3, source }.to_string();
+        let told = |source: provisioning::Error| Error::Page { agent: 3, is_real: true, source }.to_string();
+        let damaged = told(provisioning::Error::Checksum);
+        assert!(damaged.contains("fabswarm boards provision"), "{damaged}");
+        // Nobody can provision a process.
+        let source = provisioning::Error::Checksum;
+        let emulated = Error::Page { agent: 3, is_real: false, source }.to_string();
+        assert!(emulated.contains("TMPDIR") && !emulated.contains("provision "), "{emulated}");
         let old = told(provisioning::Error::OldKey { page: 1, used: 2 });
         assert!(old.contains("key number 1") && old.contains("newest key"), "{old}");
         let other = told(provisioning::Error::OtherChip);

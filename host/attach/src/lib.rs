@@ -71,7 +71,7 @@ mod swarm_plan;
 mod temp_dir;
 pub mod uf2;
 
-pub use board_file::{BoardFile, ChipReading, Uf2Drive, names as board_names};
+pub use board_file::{BoardFile, ChipReading, ImageFormat, Uf2Drive, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use build::{BoardSwarmError, build, build_with};
 pub use error::Error;

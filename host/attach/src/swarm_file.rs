@@ -72,7 +72,7 @@ pub enum SwarmFileError {
     },
     /// A board cannot be flashed as a file.
     #[error(
-        "{board} takes no UF2 files\nhelp: its board.toml has no [uf2]; flash it through a debug probe, without --out and --drive"
+        "{board} takes no UF2 files\nhelp: its board.toml has no [uf2]; flash it without --out and --drive"
     )]
     NoDrive {
         /// The board.

@@ -51,14 +51,25 @@ fn every_command_behaves_with_nothing_plugged_in() {
     let as_file = [&flash[..], &["nrf52840-dk", "--out", "files"]].concat();
     refuses(&as_file, "nrf52840-dk takes no UF2 files");
     refuses(&["boards", "flash", "--swarm", text(&swarm), "--agent", "99"], "and no agent 99");
-    refuses(&[&flash[..], &["esp32-c3"]].concat(), "takes images in the format of esp-idf");
+    refuses(&[&flash[..], &["esp32-c3", "--probe"]].concat(), "esp32-c3 is flashed by its serial port");
+    refuses(&[&flash[..], &["nrf52840-dk", "--port", "x"]].concat(), "is not flashed by a serial port");
+    let list = ["boards", "list", text(&nowhere), "--board"];
+    if cfg!(feature = "esp") {
+        refuses(&[&flash[..], &["esp32-c3"]].concat(), "the swarm file has no chip for agent 0");
+        let all = ["boards", "flash", "--swarm", text(&swarm), "--all", "--board", "esp32-c3"];
+        refuses(&[&all[..], &["--port", text(&nowhere)]].concat(), "no ESP32 is plugged in");
+        assert!(prints(&[&list[..], &["esp32-c3"]].concat()).contains("no serial ports"));
+    } else {
+        refuses(&[&flash[..], &["esp32-c3"]].concat(), "this build of fabswarm cannot talk to it");
+        refuses(&[&list[..], &["esp32-c3"]].concat(), "cannot talk to boot ROMs");
+    }
     if cfg!(feature = "probe") {
         refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "no debug probe is plugged in");
     } else {
         refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "this build of fabswarm reaches none");
     }
     if !cfg!(feature = "probe") {
-        refuses(&["boards", "list", text(&nowhere), "--board", "nrf52840-dk"], "reaches no debug probes");
+        refuses(&[&list[..], &["nrf52840-dk"]].concat(), "reaches no debug probes");
     }
     refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
 }
@@ -107,7 +118,14 @@ fn the_doctor_has_a_line_for_everything() {
     ] {
         assert!(report.lines().any(|line| line.contains(name)), "{name} is not in\n{report}");
     }
+    // Every target that a board needs, installed or not.
+    for board in fabswarm_attach::board_names() {
+        let target = fabswarm_attach::BoardFile::read(&board).unwrap().target;
+        assert!(report.contains(&target), "{target} is not in\n{report}");
+    }
     assert!(report.lines().all(|line| line.is_empty() || !line.contains("error")), "{report}");
     let rules = prints(&["doctor", "--udev-rules"]);
     assert!(rules.contains("SUBSYSTEM==\"tty\"") && rules.contains("ID_MM_DEVICE_IGNORE"), "{rules}");
+    // Espressif, Segger and ST.
+    assert!(["303a", "1366", "0483"].iter().all(|maker| rules.contains(maker)), "{rules}");
 }

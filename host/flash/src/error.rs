@@ -27,6 +27,31 @@ pub enum FlashError {
         /// Why.
         reason: String,
     },
+    /// The boot ROM does not answer.
+    #[error(
+        "no boot ROM of an {chip} answers: {reason}\n\
+         help: check the cable and --board; hold BOOT, press RESET, let both go, and flash it again"
+    )]
+    NoBootRom {
+        /// The chip that was expected.
+        chip: String,
+        /// Why.
+        reason: String,
+    },
+    /// Fuses of the chip keep what is flashed here from running.
+    #[error(
+        "fuses of the chip are burnt for secure boot, flash encryption or secure downloads\n\
+         help: use another board: fuses cannot be mended, and the chip would not start this image"
+    )]
+    Secured,
+    /// The chip is of another kind.
+    #[error("the chip says that it is an {found}, and not an {chip}\nhelp: choose its board with --board")]
+    OtherKind {
+        /// The chip that was expected.
+        chip: String,
+        /// The chip that was found.
+        found: String,
+    },
     /// The chip is protected from being read.
     #[error(
         "the chip is locked: only erasing all of it opens it, and with it go the boots that it has used\n\

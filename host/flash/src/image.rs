@@ -36,6 +36,16 @@ pub enum ImageError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It cannot be put into the format of the board's boot loader.
+    #[error("{} cannot be made an image of {chip}: {reason}\nhelp: build it for fewer words, members or problems", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The chip.
+        chip: String,
+        /// Why not.
+        reason: String,
+    },
     /// It has bytes where the board has other things.
     #[error(
         "the image has bytes from {from:#x} to {to:#x}, and the board has {:#x} to {:#x} for it\n\

@@ -74,3 +74,9 @@ pub enum FlashStep {
     /// It has done so many bytes.
     Done(u64),
 }
+
+/// Says which page is for a chip: none if it is to be left as it is, or why none can be made.
+pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, String> + Sync + 'a;
+
+/// Is told what happens to which of the boards.
+pub type StepReport<'a> = dyn Fn(usize, FlashStep) + Sync + 'a;

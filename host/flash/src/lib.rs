@@ -3,14 +3,18 @@
 //! All boards of a kind get the same [`FlashImage`], and each a page of its own, which is made once its chip is known. This crate
 //! knows chips and bytes, and nothing of swarms: whoever calls it says which page is for which chip.
 
-#[cfg(feature = "probe")]
+#[cfg(any(feature = "esp", feature = "probe"))]
 mod checks;
 mod error;
+#[cfg(feature = "esp")]
+pub mod esp;
 mod image;
 mod job;
+#[cfg(any(feature = "esp", feature = "probe"))]
+mod parallel;
 #[cfg(feature = "probe")]
 pub mod probe;
 
 pub use error::FlashError;
 pub use image::{FlashImage, FlashRegion, ImageError};
-pub use job::{ChipFacts, ChipPage, FlashJob, FlashStep, FlashedBoard, PartNumber};
+pub use job::{ChipFacts, ChipPage, FlashJob, FlashStep, FlashedBoard, PageChoice, PartNumber, StepReport};

@@ -1,14 +1,13 @@
 //! Boards behind debug probes, one thread each.
 
-use super::checks::first_difference;
-use super::{ChipFacts, ChipPage, FlashError, FlashJob, FlashStep, FlashedBoard};
+use super::checks::{causes, chain, first_difference};
+use super::{ChipFacts, FlashError, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, parallel};
 use probe_rs::flashing::{DownloadOptions, FlashProgress, ProgressEvent, ProgressOperation};
 use probe_rs::probe::DebugProbeError;
 pub use probe_rs::probe::Probe;
 use probe_rs::probe::list::{Accessibility, Lister, ProbeListItem};
 use probe_rs::{MemoryInterface, Permissions, Session};
 use std::error::Error;
-use std::thread;
 
 /// How much is read back at once.
 const CHUNK_BYTES: usize = 4096;
@@ -50,12 +49,6 @@ fn found(item: ProbeListItem) -> FoundProbe {
     }
 }
 
-/// Says which page is for a chip: none if it is to be left as it is, or why none can be made.
-pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, String> + Sync + 'a;
-
-/// Is told what happens to which of the probes.
-pub type StepReport<'a> = dyn Fn(usize, FlashStep) + Sync + 'a;
-
 /// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is.
 pub fn flash_all(
     job: &FlashJob,
@@ -63,17 +56,7 @@ pub fn flash_all(
     page_of: &PageChoice<'_>,
     report: &StepReport<'_>,
 ) -> Vec<Result<Option<FlashedBoard>, FlashError>> {
-    if let Err(error) = job.image.check(job.image_room) {
-        return probes.iter().map(|_| Err(error.clone().into())).collect();
-    }
-    thread::scope(|scope| {
-        let boards = probes.into_iter().enumerate().map(|(index, probe)| {
-            scope.spawn(move || flash(job, probe?, page_of, &|step| report(index, step)))
-        });
-        let boards: Vec<_> = boards.collect();
-        let lost = || FlashError::Failed { purpose: "flash", reason: "its thread panicked".to_owned() };
-        boards.into_iter().map(|board| board.join().unwrap_or_else(|_| Err(lost()))).collect()
-    })
+    parallel::flash_all(job, probes, |probe, report| flash(job, probe?, page_of, report), report)
 }
 
 /// Reads what the chip behind a probe tells, and changes nothing.
@@ -177,16 +160,6 @@ fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> FlashErro
         true => FlashError::Unplugged { purpose },
         false => FlashError::Failed { purpose, reason: causes(&error) },
     }
-}
-
-/// The texts of an error and of all errors that caused it.
-fn causes(error: &(dyn Error + 'static)) -> String {
-    let texts = chain(error).map(|error| error.to_string().trim_end_matches('.').to_owned());
-    texts.collect::<Vec<_>>().join(": ")
-}
-
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
 }
 
 /// Whether the probe is gone.

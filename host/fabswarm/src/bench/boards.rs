@@ -1,10 +1,12 @@
 //! Measures emulated boards: instructions of a round, flash and RAM, and rounds per second of swarms.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
@@ -51,6 +53,9 @@ pub fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
+/// Counting takes about a second.
+const COUNT_LIMIT: Duration = Duration::from_secs(120);
+
 /// A part of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundPart {
@@ -81,7 +86,11 @@ pub fn instructions() -> Result<Vec<RoundPart>, Error> {
             "-kernel",
         ])
         .arg(&program)
-        .output()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|child| output_within(child, COUNT_LIMIT))
         .map_err(|error| failure(error.to_string()))?;
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
@@ -90,6 +99,20 @@ pub fn instructions() -> Result<Vec<RoundPart>, Error> {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
         _ => Err(failure(printed.into_owned())),
     }
+}
+
+/// What a program printed, which is ended if it takes longer than `limit`.
+fn output_within(mut child: Child, limit: Duration) -> io::Result<Output> {
+    let begun = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::Error::other(format!("it did not end within {} s", limit.as_secs())));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output()
 }
 
 fn round_part(line: &str) -> Option<RoundPart> {
@@ -172,11 +195,12 @@ pub fn sizes() -> Result<ImageSizes, Error> {
 /// `[ram] origin` of the emulated board.
 const RAM_START: u64 = 0x2000_0000;
 
-/// Measures the rounds per second of a lock-step swarm of emulated boards, and their deepest stack.
+/// Measures the rounds per second of a lock-step swarm of emulated boards, over so many rounds or as many as `limit` has time for, and
+/// their deepest stack.
 ///
 /// # Errors
 /// If it does not start, or a board is lost.
-pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>), Error> {
+pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<(f64, Option<u32>), Error> {
     let mut scenario = Scenario::default();
     scenario.swarm.agents = agents;
     scenario.swarm.boards = "qemu".to_owned();
@@ -185,16 +209,28 @@ pub fn rounds_per_second(agents: usize, rounds: u32) -> Result<(f64, Option<u32>
     }
     let mut swarm = attach::build(&scenario, &Arc::default())?;
     let begun = Instant::now();
-    for _ in 0..rounds {
+    let mut timed = 0;
+    while timed < rounds && begun.elapsed() < limit {
         swarm.step()?;
+        timed += 1;
     }
     swarm.finish()?;
-    Ok((f64::from(rounds) / begun.elapsed().as_secs_f64(), swarm.deepest_stack_bytes()))
+    Ok((f64::from(timed) / begun.elapsed().as_secs_f64(), swarm.deepest_stack_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let start = |script: &str| {
+            let piped = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+            output_within(piped, Duration::from_secs(if script == "echo 7" { 60 } else { 0 }))
+        };
+        assert_eq!(start("echo 7").unwrap().stdout, b"7\n");
+        assert!(start("exec sleep 1000").unwrap_err().to_string().contains("did not end"));
+    }
 
     #[test]
     fn lines_of_the_count_are_read() {

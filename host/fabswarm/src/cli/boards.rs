@@ -1,9 +1,9 @@
 //! `fabswarm boards`: what boards need, what is plugged in, and what they did.
 
+pub(super) mod chips;
 mod flash;
 mod plan;
 mod ports;
-pub(super) mod probes;
 mod verify;
 
 use anyhow::Result;
@@ -13,6 +13,8 @@ use std::process::ExitCode;
 /// The exit code of a command that found no board, or failed on one.
 const FAILED: u8 = 4;
 
+#[cfg(not(feature = "esp"))]
+const ESP_HELP: &str = "help: add the feature, `cargo run --release --features esp -- boards …`";
 #[cfg(not(feature = "probe"))]
 const PROBE_HELP: &str = "help: add the feature, `cargo run --release --features probe -- boards …`";
 

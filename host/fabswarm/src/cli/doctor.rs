@@ -3,21 +3,21 @@
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use console::style;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
 
-/// Targets of the boards.
-const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
-
 const UDEV_RULES: &str = "/etc/udev/rules.d/70-fabswarm.rules";
 
 /// Serial ports of boards and debug probes for everybody who is logged in, and nothing for ModemManager.
-const RULES: &str = r#"# Boards that run fabswarm, boot loaders of the RP2040, and debug probes.
+const RULES: &str = r#"# Boards that run fabswarm, boot loaders of the RP2040, Espressif's chips, and debug probes.
 SUBSYSTEM=="tty", ATTRS{idVendor}=="1209", ATTRS{idProduct}=="0001", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
 SUBSYSTEM=="usb", ATTRS{idVendor}=="2e8a", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
 SUBSYSTEM=="tty", ATTRS{idVendor}=="2e8a", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
+SUBSYSTEM=="tty", ATTRS{idVendor}=="303a", TAG+="uaccess", ENV{ID_MM_DEVICE_IGNORE}="1"
 SUBSYSTEM=="usb", ATTRS{idVendor}=="1366", TAG+="uaccess"
+SUBSYSTEM=="usb", ATTRS{idVendor}=="0483", TAG+="uaccess"
 SUBSYSTEM=="usb", ATTRS{product}=="*CMSIS-DAP*", TAG+="uaccess"
 "#;
 
@@ -109,13 +109,35 @@ fn targets() -> Finding {
         Process::new("rustup").args(["target", "list", "--installed"]).stderr(Stdio::null()).output();
     let installed =
         installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let missing: Vec<&str> =
-        TARGETS.into_iter().filter(|target| installed.lines().all(|line| line != *target)).collect();
-    if missing.is_empty() {
-        return Finding::good("targets", TARGETS.join(", "));
+    let needed = board_targets();
+    if needed.is_empty() {
+        return Finding::good("targets", "no boards: they are in the source tree, or not in this build");
     }
+    let (there, missing): (Vec<&str>, Vec<&str>) =
+        needed.keys().map(String::as_str).partition(|target| installed.lines().any(|line| line == *target));
+    if missing.is_empty() {
+        return Finding::good("targets", there.join(", "));
+    }
+    let boards: Vec<&str> = missing.iter().flat_map(|target| &needed[*target]).map(String::as_str).collect();
     let remedy = format!("rustup target add {}", missing.join(" "));
-    Finding::missing("targets", format!("without {}", missing.join(", ")), remedy)
+    let what = format!("{}; none for {}", there.join(", "), boards.join(", "));
+    Finding::missing("targets", what.trim_start_matches("; "), remedy)
+}
+
+/// The compiler's targets, and the boards that each is for.
+#[cfg(feature = "boards")]
+fn board_targets() -> BTreeMap<String, Vec<String>> {
+    use fabswarm_attach::{BoardFile, board_names};
+    let mut targets: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for board in board_names().iter().filter_map(|board| BoardFile::read(board).ok()) {
+        targets.entry(board.target).or_default().push(board.name);
+    }
+    targets
+}
+
+#[cfg(not(feature = "boards"))]
+fn board_targets() -> BTreeMap<String, Vec<String>> {
+    BTreeMap::new()
 }
 
 fn program(name: &'static str, program: &str, purpose: &str, remedy: &str) -> Finding {

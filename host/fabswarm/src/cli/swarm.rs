@@ -1,6 +1,6 @@
 //! `fabswarm swarm new`: the private file of a swarm of real boards.
 
-use super::boards::probes;
+use super::boards::chips;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::{SwarmFile, serial};
@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
                 .value_name("PATTERN")
                 .help("Serial ports to look at [default: all USB serial ports]"),
         )
-        .arg(probes::board_argument());
+        .arg(chips::board_argument());
     Command::new("swarm")
         .about("Make the private file of a swarm of real boards")
         .subcommand_required(true)
@@ -50,7 +50,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         unreachable!("clap asks for one of the sub-commands")
     };
     let Some(path) = matches.get_one::<PathBuf>("file") else { bail!("FILE is missing") };
-    let mut chips = Vec::new();
+    let mut numbers = Vec::new();
     match matches.get_many::<String>("chips") {
         Some(listed) => {
             for chip in listed {
@@ -60,42 +60,43 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                         "`{chip}` is not the number of a chip\nhelp: write it in hexadecimal digits, as `fabswarm boards list` does"
                     )
                 };
-                chips.push(number);
+                numbers.push(number);
             }
         }
         None => {
-            let ports = serial::ports(matches.get_one::<String>("ports").map(String::as_str));
+            let pattern = matches.get_one::<String>("ports").map(String::as_str);
+            let ports = serial::ports(pattern);
             let found = serial::identify_all(&ports).into_iter().filter_map(Result::ok);
-            chips.extend(found.filter_map(|board| board.chip));
-            for probe in probes::probes(matches.get_one("board"))? {
-                if probe.chip.is_none() && matches.contains_id("board") {
-                    bail!("{}: {}", probe.name, probe.what);
+            numbers.extend(found.filter_map(|board| board.chip));
+            for line in chips::chips(matches.get_one("board"), pattern)? {
+                if line.chip.is_none() && matches.contains_id("board") {
+                    bail!("{}: {}", line.name, line.what);
                 }
-                chips.extend(probe.chip);
+                numbers.extend(line.chip);
             }
-            chips.sort_unstable();
+            numbers.sort_unstable();
             // A board may be there by its cable and by its probe.
-            chips.dedup();
+            numbers.dedup();
         }
     }
-    if let Some(pair) = chips.iter().enumerate().find(|(at, chip)| chips[..*at].contains(chip)) {
+    if let Some(pair) = numbers.iter().enumerate().find(|(at, chip)| numbers[..*at].contains(chip)) {
         bail!("chip {:016x} is there twice\nhelp: a chip runs one agent", pair.1);
     }
     // A number above that of any swarm before.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     // The file may be used from another folder.
     let scenario = matches.get_one::<PathBuf>("scenario").map(std::path::absolute).transpose()?;
-    let swarm = SwarmFile::draw(scenario, &chips, u32::try_from(now).unwrap_or(u32::MAX))?;
+    let swarm = SwarmFile::draw(scenario, &numbers, u32::try_from(now).unwrap_or(u32::MAX))?;
     // Refuses a scenario that boards cannot run, before anything is written.
     let agents = swarm.pages("native")?.len();
-    if chips.len() > agents {
+    if numbers.len() > agents {
         bail!(
             "there are {} boards, and the scenario has {agents} agents\nhelp: unplug some, or raise swarm.agents",
-            chips.len()
+            numbers.len()
         );
     }
     swarm.write(path)?;
-    println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), chips.len());
+    println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), numbers.len());
     println!("flash them with `fabswarm boards flash --swarm {} --all`", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,10 @@
 //! `fabswarm bench boards`: instructions, memory and speed of emulated boards.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::bench::boards::{ImageBytes, ImageSizes, instructions, is_on_path, rounds_per_second, sizes};
 
@@ -17,9 +18,17 @@ pub(super) fn command() -> Command {
     Command::new("boards").about(
         "Count the instructions of a round on the emulated Cortex-M4F beside plain C, list flash and RAM by part, and time swarms",
     )
+    .arg(
+        Arg::new("seconds")
+            .long("seconds")
+            .value_name("S")
+            .help("How long each swarm is timed at most")
+            .default_value("60")
+            .value_parser(value_parser!(u64).range(1..=3600)),
+    )
 }
 
-pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let ImageSizes { parts, all } = sizes()?;
     println!("bytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
     for (name, ImageBytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
@@ -32,8 +41,9 @@ pub(super) fn run(_: &ArgMatches) -> Result<ExitCode> {
         "\nlock-step over Ethernet, frames sealed\n\n{:>6} {:>10} {:>14}",
         "boards", "rounds/s", "deepest stack"
     );
+    let limit = Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(60));
     for (boards, rounds) in SWARMS {
-        let (rate, stack) = rounds_per_second(boards, rounds)?;
+        let (rate, stack) = rounds_per_second(boards, rounds, limit)?;
         let stack = stack.map_or("–".to_owned(), |bytes| format!("{bytes} bytes"));
         println!("{boards:>6} {rate:>10.0} {stack:>14}");
     }

@@ -1,13 +1,16 @@
 //! `fabswarm boards build | flash`: the firmware of real boards.
 
-#[cfg(feature = "probe")]
+#[cfg(any(feature = "esp", feature = "probe"))]
 mod bars;
+#[cfg(any(feature = "esp", feature = "probe"))]
+mod by_chip;
 mod drive;
+mod esp;
 mod probe;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_attach::{BoardFile, SwarmFile, SwarmPages};
+use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmPages};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,7 +28,7 @@ pub(super) fn build_command() -> Command {
 
 pub(super) fn flash_command() -> Command {
     Command::new("flash")
-        .about("Write image and page to boards: by their boot loaders' drives, through debug probes, or as files")
+        .about("Write image and page to boards: by their boot loaders' drives, through debug probes, by serial ports, or as files")
         .arg(
             Arg::new("swarm")
                 .long("swarm")
@@ -39,7 +42,7 @@ pub(super) fn flash_command() -> Command {
                 .long("board")
                 .value_name("BOARD")
                 .default_value(USUAL_BOARD)
-                .help("The kind of board, a folder of boards/: those without a drive are flashed through their probes"),
+                .help("The kind of board, a folder of boards/: its board.toml says how it is flashed"),
         )
         .arg(
             Arg::new("agent")
@@ -52,7 +55,7 @@ pub(super) fn flash_command() -> Command {
             Arg::new("all")
                 .long("all")
                 .action(ArgAction::SetTrue)
-                .help("Flash all agents: a drive or a probe each, or all files with --out")
+                .help("Flash all agents: a drive, a probe or a port each, or all files with --out")
                 .conflicts_with("agent"),
         )
         .arg(
@@ -76,6 +79,13 @@ pub(super) fn flash_command() -> Command {
                 .help("Write agent-N.uf2 here instead, for a copy by hand")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("drive"),
+        )
+        .arg(
+            Arg::new("port")
+                .long("port")
+                .value_name("PATTERN")
+                .help("Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: those of Espressif's USB]")
+                .conflicts_with_all(["drive", "out", "probe"]),
         )
 }
 
@@ -111,18 +121,26 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     for &agent in &chosen {
         pages.page(&board.name, agent, 1)?;
     }
-    if let Some(boot_loader) = &board.boot_loader {
-        let name = &board.name;
-        bail!(
-            "{name} takes images in the format of {boot_loader}, which `boards flash` does not write\n\
-             help: flash it with `cargo run --release` in boards/{name}, then give it its page with `fabswarm boards provision`"
-        );
-    }
     let order = FlashOrder { board, pages, chosen };
     let drive = matches.get_one::<PathBuf>("drive");
+    let port = matches.get_one::<String>("port");
+    let (has_out, is_by_probe) = (matches.contains_id("out"), matches.get_flag("probe"));
+    let name = &order.board.name;
+    match order.board.format {
+        ImageFormat::EspIdf if has_out || is_by_probe || drive.is_some() => {
+            bail!("{name} is flashed by its serial port\nhelp: leave out --drive, --out and --probe")
+        }
+        ImageFormat::EspIdf => return esp::flash(&order, port.map(String::as_str)),
+        ImageFormat::Plain if port.is_some() => {
+            bail!(
+                "{name} is not flashed by a serial port\nhelp: leave out --port, or choose an ESP32 with --board"
+            )
+        }
+        ImageFormat::Plain => {}
+    }
     match matches.get_one::<PathBuf>("out") {
         Some(out) => drive::write_files(&order, out),
-        None if drive.is_some() || (order.board.uf2.is_some() && !matches.get_flag("probe")) => {
+        None if drive.is_some() || (order.board.uf2.is_some() && !is_by_probe) => {
             drive::flash(&order, drive.map(PathBuf::as_path))
         }
         None => probe::flash(&order),

@@ -1,7 +1,7 @@
 //! `fabswarm boards list | provision | reset | identify | monitor`: boards that are plugged in.
 
 use super::FAILED;
-use super::probes::{ProbeLine, board_argument, probes};
+use super::chips::{ChipLine, board_argument, chips};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
@@ -70,8 +70,10 @@ fn ports(matches: &ArgMatches) -> Vec<PathBuf> {
 
 pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
     let (ports, drives) = (ports(matches), uf2::drives());
-    let probes = probes(matches.get_one("board"))?;
-    if ports.is_empty() && drives.is_empty() && probes.is_empty() {
+    let outcomes = serial::identify_all(&ports);
+    // After the firmware was asked: a boot ROM answers only when the firmware is stopped.
+    let chips = chips(matches.get_one("board"), matches.get_one::<String>("ports").map(String::as_str))?;
+    if ports.is_empty() && drives.is_empty() && chips.is_empty() {
         println!("no serial ports, no boot loader drives, no debug probes");
         println!(
             "help: plug in a board; hold BOOTSEL while you plug in a Pico to get its drive; see `fabswarm doctor`"
@@ -79,7 +81,7 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
         print_absent();
         return Ok(ExitCode::SUCCESS);
     }
-    for (path, outcome) in ports.iter().zip(serial::identify_all(&ports)) {
+    for (path, outcome) in ports.iter().zip(outcomes) {
         match outcome {
             Ok(board) => println!("{}\n  {}", path.display(), describe(&board)),
             Err(trouble) => println!("{}\n  {}", path.display(), trouble.to_string().replace('\n', "\n  ")),
@@ -89,7 +91,7 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
         let board = uf2::drive_board(&drive).unwrap_or_else(|| "unknown board".to_owned());
         println!("{}\n  boot loader of {board}; flash it with `fabswarm boards flash`", drive.display());
     }
-    for ProbeLine { name, what, .. } in probes {
+    for ChipLine { name, what, .. } in chips {
         println!("{name}\n  {}", what.replace('\n', "\n  "));
     }
     print_absent();

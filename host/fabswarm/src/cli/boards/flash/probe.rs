@@ -15,12 +15,11 @@ pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
 
 #[cfg(feature = "probe")]
 pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
-    use super::bars::FlashBars;
-    use fabswarm_attach::{ChipFacts, ChipPage, FlashImage};
+    use super::{bars::FlashBars, by_chip};
+    use fabswarm_attach::FlashImage;
     use fabswarm_flash::probe;
 
     let FlashOrder { board, pages, chosen } = order;
-    let swarm = pages.swarm;
     let found = probe::probes();
     if found.is_empty() {
         bail!(
@@ -37,39 +36,10 @@ pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
     let Some(job) = board.flash_job(image) else {
         bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as probe-rs calls it", board.name)
     };
-    let page_of = |facts: &ChipFacts| {
-        let agent = match facts.number {
-            Some(number) => swarm.agent_of(number).filter(|agent| chosen.contains(agent)),
-            None => chosen.first().copied(),
-        };
-        let Some(agent) = agent else { return Ok(None) };
-        let boot = swarm.next_boot(&facts.boots).map_err(|error| error.to_string())?;
-        let bytes = pages.page(&board.name, agent, boot).map_err(|error| error.to_string())?;
-        Ok(Some(ChipPage { agent, chip: swarm.chips.get(&agent).copied(), bytes }))
-    };
     let bars = FlashBars::new(found.iter().map(|probe| probe.name.as_str()));
     let probes = found.iter().map(probe::FoundProbe::open).collect();
+    let page_of = |facts: &_| by_chip::page_of(order, facts);
     let outcomes = probe::flash_all(&job, probes, &page_of, &|index, step| bars.step(index, step));
     drop(bars);
-    let mut code = ExitCode::SUCCESS;
-    let mut left = chosen.clone();
-    for (probe, outcome) in found.iter().zip(outcomes) {
-        match outcome {
-            Ok(Some(done)) => {
-                left.retain(|agent| *agent != done.agent);
-                println!("agent {}: {} ({} bytes, read back and equal)", done.agent, probe.name, done.bytes);
-            }
-            Ok(None) => {
-                println!("{}: its chip is none of these agents in the swarm file: left as it is", probe.name)
-            }
-            Err(error) => {
-                eprintln!("error: {} {error}", probe.name);
-                code = ExitCode::from(super::super::FAILED);
-            }
-        }
-    }
-    if !left.is_empty() {
-        println!("not flashed: agents {left:?}; their chips were not found, or have failed");
-    }
-    Ok(code)
+    Ok(by_chip::print_outcomes(order, found.iter().map(|probe| probe.name.as_str()), outcomes))
 }

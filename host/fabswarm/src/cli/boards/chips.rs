@@ -1,0 +1,106 @@
+//! Chips that are asked without their firmware: through debug probes, or by their boot ROMs.
+
+use anyhow::{Result, bail};
+use clap::Arg;
+use fabswarm_attach::{BoardFile, ImageFormat};
+#[cfg(feature = "esp")]
+use fabswarm_flash::esp;
+
+/// What a probe is good for, or what the chip behind a probe or port says.
+#[cfg_attr(not(any(feature = "esp", feature = "probe")), allow(dead_code, reason = "this build finds none"))]
+pub(in crate::cli) struct ChipLine {
+    /// The probe or port.
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) what: String,
+    /// The number of the chip.
+    pub(in crate::cli) chip: Option<u64>,
+}
+
+/// How the boards are named whose chips are asked.
+pub(in crate::cli) fn board_argument() -> Arg {
+    Arg::new("board")
+        .long("board")
+        .value_name("BOARD")
+        .help("The kind of the boards, a folder of boards/: the numbers of their chips are read through probes, or by their boot ROMs")
+}
+
+/// The probes that are plugged in. If boards are named, the chips behind their probes or, of ESP32s, their ports.
+pub(in crate::cli) fn chips(board: Option<&String>, ports: Option<&str>) -> Result<Vec<ChipLine>> {
+    let board = board.map(|board| BoardFile::read(board)).transpose()?;
+    match &board {
+        Some(board) if board.format == ImageFormat::EspIdf => behind_ports(board, ports),
+        _ => behind_probes(board.as_ref()),
+    }
+}
+
+#[cfg(feature = "probe")]
+fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
+    use fabswarm_attach::FlashImage;
+    use fabswarm_flash::probe;
+
+    let job = match board {
+        None => None,
+        // Reading takes no image.
+        Some(file) => match file.flash_job(FlashImage::default()).filter(|job| job.number_at.is_some()) {
+            None => bail!(
+                "a probe cannot read the number of a {}\nhelp: it tells its number over its cable once it has the firmware",
+                file.name
+            ),
+            job => job,
+        },
+    };
+    let line = |found: probe::FoundProbe| {
+        let chip = job.as_ref().map(|job| found.open().and_then(|probe| probe::read_chip(job, probe)));
+        let what = match &chip {
+            None if found.is_accessible => {
+                "debug probe; with --board BOARD, the number of its chip is read".to_owned()
+            }
+            None => "debug probe, which you may not use\nhelp: `fabswarm doctor` says how to get access"
+                .to_owned(),
+            Some(Ok(facts)) => format!("debug probe, chip {:016x}", facts.number.unwrap_or_default()),
+            Some(Err(error)) => error.to_string(),
+        };
+        ChipLine { name: found.name, what, chip: chip.and_then(Result::ok).and_then(|facts| facts.number) }
+    };
+    Ok(probe::probes().into_iter().map(line).collect())
+}
+
+#[cfg(not(feature = "probe"))]
+fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
+    match board {
+        None => Ok(Vec::new()),
+        Some(_) => bail!("--board: this build of fabswarm reaches no debug probes\n{}", super::PROBE_HELP),
+    }
+}
+
+/// The chosen ports, or those that are surely of Espressif's chips.
+#[cfg(feature = "esp")]
+pub(super) fn esp_ports(pattern: Option<&str>) -> Vec<esp::EspPort> {
+    let ports = fabswarm_attach::serial::ports(pattern);
+    let ports = ports.iter().map(|path| esp::EspPort::new(path));
+    ports.filter(|port| pattern.is_some() || port.is_espressif()).collect()
+}
+
+#[cfg(feature = "esp")]
+fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine>> {
+    use fabswarm_attach::FlashImage;
+
+    let Some(job) = board.flash_job(FlashImage::default()) else {
+        bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as espflash calls it", board.name)
+    };
+    let line = |port: esp::EspPort| {
+        let facts = esp::read_chip(&job, &port);
+        let chip = facts.as_ref().ok().and_then(|facts| facts.number);
+        let what = match &facts {
+            Ok(_) => format!("boot ROM, chip {:016x}", chip.unwrap_or_default()),
+            Err(error) => error.to_string(),
+        };
+        ChipLine { name: port.path.display().to_string(), what, chip }
+    };
+    Ok(esp_ports(pattern).into_iter().map(line).collect())
+}
+
+#[cfg(not(feature = "esp"))]
+fn behind_ports(board: &BoardFile, _: Option<&str>) -> Result<Vec<ChipLine>> {
+    bail!("--board {}: this build of fabswarm cannot talk to boot ROMs\n{}", board.name, super::ESP_HELP)
+}

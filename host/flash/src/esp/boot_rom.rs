@@ -1,0 +1,226 @@
+//! What the boot ROM of one chip is told, in the words of espflash. It is used as it is, without the program that espflash could
+//! load into RAM: there is less that can fail, and USB is fast enough.
+
+use super::EspPort;
+use crate::checks::{causes, chain, first_difference};
+use crate::{FlashError, FlashStep};
+use espflash::Error;
+use espflash::command::{Command, CommandType};
+use espflash::connection::{Connection, ResetAfterOperation, ResetBeforeOperation};
+use espflash::flasher::{Flasher, SpiAttachParams};
+use espflash::image_format::Segment;
+use espflash::target::{Chip, ProgressCallbacks};
+use md5::{Digest, Md5};
+use serialport::SerialPort;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a boot ROM listens at; on USB it does not matter.
+const BAUD: u32 = 115_200;
+/// How long an answer may take where the library says nothing else.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What a ROM reads at once.
+const READ_BYTES: usize = 64;
+/// What a chip digests at once, so that its bar moves.
+const DIGEST_BYTES: usize = 64 * 1024;
+const SECTOR_BYTES: usize = 4096;
+
+/// Fuses for secure boot and secure downloads, among the flags of a chip's security.
+const SECURE: u32 = 1 << 0 | 1 << 2;
+
+/// A chip in its boot ROM.
+pub(super) struct BootRom {
+    flasher: Flasher,
+    path: PathBuf,
+    /// Whether the port has lines that reset the chip.
+    can_reset: bool,
+}
+
+impl BootRom {
+    /// Puts the chip behind a port into its boot ROM.
+    pub(super) fn reach(chip: &str, port: &EspPort) -> Result<Self, FlashError> {
+        let no_rom = |reason: String| FlashError::NoBootRom { chip: chip.to_owned(), reason };
+        let kind: Chip = chip.parse().map_err(|_| no_rom("espflash does not know this chip".to_owned()))?;
+        let path = port.path.clone();
+        let line = serialport::new(path.to_string_lossy(), BAUD).timeout(PATIENCE).open_native();
+        let mut line = line.map_err(|error| FlashError::Open { reason: error.to_string() })?;
+        // A pseudo-terminal has no such lines, and neither has a port that comes by network: there, somebody has pressed the buttons.
+        let can_reset = line.read_clear_to_send().is_ok();
+        let (before, after) = match can_reset {
+            true => (ResetBeforeOperation::DefaultReset, ResetAfterOperation::HardReset),
+            false => (ResetBeforeOperation::NoReset, ResetAfterOperation::NoReset),
+        };
+        let connection = Connection::new(line, port.usb.clone(), after, before, BAUD);
+        let flasher = Flasher::connect(connection, false, false, false, Some(kind), None);
+        let flasher = flasher.map_err(|error| match error {
+            Error::ChipMismatch(_, found) => FlashError::OtherKind { chip: chip.to_owned(), found },
+            _ if is_unplugged(&error) || !path.exists() => FlashError::Unplugged { purpose: "answer" },
+            _ => no_rom(causes(&error)),
+        })?;
+        let mut rom = Self { flasher, path, can_reset };
+        match rom.flasher.connection().security_info(false) {
+            Ok(info) if info.flags & SECURE != 0 || info.flash_crypt_cnt.count_ones() % 2 == 1 => {
+                Err(FlashError::Secured)
+            }
+            // Those that cannot tell have no such fuses.
+            _ => Ok(rom),
+        }
+    }
+
+    /// The number of the chip, as its firmware tells it: the address that its maker gave it.
+    pub(super) fn number(&mut self) -> Result<u64, FlashError> {
+        const PURPOSE: &str = "tell which chip it is";
+        let chip = self.flasher.chip();
+        let address = chip.mac_address(self.flasher.connection());
+        let address = address.map_err(|error| self.failure(PURPOSE, &error))?;
+        u64::from_str_radix(&address.replace(':', ""), 16)
+            .map_err(|_| FlashError::Failed { purpose: PURPOSE, reason: format!("its address is {address}") })
+    }
+
+    /// Reads flash.
+    pub(super) fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, FlashError> {
+        const PURPOSE: &str = "be read";
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let size = READ_BYTES.min(length - bytes.len());
+            let command = Command::ReadFlashSlow {
+                offset: address as u32 + bytes.len() as u32,
+                size: size as u32,
+                block_size: READ_BYTES as u32,
+                max_in_flight: 1,
+            };
+            let patience = CommandType::ReadFlashSlow.timeout();
+            let answer = self.flasher.connection().with_timeout(patience, |line| line.command(command));
+            let answer: Result<Vec<u8>, Error> = answer.and_then(TryInto::try_into);
+            let answer = answer.map_err(|error| self.failure(PURPOSE, &error))?;
+            // It sends a whole block, whatever it was asked for.
+            let read = answer.get(..size).ok_or_else(|| FlashError::Failed {
+                purpose: PURPOSE,
+                reason: format!("it sent {} bytes of {size}", answer.len()),
+            })?;
+            bytes.extend(read);
+        }
+        Ok(bytes)
+    }
+
+    /// Erases the sectors that `parts` are in and writes them, but for those that are there already.
+    pub(super) fn write<'a>(
+        &mut self,
+        parts: impl Iterator<Item = (u64, &'a [u8])>,
+        report: &dyn Fn(FlashStep),
+    ) -> Result<(), FlashError> {
+        let chip = self.flasher.chip();
+        let mut target = chip.flash_target(SpiAttachParams::default(), false, false, true);
+        let line = self.flasher.connection();
+        let write = || {
+            target.begin(line)?;
+            for (address, bytes) in parts {
+                let block = chip.flash_write_size() as u64;
+                let mut progress = PartProgress { left: bytes.len() as u64, block, report };
+                target.write_segment(line, Segment::new(address as u32, bytes), &mut progress)?;
+            }
+            Ok(())
+        };
+        let outcome: Result<(), Error> = write();
+        outcome.map_err(|error| self.failure("be written", &error))
+    }
+
+    /// Compares flash with what it should hold, by digests; what differs is read.
+    pub(super) fn compare(
+        &mut self,
+        address: u64,
+        expected: &[u8],
+        report: &dyn Fn(FlashStep),
+    ) -> Result<(), FlashError> {
+        for (address, expected) in pieces(address, expected, DIGEST_BYTES) {
+            if !self.is_equal(address, expected)? {
+                return Err(self.difference(address, expected)?);
+            }
+            report(FlashStep::Done(expected.len() as u64));
+        }
+        Ok(())
+    }
+
+    fn is_equal(&mut self, address: u64, expected: &[u8]) -> Result<bool, FlashError> {
+        let found = self.flasher.checksum_md5(address as u32, expected.len() as u32);
+        let found = found.map_err(|error| self.failure("be read back", &error))?;
+        Ok(found.to_be_bytes() == Md5::digest(expected)[..])
+    }
+
+    /// Where flash differs, whose digest does.
+    fn difference(&mut self, address: u64, expected: &[u8]) -> Result<FlashError, FlashError> {
+        for (address, expected) in pieces(address, expected, SECTOR_BYTES) {
+            if !self.is_equal(address, expected)? {
+                let found = self.read(address, expected.len())?;
+                if let Some(difference) = first_difference(address, expected, &found) {
+                    return Ok(difference);
+                }
+            }
+        }
+        let reason = format!("the bytes from {address:#x} on were read twice, and differ");
+        Ok(FlashError::Failed { purpose: "be read back", reason })
+    }
+
+    /// Starts what is in flash.
+    pub(super) fn restart(&mut self) -> Result<(), FlashError> {
+        let chip = self.flasher.chip();
+        let line = self.flasher.connection();
+        let outcome = match self.can_reset {
+            true => line.reset_after(false, chip),
+            false => line.command(Command::FlashEnd { reboot: true }).map(drop),
+        };
+        outcome.map_err(|error| self.failure("start", &error))
+    }
+
+    /// What an error of the library means for a chip that was to do something.
+    fn failure(&self, purpose: &'static str, error: &Error) -> FlashError {
+        match is_unplugged(error) || !self.path.exists() {
+            true => FlashError::Unplugged { purpose },
+            false => FlashError::Failed { purpose, reason: causes(error) },
+        }
+    }
+}
+
+/// Pieces of what is in flash from `address` on, each with its address.
+fn pieces(address: u64, bytes: &[u8], length: usize) -> impl Iterator<Item = (u64, &[u8])> {
+    (address..).step_by(length).zip(bytes.chunks(length))
+}
+
+/// Whether the port is gone.
+fn is_unplugged(error: &Error) -> bool {
+    chain(error).any(|error| {
+        let kind = error.downcast_ref::<serialport::Error>().map(serialport::Error::kind);
+        matches!(kind, Some(serialport::ErrorKind::Io(ErrorKind::BrokenPipe)))
+    })
+}
+
+/// Tells how much of a part is written.
+struct PartProgress<'a> {
+    left: u64,
+    /// Bytes of each step.
+    block: u64,
+    report: &'a dyn Fn(FlashStep),
+}
+
+impl PartProgress<'_> {
+    fn done(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.left);
+        self.left -= bytes;
+        (self.report)(FlashStep::Done(bytes));
+    }
+}
+
+impl ProgressCallbacks for PartProgress<'_> {
+    fn init(&mut self, _: u32, _: usize) {}
+
+    fn update(&mut self, _: usize) {
+        self.done(self.block);
+    }
+
+    fn verifying(&mut self) {}
+
+    fn finish(&mut self, _: bool) {
+        self.done(self.left);
+    }
+}
