@@ -381,6 +381,16 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
+    #[test]
+    fn multiples_of_words_are_added() {
+        let (mut exact, mut float) = ([1, i32::MAX], [0.5, 2.0]);
+        Exact::add(&mut exact, &[10, -1], -3);
+        Float::add(&mut float, &[10.0, -1.0], -3);
+        assert_eq!((exact, float), ([-29, i32::MIN + 2], [-29.5, 5.0]));
+        // Floats never travel narrow.
+        assert_eq!(Float::largest_share(&ShareWeights::new(0.9, 2), &[0.0]), u32::MAX);
+    }
+
     proptest! {
         /// Three agents that hear each other at random: no lsb is ever lost.
         #[test]
