@@ -8,10 +8,15 @@
 //! | eq. (7): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
 //! | momentum, not in the paper: $m_i \leftarrow \beta m_i + t_i$, and $m_i$ instead of $t_i$ in eq. (6) | [`accumulated`], [`descend_with_momentum`] |
 //! | eq. (8): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
+//! | eq. (6) and (8) in different rounds, not in the paper | [`Turns`] |
 //!
 //! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of
 //! [`crate::graph::Weights`] depend on the receiver alone (A) or on the sender alone (B), so nothing is weighted link by link: a
 //! receiver scales the sum of all decisions once, and a sender its tracker once, into the share that each who hears it adds.
+
+mod turns;
+
+pub use turns::Turns;
 
 use crate::linear::{add, change};
 use crate::problem::Shape;

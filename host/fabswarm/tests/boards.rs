@@ -196,6 +196,7 @@ fn any_trouble() -> impl Strategy<Value = Vec<String>> {
             maybe("reordering", one_of(&["0.3"])),
             maybe("replay", one_of(&["0.3"])),
             maybe("width", one_of(&["half", "byte"])),
+            maybe("gather-rounds", one_of(&["3", "10"])),
         );
         let swarm = (one_of(&["lock-step", "free-running"]), one_of(&["ring", "complete", "erdos-renyi"]));
         (swarm, 1..100_u32, faults).prop_map(move |((mode, topology), seed, faults)| {
@@ -204,9 +205,12 @@ fn any_trouble() -> impl Strategy<Value = Vec<String>> {
             flags.extend(
                 numbers.into_iter().flat_map(|(flag, value)| [format!("--{flag}"), value.to_string()]),
             );
-            let (crashes, frozen, silent, loss, delay, duplication, reordering, replay, width) = faults;
-            let faults = [crashes, frozen, silent, loss, delay, duplication, reordering, replay, width];
+            let (crashes, frozen, silent, loss, delay, duplication, reordering, replay, width, turns) =
+                faults;
+            let faults =
+                [crashes, frozen, silent, loss, delay, duplication, reordering, replay, width, turns];
             flags.extend(faults.into_iter().flatten().flatten());
+            flags.extend(["--descend-rounds".to_owned(), "5".to_owned()]);
             flags
         })
     })
@@ -271,6 +275,16 @@ fn boards_that_all_lost_their_memory_start_afresh() {
     let crashes = "0@20+2 forgets, 1@20+3 forgets, 2@21+0 forgets";
     let rounds = ["--agents", "3", "--crashes", crashes, "--rounds", "200", "--error-below", "0"];
     matches_the_simulator("native:2,in-process", &rounds);
+}
+
+/// Emulated and native boards take the turns that their pages tell them, by the round of the swarm.
+#[test]
+fn boards_on_a_ring_gather_and_descend_in_turn() {
+    let ring = ["--agents", "6", "--topology", "ring", "--iid-loss", "0.2", "--error-below", "0"];
+    matches_the_simulator("qemu:2,native:2,in-process", &[&ring[..], &["--rounds", "400"]].concat());
+    let crashes = ["--rounds", "60", "--crashes", "1@20+9, 2@37+0 forgets"];
+    let turns = ["--gather-rounds", "8", "--descend-rounds", "5"];
+    matches_the_simulator("native:4,in-process", &[&ring[..], &crashes, &turns].concat());
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod composed;
 mod double_loop;
 mod fab;
-mod gather_descend;
 mod ledger;
 mod lt_admm;
 mod single_level;
@@ -14,6 +13,7 @@ mod tests;
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
 
 use crate::rule::RuleKind;
@@ -83,7 +83,6 @@ pub enum MethodKind {
     DlPushSaga,
     DlPushAsgd,
     LtAdmm,
-    GatherDescend,
 }
 
 /// What a method does with its problem.
@@ -94,12 +93,11 @@ enum Design {
     SingleLevel(RuleKind),
     DoubleLoop(RuleKind),
     LtAdmm,
-    GatherDescend,
 }
 
 impl MethodKind {
     /// All methods.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 21] = [
         Self::Fab,
         Self::CentralizedFab,
         Self::StaticFab,
@@ -121,7 +119,6 @@ impl MethodKind {
         Self::DlPushSaga,
         Self::DlPushAsgd,
         Self::LtAdmm,
-        Self::GatherDescend,
     ];
 
     /// The name in legends and tables; the paper's, where it has one.
@@ -149,7 +146,6 @@ impl MethodKind {
             Self::DlPushSaga => "DL-Push-SAGA",
             Self::DlPushAsgd => "DL-Push-ASGD",
             Self::LtAdmm => "LT-ADMM",
-            Self::GatherDescend => "FAB, gather and descend",
         }
     }
 
@@ -168,7 +164,6 @@ impl MethodKind {
             Self::LedgerFab => (110, 60, 160),
             Self::LedgerFabMomentum => (40, 40, 40),
             Self::LtAdmm => (140, 86, 75),
-            Self::GatherDescend => (0, 60, 120),
         }
     }
 
@@ -202,29 +197,27 @@ impl MethodKind {
             Self::DlPushSaga => Design::DoubleLoop(RuleKind::PushSaga),
             Self::DlPushAsgd => Design::DoubleLoop(RuleKind::PushAsgd),
             Self::LtAdmm => Design::LtAdmm,
-            Self::GatherDescend => Design::GatherDescend,
         }
     }
 
     /// The method at rest on the problem of `seed`.
     ///
     /// # Errors
-    /// Where the swarm of a ledger cannot be built.
+    /// Where a recorded problem or its graphs cannot be read, or the swarm of a ledger cannot be built.
     pub fn start(
         self,
         setting: &Setting,
         steps: StepSizes,
         seed: u64,
-    ) -> Result<Box<dyn Method>, fabswarm_sim::trial::BuildError> {
-        let task = Rc::new(Task::draw(&setting.scenario(seed)));
+    ) -> Result<Box<dyn Method>, BuildError> {
+        let task = Rc::new(Task::load(&setting.scenario(seed))?);
         Ok(match self.design() {
-            Design::Fab(variant) => fab::start(variant, task, setting, steps, seed),
-            Design::Soba => soba::start(task, setting, steps, seed),
+            Design::Fab(variant) => fab::start(variant, task, setting, steps, seed)?,
+            Design::Soba => Box::new(soba::composed(task, setting, steps, seed)?),
             Design::Ledger { momentum } => Box::new(ledger::LedgerFab::new(setting, steps, momentum, seed)?),
-            Design::SingleLevel(rule) => single_level::start(rule, task, setting, steps, seed),
-            Design::DoubleLoop(rule) => double_loop::start(rule, task, setting, steps, seed),
-            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(task, setting, steps, seed)),
-            Design::GatherDescend => Box::new(gather_descend::GatherDescend::new(task, setting, steps, seed)),
+            Design::SingleLevel(rule) => Box::new(single_level::composed(rule, task, setting, steps, seed)?),
+            Design::DoubleLoop(rule) => double_loop::start(rule, task, setting, steps, seed)?,
+            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(task, setting, steps, seed)?),
         })
     }
 }

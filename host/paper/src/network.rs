@@ -2,21 +2,22 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::graph::{Graph, Weights};
+use fabswarm_shared::graph::Weights;
+use fabswarm_sim::air::LinkSource;
 
 use crate::links::{Links, lose_independently};
 
 /// Where the links of each round come from.
 #[derive(Clone, Debug)]
 pub enum LinkRule {
-    /// Drawn anew each round, weights by degree.
-    Degrees(Graph),
+    /// Others in each round, weights by degree.
+    Degrees(Rc<LinkSource>),
     /// The same links and weights in every round.
     Fixed(Rc<Links>),
     /// The weights of the first round for ever. Where `links_vanish`, frames still travel only over the links of each round.
     FirstRound {
         /// The graphs.
-        graph: Graph,
+        graphs: Rc<LinkSource>,
         /// Whether links of later rounds are needed too.
         links_vanish: bool,
     },
@@ -39,8 +40,8 @@ impl Network {
     pub fn new(rule: LinkRule, loss: f64, seed: u64) -> Self {
         let first = match &rule {
             LinkRule::Fixed(links) => Rc::clone(links),
-            LinkRule::Degrees(graph) | LinkRule::FirstRound { graph, .. } => {
-                Rc::new(Links::of_round(graph, 0, Weights::Uniform, |_, _| false))
+            LinkRule::Degrees(graphs) | LinkRule::FirstRound { graphs, .. } => {
+                Rc::new(Links::of_round(&**graphs, 0, Weights::Uniform, |_, _| false))
             }
         };
         Self { rule, first, loss, seed, round: 0, floats: 0 }
@@ -52,11 +53,11 @@ impl Network {
         self.round += 1;
         let lost = lose_independently(self.seed, round, self.loss);
         match &self.rule {
-            LinkRule::Degrees(graph) => Rc::new(Links::of_round(graph, round, Weights::Uniform, lost)),
+            LinkRule::Degrees(graphs) => Rc::new(Links::of_round(&**graphs, round, Weights::Uniform, lost)),
             LinkRule::Fixed(links) => Rc::clone(links),
             LinkRule::FirstRound { links_vanish: false, .. } => Rc::clone(&self.first),
-            LinkRule::FirstRound { graph, links_vanish: true } => {
-                Rc::new(self.first.where_present(&Links::of_round(graph, round, Weights::Uniform, lost)))
+            LinkRule::FirstRound { graphs, links_vanish: true } => {
+                Rc::new(self.first.where_present(&Links::of_round(&**graphs, round, Weights::Uniform, lost)))
             }
         }
     }

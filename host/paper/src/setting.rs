@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::graph::{Graph, Topology};
+use fabswarm_sim::air::{self, LinkSource};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ pub enum GraphKind {
     Ring,
     /// Everybody hears everybody.
     Complete,
+    /// The graphs of [`Setting::recording`], from the first one again where a run is longer.
+    Recorded,
 }
 
 /// Everything a run depends on but the method, its steps and the seed.
@@ -31,6 +33,8 @@ pub struct Setting {
     pub agents: usize,
     /// Graphs of the network.
     pub graph: GraphKind,
+    /// File with a problem and graphs in the golden schema, for [`GraphKind::Recorded`].
+    pub recording: String,
     /// ν.
     pub edge_probability: f64,
     /// Weights that even and odd agents of a ring give to what they hear.
@@ -58,6 +62,7 @@ impl Default for Setting {
         Self {
             agents: 10,
             graph: GraphKind::Paper,
+            recording: String::new(),
             edge_probability: 0.5,
             ring_shares: [0.5; 2],
             loss: 0.0,
@@ -85,41 +90,35 @@ impl Setting {
             GraphKind::ErdosRenyi => TopologyKind::ErdosRenyi,
             GraphKind::Ring => TopologyKind::Ring,
             GraphKind::Complete => TopologyKind::Complete,
+            GraphKind::Recorded => TopologyKind::Recorded,
         };
+        scenario.network.graphs.clone_from(&self.recording);
+        scenario.policy_evaluation.file.clone_from(&self.recording);
         scenario.network.edge_probability = self.edge_probability;
         scenario.faults.iid_loss = self.loss;
         scenario.algorithm.lambda = self.lambda;
         scenario
     }
 
-    /// The drawn graphs of the network.
-    #[must_use]
-    pub fn graph(&self, seed: u64) -> Graph {
-        let edge_probability = self.edge_probability;
-        let topology = match self.graph {
-            GraphKind::Paper => Topology::Paper { edge_probability, phase_rounds: 10 },
-            GraphKind::ErdosRenyi => Topology::ErdosRenyi { edge_probability },
-            GraphKind::Ring => Topology::Ring,
-            GraphKind::Complete => Topology::Complete,
-        };
-        Graph { topology, agents: self.agents, seed }
-    }
-
-    /// Links that are drawn anew each round and may lose frames, weights by degree.
-    #[must_use]
-    pub fn drawn_links(&self, seed: u64) -> LinkRule {
-        LinkRule::Degrees(self.graph(seed))
+    /// The graphs of the network.
+    ///
+    /// # Errors
+    /// Where recorded ones cannot be read.
+    pub fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, air::Error> {
+        LinkSource::new(&self.scenario(seed)).map(Rc::new)
     }
 
     /// Where links come from.
-    #[must_use]
-    pub fn link_rule(&self, seed: u64) -> LinkRule {
-        match self.graph {
+    ///
+    /// # Errors
+    /// Where recorded ones cannot be read.
+    pub fn link_rule(&self, seed: u64) -> Result<LinkRule, air::Error> {
+        Ok(match self.graph {
             GraphKind::Ring => {
                 let links = Links::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);
                 LinkRule::Fixed(Rc::new(links))
             }
-            _ => self.drawn_links(seed),
-        }
+            _ => LinkRule::Degrees(self.graphs(seed)?),
+        })
     }
 }

@@ -4,24 +4,37 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::choices::{AlgorithmKind, ProblemKind, TopologyKind};
+use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, nearest, read, shown};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
 use super::{Scenario, effects, renamed};
 
-/// Defaults of a ring, in either direction.
+/// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
 
-/// Defaults that depend on a choice: key, value, and the file with the defaults. Later entries override earlier ones.
-const CHOICE_DEFAULTS: [(&str, &str, &str); 6] = [
-    ("algorithm.kind", AlgorithmKind::Fab.word(), include_str!("layers/algorithms/fab.toml")),
-    ("network.topology", TopologyKind::Ring.word(), RING),
-    ("network.topology", TopologyKind::ReversedRing.word(), RING),
-    ("problem.kind", ProblemKind::HyperTuning.word(), include_str!("layers/problems/hyper-tuning.toml")),
-    ("problem.kind", ProblemKind::HyperCleaning.word(), include_str!("layers/problems/hyper-cleaning.toml")),
-    ("problem.kind", ProblemKind::SensorTrust.word(), include_str!("layers/problems/sensor-trust.toml")),
+/// A key and the word it is set to.
+type Choice = (&'static str, &'static str);
+
+const FAB: Choice = ("algorithm.kind", AlgorithmKind::Fab.word());
+const FREE_RUNNING: Choice = ("swarm.mode", ModeKind::FreeRunning.word());
+const ON_RING: Choice = ("network.topology", TopologyKind::Ring.word());
+const ON_REVERSED_RING: Choice = ("network.topology", TopologyKind::ReversedRing.word());
+const TUNING: Choice = ("problem.kind", ProblemKind::HyperTuning.word());
+const CLEANING: Choice = ("problem.kind", ProblemKind::HyperCleaning.word());
+const TRUST: Choice = ("problem.kind", ProblemKind::SensorTrust.word());
+
+/// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
+const CHOICE_DEFAULTS: [(&[Choice], &str); 8] = [
+    (&[FAB], include_str!("layers/algorithms/fab.toml")),
+    (&[FAB, ON_RING], RING),
+    (&[FAB, ON_REVERSED_RING], RING),
+    (&[FREE_RUNNING, ON_RING], RING),
+    (&[FREE_RUNNING, ON_REVERSED_RING], RING),
+    (&[TUNING], include_str!("layers/problems/hyper-tuning.toml")),
+    (&[CLEANING], include_str!("layers/problems/hyper-cleaning.toml")),
+    (&[TRUST], include_str!("layers/problems/sensor-trust.toml")),
 ];
 
 /// Endings of training data of the user's own.
@@ -266,7 +279,8 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
             kept.push(path);
         }
     }
-    let is_choice = |path: &str| CHOICE_DEFAULTS.iter().any(|(key, _, _)| *key == path);
+    let is_choice =
+        |path: &str| CHOICE_DEFAULTS.iter().any(|(choices, _)| choices.iter().any(|(key, _)| *key == path));
     kept.retain(|path| !is_choice(path));
     Ok((!kept.is_empty())
         .then(|| format!("the file keeps its own {}: what you chose by flag brings others", kept.join(", "))))
@@ -275,10 +289,14 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
 /// The defaults of the algorithm, the topology and the problem that `settings` choose.
 fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     let mut defaults = Vec::new();
-    for (key, word, text) in CHOICE_DEFAULTS {
-        let chosen = settings.iter().rev().find(|setting| setting.path == key);
-        if chosen.and_then(|setting| setting.value.as_str()) == Some(word) {
-            defaults.extend(read(Path::new(word), text)?);
+    let is_chosen = |(key, word): &Choice| {
+        let chosen = settings.iter().rev().find(|setting| setting.path == *key);
+        chosen.and_then(|setting| setting.value.as_str()) == Some(*word)
+    };
+    for (choices, text) in CHOICE_DEFAULTS {
+        if choices.iter().all(is_chosen) {
+            let name = choices.last().map_or("", |(_, word)| word);
+            defaults.extend(read(Path::new(name), text)?);
         }
     }
     Ok(defaults)

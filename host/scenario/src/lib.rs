@@ -151,6 +151,8 @@ pub struct AlgorithmSection {
     pub momentum: f64,
     pub normalise_by_lambda: bool,
     pub self_weight: f64,
+    pub gather_rounds: i64,
+    pub descend_rounds: u32,
     pub arithmetic: ArithmeticKind,
     pub give_up_after: u32,
     pub weights: WeightsKind,

@@ -70,6 +70,8 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "swarm.agents" => Limit::Whole(1, 1_000_000),
         "swarm.clock_spread" => Limit::BelowOne,
         "frames.late_rounds" => Limit::Whole(0, 1000),
+        "algorithm.gather_rounds" => Limit::Whole(-1, u32::MAX as i64),
+        "algorithm.descend_rounds" => Limit::Whole(1, u32::MAX as i64),
         "algorithm.give_up_after" => Limit::Whole(0, u32::MAX as i64),
         "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
 

@@ -3,6 +3,7 @@
 mod build;
 mod memory;
 mod observer;
+mod turns;
 mod verdict;
 
 pub use build::{

@@ -1,7 +1,7 @@
 //! The configuration of an agent.
 
 use super::Links;
-use crate::fab::Steps;
+use crate::fab::{Steps, Turns};
 use crate::problem::Penalty;
 use crate::wire::payload::Width;
 use core::num::NonZeroU32;
@@ -42,9 +42,11 @@ pub struct Config {
     pub mode: Mode,
     /// Step sizes.
     pub steps: Steps<f32>,
+    /// Rounds in which it pushes and descends: the same for all agents of a swarm in lock-step.
+    pub turns: Turns,
     /// Penalty on the lower level.
     pub penalty: Penalty<f32>,
-    /// κ, what it keeps of its tracker each round.
+    /// κ, what it keeps of its tracker in a round in which it pushes.
     pub self_weight: f32,
     /// Who may collect from it, and from whom it may collect.
     pub links: Links,
@@ -68,6 +70,7 @@ impl Config {
             founders,
             mode: Mode::LockStep,
             steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 },
+            turns: Turns::TOGETHER,
             penalty: Penalty { lambda: 60.0, normalise: true },
             self_weight: 0.98,
             links: Links::Everybody,
@@ -96,13 +99,19 @@ impl Config {
         Self { steps, ..self }
     }
 
+    /// Sets the rounds in which it pushes and descends.
+    #[must_use]
+    pub const fn with_turns(self, turns: Turns) -> Self {
+        Self { turns, ..self }
+    }
+
     /// Sets the penalty on the lower level.
     #[must_use]
     pub const fn with_penalty(self, penalty: Penalty<f32>) -> Self {
         Self { penalty, ..self }
     }
 
-    /// Sets κ, what it keeps of its tracker each round.
+    /// Sets κ, what it keeps of its tracker in a round in which it pushes.
     #[must_use]
     pub const fn with_self_weight(self, self_weight: f32) -> Self {
         Self { self_weight, ..self }

@@ -95,12 +95,16 @@ where
         gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
         let v = &mut self.v[exchanged.clone()];
         scaled(pull_weight(usize::from(heard)), sums, v);
-        let steps = self.config.steps;
-        let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
-        descend::<A>(&self.shape, &steps, &self.before[..words], m, v);
-        // What never travels is its own tracker.
-        for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
-            descend_word(steps.momentum, steps.x, d, m, v);
+        if self.config.turns.descends(self.round) {
+            let steps = self.config.steps;
+            let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
+            descend::<A>(&self.shape, &steps, &self.before[..words], m, v);
+            // What never travels is its own tracker.
+            for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
+                descend_word(steps.momentum, steps.x, d, m, v);
+            }
+        } else {
+            self.accumulator = [0.0; WORDS];
         }
         self.problem.project(&mut self.v[..self.shape.x]);
         if let Some(word) = first_exception(self.decision(), f32::is_finite) {
@@ -125,7 +129,7 @@ where
             .map_err(|_| Fault::new(exchanged.start, FaultCause::Encoder))
     }
 
-    /// Starts a round: gives this round's share away and takes what came early.
+    /// Starts a round: gives this round's share away, if there is one, and takes what came early.
     pub(super) fn begin_round(&mut self) {
         let words = self.exchanged();
         for index in 0..self.peers.listed() {
@@ -140,17 +144,19 @@ where
             return;
         }
         self.before[..words].copy_from_slice(&self.t[..words]);
-        let granularity = match self.config.width {
-            Width::Full => 0,
-            _ => self.encoder.granularity(A::largest_share(&self.share_weights, &self.t[..words])),
-        };
-        A::give(
-            &self.share_weights,
-            granularity,
-            &mut self.t[..words],
-            &mut self.carry[..words],
-            &mut self.sigma[..words],
-        );
+        if self.config.turns.pushes(self.round) {
+            let granularity = match self.config.width {
+                Width::Full => 0,
+                _ => self.encoder.granularity(A::largest_share(&self.share_weights, &self.t[..words])),
+            };
+            A::give(
+                &self.share_weights,
+                granularity,
+                &mut self.t[..words],
+                &mut self.carry[..words],
+                &mut self.sigma[..words],
+            );
+        }
         for index in 0..self.peers.listed() {
             let (peer, reception) = self.peers.listed_at_mut(index);
             reception.take_early(peer, self.round, words, &mut self.t[..words]);

@@ -8,6 +8,7 @@ mod recordings;
 mod restarts;
 mod state_words;
 mod trust;
+mod turns;
 
 use super::*;
 use crate::ledger::{Exact, Float};
@@ -451,10 +452,12 @@ fn a_configuration_has_what_it_was_given() {
     audience.insert(5);
     let links = Links::Known { audience, senders: MemberSet::default() };
     let patience = NonZeroU32::new(9);
+    let turns = crate::fab::Turns { gather_rounds: 3, descend_rounds: 9 };
     let config = Config::founder(3, 10)
         .with_id(4)
         .with_mode(Mode::FreeRunning)
         .with_steps(steps)
+        .with_turns(turns)
         .with_penalty(penalty)
         .with_self_weight(0.5)
         .with_links(links)
@@ -467,6 +470,7 @@ fn a_configuration_has_what_it_was_given() {
         founders: 10,
         mode: Mode::FreeRunning,
         steps,
+        turns,
         penalty,
         self_weight: 0.5,
         links,

@@ -11,6 +11,7 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
 use super::composed::{Composed, Constants, Target};
 use super::{Method, StepSizes};
@@ -99,12 +100,12 @@ pub(super) fn start(
     setting: &Setting,
     steps: StepSizes,
     seed: u64,
-) -> Box<dyn Method> {
+) -> Result<Box<dyn Method>, BuildError> {
     let words = task.shape().x;
     let constants =
         Constants { rule, momentum: setting.momentum, steps: vec![steps.upper; words], decay: setting.decay };
     let target = Target::of(&task);
-    let network = Network::new(setting.link_rule(seed), setting.loss, seed);
+    let network = Network::new(setting.link_rule(seed)?, setting.loss, seed);
     let oracle = Hypergradient::new(rule, task, setting, steps.lower);
-    Box::new(Composed::new(network, oracle, constants, &vec![0.0; words], target))
+    Ok(Box::new(Composed::new(network, oracle, constants, &vec![0.0; words], target)))
 }

@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
 use super::composed::{Composed, Constants, Target};
 use super::{Method, StepSizes};
@@ -36,7 +37,7 @@ pub(super) fn start(
     setting: &Setting,
     steps: StepSizes,
     seed: u64,
-) -> Box<dyn Method> {
+) -> Result<Box<dyn Method>, BuildError> {
     let shape = task.shape();
     let lambda = setting.lambda;
     let mut packed = vec![lambda * steps.upper; shape.x];
@@ -48,16 +49,16 @@ pub(super) fn start(
     task.start(&mut start);
     let target = Target::of(&task);
     let links = match variant {
-        FabVariant::PushPull | FabVariant::PushSum => setting.link_rule(seed),
+        FabVariant::PushPull | FabVariant::PushSum => setting.link_rule(seed)?,
         FabVariant::Static { links_vanish } => {
-            LinkRule::FirstRound { graph: setting.graph(seed), links_vanish }
+            LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish }
         }
         FabVariant::Centralized => {
             let network = Network::new(LinkRule::Fixed(Rc::new(Links::none(1))), 0.0, seed);
             let oracle = MeanPenaltyGradient::new(task, lambda, setting.agents);
-            return Box::new(Composed::new(network, oracle, constants, &start, target));
+            return Ok(Box::new(Composed::new(network, oracle, constants, &start, target)));
         }
     };
     let network = Network::new(links, setting.loss, seed);
-    Box::new(Composed::new(network, PenaltyGradient::new(task, lambda), constants, &start, target))
+    Ok(Box::new(Composed::new(network, PenaltyGradient::new(task, lambda), constants, &start, target)))
 }

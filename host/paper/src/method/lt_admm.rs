@@ -10,6 +10,7 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
 use super::composed::Target;
 use super::{Measurement, Method, StepSizes};
@@ -38,18 +39,23 @@ pub(super) struct LtAdmm {
 }
 
 impl LtAdmm {
-    pub(super) fn new(task: Rc<Task<f64>>, setting: &Setting, steps: StepSizes, seed: u64) -> Self {
+    pub(super) fn new(
+        task: Rc<Task<f64>>,
+        setting: &Setting,
+        steps: StepSizes,
+        seed: u64,
+    ) -> Result<Self, BuildError> {
         let (words, agents) = (task.shape().x, setting.agents);
-        Self {
+        Ok(Self {
             target: Target::of(&task),
             oracle: BellmanError::new(task).expect("a setting draws tasks of policy evaluation"),
-            network: Network::new(setting.link_rule(seed), setting.loss, seed),
+            network: Network::new(setting.link_rule(seed)?, setting.loss, seed),
             words,
             step: steps.upper,
             coupling: steps.lower / agents as f64,
             x: vec![0.0; agents * words],
             z: vec![0.0; agents * agents * words],
-        }
+        })
     }
 
     fn place(&self, receiver: usize, sender: usize) -> std::ops::Range<usize> {

@@ -3,23 +3,14 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
+use super::StepSizes;
 use super::composed::{Composed, Constants, Target};
-use super::{Method, StepSizes};
 use crate::network::Network;
 use crate::oracle::BellmanError;
 use crate::rule::RuleKind;
 use crate::setting::Setting;
-
-pub(super) fn start(
-    rule: RuleKind,
-    task: Rc<Task<f64>>,
-    setting: &Setting,
-    steps: StepSizes,
-    seed: u64,
-) -> Box<dyn Method> {
-    Box::new(composed(rule, task, setting, steps, seed))
-}
 
 pub(super) fn composed(
     rule: RuleKind,
@@ -27,12 +18,12 @@ pub(super) fn composed(
     setting: &Setting,
     steps: StepSizes,
     seed: u64,
-) -> Composed<BellmanError> {
+) -> Result<Composed<BellmanError>, BuildError> {
     let words = task.shape().x;
     let constants =
         Constants { rule, momentum: setting.momentum, steps: vec![steps.upper; words], decay: setting.decay };
     let target = Target::of(&task);
-    let network = Network::new(setting.link_rule(seed), setting.loss, seed);
+    let network = Network::new(setting.link_rule(seed)?, setting.loss, seed);
     let oracle = BellmanError::new(task).expect("a setting draws tasks of policy evaluation");
-    Composed::new(network, oracle, constants, &vec![0.0; words], target)
+    Ok(Composed::new(network, oracle, constants, &vec![0.0; words], target))
 }

@@ -4,24 +4,21 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
+use super::StepSizes;
 use super::composed::{Composed, Constants, Target};
-use super::{Method, StepSizes};
 use crate::network::Network;
 use crate::oracle::SobaDirection;
 use crate::rule::RuleKind;
 use crate::setting::Setting;
-
-pub(super) fn start(task: Rc<Task<f64>>, setting: &Setting, steps: StepSizes, seed: u64) -> Box<dyn Method> {
-    Box::new(composed(task, setting, steps, seed))
-}
 
 pub(super) fn composed(
     task: Rc<Task<f64>>,
     setting: &Setting,
     steps: StepSizes,
     seed: u64,
-) -> Composed<SobaDirection> {
+) -> Result<Composed<SobaDirection>, BuildError> {
     let shape = task.shape();
     let mut packed = vec![steps.upper; shape.x];
     packed.resize(shape.words(), steps.lower);
@@ -34,6 +31,6 @@ pub(super) fn composed(
     let mut start = vec![0.0; shape.words()];
     task.start(&mut start);
     let target = Target::of(&task);
-    let network = Network::new(setting.link_rule(seed), setting.loss, seed);
-    Composed::new(network, SobaDirection::new(task, setting.agents), constants, &start, target)
+    let network = Network::new(setting.link_rule(seed)?, setting.loss, seed);
+    Ok(Composed::new(network, SobaDirection::new(task, setting.agents), constants, &start, target))
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::Weights;
 use fabswarm_shared::problem::Penalty;
+use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
 use fabswarm_sim::task::Task;
 
@@ -29,6 +30,21 @@ fn setting() -> Setting {
     Setting { agents: 6, edge_probability: 0.3, ..Setting::default() }
 }
 
+const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/tests/golden/fab_n10_paper.json");
+
+/// The problem and the thousand graphs that another program recorded.
+fn recorded() -> Setting {
+    Setting { graph: GraphKind::Recorded, recording: RECORDING.into(), ..Setting::default() }
+}
+
+fn recording() -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(RECORDING).unwrap()).unwrap()
+}
+
+fn task(setting: &Setting) -> Rc<Task<f64>> {
+    Rc::new(Task::load(&setting.scenario(4)).unwrap())
+}
+
 fn steps(upper: f64, lower: f64) -> StepSizes {
     StepSizes { upper, lower, twin: None }
 }
@@ -48,7 +64,8 @@ fn fab_is_the_fab_of_the_simulator() {
         penalty: Penalty { lambda: 60.0, normalise: true },
         mixing: MixingRule::Degrees(Weights::Uniform),
     };
-    let mut swarm = PlainFab::new(Task::<f64>::draw(&scenario), noisy.graph(4), constants);
+    let mut swarm =
+        PlainFab::new(Task::<f64>::draw(&scenario), LinkSource::new(&scenario).unwrap(), constants);
     let steps = StepSizes { upper: 0.3 / 60.0, lower: 0.05, twin: Some(0.06) };
     let mut method = MethodKind::Fab.start(&noisy, steps, 4).unwrap();
     for _ in 0..200 {
@@ -61,11 +78,34 @@ fn fab_is_the_fab_of_the_simulator() {
 }
 
 #[test]
+fn fab_follows_the_recorded_states() {
+    let file = recording();
+    let number = |key: &str| file[key].as_f64().unwrap();
+    let setting = Setting { lambda: number("lam"), ..recorded() };
+    let steps = StepSizes {
+        upper: number("eta_x") / number("lam"),
+        lower: number("eta_y"),
+        twin: Some(number("eta_z")),
+    };
+    let mut method = MethodKind::Fab.start(&setting, steps, 4).unwrap();
+    for snapshot in file["snapshots"].as_array().unwrap() {
+        while u64::from(method.rounds()) < snapshot["k"].as_u64().unwrap() {
+            method.iterate();
+        }
+        let (error, expected) = (method.measure().error, snapshot["xrel_mean"].as_f64().unwrap());
+        assert!((error - expected).abs() < 1e-10, "round {}: {error} {expected}", method.rounds());
+    }
+    assert_eq!(method.rounds(), 1000);
+}
+
+#[test]
 fn methods_that_track_gradients_reach_the_closed_form() {
     let trackers = [MethodKind::PushPull, MethodKind::PushDiging, MethodKind::PushSaga, MethodKind::PushAsgd];
-    for method in trackers {
-        let error = error_after(method, &setting(), steps(0.02, 0.0), 6000);
-        assert!(error < 1e-8, "{method:?} {error}");
+    for setting in [setting(), recorded()] {
+        for method in trackers {
+            let error = error_after(method, &setting, steps(0.02, 0.0), 6000);
+            assert!(error < 1e-8, "{method:?} on {:?}: {error}", setting.graph);
+        }
     }
     let double_loops =
         [MethodKind::DlPushPull, MethodKind::DlPushDiging, MethodKind::DlPushSaga, MethodKind::DlPushAsgd];
@@ -80,24 +120,27 @@ fn methods_that_track_gradients_reach_the_closed_form() {
 // With a constant step Push-SGD ends at a distance proportional to it, with a diminishing one subgradient-push goes on.
 #[test]
 fn methods_that_do_not_track_stay_as_far_away_as_their_steps_are_long() {
-    let far = error_after(MethodKind::PushSgd, &setting(), steps(0.02, 0.0), 3000);
-    let near = error_after(MethodKind::PushSgd, &setting(), steps(0.01, 0.0), 6000);
-    assert!(far > 1e-4 && (1.5..2.5).contains(&(far / near)), "{far} {near}");
-    let early = error_after(MethodKind::SubgradientPush, &setting(), steps(0.1, 0.0), 500);
-    let late = error_after(MethodKind::SubgradientPush, &setting(), steps(0.1, 0.0), 20_000);
-    assert!(late < 0.3 * early, "{early} {late}");
+    for setting in [setting(), recorded()] {
+        let far = error_after(MethodKind::PushSgd, &setting, steps(0.02, 0.0), 3000);
+        let near = error_after(MethodKind::PushSgd, &setting, steps(0.01, 0.0), 6000);
+        assert!(far > 1e-4 && (1.5..2.5).contains(&(far / near)), "{far} {near}");
+        let early = error_after(MethodKind::SubgradientPush, &setting, steps(0.1, 0.0), 500);
+        let late = error_after(MethodKind::SubgradientPush, &setting, steps(0.1, 0.0), 20_000);
+        assert!(late < 0.3 * early, "{early} {late}");
+    }
 }
 
 #[test]
 fn push_sum_weights_stay_positive_and_keep_their_sum() {
-    for rule in RULES {
-        let task = Rc::new(Task::draw(&setting().scenario(4)));
-        let mut method = single_level::composed(rule, task, &setting(), steps(0.01, 0.0), 4);
+    for (setting, rule) in
+        [setting(), recorded()].iter().flat_map(|setting| RULES.map(|rule| (setting, rule)))
+    {
+        let mut method = single_level::composed(rule, task(setting), setting, steps(0.01, 0.0), 4).unwrap();
         for _ in 0..200 {
             method.iterate();
             let Some(weights) = method.rule.push_sum_weights() else { continue };
             assert!(weights.iter().all(|weight| *weight > 0.0), "{rule:?} {weights:?}");
-            assert!((weights.iter().sum::<f64>() - 6.0).abs() < 1e-12);
+            assert!((weights.iter().sum::<f64>() - setting.agents as f64).abs() < 1e-12);
         }
     }
 }
@@ -105,12 +148,13 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
 // The hypergradient of agent j is the derivative of Σ_i f_i(x_i, y_i^T(x)) in x_j, through every frame of the inner loop.
 #[test]
 fn hypergradients_are_the_slopes_of_the_upper_cost() {
-    let setting = Setting { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
-    let task = Rc::new(Task::<f64>::draw(&setting.scenario(4)));
-    let x: Vec<f64> = (0..20).map(|at| (f64::from(at) * 0.7).sin()).collect();
-    for rule in RULES {
-        let fresh = || Hypergradient::new(rule, Rc::clone(&task), &setting, 0.3);
-        let network = || Network::new(setting.link_rule(4), 0.0, 4);
+    let drawn = Setting { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
+    let recorded = Setting { inner_rounds: 7, momentum: 0.3, ..recorded() };
+    for (setting, rule) in [drawn, recorded].iter().flat_map(|setting| RULES.map(|rule| (setting, rule))) {
+        let task = task(setting);
+        let x: Vec<f64> = (0..5 * setting.agents).map(|at| (at as f64 * 0.7).sin()).collect();
+        let fresh = || Hypergradient::new(rule, Rc::clone(&task), setting, 0.3);
+        let network = || Network::new(setting.link_rule(4).unwrap(), 0.0, 4);
         let slopes = fresh().gradients(&mut network(), &x);
         let cost = |x: &[f64]| {
             let (mut hypergradient, mut network) = (fresh(), network());
@@ -142,22 +186,24 @@ fn upper_cost(task: &Task<f64>, x: &[f64], y: &[f64]) -> f64 {
 
 #[test]
 fn sobas_v_solves_its_linear_system_and_x_is_the_solution() {
-    let task = Rc::new(Task::<f64>::draw(&setting().scenario(4)));
-    let mut method = soba::composed(Rc::clone(&task), &setting(), steps(0.005, 0.06), 4);
-    (0..6000).for_each(|_| method.iterate());
-    assert!(method.measure().error < 1e-7, "{}", method.measure().error);
-    let shape = task.shape();
-    let rows = method.rule.estimate();
-    let part = |range: std::ops::Range<usize>| -> Vec<f64> {
-        rows.chunks_exact(shape.words()).flat_map(|row| row[range.clone()].to_vec()).collect()
-    };
-    let (x, y, v) = (part(0..5), part(5..25), part(25..45));
-    let lower = LowerLevel::new(task, 6);
-    let (_, hessian_v) = lower.second_derivatives(&x, &y, &v);
-    let (_, by_y) = lower.upper_gradients(&x, &y);
-    let sum = |rows: &[f64], word: usize| rows.iter().skip(word).step_by(20).sum::<f64>();
-    for word in 0..20 {
-        assert!((sum(&hessian_v, word) - sum(&by_y, word)).abs() < 1e-6);
+    for setting in [setting(), recorded()] {
+        let task = task(&setting);
+        let mut method = soba::composed(Rc::clone(&task), &setting, steps(0.005, 0.06), 4).unwrap();
+        (0..6000).for_each(|_| method.iterate());
+        assert!(method.measure().error < 1e-7, "{}", method.measure().error);
+        let shape = task.shape();
+        let rows = method.rule.estimate();
+        let part = |range: std::ops::Range<usize>| -> Vec<f64> {
+            rows.chunks_exact(shape.words()).flat_map(|row| row[range.clone()].to_vec()).collect()
+        };
+        let (x, y, v) = (part(0..5), part(5..25), part(25..45));
+        let lower = LowerLevel::new(task, setting.agents);
+        let (_, hessian_v) = lower.second_derivatives(&x, &y, &v);
+        let (_, by_y) = lower.upper_gradients(&x, &y);
+        let sum = |rows: &[f64], word: usize| rows.iter().skip(word).step_by(20).sum::<f64>();
+        for word in 0..20 {
+            assert!((sum(&hessian_v, word) - sum(&by_y, word)).abs() < 1e-6);
+        }
     }
 }
 
@@ -186,6 +232,28 @@ fn variants_of_fab_end_at_the_same_point() {
     assert!((expected / half - 2.0).abs() < 0.05, "the distance is proportional to 1/λ: {expected} {half}");
     let stalled = end(MethodKind::StaticFab, &setting());
     assert!(stalled > 5.0 * expected, "{stalled}: vanished links take mass along");
+}
+
+// The file has the point in closed form; agents of `fabswarm run` come as near as single precision goes.
+#[test]
+fn variants_of_fab_end_at_the_recorded_minimiser_of_the_penalty_function() {
+    let file = recording();
+    let numbers = |key: &str| -> Vec<f64> { serde_json::from_value(file[key].clone()).unwrap() };
+    let (solution, end) = (numbers("x_star"), numbers("x_penalty"));
+    let size = |v: Vec<f64>| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let away = end.iter().zip(&solution).map(|(end, best)| end - best).collect();
+    let expected = size(away) / size(solution);
+    for (method, tolerance) in [
+        (MethodKind::Fab, 1e-6),
+        (MethodKind::CentralizedFab, 1e-6),
+        (MethodKind::PushSumFab, 1e-6),
+        (MethodKind::StaticFabKeptLinks, 1e-6),
+        (MethodKind::LedgerFab, 0.02),
+        (MethodKind::LedgerFabMomentum, 0.02),
+    ] {
+        let error = error_after(method, &recorded(), steps(0.01, 0.06), 8000);
+        assert!((error / expected - 1.0).abs() < tolerance, "{method:?} {error} {expected}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Steps, gather, pull_weight};
+use fabswarm_shared::fab::{Steps, Turns, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend, descend_word};
 use fabswarm_shared::linear::first_exception;
@@ -22,6 +22,8 @@ use pulp::{Arch, NullaryFnOnce};
 pub struct LedgerConstants {
     /// Step sizes.
     pub steps: Steps<f32>,
+    /// Rounds in which agents push and descend.
+    pub turns: Turns,
     /// Penalty on the lower level.
     pub penalty: Penalty<f32>,
     /// κ.
@@ -129,11 +131,16 @@ impl ExactRound<'_> {
             gather::<3, _>(next, heard);
             next.iter_mut().for_each(|word| *word *= weight);
             let steps = &self.constants.steps;
-            let (local_m, m) = m.split_at_mut(local);
-            descend::<Exact>(&self.shape, steps, &self.before[agent * shared..][..shared], m, next);
             next_v[..local].copy_from_slice(&v[..local]);
-            for ((next, m), &d) in next_v.iter_mut().zip(local_m).zip(&*gradient) {
-                descend_word(steps.momentum, steps.x, d, m, next);
+            if self.constants.turns.descends(self.round) {
+                let (local_m, m) = m.split_at_mut(local);
+                let before = &self.before[agent * shared..][..shared];
+                descend::<Exact>(&self.shape, steps, before, m, &mut next_v[local..]);
+                for ((next, m), &d) in next_v.iter_mut().zip(local_m).zip(&*gradient) {
+                    descend_word(steps.momentum, steps.x, d, m, next);
+                }
+            } else {
+                m.fill(0.0);
             }
             let problem = self.task.problem(agent);
             problem.project(&mut next_v[..self.shape.x]);
@@ -211,7 +218,9 @@ impl<G: Schedule + Sync> ExactFab<G> {
 
     fn begin_round(&mut self) {
         self.before.copy_from_slice(&self.t);
-        Exact::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+        if self.constants.turns.pushes(self.round) {
+            Exact::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+        }
     }
 
     /// `Σt + Σ(σ − ρ) − Σd`, word by word, as integers.

@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 
 use fabswarm_shared::agent::{self, MemberSet};
-use fabswarm_shared::fab::Steps;
+use fabswarm_shared::fab::{Steps, Turns};
 use fabswarm_shared::graph;
 use fabswarm_shared::ledger::{Arithmetic, Exact, Float};
 use fabswarm_shared::problem::{Penalty, Problem};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
-use super::memory;
+use super::{memory, turns};
 use crate::air::{self, Air, LinkSource};
 use crate::scenario::{
     AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario,
@@ -187,7 +187,7 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>
 
 /// Agents that exchange frames over the air.
 fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32>) -> Built {
-    let setup = AgentSetup { audiences: audiences(scenario, source), ..setup(scenario)? };
+    let setup = setup_on(scenario, source)?;
     let needed = (0..scenario.swarm.agents)
         .map(|agent| task.problem(agent))
         .map(|problem| problem.shape().words().max(problem.scratch_words()))
@@ -267,7 +267,7 @@ pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Resul
     }
     Ok(ExactAgents {
         task: Task::load_with(scenario, own)?,
-        setup: AgentSetup { audiences: audiences(scenario, &mut source), ..setup(scenario)? },
+        setup: setup_on(scenario, &mut source)?,
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.
         rounds: match swarm.mode {
@@ -286,33 +286,56 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
     Ok(source)
 }
 
-/// The configuration of the agents of `scenario`. Sealed swarms get a new key with every call.
+/// The configuration of the agents of `scenario` over the links of `source`.
+fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, KeyError> {
+    let setup = setup(scenario)?;
+    let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
+    let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
+    let config = in_turn(setup.config, turns::turns(scenario, source, &sizes));
+    Ok(AgentSetup { config, audiences: Some(audiences), ..setup })
+}
+
+/// Agents that take `turns`.
+fn in_turn(config: agent::Config, turns: Turns) -> agent::Config {
+    match turns {
+        Turns::TOGETHER => config,
+        turns => config.with_turns(turns).with_self_weight(turns::SELF_WEIGHT as f32),
+    }
+}
+
+/// The configuration of the agents of `scenario`, without what follows from its graph. Sealed swarms get a new key with every
+/// call.
 ///
 /// # Errors
 /// If the key cannot be drawn.
 pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
+    let config = in_turn(config(scenario), turns::chosen_turns(scenario));
     Ok(AgentSetup {
-        config: agent::Config::founder(0, scenario.swarm.agents as u16)
-            .with_mode(match scenario.swarm.mode {
-                ModeKind::LockStep => agent::Mode::LockStep,
-                ModeKind::FreeRunning => agent::Mode::FreeRunning,
-            })
-            .with_steps(steps(scenario))
-            .with_penalty(penalty(scenario))
-            .with_self_weight(scenario.algorithm.self_weight as f32)
-            .with_width(match scenario.frames.width {
-                WidthKind::Full => payload::Width::Full,
-                WidthKind::Half => payload::Width::Half,
-                WidthKind::Byte => payload::Width::Byte,
-            })
-            .with_give_up_after(NonZeroU32::new(scenario.algorithm.give_up_after))
-            .with_late_rounds(scenario.late_rounds()),
+        config,
         audiences: None,
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,
         clock_spread: scenario.swarm.clock_spread,
         forged_fragments: scenario.intruder.forged_fragments,
         seed: scenario.network_seed(),
     })
+}
+
+fn config(scenario: &Scenario) -> agent::Config {
+    agent::Config::founder(0, scenario.swarm.agents as u16)
+        .with_mode(match scenario.swarm.mode {
+            ModeKind::LockStep => agent::Mode::LockStep,
+            ModeKind::FreeRunning => agent::Mode::FreeRunning,
+        })
+        .with_steps(steps(scenario))
+        .with_penalty(penalty(scenario))
+        .with_self_weight(scenario.algorithm.self_weight as f32)
+        .with_width(match scenario.frames.width {
+            WidthKind::Full => payload::Width::Full,
+            WidthKind::Half => payload::Width::Half,
+            WidthKind::Byte => payload::Width::Byte,
+        })
+        .with_give_up_after(NonZeroU32::new(scenario.algorithm.give_up_after))
+        .with_late_rounds(scenario.late_rounds())
 }
 
 fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {

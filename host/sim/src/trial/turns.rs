@@ -1,0 +1,206 @@
+//! Whether agents gather and descend in turn, and for how long they gather.
+
+use fabswarm_shared::fab::Turns;
+use fabswarm_shared::graph::Schedule;
+
+use crate::air::LinkSource;
+use crate::scenario::{ModeKind, Scenario};
+
+/// κ of agents that gather: a directed ring mixes fastest with half.
+pub(super) const SELF_WEIGHT: f64 = 0.5;
+/// A gather is long enough when no agent knows more or less of another than this, relative to the mean.
+const EVENNESS: f64 = 0.02;
+/// Where a gather takes no longer than this, agents descend in every round: a ring of 4 takes 15 rounds and is stable, one of 5
+/// takes 25 and is not.
+const WELL_MIXED: u32 = 16;
+/// Links that are followed before a graph counts as too slow to gather on.
+const MOST_LINKS: usize = 40_000_000;
+/// The largest [`gain`] with which agents take turns.
+const LARGEST_GAIN: f64 = 1.5;
+
+/// The turns that agents take who are heard by `audiences` others each, over links that are known.
+pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> Turns {
+    let descend_rounds = scenario.algorithm.descend_rounds;
+    let is_drawn = matches!(source, LinkSource::Drawn(_) | LinkSource::Recorded(_));
+    let is_lock_step = scenario.swarm.mode == ModeKind::LockStep;
+    if scenario.algorithm.gather_rounds >= 0 || !is_drawn || !is_lock_step {
+        return chosen_turns(scenario);
+    }
+    let faults = &scenario.faults;
+    let mixing = Mixing { source, audiences, arriving: (1.0 - faults.iid_loss) * (1.0 - faults.burst_loss) };
+    match mixing.rounds_to_spread() {
+        Some(gather_rounds)
+            if gather_rounds > WELL_MIXED
+                && u64::from(gather_rounds) + u64::from(descend_rounds) <= scenario.swarm.rounds
+                && mixing.gain(gather_rounds) <= LARGEST_GAIN =>
+        {
+            Turns { gather_rounds, descend_rounds }
+        }
+        _ => Turns::TOGETHER,
+    }
+}
+
+/// The turns that a scenario states, whatever its graph.
+pub(super) fn chosen_turns(scenario: &Scenario) -> Turns {
+    match u32::try_from(scenario.algorithm.gather_rounds) {
+        Ok(gather_rounds @ 1..) if scenario.swarm.mode == ModeKind::LockStep => {
+            Turns { gather_rounds, descend_rounds: scenario.algorithm.descend_rounds }
+        }
+        _ => Turns::TOGETHER,
+    }
+}
+
+/// What a gather does to one number per agent, on average over lost frames.
+struct Mixing<'a, G> {
+    source: &'a G,
+    audiences: &'a [u32],
+    /// Fraction of the frames that arrive.
+    arriving: f64,
+}
+
+impl<G: Schedule> Mixing<'_, G> {
+    /// Rounds after which all agents know the first one equally well, unless that takes too long.
+    fn rounds_to_spread(&self) -> Option<u32> {
+        let mut known = vec![0.0; self.source.agents()];
+        *known.first_mut()? = 1.0;
+        let mut links = 0;
+        for round in 0.. {
+            let (least, most) =
+                known.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &k| (least.min(k), most.max(k)));
+            if most - least <= EVENNESS * 0.5 * (most + least) {
+                return Some(round);
+            }
+            links += self.pull(round, &mut known) + known.len();
+            if links > MOST_LINKS {
+                break;
+            }
+        }
+        None
+    }
+
+    /// How far a descent takes the swarm, relative to what the mean gradient asks for: 1 where every agent is heard by as many
+    /// others as it hears. Elsewhere trackers settle at different multiples of the mean, and decisions count differently in
+    /// their average; from 2 on a swarm would overshoot more with every turn, as a star does.
+    fn gain(&self, gather_rounds: u32) -> f64 {
+        let mut moved = vec![1.0; self.source.agents()];
+        (0..gather_rounds).for_each(|round| self.push(round, &mut moved));
+        (0..gather_rounds).for_each(|round| {
+            self.pull(round, &mut moved);
+        });
+        moved.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Averages over what each agent hears, and returns over how many links.
+    fn pull(&self, round: u32, values: &mut [f64]) -> usize {
+        let before = values.to_vec();
+        let mut links = 0;
+        for (agent, value) in values.iter_mut().enumerate() {
+            let (mut heard, mut change) = (0, 0.0);
+            self.source.heard_by(agent, round, |sender| {
+                heard += 1;
+                change += before[sender] - before[agent];
+            });
+            *value += self.arriving * change / f64::from(heard + 1);
+            links += heard as usize;
+        }
+        links
+    }
+
+    /// Moves shares; what nobody hears in this round stays.
+    fn push(&self, round: u32, mass: &mut [f64]) {
+        let before = mass.to_vec();
+        for agent in 0..before.len() {
+            self.source.heard_by(agent, round, |sender| {
+                let listeners = self.audiences.get(sender).map_or(1, |&listeners| listeners.max(1));
+                let share = self.arriving * (1.0 - SELF_WEIGHT) / f64::from(listeners) * before[sender];
+                mass[sender] -= share;
+                mass[agent] += share;
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::TopologyKind;
+    use crate::trial::exact_agents;
+
+    fn turns_of(agents: usize, change: impl FnOnce(&mut Scenario)) -> Turns {
+        let mut scenario = Scenario::default();
+        scenario.swarm.agents = agents;
+        scenario.network.topology = TopologyKind::Ring;
+        change(&mut scenario);
+        exact_agents(&scenario).unwrap().setup.config.turns
+    }
+
+    #[test]
+    fn a_gather_is_as_long_as_the_ring_needs() {
+        // The slowest mode of a ring shrinks by cos(π/n) a round.
+        for agents in [10, 30, 60] {
+            let shrink = (std::f64::consts::PI / agents as f64).cos().ln();
+            let expected = (EVENNESS / 4.0).ln() / shrink;
+            let turns = turns_of(agents, |_| {});
+            assert!((f64::from(turns.gather_rounds) / expected - 1.0).abs() < 0.1, "{turns:?} {expected}");
+            assert_eq!(turns.descend_rounds, 300);
+        }
+        let lossless = turns_of(10, |_| {}).gather_rounds;
+        assert!(turns_of(10, |scenario| scenario.faults.iid_loss = 0.3).gather_rounds > lossless);
+    }
+
+    #[test]
+    fn agents_of_graphs_that_mix_well_descend_in_every_round() {
+        assert_eq!(turns_of(4, |_| {}), Turns::TOGETHER);
+        assert_ne!(turns_of(5, |_| {}), Turns::TOGETHER);
+        for topology in [TopologyKind::Paper, TopologyKind::Complete, TopologyKind::ErdosRenyi] {
+            assert_eq!(turns_of(30, |scenario| scenario.network.topology = topology), Turns::TOGETHER);
+        }
+        // Rings both ways in turn, and no other links.
+        let both_ways = turns_of(30, |scenario| {
+            scenario.network.topology = TopologyKind::Paper;
+            scenario.network.edge_probability = 0.0;
+        });
+        assert!(both_ways.gather_rounds > 500, "{both_ways:?}");
+    }
+
+    #[test]
+    fn the_scenario_may_choose_and_a_short_run_does_not_only_gather() {
+        let chosen = turns_of(10, |scenario| {
+            (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = (7, 5);
+        });
+        assert_eq!(chosen, Turns { gather_rounds: 7, descend_rounds: 5 });
+        assert_eq!(turns_of(10, |scenario| scenario.algorithm.gather_rounds = 0), Turns::TOGETHER);
+        assert_eq!(turns_of(10, |scenario| scenario.swarm.rounds = 400), Turns::TOGETHER);
+        assert_eq!(turns_of(1000, |_| {}), Turns::TOGETHER);
+        let free = turns_of(10, |scenario| scenario.swarm.mode = ModeKind::FreeRunning);
+        assert_eq!(free, Turns::TOGETHER);
+    }
+
+    /// A hub that everybody hears and that hears everybody.
+    #[test]
+    fn a_star_would_overshoot() {
+        let star = Star(10);
+        let audiences: Vec<u32> = (0..10).map(|agent| if agent == 0 { 9 } else { 1 }).collect();
+        let mixing = Mixing { source: &star, audiences: &audiences, arriving: 1.0 };
+        assert!(mixing.gain(20) > 2.0, "{}", mixing.gain(20));
+        let ring = fabswarm_shared::graph::Graph {
+            topology: fabswarm_shared::graph::Topology::Ring,
+            agents: 10,
+            seed: 0,
+        };
+        let mixing = Mixing { source: &ring, audiences: &[1; 10], arriving: 0.8 };
+        assert!((mixing.gain(50) - 1.0).abs() < 1e-9);
+    }
+
+    struct Star(usize);
+
+    impl Schedule for Star {
+        fn agents(&self) -> usize {
+            self.0
+        }
+
+        fn heard_by(&self, agent: usize, _: u32, mut visit: impl FnMut(usize)) {
+            if agent == 0 { (1..self.0).for_each(visit) } else { visit(0) }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Gathering and descending in turn.
+
+use super::*;
+use crate::fab::Turns;
+
+const TURNS: Turns = Turns { gather_rounds: 8, descend_rounds: 5 };
+
+fn ring() -> Vec<Small<Exact>> {
+    let steps = Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.5 };
+    let config = |id| config(id).with_turns(TURNS).with_steps(steps).with_self_weight(0.5);
+    let links = |id: usize| {
+        let of = |other: usize| {
+            let mut set = MemberSet::default();
+            set.insert((other % AGENTS) as u16);
+            set
+        };
+        Links::Known { audience: of(id + 1), senders: of(id + AGENTS - 1) }
+    };
+    (0..AGENTS).map(|id| agent(config(id).with_links(links(id)))).collect()
+}
+
+/// What an agent gives away while it gathers waits for who missed it, and what it does while it descends changes no sum.
+#[test]
+fn agents_push_and_descend_in_different_rounds() {
+    let mut agents = ring();
+    for now in 0..130 {
+        let sums: Vec<Vec<i32>> = agents.iter().map(|agent| agent.sigma().to_vec()).collect();
+        let is_moving = agents.iter().any(|agent| agent.accumulator().iter().any(|&m| m != 0.0));
+        assert_eq!(is_moving, now > 8 && (now - 1) % 13 >= 8, "round {now}");
+        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver && (now + sender) % 5 != 0);
+        check_invariant(&agents);
+        let has_pushed = agents.iter().zip(&sums).any(|(agent, sums)| agent.sigma() != sums);
+        assert_eq!(has_pushed, (now + 1) % 13 < 8, "round {now}");
+    }
+}
+
+/// A gather alone averages: decisions agree while nobody descends.
+#[test]
+fn a_gather_brings_decisions_together() {
+    let mut agents = ring();
+    let hears = |receiver: usize, sender: usize| (sender + 1) % AGENTS == receiver;
+    (0..13).for_each(|_| round(&mut agents, hears));
+    let before = spread(&agents);
+    (0..8).for_each(|_| round(&mut agents, hears));
+    assert!(before > 0.0 && spread(&agents) < 0.2 * before, "{before} {}", spread(&agents));
+}
