@@ -476,10 +476,13 @@ impl Board {
         let refused_before = self.telemetry.map_or(0, |last| last.refused);
         let refused = Some(telemetry.refused.wrapping_sub(refused_before));
         let reception = RoundReception { heard: telemetry.heard, refused };
+        let skips_rounds = self.telemetry.is_some_and(|last| telemetry.round > last.round.saturating_add(1));
         self.telemetry = Some(telemetry);
         let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
-        if self.machine.is_serial() && matches!(difference, Some(ShadowDifference::Reception(_))) {
-            // What a real board did not take was damaged on its way there, and its state is another one now.
+        let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
+        if self.machine.is_serial() && difference.is_some() && has_missed {
+            // What a real board did not take, and rounds that it did not live through, were damaged on their way there: its state is
+            // another one now.
             self.loss = Some(BoardLoss::Disturbed);
             return;
         }

@@ -61,7 +61,7 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
     let whole = page("native");
     let mut damaged = whole.clone();
     damaged[100] ^= 1;
-    let (again, other) = ("write its page again: ", "flash the image and the page of this kind of board");
+    let (again, other) = ("run again: ", "flash the image and the page of this kind of board");
     let cases = [
         (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning page is wrong", again),
         (damaged, "the checksum of the provisioning page is wrong", again),
