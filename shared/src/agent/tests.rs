@@ -2,8 +2,10 @@
 
 extern crate std;
 
+mod construction;
 mod lives;
 mod membership;
+mod momentum;
 mod recordings;
 mod restarts;
 mod state_words;
@@ -155,55 +157,6 @@ fn float_and_exact_arithmetic_agree() {
     }
 }
 
-fn with_momentum() -> Config {
-    Config { steps: Steps { x: 0.3, y: 0.06, z: 0.05, momentum: 0.7 }, founders: 1, ..config(0) }
-}
-
-#[test]
-fn momentum_accumulates_the_trackers_before_a_push() {
-    // Who hears nobody pulls its own decision.
-    let mut agents = [agent::<Exact>(with_momentum())];
-    let steps = [0.3, 0.3, 0.06, 0.06, 0.06, 0.06, 0.05, 0.05, 0.05, 0.05];
-    let mut m = [0.0f32; WORDS];
-    for _ in 0..20 {
-        let (mut expected, before) = (agents[0].v, agents[0].before);
-        for (word, step) in steps.into_iter().enumerate() {
-            m[word] = 0.7 * m[word] + Exact::value(before[word]);
-            expected[word] -= step * m[word];
-        }
-        round(&mut agents, |_, _| true);
-        assert_eq!((agents[0].decision(), agents[0].accumulator()), (&expected[..], &m[..]));
-    }
-}
-
-#[test]
-fn momentum_is_saved_and_digested_and_ends_with_its_epoch() {
-    let mut agents = [agent::<Exact>(with_momentum())];
-    (0..5).for_each(|_| round(&mut agents, |_, _| true));
-    let mut restored = [agent::<Exact>(Config { boot: 2, ..with_momentum() })];
-    restored[0].restore(read_from(&saved(&agents[0]))).unwrap();
-    for _ in 0..3 {
-        assert_eq!(restored[0].digest(), agents[0].digest());
-        round(&mut agents, |_, _| true);
-        round(&mut restored, |_, _| true);
-    }
-    let [mut other] = restored;
-    other.accumulator[WORDS - 1] += 0.5;
-    assert_ne!(other.digest(), agents[0].digest());
-    other.enter(next_epoch(1, 0).unwrap(), other.members);
-    assert_eq!(other.accumulator, [0.0; WORDS]);
-}
-
-#[test]
-fn without_momentum_nothing_accumulates() {
-    let mut agents = swarm::<Exact>();
-    (0..5).for_each(|_| round(&mut agents, |_, _| true));
-    assert!(agents.iter().all(|agent| agent.accumulator == [0.0; WORDS]));
-    let digest = agents[0].digest();
-    agents[0].accumulator[0] = 1.0;
-    assert_eq!(agents[0].digest(), digest);
-}
-
 #[test]
 fn a_frame_of_the_next_round_waits_for_it() {
     let (mut ahead, mut punctual) = (swarm::<Exact>(), swarm::<Exact>());
@@ -338,35 +291,6 @@ fn a_hello_of_another_format_or_shape_is_refused() {
 }
 
 #[test]
-fn agents_that_do_not_fit_are_refused() {
-    let problem = problem(0);
-    let make = |config, start: &[f32]| {
-        Agent::<_, Exact, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ())
-    };
-    assert_eq!(make(config(0), &[0.0; 3]), Err(Error::Start));
-    assert_eq!(make(config(2000), &[0.0; WORDS]), Err(Error::Identity));
-    let fault = |cause| Err(Error::Gradient(Fault::new(0, cause)));
-    assert_eq!(make(config(0), &[1e9; WORDS]), fault(FaultCause::GradientOutOfRange));
-    assert_eq!(make(config(0), &[f32::NAN; WORDS]), fault(FaultCause::GradientNotFinite));
-    let narrow =
-        Agent::<_, Exact, _, 4>::new(config(0), problem, &[0.0; WORDS], heapless::Vec::<_, 8>::new())
-            .map(|_| ());
-    assert_eq!(narrow, Err(Error::TooLarge { needed: 10, room: 4 }));
-}
-
-#[test]
-fn a_place_is_empty_after_an_error() {
-    let mut place: Option<Small<Exact>> = Some(agent(config(1)));
-    for start in [&[0.0; 3][..], &[1e9; WORDS]] {
-        assert!(Agent::new_in(&mut place, config(0), problem(0), start, Peers4::new()).is_err());
-        assert!(place.is_none());
-    }
-    let made = Agent::new_in(&mut place, config(0), problem(0), &[0.0; WORDS], Peers4::new());
-    assert_eq!(made.unwrap().id(), 0);
-    assert!(place.is_some());
-}
-
-#[test]
 fn a_fault_says_what_is_wrong() {
     let fault = |x| {
         let config = Config { steps: Steps { x, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) };
@@ -442,44 +366,6 @@ fn a_round_is_complete_when_everybody_due_was_heard() {
     [1, 2].into_iter().for_each(|id| members.remove(id));
     agents[0].enter(2048, members);
     assert!(agents[0].is_complete(&NextTwo));
-}
-
-#[test]
-fn a_configuration_has_what_it_was_given() {
-    let steps = Steps { x: 0.1, y: 0.2, z: 0.3, momentum: 0.4 };
-    let penalty = Penalty { lambda: 7.0, normalise: false };
-    let mut audience = MemberSet::default();
-    audience.insert(5);
-    let links = Links::Known { audience, senders: MemberSet::default() };
-    let patience = NonZeroU32::new(9);
-    let turns = crate::fab::Turns { gather_rounds: 3, descend_rounds: 9 };
-    let config = Config::founder(3, 10)
-        .with_id(4)
-        .with_mode(Mode::FreeRunning)
-        .with_steps(steps)
-        .with_turns(turns)
-        .with_penalty(penalty)
-        .with_self_weight(0.5)
-        .with_links(links)
-        .with_width(Width::Byte)
-        .with_give_up_after(patience)
-        .with_late_rounds(6)
-        .with_boot(8);
-    let expected = Config {
-        id: 4,
-        founders: 10,
-        mode: Mode::FreeRunning,
-        steps,
-        turns,
-        penalty,
-        self_weight: 0.5,
-        links,
-        width: Width::Byte,
-        give_up_after: patience,
-        late_rounds: 6,
-        boot: 8,
-    };
-    assert_eq!(config, expected);
 }
 
 /// A frame as bytes.
