@@ -8,6 +8,15 @@ const FEATURES: [&str; 3] = ["large_swarm", "uart", "usb"];
 
 const KIB: i64 = 1024;
 
+/// Keys of a `[radio]` whose `kind` is `lora`, and the types of their constants.
+const LORA: [(&str, &str); 5] = [
+    ("frequency_khz", "u32"),
+    ("spreading", "u8"),
+    ("bandwidth_khz", "u16"),
+    ("duty_per_mille", "u16"),
+    ("power_dbm", "i32"),
+];
+
 /// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
 /// chip, `chip_kib`.
 const SIZES: [&str; 2] = ["FABSWARM_WORDS", "FABSWARM_MEMBERS"];
@@ -68,6 +77,13 @@ fn constants(board: &toml::Table) -> Result<String, Box<dyn Error>> {
         let baud = integer(board, "serial", "baud")?;
         constants += &format!("/// Bits per second of the serial line.\npub const BAUD: u32 = {baud};\n");
     }
+    if board.get("radio").is_some_and(|radio| radio.get("kind").and_then(toml::Value::as_str) == Some("lora"))
+    {
+        for (key, kind) in LORA {
+            let (name, value) = (key.to_uppercase(), integer(board, "radio", key)?);
+            constants += &format!("/// `{key}` of `[radio]`.\npub const LORA_{name}: {kind} = {value};\n");
+        }
+    }
     Ok(constants)
 }
 
@@ -93,6 +109,7 @@ fn check_keys(board: &toml::Table) -> Result<(), Box<dyn Error>> {
                 }
                 "page" | "storage" => ["origin", "length_kib"].contains(&inner.as_str()),
                 "serial" => inner == "baud",
+                "radio" => inner == "kind" || LORA.iter().any(|(key, _)| key == inner),
                 // For the host.
                 "uf2" => ["drive", "family", "feature"].contains(&inner.as_str()),
                 "probe" => ["part_at", "part", "part_mask", "number_at"].contains(&inner.as_str()),

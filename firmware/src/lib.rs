@@ -123,7 +123,7 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
     let mut place: Option<BoardAgent<'_, P>> = None;
     let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
         Ok((page, agent)) => {
-            link.start(page.agent.id, agent.boot(), matches!(page.pace, provisioning::Pace::Slots { .. }));
+            link.start(page.agent.id, agent.boot(), page.pace.into());
             let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
             let (to_agent, receiver) = incoming.split();
             let (sender, from_agent) = outgoing.split();

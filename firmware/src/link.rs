@@ -1,26 +1,51 @@
 //! Links: how a board sends and receives packets.
 
 use embassy_time::Instant;
+use fabswarm_shared::provisioning::Pace;
 
+mod airtime;
 mod fragmented;
+mod listening;
 mod patience;
 mod queue;
-
 mod serial;
 mod split;
 
-pub use fragmented::FragmentedLink;
+pub use airtime::AirtimeLimit;
+pub use fragmented::{FragmentedLink, packets_of};
+pub use listening::{ListeningLink, RadioQueue, keep_listening};
 pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
 pub use serial::SerialLink;
 pub use split::SplitLink;
+
+/// What carries the frames of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AirKind {
+    /// A host, which gets them by cable.
+    Host,
+    /// A channel that anyone may use at any time.
+    Shared,
+    /// A channel on which everyone has a time: a packet that cannot be sent at once must not be sent later.
+    Slots,
+}
+
+impl From<Pace> for AirKind {
+    fn from(pace: Pace) -> Self {
+        match pace {
+            Pace::Air => Self::Host,
+            Pace::Deadline { .. } | Pace::Period { .. } => Self::Shared,
+            Pace::Slots { .. } => Self::Slots,
+        }
+    }
+}
 
 /// Exchanges whole packets with everyone in range. Packets may be lost, repeated or reordered, but never truncated or
 /// merged.
 #[allow(async_fn_in_trait, reason = "one executor on one core: the futures need not be Send")]
 pub trait Link {
-    /// Tells the link which agent sends from here on, in which boot, and whether in slots, where a packet that cannot be sent at
-    /// once must not be sent later. Only links that number their packets or share a channel need to know.
-    fn start(&mut self, _sender: u16, _boot: u32, _has_slots: bool) {}
+    /// Tells the link which agent sends from here on, in which boot, and by which air. Only links that number their packets or share
+    /// a channel need to know.
+    fn start(&mut self, _sender: u16, _boot: u32, _air: AirKind) {}
 
     /// Sends one packet. Returns when it was sent or dropped.
     async fn send(&mut self, packet: &[u8]);

@@ -50,7 +50,7 @@ async fn main(_spawner: Spawner) {
         window: WINDOW,
         page,
         buffers: BUFFERS.take(),
-        link: SplitLink::new(
+        link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(&wifi)),
             SerialLink::<_, LINE>::new(port),
         ),

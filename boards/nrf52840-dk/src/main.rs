@@ -17,6 +17,7 @@ mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
+use embassy_futures::join::join;
 use embassy_nrf::{
     bind_interrupts,
     buffered_uarte::{self, BufferedUarte},
@@ -25,7 +26,7 @@ use embassy_nrf::{
 };
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
-    link::{FragmentedLink, SerialLink, SplitLink},
+    link::{FragmentedLink, RadioQueue, SerialLink, SplitLink, keep_listening},
     run,
     storage::BoardStorage,
 };
@@ -44,7 +45,8 @@ bind_interrupts!(struct Interrupts {
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let chip = chip::start();
-    let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
+    let (mut radio, radio_queue) =
+        (radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts)), RadioQueue::new());
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     let port = BufferedUarte::new(
         chip.UARTE0,
@@ -59,18 +61,20 @@ async fn main(_spawner: Spawner) {
         &mut receiving,
         &mut sending,
     );
-    let parts = Parts {
+    let agent = run(Parts {
         board: board::NAME,
         chip: Some(chip::id()),
         window: WINDOW as u16,
         page: flash::page(),
         buffers: BUFFERS.take(),
-        link: SplitLink::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio),
+        link: SplitLink::<_, _, PACKET>::new(
+            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::BoardEnd::new(
+                &radio_queue,
+            )),
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
         health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
-    };
-    run(parts).await
+    });
+    join(keep_listening(&mut radio, &radio_queue), agent).await.1
 }

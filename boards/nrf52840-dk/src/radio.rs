@@ -2,7 +2,10 @@
 
 use embassy_nrf::radio::ieee802154::{Packet, Radio};
 use embassy_time::{Duration, Instant, Timer};
-use fabswarm_firmware::link::{Link, received_length};
+use fabswarm_firmware::{
+    PACKET,
+    link::{AirKind, Link, ListeningLink, packets_of, received_length},
+};
 
 /// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
 /// see what it is, and ours are told apart by their keys.
@@ -16,6 +19,12 @@ pub const MTU: usize = PAYLOAD - MAC_HEADER.len();
 
 /// Frames on their way in at once: four for each of two neighbours that send at the same time.
 pub const SLOTS: usize = 8;
+
+/// Packets that wait to be sent: a frame, and news about members in front of it.
+const SENT: usize = 2 * packets_of(PACKET, MTU);
+
+/// What the board has of the radio, which listens meanwhile.
+pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 const CHANNEL: u8 = 15;
 
@@ -57,8 +66,8 @@ impl RadioLink {
 }
 
 impl Link for RadioLink {
-    fn start(&mut self, sender: u16, boot: u32, has_slots: bool) {
-        self.has_slots = has_slots;
+    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
+        self.has_slots = air == AirKind::Slots;
         self.random = u32::from(sender) << 16 ^ boot;
     }
 

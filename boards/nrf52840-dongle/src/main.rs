@@ -24,7 +24,7 @@ mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
-use embassy_futures::join::join;
+use embassy_futures::join::join3;
 use embassy_nrf::{
     bind_interrupts, peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
@@ -32,7 +32,7 @@ use embassy_nrf::{
 };
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
-    link::{FragmentedLink, SerialLink, SplitLink},
+    link::{FragmentedLink, RadioQueue, SerialLink, SplitLink, keep_listening},
     run,
     storage::BoardStorage,
 };
@@ -52,19 +52,22 @@ async fn main(_spawner: Spawner) {
     let id = Some(chip::id());
     let driver = usb::Driver::new(chip.USBD, Interrupts, HardwareVbusDetect::new(Interrupts));
     let (port, device) = cdc_port::start(driver, board::NAME, id);
-    let radio = radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts));
+    let (mut radio, radio_queue) =
+        (radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts)), RadioQueue::new());
     let agent = run(Parts {
         board: board::NAME,
         chip: id,
         window: cdc_port::WINDOW,
         page: flash::page(),
         buffers: BUFFERS.take(),
-        link: SplitLink::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio),
+        link: SplitLink::<_, _, PACKET>::new(
+            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::BoardEnd::new(
+                &radio_queue,
+            )),
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
         health: health::ChipHealth::start(chip.WDT, chip.P0_06.into()),
     });
-    join(device, agent).await.1
+    join3(device, keep_listening(&mut radio, &radio_queue), agent).await.2
 }

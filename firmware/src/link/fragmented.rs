@@ -1,8 +1,12 @@
 //! Long packets over a radio with shorter ones.
 
-use super::Link;
+use super::{AirKind, Link};
 use embassy_time::Instant;
-use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler, first_number};
+use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler, first_number, packets};
+
+/// Frames that are put together at once, for each sender that may be heard at once. In slots there is one at a time: its frame is put
+/// together whatever was lost of those before it.
+const SLOTS_PER_SENDER: usize = 4;
 
 /// Carries packets of up to `PACKET` bytes over a radio whose packets hold `MTU` bytes.
 #[derive(Debug)]
@@ -20,7 +24,12 @@ pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS:
 impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLink<L, MTU, PACKET, SLOTS> {
     /// Creates a link over `radio`.
     pub const fn new(radio: L) -> Self {
-        const { fabswarm_shared::wire::fragment::require_fit(PACKET, MTU) };
+        const {
+            assert!(
+                SLOTS >= SLOTS_PER_SENDER || packets_of(PACKET, MTU) == 1,
+                "frames of several packets need four slots for each sender that may be heard at once"
+            );
+        };
         Self { radio, sender: 0, number: 0, reassembler: Reassembler::new(), arrived: None, buffer: [0; MTU] }
     }
 }
@@ -28,8 +37,8 @@ impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLin
 impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     for FragmentedLink<L, MTU, PACKET, SLOTS>
 {
-    fn start(&mut self, sender: u16, boot: u32, has_slots: bool) {
-        self.radio.start(sender, boot, has_slots);
+    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
+        self.radio.start(sender, boot, air);
         self.sender = sender;
         self.number = first_number(boot);
     }
@@ -68,8 +77,107 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     }
 }
 
+/// Packets of `mtu` bytes that one of `bytes` bytes takes.
+///
+/// # Panics
+/// When it takes more than a radio can number; call it in a `const`.
+#[must_use]
+pub const fn packets_of(bytes: usize, mtu: usize) -> usize {
+    match packets(bytes, mtu) {
+        Ok(packets) => packets,
+        Err(_) => panic!("the packet needs more than 255 packets of this radio"),
+    }
+}
+
 fn copy(whole: &[u8], packet: &mut [u8]) -> usize {
     let length = whole.len().min(packet.len());
     packet[..length].copy_from_slice(&whole[..length]);
     length
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use embassy_futures::block_on;
+    use proptest::{collection::vec, prelude::*};
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    /// A radio that brings these packets.
+    struct Heard(VecDeque<Vec<u8>>);
+
+    impl Link for Heard {
+        async fn send(&mut self, _: &[u8]) {}
+
+        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+            let Some(heard) = self.0.pop_front() else { core::future::pending().await };
+            packet[..heard.len()].copy_from_slice(&heard);
+            heard.len()
+        }
+    }
+
+    /// The packets of a frame.
+    fn packets_of_frame(sender: u16, number: u16) -> Vec<Vec<u8>> {
+        let frame = [sender as u8; 100];
+        let (mut fragmenter, mut buffer) = (Fragmenter::new(&frame, sender, number, 31).unwrap(), [0; 31]);
+        core::iter::from_fn(|| fragmenter.next_packet(&mut buffer).unwrap().map(<[u8]>::to_vec)).collect()
+    }
+
+    /// Hears `packets`, and returns how many whole frames they were.
+    fn whole_frames<const SLOTS: usize>(packets: Vec<Vec<u8>>) -> usize {
+        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(Heard(packets.into()));
+        let mut packet = [0; 128];
+        let mut whole = 0;
+        // It waits for ever when nothing is left.
+        while embassy_futures::poll_once(link.receive(&mut packet)).is_ready() {
+            whole += 1;
+        }
+        whole
+    }
+
+    proptest! {
+        /// With four slots, senders that follow each other get every frame through of which nothing was lost.
+        #[test]
+        fn four_slots_are_enough_for_senders_in_turn(lost in vec(any::<[bool; 4]>(), 1..60), senders in 1_u16..20) {
+            let mut packets = Vec::new();
+            for (round, lost) in lost.iter().enumerate() {
+                let (sender, number) = (round as u16 % senders, round as u16 / senders);
+                let parts = packets_of_frame(sender, number);
+                packets.extend(parts.into_iter().zip(lost).filter(|(_, lost)| !**lost).map(|(part, _)| part));
+            }
+            let expected = lost.iter().filter(|lost| lost.iter().all(|lost| !lost)).count();
+            prop_assert_eq!(whole_frames::<4>(packets), expected);
+        }
+
+        /// With eight, two that send at once.
+        #[test]
+        fn eight_slots_are_enough_for_two_at_once(pairs in vec((any::<u8>(), any::<u8>()), 1..30)) {
+            let mut packets = Vec::new();
+            let mut expected = 0;
+            for (round, (order, lost)) in pairs.into_iter().enumerate() {
+                let mut pair = [0, 1].map(|side| packets_of_frame(2 * (round as u16 % 5) + side, round as u16));
+                // Of one of the two, a part may be lost.
+                let is_lost = lost % 2 == 1;
+                if is_lost {
+                    pair[0].remove((lost / 2 % 4).into());
+                }
+                expected += if is_lost { 1 } else { 2 };
+                let mut pair = pair.map(VecDeque::from);
+                for turn in 0..8 {
+                    let side = usize::from(order >> turn & 1);
+                    packets.extend(pair[side].pop_front());
+                }
+                packets.extend(pair.into_iter().flatten());
+            }
+            prop_assert_eq!(whole_frames::<8>(packets), expected);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_fits_one_packet_needs_no_slots() {
+        let mut link = FragmentedLink::<_, 64, 32, 1>::new(Heard([[&[1][..], &[7; 32]].concat()].into()));
+        let mut packet = [0; 32];
+        assert_eq!((block_on(link.receive(&mut packet)), packet), (32, [7; 32]));
+    }
 }

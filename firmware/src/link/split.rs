@@ -1,6 +1,6 @@
 //! Frames over a radio, everything else over a cable.
 
-use super::{Link, patience::Patience};
+use super::{AirKind, Link, patience::Patience};
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant};
 use fabswarm_shared::packet::{FRAME_OFFSET, is_frame, write_frame_header};
@@ -8,53 +8,62 @@ use fabswarm_shared::packet::{FRAME_OFFSET, is_frame, write_frame_header};
 /// The radio hears nothing while the cable takes a packet: one that it does not take within this time is dropped.
 const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// The link of a board in the field: frames go over a radio, without the byte that tells them from other packets, and those over
-/// a cable that may be unplugged.
+/// The link of a board in the field: frames go over a radio, without the byte that tells them from other packets. All other
+/// packets go over a cable that may be unplugged; so do frames where a host is the board's air. A packet has up to `PACKET` bytes.
 #[derive(Debug)]
-pub struct SplitLink<R, C> {
+pub struct SplitLink<R, C, const PACKET: usize> {
     radio: R,
     cable: C,
     patience: Patience,
+    /// Whether frames go by radio.
+    is_by_radio: bool,
+    /// What the cable brings while the caller's buffer is the radio's.
+    from_cable: [u8; PACKET],
 }
 
-impl<R, C> SplitLink<R, C> {
+impl<R, C, const PACKET: usize> SplitLink<R, C, PACKET> {
     /// Joins both links into one.
     pub const fn new(radio: R, cable: C) -> Self {
-        Self { radio, cable, patience: Patience::new() }
+        Self { radio, cable, patience: Patience::new(), is_by_radio: false, from_cable: [0; PACKET] }
     }
 }
 
-impl<R: Link, C: Link> Link for SplitLink<R, C> {
-    fn start(&mut self, sender: u16, boot: u32, has_slots: bool) {
-        self.radio.start(sender, boot, has_slots);
+impl<R: Link, C: Link, const PACKET: usize> Link for SplitLink<R, C, PACKET> {
+    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
+        self.is_by_radio = air != AirKind::Host;
+        self.radio.start(sender, boot, air);
     }
 
     async fn send(&mut self, packet: &[u8]) {
         match packet.get(FRAME_OFFSET..) {
-            Some(frame) if is_frame(packet) => self.radio.send(frame).await,
-            _ => {
+            Some(frame) if self.is_by_radio && is_frame(packet) => self.radio.send(frame).await,
+            _ if self.is_by_radio => {
                 self.patience.send(&mut self.cable, packet, CABLE_TIMEOUT).await;
             }
+            // There is no radio to come back to.
+            _ => self.cable.send(packet).await,
         }
     }
 
     fn arrived(&self) -> Option<Instant> {
-        self.radio.arrived()
+        if self.is_by_radio { self.radio.arrived() } else { None }
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        // Only the radio uses the caller's buffer: packets from the host are short.
-        let mut command = [0; 16];
+        if !self.is_by_radio {
+            return self.cable.receive(packet).await;
+        }
         loop {
             let Some(frame) = packet.get_mut(FRAME_OFFSET..) else { return 0 };
-            match select(self.radio.receive(frame), self.cable.receive(&mut command)).await {
+            match select(self.radio.receive(frame), self.cable.receive(&mut self.from_cable)).await {
                 // Anyone can send by radio and only frames are sealed: whatever comes from there is taken for a frame.
                 Either::First(length) if length > 0 && write_frame_header(packet).is_ok() => {
                     return FRAME_OFFSET + length;
                 }
                 Either::First(_) => {}
                 Either::Second(length) => {
-                    packet[..length].copy_from_slice(&command[..length]);
+                    let length = length.min(packet.len());
+                    packet[..length].copy_from_slice(&self.from_cable[..length]);
                     return length;
                 }
             }
@@ -66,8 +75,10 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
 mod tests {
     extern crate std;
     use super::*;
-    use core::{cell::Cell, future::pending};
+    use core::cell::{Cell, RefCell};
+    use core::future::pending;
     use embassy_futures::block_on;
+    use std::{vec, vec::Vec};
 
     /// A cable whose host reads or does not; it counts what it took.
     struct Cable<'a> {
@@ -93,7 +104,8 @@ mod tests {
     fn a_host_that_does_not_read_costs_the_radio_one_timeout() {
         let (is_read, taken) = (Cell::new(false), Cell::new(0));
         let radio = Cable { is_read: &Cell::new(true), taken: &Cell::new(0) };
-        let mut link = SplitLink::new(radio, Cable { is_read: &is_read, taken: &taken });
+        let mut link = SplitLink::<_, _, 8>::new(radio, Cable { is_read: &is_read, taken: &taken });
+        link.start(1, 1, AirKind::Slots);
         let begun = Instant::now();
         for _ in 0..100 {
             block_on(link.send(&[0]));
@@ -107,5 +119,57 @@ mod tests {
         }
         assert_eq!(taken.get(), 10);
         assert!(begun.elapsed() < 50 * CABLE_TIMEOUT, "{}", begun.elapsed().as_millis());
+    }
+
+    /// A link that keeps what it is told and has one packet to give.
+    struct Line<'a> {
+        told: &'a RefCell<Vec<Vec<u8>>>,
+        gives: Option<Vec<u8>>,
+    }
+
+    impl Link for Line<'_> {
+        async fn send(&mut self, packet: &[u8]) {
+            self.told.borrow_mut().push(packet.to_vec());
+        }
+
+        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+            let Some(bytes) = self.gives.take() else { return pending().await };
+            packet[..bytes.len()].copy_from_slice(&bytes);
+            bytes.len()
+        }
+    }
+
+    /// Regression: frames went by radio wherever the board's air was, and the cable's packets were cut to 16 bytes, pages included.
+    #[test]
+    fn frames_go_where_the_air_is() {
+        let mut frame = [7; 40];
+        write_frame_header(&mut frame).unwrap();
+        for air in [AirKind::Host, AirKind::Shared, AirKind::Slots] {
+            let (by_radio, by_cable) = (RefCell::default(), RefCell::default());
+            let radio = Line { told: &by_radio, gives: None };
+            let cable = Line { told: &by_cable, gives: Some(vec![9; 64]) };
+            let mut link = SplitLink::<_, _, 64>::new(radio, cable);
+            link.start(1, 1, air);
+            block_on(link.send(&frame));
+            let expected = match air {
+                AirKind::Host => (vec![], vec![frame.to_vec()]),
+                _ => (vec![frame[FRAME_OFFSET..].to_vec()], vec![]),
+            };
+            assert_eq!((by_radio.take(), by_cable.take()), expected);
+            let mut packet = [0; 64];
+            assert_eq!((block_on(link.receive(&mut packet)), packet), (64, [9; 64]));
+        }
+    }
+
+    /// What anyone can send by radio is not for a board whose air is a host.
+    #[test]
+    fn a_host_that_is_the_air_is_alone() {
+        let told = RefCell::default();
+        let radio = Line { told: &told, gives: Some(vec![1; 4]) };
+        let cable = Line { told: &told, gives: Some(vec![2; 4]) };
+        let mut link = SplitLink::<_, _, 8>::new(radio, cable);
+        link.start(1, 1, AirKind::Host);
+        let mut packet = [0; 8];
+        assert_eq!((block_on(link.receive(&mut packet)), packet[0]), (4, 2));
     }
 }

@@ -10,7 +10,7 @@ use embassy_futures::{
 use embassy_time::{Duration, Timer};
 use fabswarm_firmware::{
     Buffers, Parts,
-    link::{Link, SplitLink},
+    link::{AirKind, Link, SplitLink},
     run,
     storage::BoardStorage,
 };
@@ -153,10 +153,13 @@ fn whatever_comes_by_radio_is_a_frame() {
     let length = over(0).encode(&mut over_bytes).unwrap();
     let over_bytes = &over_bytes[..length];
     let mut heard = [0; 64];
-    let mut by_radio = SplitLink::new(Radio(VecDeque::from([over_bytes.to_vec()])), Radio(VecDeque::new()));
+    let mut by_radio =
+        SplitLink::<_, _, 64>::new(Radio(VecDeque::from([over_bytes.to_vec()])), Radio(VecDeque::new()));
+    by_radio.start(0, 1, AirKind::Slots);
     let length = block_on(by_radio.receive(&mut heard));
     assert_eq!(Packet::decode(&heard[..length]), Ok(Packet::Frame(over_bytes)));
-    let mut by_cable = SplitLink::new(Radio(VecDeque::new()), Radio(VecDeque::from([over_bytes.to_vec()])));
+    let mut by_cable =
+        SplitLink::<_, _, 64>::new(Radio(VecDeque::new()), Radio(VecDeque::from([over_bytes.to_vec()])));
     let length = block_on(by_cable.receive(&mut heard));
     assert_eq!(Packet::decode(&heard[..length]), Ok(over(0)));
 }

@@ -6,6 +6,7 @@ use super::{
 };
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
 use fabswarm_shared::provisioning::PAGE_ROOM;
+use fabswarm_sim::air::radio::{LoraSettings, RadioKind};
 use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item};
 
@@ -33,6 +34,8 @@ pub struct BoardFile {
     pub uf2: Option<Uf2Drive>,
     /// What a debug probe can read of its chip.
     pub probe: ChipReading,
+    /// The radio that it sends frames with, if it has one.
+    pub radio: Option<RadioKind>,
     /// RAM of its chip.
     pub(super) ram_bytes: u64,
     /// RAM that its stack must have.
@@ -112,6 +115,31 @@ impl BoardFile {
         Self::read(board).ok().map(|file| file.page.bytes)
     }
 
+    /// Whether slots that were planned for `radio` are long enough for its own, and lawful.
+    fn keeps_slots_of(&self, radio: RadioKind) -> bool {
+        match (self.radio, radio) {
+            (None, _) => true,
+            (Some(RadioKind::Lora(has)), RadioKind::Lora(planned)) => {
+                let duty_per_mille = has.duty_per_mille;
+                planned.duty_per_mille <= duty_per_mille && LoraSettings { duty_per_mille, ..planned } == has
+            }
+            (Some(has), planned) => has == planned,
+        }
+    }
+
+    /// Refuses slots that were planned for another radio than its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherRadio`].
+    pub(super) fn check_radio(&self, planned: RadioKind) -> Result<(), Error> {
+        match self.radio {
+            Some(has) if !self.keeps_slots_of(planned) => {
+                Err(Error::OtherRadio { board: self.name.clone(), has, planned })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The crate of its firmware, with the feature that its way of flashing asks for.
     pub(super) fn firmware(&self) -> FirmwareCrate<'_> {
         let feature = self.uf2.as_ref().and_then(|uf2| uf2.feature.as_deref());
@@ -177,6 +205,21 @@ impl BoardFile {
             }),
             None => None,
         };
+        let radio = match item("radio", "kind").and_then(Item::as_str) {
+            None => None,
+            Some("802.15.4") => Some(RadioKind::Ieee802154),
+            Some("esp-now") => Some(RadioKind::EspNow),
+            Some("lora") => Some(RadioKind::Lora(LoraSettings {
+                spreading: integer("radio", "spreading")? as u8,
+                bandwidth_khz: integer("radio", "bandwidth_khz")? as u16,
+                duty_per_mille: integer("radio", "duty_per_mille")? as u16,
+            })),
+            Some(other) => {
+                return Err(format!(
+                    "[radio] kind `{other}` is unknown: there are `802.15.4`, `esp-now` and `lora`"
+                ));
+            }
+        };
         let format = match text_of("boot_loader").as_deref() {
             None => ImageFormat::Plain,
             Some("esp-idf") => ImageFormat::EspIdf,
@@ -194,6 +237,7 @@ impl BoardFile {
             storage,
             uf2,
             probe: ChipReading { part, number_at: optional("probe", "number_at") },
+            radio,
             ram_bytes: 1024 * integer("ram", "chip_kib")?,
             stack_bytes: 1024 * integer("ram", "stack_kib")?,
         })

@@ -2,6 +2,7 @@
 
 use super::serial::SerialError;
 use fabswarm_shared::provisioning;
+use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::PathBuf, time::Duration};
 
@@ -38,6 +39,19 @@ pub enum Error {
         board: String,
         /// Those there are.
         boards: Vec<String>,
+    },
+    /// Slots were planned for another radio.
+    #[error(
+        "{board} has {has}, and the slots of the scenario are planned for {planned}\n\
+         help: set radio.kind, and for lora spreading, bandwidth_khz and duty_percent, to what [radio] of boards/{board}/board.toml says"
+    )]
+    OtherRadio {
+        /// The board.
+        board: String,
+        /// Its radio.
+        has: RadioKind,
+        /// What was planned for.
+        planned: RadioKind,
     },
     /// A board's `board.toml` cannot be used.
     #[error("cannot use {}: {reason}\nhelp: run fabswarm where its source tree is, with the file as it was", path.display())]

@@ -11,6 +11,7 @@ use super::{
 };
 use fabswarm_flash::{FlashImage, ImageError};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
+use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::scenario::{self, PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -200,14 +201,17 @@ impl SwarmFile {
     pub fn prepare(&self) -> Result<SwarmPages<'_>, SwarmFileError> {
         let scenario: Scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
         let parts = trial::exact_agents(&scenario)?;
-        let pace = match scenario.swarm.pace {
-            PaceKind::Slots => SwarmPlan::of_agents(&scenario, &parts)?.pace,
-            PaceKind::Air => Pace::Air,
+        let (pace, radio) = match scenario.swarm.pace {
+            PaceKind::Slots => {
+                let plan = SwarmPlan::of_agents(&scenario, &parts)?;
+                (plan.pace, Some(plan.radio.kind))
+            }
+            PaceKind::Air => (Pace::Air, None),
         };
         let needs = super::check_sizes(&parts.task, scenario.swarm.agents)?;
         let mut start = vec![0.0; parts.task.shape().words()];
         parts.task.start(&mut start);
-        Ok(SwarmPages { swarm: self, parts, pace, needs, start })
+        Ok(SwarmPages { swarm: self, parts, pace, radio, needs, start })
     }
 
     /// The lowest boot that a board may use next, which has counted its boots in `boots`.
@@ -232,6 +236,8 @@ pub struct SwarmPages<'a> {
     pub swarm: &'a SwarmFile,
     parts: ExactAgents,
     pace: Pace,
+    /// The radio that slots were planned for, if there are slots.
+    radio: Option<RadioKind>,
     needs: FirmwareNeeds,
     /// The decision to start from.
     start: Vec<f32>,
@@ -272,7 +278,12 @@ impl SwarmPages<'_> {
             start: &self.start,
             problem: task.problem(agent),
         };
-        let room = BoardFile::page_bytes(board).unwrap_or(PAGE_ROOM as u64);
+        // Processes of this host have no file.
+        let file = BoardFile::read(board).ok();
+        if let (Some(file), Some(radio)) = (&file, self.radio) {
+            file.check_radio(radio)?;
+        }
+        let room = file.map_or(PAGE_ROOM as u64, |file| file.page.bytes);
         let bytes = flash_file::page_bytes(&page, room);
         page.key.zeroize();
         Ok(bytes?)
@@ -365,6 +376,23 @@ mod tests {
             Page::read(&swarm.pages("pico").unwrap()[0], "pico").unwrap().pace
         };
         assert_eq!(pace("version = 1"), Pace::Air);
+        // Slots are for one radio, and lawful on one channel.
+        let refusal = |radio: &str, board: &str| {
+            fs::write(&path, format!("version = 1\n[swarm]\npace = \"slots\"\n[radio]\n{radio}")).unwrap();
+            let swarm = SwarmFile::draw(Some(path.clone()), &[], 1).unwrap();
+            swarm.pages(board).err().map(|error| error.to_string())
+        };
+        let lora = "kind = \"lora\"";
+        assert_eq!(refusal(lora, "stm32wle5"), None);
+        assert_eq!(refusal(&format!("{lora}\nduty_percent = 0.1"), "pico-lora"), None);
+        for radio in ["", "kind = \"lora\"\nspreading = 9", "kind = \"lora\"\nduty_percent = 10.0"] {
+            let message = refusal(radio, "stm32wle5").unwrap();
+            assert!(
+                message.contains("stm32wle5 has LoRa SF7 125 kHz") && message.contains("\nhelp: "),
+                "{message}"
+            );
+        }
+        assert!(refusal(lora, "nrf52840-dk").unwrap().contains("nrf52840-dk has 802.15.4"));
         assert!(matches!(pace("version = 1\n[swarm]\npace = \"slots\""), Pace::Slots { .. }));
     }
 

@@ -1,0 +1,232 @@
+//! A radio that listens while its board does something else.
+
+use super::{AirKind, Link};
+use core::cell::Cell;
+use embassy_futures::select::{Either, select};
+use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
+use embassy_time::Instant;
+use heapless::Vec;
+
+/// Packets that wait for the board.
+const HEARD: usize = 4;
+
+/// A packet, and when it arrived.
+#[derive(Debug)]
+struct RadioPacket<const MTU: usize> {
+    bytes: Vec<u8, MTU>,
+    arrived: Option<Instant>,
+}
+
+/// What waits between a radio and its board: packets of up to `MTU` bytes, of which `SENT` can wait to be sent.
+///
+/// Most radios lose what is arriving when they are told to stop. A board that waits for its radio and its cable at once stops both
+/// whenever it sends something by the cable: so the radio gets a task of its own, [`keep_listening`], and the board a
+/// [`ListeningLink`].
+#[derive(Debug)]
+pub struct RadioQueue<const MTU: usize, const SENT: usize> {
+    heard: Channel<NoopRawMutex, RadioPacket<MTU>, HEARD>,
+    sent: Channel<NoopRawMutex, Vec<u8, MTU>, SENT>,
+    /// What [`Link::start`] is told.
+    start: Cell<Option<(u16, u32, AirKind)>>,
+}
+
+impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
+    /// Creates an empty queue.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { heard: Channel::new(), sent: Channel::new(), start: Cell::new(None) }
+    }
+}
+
+impl<const MTU: usize, const SENT: usize> Default for RadioQueue<MTU, SENT> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Moves packets between a radio and its queue, forever. It stops listening only to send.
+pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
+    radio: &mut R,
+    queue: &RadioQueue<MTU, SENT>,
+) -> ! {
+    let mut packet = [0; MTU];
+    loop {
+        match select(queue.sent.receive(), radio.receive(&mut packet)).await {
+            Either::First(packet) => {
+                if let Some((sender, boot, air)) = queue.start.take() {
+                    radio.start(sender, boot, air);
+                }
+                radio.send(&packet).await;
+            }
+            Either::Second(length) => {
+                let bytes = Vec::from_slice(&packet[..length.min(MTU)]).unwrap_or_default();
+                if queue.heard.try_send(RadioPacket { bytes, arrived: radio.arrived() }).is_err() {
+                    warn!("the radio hears more than the board can take: a packet is dropped");
+                }
+            }
+        }
+    }
+}
+
+/// The board's end of a [`RadioQueue`].
+#[derive(Debug)]
+pub struct ListeningLink<'a, const MTU: usize, const SENT: usize> {
+    queue: &'a RadioQueue<MTU, SENT>,
+    arrived: Option<Instant>,
+}
+
+impl<'a, const MTU: usize, const SENT: usize> ListeningLink<'a, MTU, SENT> {
+    /// Creates a link to the radio behind `queue`.
+    #[must_use]
+    pub const fn new(queue: &'a RadioQueue<MTU, SENT>) -> Self {
+        Self { queue, arrived: None }
+    }
+}
+
+impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> {
+    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
+        self.queue.start.set(Some((sender, boot, air)));
+    }
+
+    /// Returns at once: a slow radio takes seconds for what the board hands over.
+    async fn send(&mut self, packet: &[u8]) {
+        let Ok(packet) = Vec::from_slice(packet) else { return };
+        if self.queue.sent.try_send(packet).is_err() {
+            warn!("the radio does not send as fast as it is told to: a packet is dropped");
+        }
+    }
+
+    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        let RadioPacket { bytes, arrived } = self.queue.heard.receive().await;
+        self.arrived = arrived;
+        let length = bytes.len().min(packet.len());
+        packet[..length].copy_from_slice(&bytes[..length]);
+        length
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        self.arrived
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::SplitLink;
+    use super::*;
+    use embassy_futures::{block_on, select::select, yield_now};
+    use fabswarm_shared::packet::{FRAME_OFFSET, Packet};
+    use std::vec::Vec;
+
+    /// A radio on which each packet takes a while to arrive, and is lost when nobody listens all the time.
+    struct SlowRadio<'a> {
+        heard: u8,
+        sent: &'a Cell<u32>,
+        started: &'a Cell<Option<u16>>,
+    }
+
+    impl Link for SlowRadio<'_> {
+        fn start(&mut self, sender: u16, _: u32, _: AirKind) {
+            self.started.set(Some(sender));
+        }
+
+        async fn send(&mut self, _: &[u8]) {
+            self.sent.set(self.sent.get() + 1);
+        }
+
+        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+            for _ in 0..20 {
+                yield_now().await;
+            }
+            self.heard += 1;
+            packet[0] = self.heard;
+            1
+        }
+
+        fn arrived(&self) -> Option<Instant> {
+            Some(Instant::from_ticks(self.heard.into()))
+        }
+    }
+
+    /// A cable that takes everything and brings nothing.
+    struct Cable;
+
+    impl Link for Cable {
+        async fn send(&mut self, _: &[u8]) {}
+
+        async fn receive(&mut self, _: &mut [u8]) -> usize {
+            core::future::pending().await
+        }
+    }
+
+    /// Sends telemetry while frames arrive, and returns what was heard.
+    async fn hear_while_telling(link: &mut SplitLink<impl Link, Cable, 16>, packets: usize) -> Vec<u8> {
+        let mut heard = Vec::new();
+        for _ in 0..1000 {
+            let pause = async {
+                for _ in 0..5 {
+                    yield_now().await;
+                }
+            };
+            let mut packet = [0; 16];
+            if let Either::Second(_) = select(pause, link.receive(&mut packet)).await {
+                heard.push(packet[FRAME_OFFSET]);
+                if heard.len() == packets {
+                    break;
+                }
+            }
+            let mut mark = [0; 16];
+            let length = Packet::Mark { number: 1 }.encode(&mut mark).unwrap();
+            link.send(&mark[..length]).await;
+        }
+        heard
+    }
+
+    /// Regression: whatever was sent by the cable lost what was arriving by radio.
+    #[test]
+    fn telemetry_loses_no_frame() {
+        let (sent, started) = (Cell::new(0), Cell::new(None));
+        let radio = || SlowRadio { heard: 0, sent: &sent, started: &started };
+        let mut bare = SplitLink::new(radio(), Cable);
+        bare.start(7, 1, AirKind::Slots);
+        assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
+        let queue = RadioQueue::<8, 2>::new();
+        let mut link = SplitLink::new(ListeningLink::new(&queue), Cable);
+        link.start(7, 1, AirKind::Slots);
+        let mut radio = radio();
+        // The radio's task never ends.
+        let Either::Second(heard) =
+            block_on(select(keep_listening(&mut radio, &queue), hear_while_telling(&mut link, 10)));
+        assert!(heard.iter().copied().eq(1..=10), "{heard:?}");
+        assert_eq!(link.arrived(), Some(Instant::from_ticks(10)));
+    }
+
+    #[test]
+    fn what_waits_is_sent_and_what_does_not_fit_is_dropped() {
+        let (sent, started) = (Cell::new(0), Cell::new(None));
+        let mut radio = SlowRadio { heard: 0, sent: &sent, started: &started };
+        let queue = RadioQueue::<8, 2>::new();
+        let mut link = ListeningLink::new(&queue);
+        link.start(7, 1, AirKind::Slots);
+        // Two wait; the third finds no room, and the last is too long.
+        for packet in [&[1; 8][..], &[2; 8], &[3; 8], &[4; 9]] {
+            block_on(link.send(packet));
+        }
+        block_on(select(keep_listening(&mut radio, &queue), async {
+            for _ in 0..50 {
+                yield_now().await;
+            }
+        }));
+        assert_eq!((sent.get(), started.get()), (2, Some(7)));
+        // The board reads nothing meanwhile: the radio is not held up, and the oldest wait.
+        block_on(select(keep_listening(&mut radio, &queue), async {
+            for _ in 0..1000 {
+                yield_now().await;
+            }
+        }));
+        let mut packet = [0; 8];
+        let first = block_on(link.receive(&mut packet));
+        assert_eq!((first, packet[0]), (1, 1));
+        assert!(radio.heard > HEARD as u8);
+    }
+}
