@@ -113,6 +113,33 @@ fn two_and_three_hosts_leave_the_bytes_of_one_process() {
     }
 }
 
+/// `planned_sent_bytes` and `sent_bytes` of all hosts.
+fn sent(folder: &Path) -> (u64, u64) {
+    let table = String::from_utf8(read(folder, "hosts.csv")).unwrap();
+    let bytes = |line: &str, column: usize| line.split(',').nth(column).unwrap().parse::<u64>().unwrap();
+    let sum = |column| table.lines().skip(1).map(|line| bytes(line, column)).sum();
+    (sum(3), sum(4))
+}
+
+#[test]
+fn hosts_that_exchange_every_fourth_round_leave_the_bytes_of_blocks_in_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |out: &str, more: &[&str]| {
+        let flags = ["--algorithm", "ledger", "--iid-loss", "0.2", "--epochs", "2", "--out", out];
+        succeed(train(folder.path(), &[&flags[..], more].concat()));
+        folder.path().join(out)
+    };
+    let one = run("one", &["--device", "cpu", "--exchange-every", "4", "--blocks", "2"]);
+    let many = run("many", &["--hosts", "127.0.0.1x2", "--exchange-every", "4"]);
+    let often = run("often", &["--hosts", "127.0.0.1x2"]);
+    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
+        assert!(read(&many, file) == read(&one, file), "another {file}");
+    }
+    let ((planned, counted), (_, each_round)) = (sent(&many), sent(&often));
+    assert_eq!(planned, counted);
+    assert!(counted > 0 && counted * 3 < each_round, "{counted} bytes, {each_round} in every round");
+}
+
 #[test]
 fn hosts_that_run_take_part_in_one_run_after_the_other() {
     let folder = tempfile::tempdir().unwrap();

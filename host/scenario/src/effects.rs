@@ -29,6 +29,8 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         }
         ("network", "phase_rounds") => network.topology == TopologyKind::Paper,
         ("network", "graphs" | "graphs_repeat") => network.topology == TopologyKind::Recorded,
+        ("network", "blocks") => network.exchange_every > 1,
+        ("network", "exchange_every") => network.blocks > 1,
         ("motion", "spacing_m") => {
             network.topology == TopologyKind::Motion && motion.pattern == FlightPattern::Formation
         }

@@ -177,6 +177,8 @@ pub struct NetworkSection {
     pub connectivity_window: u32,
     pub graphs: String,
     pub graphs_repeat: bool,
+    pub blocks: usize,
+    pub exchange_every: u32,
 }
 
 /// How agents fly, and how far their radios reach.

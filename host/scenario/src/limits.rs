@@ -104,6 +104,8 @@ pub(super) fn limit_of(path: &str) -> Option<Limit> {
         "network.phase_rounds" => Limit::Whole(1, u32::MAX as i64),
         // All links of a window are looked at before the first round.
         "network.connectivity_window" => Limit::Whole(1, 10_000),
+        "network.blocks" => Limit::Whole(1, 1_000_000),
+        "network.exchange_every" => Limit::Whole(1, 10_000),
 
         "motion.area_m" | "motion.speed_m_s" | "motion.spacing_m" | "motion.round_ms" => Limit::Positive,
         "motion.path_loss_exponent" | "motion.shadowing_s" | "motion.steepness_db" => Limit::Positive,

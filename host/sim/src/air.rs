@@ -12,6 +12,7 @@
 //! number comes from a stream named by link and slot, so the same scenario gives the same bytes, and what happens on one
 //! link does not depend on another.
 
+mod blocks;
 mod clear_sky;
 mod connectivity;
 mod counters;
@@ -392,8 +393,7 @@ impl Air {
     /// Where `agent` is in `slot`, in m from a corner of the area, if agents fly.
     #[must_use]
     pub fn position(&self, agent: usize, slot: u32) -> Option<[f32; 3]> {
-        let LinkSource::Motion(motion) = &self.source else { return None };
-        let place = motion.position(agent, slot);
+        let place = self.source.motion()?.position(agent, slot);
         Some([place.x as f32, place.y as f32, place.z as f32])
     }
 

@@ -24,7 +24,7 @@ use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{Error, Guess, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{self, ResolvedScenario, Scenario};
+use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, Scenario, ScenarioCommand};
 use fabswarm_view::message::training as message;
 
 pub(super) fn command() -> Command {
@@ -70,7 +70,7 @@ pub(super) fn command() -> Command {
                 .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
         )
         .args(host_arguments())
-        .args(flags::arguments(scenario::ScenarioCommand::Train))
+        .args(flags::arguments(ScenarioCommand::Train))
 }
 
 /// The flags about hosts, in builds that know them.
@@ -88,8 +88,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         checkpoint::check_is_there(folder)?;
     }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
-    let flags = flags::given(scenario::ScenarioCommand::Train, matches)?;
-    let mut resolved = scenario::resolve_for(scenario::ScenarioCommand::Train, file.as_deref(), &flags)?;
+    let resolve = |flags: &[Flag]| scenario::resolve_for(ScenarioCommand::Train, file.as_deref(), flags);
+    let mut flags = flags::given(ScenarioCommand::Train, matches)?;
+    let mut resolved = resolve(&flags)?;
+    #[cfg(feature = "mesh")]
+    if let Some(given) = matches.get_one::<String>("hosts")
+        && let Some(flag) = hosts::blocks_of(given, &resolved.scenario)?
+    {
+        flags.push(flag);
+        resolved = resolve(&flags)?;
+    }
     if matches.get_flag("print-scenario") {
         flags::print_notes(&resolved);
         print!("{}", resolved.to_toml());

@@ -1,8 +1,12 @@
 //! Joint connectivity of the graphs, and the audience of each agent.
 
+use std::ops::Range;
+
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 
-use super::{Error, LinkSource};
+use super::blocks::BlockSchedule;
+use super::source::GraphSource;
+use super::{Error, LinkSource, Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
 
 impl LinkSource {
@@ -17,9 +21,9 @@ impl LinkSource {
         }
         let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
         let (agents, window) = (self.agents() as f64, scenario.network.connectivity_window.min(rounds));
-        let share = match self {
-            Self::Drawn(_) => scenario.network.edge_probability,
-            Self::Recorded(_) | Self::Motion(_) => 1.0,
+        let share = match self.graphs {
+            GraphSource::Drawn(_) => scenario.network.edge_probability,
+            GraphSource::Recorded(_) | GraphSource::Motion(_) => 1.0,
         };
         let links_of_a_window = agents * (1.0 + agents * share) * f64::from(window);
         let affordable = (MOST_LINKS / links_of_a_window).ceil() as u64;
@@ -27,19 +31,30 @@ impl LinkSource {
         let mut reached = vec![false; self.agents()];
         let is_joined = |source: &mut Self, index: u32, reached: &mut [bool]| {
             let rounds = index * window..(index + 1) * window;
-            match source {
-                // Links of agents that fly take long to work out: once each is enough.
-                Self::Motion(motion) => {
-                    let union = motion.record_union(rounds.clone());
-                    check_joint_connectivity(&union.trace(), 0..1, reached)
-                        .map_err(|found| Disconnected { rounds, ..found })
-                }
-                Self::Drawn(_) | Self::Recorded(_) => check_joint_connectivity(source, rounds, reached),
+            // Links of agents that fly take long to work out: once each is enough.
+            if source.motion().is_some() {
+                let union = source.record_union(rounds.clone());
+                return check_joint_connectivity(&union.trace(), 0..1, reached)
+                    .map_err(|found| Disconnected { rounds, ..found });
             }
+            check_joint_connectivity(source, rounds, reached)
         };
         (0..windows.min(u64::from(u32::MAX / window)) as u32)
             .try_for_each(|index| is_joined(self, index, &mut reached))
             .map_err(|found| Error::Disconnected { found, remedy: remedy(scenario) })
+    }
+
+    /// Everybody who hears anybody in some of `rounds`, as one round.
+    pub(super) fn record_union(&mut self, rounds: Range<u32>) -> Recording {
+        let agents = self.agents();
+        let mut union = Recording::silence(agents);
+        for round in rounds {
+            self.look_at(round);
+            for receiver in 0..agents {
+                self.heard_by(receiver, round, |sender| union.add_link(receiver, sender));
+            }
+        }
+        union
     }
 
     /// For each agent, who may ever hear it in a run of `rounds` rounds, ascending.
@@ -47,8 +62,8 @@ impl LinkSource {
     pub fn audiences(&mut self, rounds: u32) -> Vec<Vec<usize>> {
         let agents = self.agents();
         let is_random = |probability: f64| probability > 0.0;
-        let period = match self {
-            Self::Drawn(graph) => match graph.topology {
+        let period = match &self.graphs {
+            GraphSource::Drawn(graph) => match graph.topology {
                 graph::Topology::Complete => None,
                 graph::Topology::ErdosRenyi { edge_probability } => {
                     (!is_random(edge_probability)).then_some(1)
@@ -58,29 +73,30 @@ impl LinkSource {
                 }
                 graph::Topology::Ring | graph::Topology::ReversedRing => Some(1),
             },
-            Self::Recorded(recording) => Some(recording.trace().rounds() as u32),
-            Self::Motion(_) => Some(rounds),
+            GraphSource::Recorded(recording) => Some(recording.trace().rounds() as u32),
+            GraphSource::Motion(_) => Some(rounds),
         };
+        let exchanges = self.blocks.map_or(1, BlockSchedule::period);
         let mut audiences = vec![Vec::new(); agents];
         let mut add = |receiver: usize, sender: usize| audiences[sender].push(receiver);
-        match (self, period) {
+        match (self.motion().map(Motion::is_formation), period) {
             (_, None) => (0..agents).for_each(|receiver| {
                 (0..agents).filter(|&sender| sender != receiver).for_each(|sender| add(receiver, sender));
             }),
             // Places in a formation never change, and so it is known who is too far away whatever the weather.
-            (Self::Motion(motion), _) if motion.is_formation() => {
-                (0..agents)
-                    .for_each(|receiver| motion.in_reach(receiver).for_each(|sender| add(receiver, sender)));
-            }
-            (Self::Motion(motion), Some(period)) => {
-                let union = motion.record_union(0..period);
+            (Some(true), _) => (0..agents).for_each(|receiver| {
+                let in_reach = self.motion().into_iter().flat_map(|motion| motion.in_reach(receiver));
+                in_reach.for_each(|sender| add(receiver, sender));
+            }),
+            (Some(false), Some(period)) => {
+                let union = self.record_union(0..period);
                 (0..agents)
                     .for_each(|receiver| union.trace().heard_by(receiver, 0, |sender| add(receiver, sender)));
             }
-            (source, Some(period)) => {
+            (None, Some(period)) => {
                 for receiver in 0..agents {
-                    (0..period)
-                        .for_each(|round| source.heard_by(receiver, round, |sender| add(receiver, sender)));
+                    (0..period.saturating_mul(exchanges))
+                        .for_each(|round| self.heard_by(receiver, round, |sender| add(receiver, sender)));
                 }
             }
         }
@@ -97,6 +113,9 @@ fn remedy(scenario: &Scenario) -> String {
             scenario.motion.area_m, scenario.motion.power_dbm
         ),
         TopologyKind::Recorded => "name other graphs in network.graphs".to_owned(),
+        _ if scenario.network.blocks > 1 && scenario.network.exchange_every > 1 => {
+            format!("lower network.exchange_every (now {})", scenario.network.exchange_every)
+        }
         _ => format!("raise network.edge_probability (now {})", scenario.network.edge_probability),
     }
 }
@@ -130,5 +149,26 @@ mod tests {
         assert_eq!(ring, [[1], [2], [3], [0]]);
         let both_ways = audiences(|scenario| scenario.network.edge_probability = 0.0);
         assert_eq!(both_ways, [[1, 3], [0, 2], [1, 3], [0, 2]]);
+    }
+
+    #[test]
+    fn links_between_blocks_that_are_never_up_have_no_audience() {
+        let crossing = |change: fn(&mut Scenario)| {
+            let mut scenario = Scenario::default();
+            (scenario.swarm.agents, scenario.swarm.rounds) = (4, 90);
+            (scenario.network.blocks, scenario.network.exchange_every) = (2, 3);
+            scenario.network.edge_probability = 0.0;
+            change(&mut scenario);
+            let mut source = LinkSource::new(&scenario).unwrap();
+            (source.audiences(90), source.check_connectivity(&scenario).map_err(|error| error.to_string()))
+        };
+        // Phases of one round and an exchange in every third: blocks only meet while the ring is reversed.
+        let (audiences, is_connected) = crossing(|scenario| scenario.network.phase_rounds = 1);
+        assert_eq!(audiences, [vec![1, 3], vec![0], vec![1, 3], vec![2]]);
+        assert!(is_connected.is_ok());
+        let (audiences, _) = crossing(|scenario| scenario.network.topology = TopologyKind::Ring);
+        assert_eq!(audiences, [[1], [2], [3], [0]]);
+        let (_, torn) = crossing(|scenario| scenario.network.exchange_every = 100);
+        assert!(torn.unwrap_err().contains("lower network.exchange_every (now 100)"));
     }
 }

@@ -54,6 +54,16 @@ pub enum Error {
         /// What to write there.
         remedy: String,
     },
+    /// There are more blocks than agents.
+    #[error(
+        "network.blocks = {blocks} for {agents} agents leaves blocks without an agent\nhelp: set it to at most {agents}"
+    )]
+    TooManyBlocks {
+        /// Blocks of the scenario.
+        blocks: usize,
+        /// Agents of the swarm.
+        agents: usize,
+    },
     /// There are fewer graphs than rounds, and they are not to be repeated.
     #[error("{path} has graphs of {recorded} rounds, and the run has {rounds}\nhelp: set swarm.rounds = {recorded}, or network.graphs_repeat = true", path = path.display())]
     TooFewGraphs {

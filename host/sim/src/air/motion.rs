@@ -104,22 +104,6 @@ impl Motion {
         self.geometry = Some(RoundGeometry { round, positions, knot, shadows });
     }
 
-    /// Everybody who hears anybody in some of `rounds`, as one round.
-    pub fn record_union(&mut self, rounds: Range<u32>) -> Recording {
-        let mut union = Recording::silence(self.agents);
-        for round in rounds {
-            self.look_at(round);
-            for receiver in 0..self.agents {
-                self.each_link(receiver, round, |sender, is_received| {
-                    if is_received {
-                        union.add_link(receiver, sender);
-                    }
-                });
-            }
-        }
-        union
-    }
-
     fn shadows(&self, knot: u32) -> Vec<[f64; 2]> {
         let shadow = |receiver: usize| {
             (0..self.agents)
@@ -230,10 +214,10 @@ mod tests {
         for pattern in [FlightPattern::RandomWaypoint, FlightPattern::Formation, FlightPattern::Orbit] {
             for seed in 1..=5 {
                 let scenario = scenario(pattern, seed);
-                let mut motion = Motion::new(&scenario).unwrap();
+                let mut source = LinkSource::new(&scenario).unwrap();
                 let window = scenario.network.connectivity_window;
                 for start in (0..6000).step_by(window as usize) {
-                    let union = motion.record_union(start..start + window);
+                    let union = source.record_union(start..start + window);
                     let found = check_joint_connectivity(&union.trace(), 0..1, &mut [false; 10]);
                     assert_eq!(found, Ok(()), "{pattern}, seed {seed}, from round {start}");
                 }

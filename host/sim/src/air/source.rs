@@ -2,12 +2,21 @@
 
 use fabswarm_shared::graph::{self, Graph, Schedule};
 
+use super::blocks::BlockSchedule;
 use super::{Error, Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
 
 /// Who hears whom, round by round, as a scenario describes it.
 #[derive(Clone, Debug)]
-pub enum LinkSource {
+pub struct LinkSource {
+    pub(super) graphs: GraphSource,
+    /// Which of these links are up, where agents are in blocks that do not always hear each other.
+    pub(super) blocks: Option<BlockSchedule>,
+}
+
+/// Graphs of all rounds.
+#[derive(Clone, Debug)]
+pub(super) enum GraphSource {
     /// Drawn from a seed.
     Drawn(Graph),
     /// Read from a file.
@@ -20,8 +29,61 @@ impl LinkSource {
     /// The graphs that `scenario` describes.
     ///
     /// # Errors
-    /// When the recorded graphs cannot be used, or a formation does not fit its area.
+    /// When the recorded graphs cannot be used, a formation does not fit its area, or there are more blocks than agents.
     pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+        let (agents, blocks) = (scenario.swarm.agents, scenario.network.blocks);
+        if blocks > agents {
+            return Err(Error::TooManyBlocks { blocks, agents });
+        }
+        let blocks = BlockSchedule::new(&scenario.network, agents);
+        Ok(LinkSource { graphs: GraphSource::new(scenario)?, blocks })
+    }
+
+    /// Whether every single round is strongly connected by construction.
+    #[must_use]
+    pub fn is_always_connected(&self) -> bool {
+        self.blocks.is_none()
+            && matches!(&self.graphs, GraphSource::Drawn(graph) if graph.topology.is_always_connected())
+    }
+
+    /// Whether how news spreads follows from the graphs alone: flying agents are followed round by round, and blocks that
+    /// seldom hear each other mix well between two exchanges.
+    pub(crate) fn is_foreseen(&self) -> bool {
+        self.blocks.is_none() && !matches!(self.graphs, GraphSource::Motion(_))
+    }
+
+    /// The flight of the agents, where they fly.
+    pub(super) fn motion(&self) -> Option<&Motion> {
+        match &self.graphs {
+            GraphSource::Motion(motion) => Some(motion),
+            _ => None,
+        }
+    }
+
+    /// Works out once what all links of `round` need.
+    pub(super) fn look_at(&mut self, round: u32) {
+        if let GraphSource::Motion(motion) = &mut self.graphs {
+            motion.look_at(round);
+        }
+    }
+
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the radio receives what is
+    /// sent over it.
+    #[inline]
+    pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
+        match self.blocks {
+            None => self.graphs.each_link(receiver, round, visit),
+            Some(blocks) => self.graphs.each_link(receiver, round, |sender, is_received| {
+                if blocks.joins(sender, receiver, round) {
+                    visit(sender, is_received);
+                }
+            }),
+        }
+    }
+}
+
+impl GraphSource {
+    fn new(scenario: &Scenario) -> Result<Self, Error> {
         let network = &scenario.network;
         let edge_probability = network.edge_probability;
         let topology = match network.topology {
@@ -45,23 +107,8 @@ impl LinkSource {
         Ok(Self::Drawn(Graph { topology, agents: scenario.swarm.agents, seed: scenario.network_seed() }))
     }
 
-    /// Whether every single round is strongly connected by construction.
-    #[must_use]
-    pub fn is_always_connected(&self) -> bool {
-        matches!(self, Self::Drawn(graph) if graph.topology.is_always_connected())
-    }
-
-    /// Works out once what all links of `round` need.
-    pub(super) fn look_at(&mut self, round: u32) {
-        if let Self::Motion(motion) = self {
-            motion.look_at(round);
-        }
-    }
-
-    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the radio receives what is
-    /// sent over it.
     #[inline]
-    pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
+    fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
         match self {
             Self::Drawn(graph) => graph.heard_by(receiver, round, |sender| visit(sender, true)),
             Self::Recorded(recording) => {
@@ -72,7 +119,7 @@ impl LinkSource {
     }
 }
 
-impl Schedule for LinkSource {
+impl Schedule for GraphSource {
     fn agents(&self) -> usize {
         match self {
             Self::Drawn(graph) => graph.agents,
@@ -102,5 +149,44 @@ impl Schedule for LinkSource {
             Self::Recorded(recording) => recording.trace().heard_side_by_side(first, round, visit),
             Self::Motion(motion) => motion.heard_side_by_side(first, round, visit),
         }
+    }
+}
+
+impl Schedule for LinkSource {
+    fn agents(&self) -> usize {
+        self.graphs.agents()
+    }
+
+    #[inline(always)]
+    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
+        match self.blocks {
+            None => self.graphs.heard_by(agent, round, visit),
+            Some(blocks) => self.graphs.heard_by(agent, round, |sender| {
+                if blocks.joins(sender, agent, round) {
+                    visit(sender);
+                }
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn heard_side_by_side<const LANES: usize>(
+        &self,
+        first: usize,
+        round: u32,
+        mut visit: impl FnMut(usize, [u32; LANES]),
+    ) {
+        let Some(blocks) = self.blocks else {
+            return self.graphs.heard_side_by_side(first, round, visit);
+        };
+        let nobody = self.agents() as u32;
+        self.graphs.heard_side_by_side(first, round, |number, mut senders: [u32; LANES]| {
+            for (sender, receiver) in senders.iter_mut().zip(first..) {
+                if *sender < nobody && !blocks.joins(*sender as usize, receiver, round) {
+                    *sender = nobody;
+                }
+            }
+            visit(number, senders);
+        });
     }
 }

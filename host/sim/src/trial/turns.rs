@@ -21,9 +21,8 @@ const LARGEST_GAIN: f64 = 1.5;
 /// The turns that agents take who are heard by `audiences` others each, over links that are known.
 pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> Turns {
     let descend_rounds = scenario.algorithm.descend_rounds;
-    let is_drawn = matches!(source, LinkSource::Drawn(_) | LinkSource::Recorded(_));
     let is_lock_step = scenario.swarm.mode == ModeKind::LockStep;
-    if scenario.algorithm.gather_rounds >= 0 || !is_drawn || !is_lock_step {
+    if scenario.algorithm.gather_rounds >= 0 || !source.is_foreseen() || !is_lock_step {
         return chosen_turns(scenario);
     }
     let faults = &scenario.faults;

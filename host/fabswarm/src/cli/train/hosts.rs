@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches};
 
@@ -21,7 +21,7 @@ use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
 use fabswarm_mesh::message::HostTraffic;
 use fabswarm_sim::record::{RunFolder, agents, bytes};
-use fabswarm_sim::scenario::ResolvedScenario;
+use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 
 /// How often hosts that are lost are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -34,6 +34,22 @@ pub(super) fn loss_argument() -> Arg {
         .default_value("end")
         .value_parser(PossibleValuesParser::new(["end", "wait"]))
         .help("When a host is lost: end, or wait for it and go on from the last checkpoint")
+}
+
+/// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
+pub(super) fn blocks_of(given: &str, scenario: &Scenario) -> Result<Option<Flag>> {
+    let hosts = HostList::read(given)?.hosts();
+    if scenario.network.exchange_every == 1 || scenario.network.blocks > 1 || hosts.len() == 1 {
+        return Ok(None);
+    }
+    if hosts.iter().any(|host| host.agents.is_some()) {
+        bail!(
+            "`--hosts {given}`: `network.exchange_every = {}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
+            scenario.network.exchange_every
+        );
+    }
+    let count = i64::try_from(hosts.len())?;
+    Ok(Some(Flag::named(ScenarioCommand::Train, "blocks", count.into())?))
 }
 
 /// Trains on the hosts that `given` names.

@@ -146,15 +146,18 @@ fn a_swarm_on_several_hosts_computes_the_bits_of_one_process() {
     let forgets = with_ledger(vec![("faults.crashes", "2@8+6 forgets".into())]);
     let lossy = vec![("faults.iid_loss", 0.3.into())];
     let momentum = vec![("algorithm.momentum", 0.5.into())];
+    let seldom = vec![("network.blocks", 2.into()), ("network.exchange_every", 3.into())];
     for (method, changes) in [
         ("cleaning", vec![]),
         ("cleaning", lossy),
         ("cleaning", with_ledger(momentum.clone())),
         ("cleaning", worst.clone()),
         ("tuning", momentum),
-        ("tuning", worst),
+        ("tuning", worst.clone()),
         ("cleaning", forgets),
         ("push-pull-all", vec![]),
+        ("cleaning", seldom.clone()),
+        ("tuning", [seldom, worst.clone()].concat()),
     ] {
         let own = [("training.method", method.into()), ("algorithm.eta_x", 0.01.into())];
         let resolved = scenario(&[&own[..], &changes].concat());
