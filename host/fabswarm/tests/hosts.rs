@@ -2,9 +2,12 @@
 #![cfg(feature = "mesh")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -258,6 +261,134 @@ fn a_host_that_stalls_or_is_killed_and_comes_back_costs_no_bit() {
         let of = |run: &str| read(&folder.path().join(run), file);
         assert!(of("many") == of("one"), "another {file}");
     }
+}
+
+/// Carries everything between two ends until it is cut, and again when it is not.
+struct Cable {
+    address: String,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Cable {
+    fn to(address: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (own, to) = (listener.local_addr().unwrap().to_string(), address.to_owned());
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_cut);
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(&to) else { continue };
+                for (from, into) in [(&near, &far), (&far, &near)] {
+                    let (from, into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    let flag = Arc::clone(&flag);
+                    std::thread::spawn(move || carry(from, into, &flag));
+                }
+            }
+        });
+        Cable { address: own, is_cut }
+    }
+}
+
+fn carry(mut from: TcpStream, mut into: TcpStream, is_cut: &AtomicBool) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        while is_cut.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if into.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(std::net::Shutdown::Both), into.shutdown(std::net::Shutdown::Both));
+}
+
+/// What a process has said so far.
+fn listen(output: ChildStderr) -> Arc<Mutex<String>> {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let said = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            *said.lock().unwrap() += &(line + "\n");
+        }
+    });
+    heard
+}
+
+fn summary(folder: &Path) -> serde_json::Value {
+    serde_json::from_slice(&read(folder, "summary.json")).unwrap()
+}
+
+#[test]
+fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |address: &str| Host::start(folder.path(), address);
+    let mut hosts = [start("127.0.0.1:0"), start("127.0.0.1:0"), start("127.0.0.1:0")];
+    let cable = Cable::to(&hosts[2].address);
+    hosts[2].address.clone_from(&cable.address);
+    hosts_file(folder.path(), &[&hosts[0], &hosts[1], &hosts[2]]);
+    let ledger = ["--algorithm", "ledger", "--iid-loss", "0.2", "--checkpoint-every", "5"];
+    let flags = |more: &[&str]| {
+        let mut command = fabswarm(folder.path());
+        command.arg("train").args(&SMALL[..8]).args(ledger).args(more);
+        command
+    };
+    let on_hosts = ["--hosts", "hosts.toml", "--on-host-loss", "continue", "--host-patience", "2"];
+    let mut command = flags(&[&on_hosts[..], &["--epochs", "1000000", "--out", "many"]].concat());
+    let mut starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = listen(starter.stderr.take().unwrap());
+    let rows = || {
+        fs::read_to_string(folder.path().join("many/metrics.csv.part")).map_or(0, |text| text.lines().count())
+    };
+    let go_on = || {
+        let before = rows();
+        wait_for("a row", || rows() > before + 8);
+    };
+    let news = |times: usize, what: &str| {
+        wait_for(what, || said.lock().unwrap().matches(what).count() >= times);
+        go_on();
+    };
+    go_on();
+    // Whatever comes to a port that is not a host is dropped.
+    for length in [1, 100, 100_000] {
+        let mut stranger = TcpStream::connect(&hosts[0].address).unwrap();
+        let _ = stranger.write_all(&vec![0x5a; length]);
+    }
+    go_on();
+    hosts[1].signal(Signal::KILL);
+    hosts[1].child.wait().unwrap();
+    news(1, "host h1 is lost");
+    let address = hosts[1].address.clone();
+    hosts[1] = start(&address);
+    news(1, "host h1 is back");
+    hosts[2].signal(Signal::STOP);
+    let stopped = Instant::now();
+    news(1, "host h2 is lost");
+    std::thread::sleep(Duration::from_secs(15).saturating_sub(stopped.elapsed()));
+    hosts[2].signal(Signal::CONT);
+    news(1, "host h2 is back");
+    cable.is_cut.store(true, Ordering::Relaxed);
+    news(2, "host h2 is lost");
+    cable.is_cut.store(false, Ordering::Relaxed);
+    news(2, "host h2 is back");
+    kill_process(Pid::from_child(&starter), Signal::INT).unwrap();
+    let status = starter.wait().unwrap();
+    let said = said.lock().unwrap().clone();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("with its state of the last checkpoint"), "{said}");
+    assert!(said.contains("with the state it had"), "{said}");
+    let many = folder.path().join("many");
+    let table = String::from_utf8(read(&many, "hosts.csv")).unwrap();
+    let silent: Vec<u32> =
+        table.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
+    assert!(silent[0] == 0 && silent[1] > 0 && silent[2] > 0, "{table}");
+    let found = summary(&many);
+    assert!(found["tracking_defect"].as_f64().unwrap() < 1e-4, "{found}");
+    // The run without a fault is as long.
+    let epochs = (found["epochs"].as_f64().unwrap().ceil() as u32).to_string();
+    succeed(flags(&["--device", "cpu", "--epochs", &epochs, "--out", "one"]));
+    let expected = summary(&folder.path().join("one"));
+    let accuracy = |summary: &serde_json::Value| summary["test_accuracy"].as_f64().unwrap();
+    assert!((accuracy(&found) - accuracy(&expected)).abs() < 0.02, "{found}, without a fault {expected}");
 }
 
 #[test]

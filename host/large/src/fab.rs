@@ -23,6 +23,7 @@
 //! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
 
+mod books;
 mod elsewhere;
 mod evaluation;
 mod exchanged;
@@ -30,13 +31,14 @@ mod ledger;
 mod parcel;
 mod state;
 
-pub use elsewhere::RemoteHosts;
+pub use elsewhere::{KeptState, RemoteHosts};
 pub use evaluation::ModelScore;
 pub use exchanged::{Exchange, Imbalance};
 pub use ledger::Ledger;
 
 use fabswarm_shared::scalar::Scalar as _;
 
+use self::books::HostBooks;
 use self::elsewhere::Elsewhere;
 use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
 use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
@@ -268,7 +270,51 @@ impl<D: Device> Fab<D> {
         self.round += 1;
         self.write_draw(draw)?;
         self.links.write(&self.device, exchange)?;
+        if let Exchange::Ledger { awake, .. } = exchange {
+            self.lower.keep_books(&self.device, awake)?;
+            if let Upper::Strength(x) = &mut self.upper {
+                x.keep_books(&self.device, awake)?;
+            }
+        }
         self.advance()
+    }
+
+    /// From now on links to other hosts have books at both ends, so that a host may be lost while the others go on. Must be
+    /// asked for before the first round.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When there is no ledger.
+    pub fn keep_books(&mut self) -> Result<()> {
+        let Some(ledger) = &self.config.ledger else { panic!("books are kept of a ledger") };
+        self.links.leave_far_links(&self.device, ledger, self.own)?;
+        self.lower.books = Some(HostBooks::new(self.lower.packed, ledger));
+        if let Upper::Strength(x) = &mut self.upper {
+            x.books = Some(HostBooks::new(x.packed, ledger));
+        }
+        Ok(())
+    }
+
+    /// Whether links to other hosts have books at both ends.
+    fn has_books(&self) -> bool {
+        self.lower.books.is_some()
+    }
+
+    /// Goes on after `round`, as if the agents had been down since the last one.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn skip_to(&mut self, round: u32) -> Result<()> {
+        let from = self.parity();
+        self.round = round;
+        let to = self.parity();
+        self.lower.stand_still(&self.device, from, to)?;
+        match &mut self.upper {
+            Upper::Strength(x) => x.stand_still(&self.device, from, to),
+            _ => Ok(()),
+        }
     }
 
     /// Another round with the samples and weights of the last: what a round costs without choosing them.

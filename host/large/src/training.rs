@@ -25,7 +25,7 @@ mod weights_table;
 use std::path::PathBuf;
 
 pub use setup::TrainingSetup;
-pub use trainer::{Trainer, TrainingPlan, TrainingRound};
+pub use trainer::{Trainer, TrainingPlan, TrainingRound, check_outlives_loss};
 pub use weight_histogram::WeightHistogram;
 
 use crate::data::cleaning_score::CleaningScore;

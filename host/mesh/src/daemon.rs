@@ -16,14 +16,11 @@ use crate::certificates::{Credentials, endpoint};
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{Peer, Replies};
 use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunOrder, Unreadable, pack, unpack};
-use crate::worker;
+use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
 /// How often a thread that waits looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// The hosts of a run by number, without the one that asks.
-type PeersOrError = Result<Vec<Option<Peer>>, Error>;
 
 /// What happens on a host, for whoever looks at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +77,7 @@ pub fn serve(
             }
         });
         // The rounds stay on this thread: it is one of those that compute.
-        host.take_part(cache, &|order| lines(order, credentials), interrupted, observe);
+        host.take_part(cache, &|order, host| dial(order, host, credentials), interrupted, observe);
         is_over.store(true, Ordering::Relaxed);
     });
     listener.close();
@@ -94,16 +91,11 @@ fn chosen(address: SocketAddr) -> Result<SocketAddr, Error> {
     TcpListener::bind(address).and_then(|listener| listener.local_addr()).map_err(refused)
 }
 
-/// Ways to all other hosts of a run.
-fn lines(order: &RunOrder, credentials: Option<&Credentials>) -> PeersOrError {
-    let dial = |(number, host): (usize, &crate::message::HostPlace)| {
-        if number == order.host {
-            return Ok(None);
-        }
-        let line = ZenohLine::dial(&host.name, &host.address, credentials)?;
-        Ok(Some(Peer::new(host.name.clone(), Box::new(line))))
-    };
-    order.hosts.iter().enumerate().map(dial).collect()
+/// The way to another host of a run.
+fn dial(order: &RunOrder, host: usize, credentials: Option<&Credentials>) -> Result<Peer, Error> {
+    let crate::message::HostPlace { name, address, .. } = &order.hosts[host];
+    let line = ZenohLine::dial(name, address, credentials)?;
+    Ok(Peer::new(name.clone(), Box::new(line)))
 }
 
 impl HostState {
@@ -134,7 +126,7 @@ impl HostState {
     fn take_part(
         &self,
         cache: &Cache,
-        dial: &dyn Fn(&RunOrder) -> PeersOrError,
+        dial: &Dial<'_>,
         interrupted: &AtomicBool,
         observe: &mut dyn FnMut(HostEvent),
     ) {
@@ -142,8 +134,7 @@ impl HostState {
             observe(HostEvent::Begun(Box::new(run.order.clone())));
             let end = std::thread::scope(|scope| {
                 scope.spawn(|| run.answer_waiting(interrupted));
-                let peers = dial(&run.order).inspect_err(|error| run.fail(error.to_string()))?;
-                worker::work(&run, cache, &peers)
+                worker::work(&run, cache, dial)
             });
             observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
             self.await_farewell(&run);

@@ -43,11 +43,29 @@ struct HostedState {
     waiting: Vec<WaitingQuestion>,
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
+    /// Hosts that this one goes on without.
+    silent: BTreeSet<usize>,
+    /// Hosts that it does not hear, and waits for until whoever started the run says that they are lost.
+    unheard: BTreeSet<usize>,
     heard_of_starter: Instant,
     is_leaving: bool,
     end: Option<RunEnd>,
     /// Whoever started it wants to hear no more of it.
     is_forgotten: bool,
+}
+
+impl HostedState {
+    fn silence(&mut self, host: usize) {
+        self.silent.insert(host);
+        self.unheard.remove(&host);
+        self.parcels.retain(|&(_, to), _| to != host);
+    }
+
+    fn is_recalled(&self) -> bool {
+        let is_recall =
+            |task: &HostTask| matches!(task.request, Request::Rejoin { order, .. } if order > self.order);
+        self.tasks.iter().any(is_recall)
+    }
 }
 
 /// Why a run is over on this host.
@@ -99,6 +117,8 @@ impl HostedRun {
             waiting: Vec::new(),
             tasks: VecDeque::new(),
             traffic: HostTraffic::default(),
+            silent: BTreeSet::new(),
+            unheard: BTreeSet::new(),
             heard_of_starter: Instant::now(),
             is_leaving: false,
             end: None,
@@ -129,7 +149,16 @@ impl HostedRun {
             })),
             Request::Begin(order) if **order == self.order => Some(Answer::Done),
             Request::Begin(_) => Some(Answer::Refused("it has begun this run in another way".to_owned())),
-            Request::Alive { .. } => Some(Answer::Done),
+            Request::Alive { .. } => {
+                Some(Answer::Alive { order: state.order, unheard: state.unheard.iter().copied().collect() })
+            }
+            Request::Silence { order, host, .. } => {
+                if *order > state.order {
+                    state.order = *order;
+                    state.silence(*host);
+                }
+                Some(Answer::Done)
+            }
             Request::Permit { order, until, .. } => {
                 if *order > state.order {
                     (state.order, state.until) = (*order, *until);
@@ -171,12 +200,13 @@ impl HostedRun {
     /// Answers questions that had to wait, until the run is over: the work of a thread of its own. When `interrupted`, whoever
     /// started the run is told that this host wants to leave it.
     pub fn answer_waiting(&self, interrupted: &AtomicBool) {
+        let not_yet_after = NOT_YET_AFTER.min(self.patience() / 4);
         loop {
             let mut state = self.state();
             state.is_leaving |= interrupted.load(Ordering::Relaxed);
             let ready = |state: &HostedState, question: &WaitingQuestion| {
                 state.end.is_some()
-                    || question.since.elapsed() >= NOT_YET_AFTER
+                    || question.since.elapsed() >= not_yet_after
                     || match &question.request {
                         Request::Reached { round, .. } => {
                             state.is_leaving || state.reached.is_some_and(|reached| reached >= *round)
@@ -190,7 +220,7 @@ impl HostedRun {
                 if state.end.is_some() {
                     return;
                 }
-                drop(self.changed.wait_timeout(state, NOT_YET_AFTER / 4));
+                drop(self.changed.wait_timeout(state, not_yet_after / 4));
                 continue;
             };
             let WaitingQuestion { request, replies, .. } = state.waiting.swap_remove(at);
@@ -262,20 +292,27 @@ impl HostedRun {
         }
     }
 
-    /// Keeps a parcel for another host; waits while that is too far behind.
+    /// Keeps a parcel for another host; waits while one is too far behind.
     ///
     /// # Errors
-    /// When the run is over.
+    /// When the run is over, or the round is to be broken off.
     pub fn offer(&self, round: u32, to: usize, parcel: Vec<u8>) -> Result<(), Error> {
-        let mut state = self.state();
+        let (mut state, begun) = (self.state(), Instant::now());
         loop {
-            if self.is_over_in(&mut state) {
+            if self.is_over_in(&mut state) || state.is_recalled() {
                 return Err(Error::Over);
             }
-            let kept: BTreeSet<u32> =
-                state.parcels.keys().map(|&(kept, _)| kept).filter(|&kept| kept < round).collect();
-            if kept.len() < KEPT_ROUNDS {
+            if state.silent.contains(&to) {
+                return Ok(());
+            }
+            let kept: BTreeSet<(u32, usize)> =
+                state.parcels.keys().copied().filter(|&(kept, _)| kept < round).collect();
+            let rounds: BTreeSet<u32> = kept.iter().map(|&(kept, _)| kept).collect();
+            if rounds.len() < KEPT_ROUNDS {
                 break;
+            }
+            if begun.elapsed() >= self.patience() {
+                state.unheard.extend(kept.first().map(|&(_, host)| host));
             }
             let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -285,6 +322,62 @@ impl HostedRun {
         drop(state);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// How long another host may say nothing before it counts as lost.
+    pub fn patience(&self) -> Duration {
+        Duration::from_millis(self.order.patience_ms)
+    }
+
+    /// Goes on without another host.
+    pub fn silence(&self, host: usize) {
+        self.state().silence(host);
+        self.changed.notify_all();
+    }
+
+    /// Notes whether another host is heard.
+    pub fn hear(&self, host: usize, is_heard: bool) {
+        let unheard = &mut self.state().unheard;
+        if is_heard {
+            unheard.remove(&host)
+        } else {
+            unheard.insert(host)
+        };
+    }
+
+    /// Whether this host goes on without another one.
+    pub fn is_silent(&self, host: usize) -> bool {
+        self.state().silent.contains(&host)
+    }
+
+    /// Whether the round that has begun is to be broken off, since the others are in another one.
+    pub fn is_recalled(&self) -> bool {
+        self.state().is_recalled()
+    }
+
+    /// Hears another host again; returns whether it was asked to for the first time.
+    pub fn admit(&self, order: u64, host: usize) -> bool {
+        let mut state = self.state();
+        let is_new = order > state.order;
+        if is_new {
+            state.order = order;
+            state.silent.remove(&host);
+            state.unheard.remove(&host);
+        }
+        is_new
+    }
+
+    /// Stands after `round` without these hosts, until it may go on; returns whether it was asked to for the first time.
+    pub fn rejoin(&self, order: u64, round: u32, silent: &[usize]) -> bool {
+        let mut state = self.state();
+        let is_new = order > state.order;
+        if is_new {
+            (state.order, state.until) = (order, round);
+            state.silent = silent.iter().copied().collect();
+            state.unheard.clear();
+            state.parcels.clear();
+        }
+        is_new
     }
 
     /// Counts a parcel that has come.

@@ -17,7 +17,7 @@ const DOUBT: Duration = Duration::from_secs(2);
 /// How long a question is open: a host that is alive answers sooner, if only that it will know later.
 pub const OPEN: Duration = Duration::from_secs(5);
 /// Pause before a question is repeated that nobody was there to answer.
-const PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 /// Asks one host.
 pub trait HostLine: Debug + Send + Sync {
@@ -143,7 +143,7 @@ impl Peer {
         }
         if is_alive {
             *heard = Instant::now();
-        } else if heard.elapsed() >= DOUBT
+        } else if heard.elapsed() >= DOUBT.min(self.patience / 2)
             && let Err(what) = self.line.reach()
         {
             return Err(Error::Gone { host: self.name.clone(), what });

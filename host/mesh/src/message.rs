@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use fabswarm_large::device::Block;
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -42,6 +42,12 @@ pub enum Request {
     Traffic { run: String },
     /// Chunks of its parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
     Parcel { run: String, round: u32, to: usize, chunks: Vec<u32> },
+    /// To go on without the host of that number.
+    Silence { run: String, order: u64, host: usize },
+    /// To hear the host of that number again.
+    Admit { run: String, order: u64, host: usize },
+    /// To go on after `round` from the state it has, without the hosts of these numbers: it was lost, and the others did not wait.
+    Rejoin { run: String, order: u64, round: u32, silent: Vec<usize> },
     /// To forget the run.
     End { run: String },
 }
@@ -62,6 +68,9 @@ impl Request {
             | Request::Imbalances { run, .. }
             | Request::Traffic { run }
             | Request::Parcel { run, .. }
+            | Request::Silence { run, .. }
+            | Request::Admit { run, .. }
+            | Request::Rejoin { run, .. }
             | Request::End { run } => Some(run),
         }
     }
@@ -81,6 +90,10 @@ pub struct RunOrder {
     pub hosts: Vec<HostPlace>,
     /// The number of the host that is asked.
     pub host: usize,
+    /// Whether the others go on when a host is lost.
+    pub outlives_loss: bool,
+    /// How long a host may say nothing before it counts as lost.
+    pub patience_ms: u64,
 }
 
 /// A host of a run: where it is, and which agents it computes.
@@ -96,7 +109,12 @@ pub struct HostPlace {
 pub enum Answer {
     Done,
     Status(Box<HostStatus>),
-    /// It is alive and will know later.
+    /// It is alive, and does not hear the hosts of these numbers, since the last `order` that it followed.
+    Alive {
+        order: u64,
+        unheard: Vec<usize>,
+    },
+    /// It will know later.
     NotYet,
     /// It has done this round; `is_leaving` where its user has asked it to end.
     Reached {

@@ -11,19 +11,48 @@ use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
 use crate::Error;
 use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
-use crate::line::Peer;
-use crate::message::{Answer, BODY_MAX, Request, pack, to_bytes, to_words};
+use crate::line::{PAUSE, Peer};
+use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, to_bytes, to_words};
 
-/// Takes part in a run until it is over. `peers` has the other hosts, and nothing at the place of this one.
+/// Finds the way to the host of a number, of a run.
+pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
+
+/// Takes part in a run until it is over.
 ///
 /// # Errors
 /// When the run cannot begin or go on here. The host has noted it, so that whoever started the run will know.
-pub fn work(run: &HostedRun, cache: &Cache, peers: &[Option<Peer>]) -> Result<RunEnd, Error> {
-    take_part(run, cache, peers).inspect_err(|error| run.fail(error.to_string()))
+pub fn work(run: &HostedRun, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
+    take_part(run, cache, dial).inspect_err(|error| run.fail(error.to_string()))
 }
 
-fn take_part(run: &HostedRun, cache: &Cache, peers: &[Option<Peer>]) -> Result<RunEnd, Error> {
+/// The other hosts by number; nothing at the place of this one, and of those that a run goes on without.
+struct Peers<'d> {
+    dial: &'d Dial<'d>,
+    peers: Vec<Option<Peer>>,
+}
+
+impl Peers<'_> {
+    /// Dials a host.
+    fn meet(&mut self, run: &HostedRun, host: usize) -> Result<(), Error> {
+        if host == run.order.host {
+            return Ok(());
+        }
+        match (self.dial)(&run.order, host) {
+            Ok(peer) => self.peers[host] = Some(Peer { patience: run.patience(), ..peer }),
+            Err(_) if run.order.outlives_loss => {
+                run.silence(host);
+                run.hear(host, false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+fn take_part(run: &HostedRun, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
     let order = &run.order;
+    let mut peers = Peers { dial, peers: order.hosts.iter().map(|_| None).collect() };
+    (0..order.hosts.len()).try_for_each(|host| peers.meet(run, host))?;
     let refused = |what: String| Error::Refused { host: order.hosts[order.host].name.clone(), what };
     let file = (Path::new("scenario.toml"), order.scenario.as_str());
     let resolved = resolve_text_for(ScenarioCommand::Train, Some(file), &[])
@@ -37,14 +66,14 @@ fn take_part(run: &HostedRun, cache: &Cache, peers: &[Option<Peer>]) -> Result<R
     }
     let blocks: Vec<Block> = order.hosts.iter().map(|host| host.block).collect();
     let plan = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, blocks[order.host])?;
-    let mut trainer = plan.start_block(order.host, blocks)?;
+    let mut trainer = plan.start_block(order.host, blocks, order.outlives_loss)?;
     run.reach(trainer.round());
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
-            HostWork::Task(task) => answer(run, &mut trainer, task)?,
-            HostWork::Round => match round(run, &mut trainer, peers) {
-                // Only a host that is told so ends: what others see is what it was told.
+            HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task)?,
+            HostWork::Round => match round(run, &mut trainer, &peers.peers) {
+                // Only a host that is told so ends: what others see is what it was told. One that is recalled finds its task.
                 Err(Error::Over) => {}
                 done => done?,
             },
@@ -63,11 +92,33 @@ fn round(
         run.offer(round, to, bytes)?;
     }
     for expected in trainer.expected() {
-        let Some(peer) = peers.get(expected.from).and_then(Option::as_ref) else { continue };
-        let (parcel, repeated) =
-            peer.fetch(&run.order.run, round, run.order.host, expected.bytes, &|| run.is_over())?;
-        run.received(parcel.len(), repeated);
-        trainer.take(expected.from, &parcel)?;
+        let from = expected.from;
+        let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else {
+            trainer.miss(from);
+            continue;
+        };
+        let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
+        loop {
+            match peer.fetch(&run.order.run, round, run.order.host, expected.bytes, &is_over) {
+                Ok((parcel, repeated)) => {
+                    run.hear(from, true);
+                    run.received(parcel.len(), repeated);
+                    trainer.take(from, &parcel)?;
+                    break;
+                }
+                Err(Error::Over) if run.is_over() || run.is_recalled() => return Err(Error::Over),
+                Err(_) if run.is_silent(from) => {
+                    trainer.miss(from);
+                    break;
+                }
+                // Whoever started the run decides who is lost, so that it is the same for all.
+                Err(_) if run.order.outlives_loss => {
+                    run.hear(from, false);
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
     trainer.end_round()?;
     run.reach(round);
@@ -75,13 +126,31 @@ fn round(
 }
 
 /// Answers what needs the state of the agents.
-fn answer(run: &HostedRun, trainer: &mut BlockTrainer<'_, Cpu<f32>>, task: HostTask) -> Result<(), Error> {
+fn answer(
+    run: &HostedRun,
+    trainer: &mut BlockTrainer<'_, Cpu<f32>>,
+    peers: &mut Peers<'_>,
+    task: HostTask,
+) -> Result<(), Error> {
     let HostTask { request, body, replies } = task;
     let stands = trainer.round();
     let (answer, words) = match request {
         Request::SetRounds { round, .. } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
             run.reach(round);
+            (Answer::Done, Vec::new())
+        }
+        Request::Admit { order, host, .. } if host < peers.peers.len() => {
+            if run.admit(order, host) {
+                peers.meet(run, host)?;
+            }
+            (Answer::Done, Vec::new())
+        }
+        Request::Rejoin { order, round, ref silent, .. } if round <= trainer.rounds() => {
+            if run.rejoin(order, round, silent) {
+                trainer.skip_to(round)?;
+                run.reach(round);
+            }
             (Answer::Done, Vec::new())
         }
         Request::Read { round, ref part, offset, words, .. }

@@ -116,24 +116,3 @@ fn rounds_to_one_percent_by_fault_and_topology() {
     }
     insta::assert_snapshot!("rounds_to_one_percent", table);
 }
-
-/// Two blocks that meet in every K-th round: fewer exchanges, more rounds, and nothing lost, since what waits for the other block is
-/// collected when they meet.
-#[test]
-fn rounds_to_one_percent_by_rounds_between_exchanges() {
-    let everies: [Change; 5] = [
-        |scenario| scenario.network.exchange_every = 1,
-        |scenario| scenario.network.exchange_every = 2,
-        |scenario| scenario.network.exchange_every = 4,
-        |scenario| scenario.network.exchange_every = 8,
-        |scenario| scenario.network.exchange_every = 16,
-    ];
-    let reference: Change = |scenario| {
-        scenario.network.blocks = 2;
-        (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.8, 0.08, 0.08);
-        scenario.algorithm.momentum = 0.0;
-    };
-    let cells: Vec<String> =
-        everies.par_iter().map(|&every| cell([ALGORITHMS[0].1, reference, every])).collect();
-    insta::assert_snapshot!("rounds_between_exchanges", cells.join("\n"));
-}

@@ -76,7 +76,7 @@ pub(super) fn command() -> Command {
 /// The flags about hosts, in builds that know them.
 fn host_arguments() -> Vec<Arg> {
     #[cfg(feature = "mesh")]
-    return vec![super::host::cluster_argument(), hosts::loss_argument()];
+    return vec![super::host::cluster_argument(), hosts::loss_argument(), hosts::patience_argument()];
     #[cfg(not(feature = "mesh"))]
     Vec::new()
 }

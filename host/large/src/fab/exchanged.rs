@@ -5,7 +5,8 @@ use std::ops::Range;
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::Ledger;
-use crate::device::{BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use super::books::{HostBooks, near_shares};
+use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
 use crate::mixing::MixingMatrix;
 
 /// Who hears whom, in the device's memory.
@@ -21,6 +22,13 @@ impl<D: Device> DeviceLinks<D> {
             return Ok(DeviceLinks::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
         };
         Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?))
+    }
+
+    /// Sets nothing aside for receivers on other hosts: [`HostBooks`] do.
+    pub(super) fn leave_far_links(&mut self, device: &D, ledger: &Ledger, own: Block) -> Result<()> {
+        let DeviceLinks::Ledger(reception) = self else { return Ok(()) };
+        let shares: Vec<D::Scalar> = near_shares(ledger, own).into_iter().map(D::Scalar::from_f64).collect();
+        device.write(&mut reception.shares, 0, &shares)
     }
 
     /// Writes the exchange of a round to the device.
@@ -67,6 +75,8 @@ pub(super) struct ExchangedVectors<D: Device> {
     pub(super) d: [D::Reals; 2],
     pub(super) momentum: Option<MomentumState<D>>,
     pub(super) ledger: Option<LedgerState<D>>,
+    /// Of links to other hosts, where one may be lost.
+    pub(super) books: Option<HostBooks<D::Scalar>>,
 }
 
 /// What momentum keeps.
@@ -121,7 +131,7 @@ impl<D: Device> ExchangedVectors<D> {
         };
         let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
         let momentum = MomentumState::new(device, momentum, words)?;
-        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, ledger })
+        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, ledger, books: None })
     }
 
     /// Writes the same words into every agent's decisions, group by group.
@@ -214,6 +224,42 @@ impl<D: Device> ExchangedVectors<D> {
         }
     }
 
+    /// Sets aside what listeners on other hosts get of this round's trackers, and notes what was taken of theirs.
+    pub(super) fn keep_books(&mut self, device: &D, awake: &[u32]) -> Result<()> {
+        let Some(books) = &mut self.books else { return Ok(()) };
+        let Packed { groups, agents, stride, own } = self.packed;
+        books.commit();
+        for group in 0..groups {
+            for agent in own.range().filter(|&agent| awake[agent] == 1) {
+                let vector = group * agents + agent;
+                books.set_aside(vector, &device.read(&self.t, vector * stride, stride)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stands still over some rounds, of which the parities of the first and the last are given: as if these agents had been
+    /// down, with what they last broadcast still in the air.
+    pub(super) fn stand_still(&mut self, device: &D, from: usize, to: usize) -> Result<()> {
+        let Packed { groups, agents, stride, own } = self.packed;
+        if let Some(books) = &mut self.books {
+            books.clear();
+        }
+        let nothing = vec![D::Scalar::ZERO; stride];
+        for vector in (0..groups * agents).filter(|vector| own.has(vector % agents)) {
+            let gradient = device.read(&self.d[from], vector * stride, stride)?;
+            device.write(&mut self.d[to], vector * stride, &gradient)?;
+            let Some(LedgerState { history, .. }) = &mut self.ledger else { continue };
+            let decisions = device.read(&self.v, vector * stride, stride)?;
+            for slot in 0..history.depth {
+                let at = (slot * groups * agents + vector) * stride;
+                device.write(&mut history.v, at, &decisions)?;
+                device.write(&mut history.t, at, &nothing)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
     /// gradient, nothing waits, and m is zero. `parity` is that of the last round.
     pub(super) fn renew(
@@ -277,10 +323,14 @@ impl<D: Device> ExchangedVectors<D> {
                     let gradient = device.read(&self.d[parity], vector * stride, stride)?;
                     sizes.iter_mut().zip(gradient).for_each(|(size, word)| *size += word.to_f64().abs());
                 }
-                if let Some(LedgerState { mass, .. }) = &self.ledger {
+                let is_booked = self.books.is_some() && !self.packed.is_own(vector);
+                if let Some(LedgerState { mass, .. }) = self.ledger.as_ref().filter(|_| !is_booked) {
                     self.own_links(vector..vector + 1)
                         .try_for_each(|link| add(mass, link, 1.0, &mut sums))?;
                 }
+            }
+            if let Some(books) = &self.books {
+                books.add_to(group, &mut sums);
             }
             whole.sums.append(&mut sums);
             whole.sizes.append(&mut sizes);

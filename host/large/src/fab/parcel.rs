@@ -6,7 +6,10 @@
 //! ```text
 //! push weights   v_j and t_j
 //! ledger         v_j as it was when the frame was sent, and for every link what its receiver takes, w_ij + s_ij t_j − recent
+//! books          v_j as it was when the frame was sent, and σ_j at that time, as two words each
 //! ```
+//!
+//! There are [books](super::books) where a host may be lost while the others go on.
 //!
 //! What waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
 //! process.
@@ -15,6 +18,7 @@ use std::collections::BTreeSet;
 
 use fabswarm_shared::scalar::Scalar as _;
 
+use super::books::{SUM_WORDS, to_sums, to_words};
 use super::exchanged::{DeviceLinks, Exchange, ExchangedVectors, LedgerState, link_number};
 use super::{Fab, Upper};
 use crate::device::{Block, Device, Packed, Reception, Result};
@@ -28,10 +32,12 @@ enum ParcelItem {
     Tracker { sender: usize },
     /// What the receiver takes of what waits, from a frame that was sent `age` rounds ago.
     Mass { receiver: usize, sender: usize, age: usize },
+    /// σ of `age` rounds ago.
+    Sums { sender: usize, age: usize },
 }
 
 /// What the agents of `to` need of those of `from`.
-fn items(exchange: &Exchange<'_>, from: Block, to: Block) -> Vec<ParcelItem> {
+fn items(exchange: &Exchange<'_>, from: Block, to: Block, has_books: bool) -> Vec<ParcelItem> {
     match exchange {
         Exchange::Weights { pull, push } => {
             let rows = to.range().flat_map(|receiver| pull.row(receiver).chain(push.row(receiver)));
@@ -45,6 +51,11 @@ fn items(exchange: &Exchange<'_>, from: Block, to: Block) -> Vec<ParcelItem> {
             let age_of = |(receiver, sender)| ages[receiver * awake.len() + sender] as usize;
             let heard: Vec<_> = links.filter(|&link| age_of(link) > 0).collect();
             let frames: BTreeSet<_> = heard.iter().map(|&link| (link.1, age_of(link) - 1)).collect();
+            if has_books {
+                let both =
+                    |(sender, age)| [ParcelItem::Decisions { sender, age }, ParcelItem::Sums { sender, age }];
+                return frames.into_iter().flat_map(both).collect();
+            }
             let decisions = frames.into_iter().map(|(sender, age)| ParcelItem::Decisions { sender, age });
             let taken = heard.iter().map(|&link| {
                 let (receiver, sender) = link;
@@ -58,7 +69,10 @@ fn items(exchange: &Exchange<'_>, from: Block, to: Block) -> Vec<ParcelItem> {
 impl<D: Device> Fab<D> {
     /// Words of the parcel that the host of `from` has for the host of `to` in a round with this `exchange`.
     pub fn parcel_words(&self, exchange: &Exchange<'_>, from: Block, to: Block) -> usize {
-        items(exchange, from, to).len() * self.vectors().map(|vectors| vectors.item_words()).sum::<usize>()
+        let items = items(exchange, from, to, self.has_books());
+        let words =
+            |item: &ParcelItem| self.vectors().map(|vectors| vectors.item_words(*item)).sum::<usize>();
+        items.iter().map(words).sum()
     }
 
     /// The parcel for the host of `to`, at the start of the round with this `exchange`.
@@ -67,7 +81,7 @@ impl<D: Device> Fab<D> {
     /// When the device fails.
     pub fn parcel(&self, exchange: &Exchange<'_>, to: Block) -> Result<Vec<D::Scalar>> {
         let mut words = Vec::with_capacity(self.parcel_words(exchange, self.own, to));
-        for item in items(exchange, self.own, to) {
+        for item in items(exchange, self.own, to, self.has_books()) {
             for vectors in self.vectors() {
                 vectors.read_item(&self.device, &self.links, exchange, self.round + 1, item, &mut words)?;
             }
@@ -89,10 +103,10 @@ impl<D: Device> Fab<D> {
         mut words: &[D::Scalar],
     ) -> Result<()> {
         let (round, own) = (self.round + 1, self.own);
-        for item in items(exchange, from, own) {
-            words = self.lower.write_item(&self.device, round, item, words)?;
+        for item in items(exchange, from, own, self.has_books()) {
+            words = self.lower.write_item(&self.device, exchange, round, item, words)?;
             if let Upper::Strength(x) = &mut self.upper {
-                words = x.write_item(&self.device, round, item, words)?;
+                words = x.write_item(&self.device, exchange, round, item, words)?;
             }
         }
         assert!(words.is_empty(), "{} words too many in a parcel", words.len());
@@ -110,8 +124,9 @@ impl<D: Device> Fab<D> {
 }
 
 impl<D: Device> ExchangedVectors<D> {
-    fn item_words(&self) -> usize {
-        self.packed.groups * self.packed.stride
+    fn item_words(&self, item: ParcelItem) -> usize {
+        let words = self.packed.groups * self.packed.stride;
+        if let ParcelItem::Sums { .. } = item { SUM_WORDS * words } else { words }
     }
 
     fn read_item(
@@ -127,6 +142,9 @@ impl<D: Device> ExchangedVectors<D> {
         for group in 0..groups {
             let now = |sender: usize| (group * agents + sender) * stride;
             words.extend(match (item, &self.ledger) {
+                (ParcelItem::Sums { sender, age }, Some(ledger)) => {
+                    to_words(&self.sum(device, exchange, ledger, round, group, sender, age)?)
+                }
                 (ParcelItem::Decisions { sender, age: 0 }, _) => device.read(&self.v, now(sender), stride)?,
                 (ParcelItem::Decisions { sender, age }, Some(LedgerState { history, .. })) => {
                     let at = history.place(self.packed, round, age, group, sender);
@@ -145,6 +163,36 @@ impl<D: Device> ExchangedVectors<D> {
             });
         }
         Ok(())
+    }
+
+    /// σ of a sender when it sent the frame of `age` rounds ago.
+    #[expect(clippy::too_many_arguments, reason = "where in the state, and when")]
+    fn sum(
+        &self,
+        device: &D,
+        exchange: &Exchange<'_>,
+        ledger: &LedgerState<D>,
+        round: u32,
+        group: usize,
+        sender: usize,
+        age: usize,
+    ) -> Result<Vec<f64>> {
+        let (Some(books), Exchange::Ledger { awake, .. }) = (&self.books, exchange) else {
+            unreachable!("sums are kept only where there are books")
+        };
+        let Packed { agents, stride, .. } = self.packed;
+        let vector = group * agents + sender;
+        // This round's share is set aside when it begins.
+        let now = match age {
+            0 if awake[sender] == 1 => Some(device.read(&self.t, vector * stride, stride)?),
+            _ => None,
+        };
+        let tracker_at = |age: usize| {
+            let at = ledger.history.place(self.packed, round, age, group, sender);
+            device.read(&ledger.history.t, at, stride)
+        };
+        let later = (1..age).map(tracker_at).collect::<Result<Vec<_>>>()?;
+        Ok(books.sum(vector, now.as_deref(), &later))
     }
 
     /// What the receiver of a link takes: as in `device/cpu/ledger.rs`.
@@ -187,14 +235,27 @@ impl<D: Device> ExchangedVectors<D> {
     fn write_item<'w>(
         &mut self,
         device: &D,
+        exchange: &Exchange<'_>,
         round: u32,
         item: ParcelItem,
         words: &'w [D::Scalar],
     ) -> Result<&'w [D::Scalar]> {
-        let Packed { groups, agents, stride, .. } = self.packed;
-        let (own, rest) = words.split_at(self.item_words());
-        for (group, words) in (0..groups).zip(own.chunks(stride)) {
+        let Packed { groups, agents, stride, own: here } = self.packed;
+        let (own, rest) = words.split_at(self.item_words(item));
+        for (group, words) in (0..groups).zip(own.chunks(own.len() / groups)) {
             match (item, &mut self.ledger) {
+                (ParcelItem::Sums { sender, age }, Some(LedgerState { mass, .. })) => {
+                    let (Some(books), Exchange::Ledger { ages, .. }) = (&mut self.books, exchange) else {
+                        unreachable!("sums are kept only where there are books")
+                    };
+                    let sums = to_sums(words);
+                    for receiver in
+                        here.range().filter(|receiver| ages[receiver * agents + sender] as usize == age + 1)
+                    {
+                        let link = link_number(agents, group * agents + receiver, sender);
+                        device.write(mass, link * stride, &books.take(link, &sums))?;
+                    }
+                }
                 (ParcelItem::Decisions { sender, .. }, None) => {
                     device.write(&mut self.v, (group * agents + sender) * stride, words)?;
                 }
@@ -209,7 +270,9 @@ impl<D: Device> ExchangedVectors<D> {
                     let link = link_number(agents, group * agents + receiver, sender);
                     device.write(mass, link * stride, words)?;
                 }
-                (ParcelItem::Mass { .. }, None) => unreachable!("mass waits only where there is a ledger"),
+                (ParcelItem::Mass { .. } | ParcelItem::Sums { .. }, None) => {
+                    unreachable!("mass waits only where there is a ledger")
+                }
             }
         }
         Ok(rest)

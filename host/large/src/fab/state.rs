@@ -2,7 +2,8 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::elsewhere::{Elsewhere, RemoteHosts, StateRows};
+use super::books::{HostBooks, SUM_WORDS};
+use super::elsewhere::{Elsewhere, KeptState, RemoteHosts, StateRows};
 use super::{Fab, Upper, X_STRIDE};
 use crate::device::{Device, Result};
 
@@ -114,6 +115,31 @@ impl<D: Device> Fab<D> {
         self.buffers().into_iter().map(|(name, _, words)| (name, words)).collect()
     }
 
+    /// Names and words of the sums that links between hosts have, where one may be lost: what a host needs beside
+    /// [`Fab::parts`] to come back alone.
+    pub fn book_parts(&self) -> Vec<(String, usize)> {
+        let is_watched = self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.hosts().outlives_loss());
+        if !is_watched && !self.has_books() {
+            return Vec::new();
+        }
+        let named = |prefix: &'static str, packed| {
+            HostBooks::<D::Scalar>::parts(packed).map(|(part, words)| (format!("{prefix}{part}"), words))
+        };
+        let mut parts = named("", self.lower.packed).to_vec();
+        if let Upper::Strength(x) = &self.upper {
+            parts.extend(named("x.", x.packed));
+        }
+        parts
+    }
+
+    /// The books that have the part of that name, and its name there.
+    fn books_of<'n>(&self, name: &'n str) -> Option<(&HostBooks<D::Scalar>, &'n str)> {
+        match (&self.upper, name.strip_prefix("x.")) {
+            (Upper::Strength(x), Some(part)) => Some((x.books.as_ref()?, part)),
+            _ => Some((self.lower.books.as_ref()?, name)),
+        }
+    }
+
     /// Words of a part of the state, from `offset` on.
     ///
     /// # Errors
@@ -122,14 +148,16 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When [`Fab::parts`] does not name it.
     pub fn read_part(&self, name: &str, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
-        let buffers = self.buffers();
-        let Some((_, buffer, _)) = buffers.iter().find(|(other, ..)| other == name) else {
-            panic!("a state has no `{name}`");
-        };
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.read(self.rows_of(name), name, offset..offset + words);
         }
-        self.device.read(buffer, offset, words)
+        if let Some(sums) = self.books_of(name).and_then(|(books, part)| books.read(part, offset, words)) {
+            return Ok(sums);
+        }
+        match self.buffers().iter().find(|(other, ..)| other == name) {
+            Some((_, buffer, _)) => self.device.read(buffer, offset, words),
+            None => panic!("a state has no `{name}`"),
+        }
     }
 
     /// Replaces words of a part of the state; the round must be that of the new state already.
@@ -142,6 +170,13 @@ impl<D: Device> Fab<D> {
     pub fn write_part(&mut self, name: &str, offset: usize, words: &[D::Scalar]) -> Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.write(self.rows_of(name), name, offset, words);
+        }
+        let books = match (&mut self.upper, name.strip_prefix("x.")) {
+            (Upper::Strength(x), Some(part)) => x.books.as_mut().map(|books| (books, part)),
+            _ => self.lower.books.as_mut().map(|books| (books, name)),
+        };
+        if books.is_some_and(|(books, part)| books.write(part, offset, words)) {
+            return Ok(());
         }
         match self.buffer_mut(name) {
             (device, Some(buffer)) => device.write(buffer, offset, words),
@@ -166,6 +201,8 @@ impl<D: Device> Fab<D> {
             "x" => StateRows::Samples,
             "decay" => StateRows::Agents { agents, words: 1 },
             "mass" => StateRows::Links { agents, words },
+            "sums" => StateRows::Agents { agents, words: SUM_WORDS * words },
+            "taken" => StateRows::Receptions { agents, words: SUM_WORDS * words },
             _ => StateRows::Agents { agents, words },
         }
     }
@@ -185,6 +222,38 @@ impl<D: Device> Fab<D> {
         let is_it = |(part, size): &(String, usize)| {
             part == name && offset.checked_add(words).is_some_and(|end| end <= *size)
         };
-        self.parts().iter().any(is_it)
+        self.parts().iter().chain(&self.book_parts()).any(is_it)
+    }
+
+    /// What hosts that are lost have from now on.
+    pub fn keep(&mut self, kept: Box<dyn KeptState<D::Scalar>>) {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.keep(kept);
+        }
+    }
+
+    /// Lets lost hosts take part again that can be reached, while all others stand after the same round.
+    ///
+    /// # Errors
+    /// When these fail.
+    pub fn readmit(&self) -> Result<()> {
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        let parts = self.parts().into_iter().chain(self.book_parts());
+        let parts: Vec<_> = parts
+            .map(|(name, words)| {
+                let rows = self.rows_of(&name);
+                (name, words, rows)
+            })
+            .collect();
+        elsewhere.hosts().returning().into_iter().try_for_each(|host| elsewhere.readmit(host, &parts))
+    }
+
+    /// Forgets what was taken of other hosts since the last round: a round that was broken off begins again.
+    pub fn clear_taken(&mut self) {
+        let x = match &mut self.upper {
+            Upper::Strength(x) => x.books.as_mut(),
+            _ => None,
+        };
+        self.lower.books.iter_mut().chain(x).for_each(HostBooks::clear);
     }
 }

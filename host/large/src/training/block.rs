@@ -36,6 +36,8 @@ pub struct BlockTrainer<'a, D: Device> {
     linked: u32,
     /// The links of the round that has begun.
     heard: Option<RoundLinks>,
+    /// Hosts that are not heard in it.
+    missed: Vec<usize>,
     swarm: Fab<D>,
     batches: Batches,
     host: usize,
@@ -56,7 +58,18 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         rounds: u32,
     ) -> Result<Self, Error> {
         swarm.begin(&batches.draw(0))?;
-        Ok(BlockTrainer { prepared, links, linked: 0, heard: None, swarm, batches, host, blocks, rounds })
+        Ok(BlockTrainer {
+            prepared,
+            links,
+            linked: 0,
+            heard: None,
+            missed: Vec::new(),
+            swarm,
+            batches,
+            host,
+            blocks,
+            rounds,
+        })
     }
 
     /// Rounds done.
@@ -85,11 +98,16 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// When the device fails.
     pub fn begin_round(&mut self) -> Result<Vec<Parcel>, Error> {
         let round = self.round() + 1;
+        self.missed.clear();
+        self.swarm.clear_taken();
         // After a checkpoint was restored, the rounds before it are gone through again.
         for earlier in self.linked + 1..round {
             drop(self.links.round(earlier));
         }
-        let heard = self.links.round(round);
+        let heard = match self.heard.take() {
+            Some(heard) if self.linked == round => heard,
+            _ => self.links.round(round),
+        };
         self.linked = round;
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
@@ -133,6 +151,19 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         }
     }
 
+    /// Goes without the parcel of a host: its agents are silent in this round.
+    pub fn miss(&mut self, from: usize) {
+        self.missed.push(from);
+    }
+
+    /// Goes on after `round`, as if the agents had been down since the last one; a round that has begun is not ended.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn skip_to(&mut self, round: u32) -> Result<(), Error> {
+        Ok(self.swarm.skip_to(round)?)
+    }
+
     /// Ends the round: computes the agents of this host.
     ///
     /// # Errors
@@ -141,7 +172,10 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// # Panics
     /// When no round has begun.
     pub fn end_round(&mut self) -> Result<(), Error> {
-        let Some(heard) = self.heard.take() else { panic!("no round has begun") };
+        let Some(mut heard) = self.heard.take() else { panic!("no round has begun") };
+        for from in self.missed.drain(..) {
+            heard.silence(self.blocks[from], self.blocks[self.host]);
+        }
         let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
         Ok(self.swarm.round(&heard.exchange(), &draw)?)
     }

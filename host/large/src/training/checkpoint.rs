@@ -11,8 +11,8 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::Error;
 use super::report::SCENARIO_FILE;
-use crate::device::Device;
-use crate::fab::Fab;
+use crate::device::{self, Device};
+use crate::fab::{Fab, KeptState};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
@@ -67,7 +67,7 @@ pub fn save<D: Device<Scalar = f32>>(
     swarm: &Fab<D>,
     seconds: f64,
 ) -> Result<bool, Error> {
-    let parts = swarm.parts();
+    let parts = [swarm.parts(), swarm.book_parts()].concat();
     for (name, words) in parts.iter().filter(|(name, _)| name == "v") {
         for (offset, words) in pieces(*words) {
             if swarm.read_part(name, offset, words)?.iter().any(|word| !word.is_finite()) {
@@ -108,6 +108,11 @@ impl Checkpoint {
     /// When there is none, it is damaged, or it belongs to a run with other settings.
     pub fn open(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         check_is_there(folder)?;
+        Self::read(folder, resolved)
+    }
+
+    /// Opens the checkpoint that the run of `resolved` has just kept in `folder`.
+    pub(super) fn read(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let refuse = |what: String, remedy: &str| Error::Resume {
             path: path.clone(),
@@ -148,32 +153,50 @@ impl Checkpoint {
         })
     }
 
+    /// Where the words of a part begin in the file.
+    fn place(&self, name: &str, words: usize) -> Result<u64, Error> {
+        let damaged = |what: &dyn Display| damaged(&self.folder, what);
+        let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = self.metadata.info(name) else {
+            return Err(damaged(&format!("no tensor `{name}` in it")));
+        };
+        if *dtype != Dtype::F32 || *shape != [words] {
+            return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+        }
+        Ok(self.words_at + *start as u64)
+    }
+
+    fn words(&self, at: u64, words: usize) -> Result<Vec<f32>, Error> {
+        let damaged = |cause: std::io::Error| damaged(&self.folder, &cause);
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(at)).map_err(damaged)?;
+        let mut bytes = vec![0; words * size_of::<f32>()];
+        file.read_exact(&mut bytes).map_err(damaged)?;
+        Ok(bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
     /// Brings `swarm` to where it was.
     ///
     /// # Errors
     /// When the file is damaged, or the device fails.
     pub fn restore<D: Device<Scalar = f32>>(&mut self, swarm: &mut Fab<D>) -> Result<(), Error> {
-        let damaged = |what: &dyn Display| damaged(&self.folder, what);
         swarm.set_rounds(self.round);
         for (name, words) in swarm.parts() {
-            let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = self.metadata.info(&name)
-            else {
-                return Err(damaged(&format!("no tensor `{name}` in it")));
-            };
-            if *dtype != Dtype::F32 || *shape != [words] {
-                return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
-            }
-            let start = SeekFrom::Start(self.words_at + *start as u64);
-            self.file.seek(start).map_err(|cause| damaged(&cause))?;
+            let start = self.place(&name, words)?;
             for (offset, words) in pieces(words) {
-                let mut bytes = vec![0; words * size_of::<f32>()];
-                self.file.read_exact(&mut bytes).map_err(|cause| damaged(&cause))?;
-                let words: Vec<f32> =
-                    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
+                let words = self.words(start + (offset * size_of::<f32>()) as u64, words)?;
                 swarm.write_part(&name, offset, &words)?;
             }
         }
         Ok(())
+    }
+}
+
+impl KeptState<f32> for Checkpoint {
+    fn read(&self, part: &str, offset: usize, words: usize) -> device::Result<Vec<f32>> {
+        let unreadable = |error: Error| device::Error::Hosts(error.to_string());
+        let size = self.metadata.info(part).map_or(0, |info| info.shape.iter().product());
+        let start = self.place(part, size).map_err(unreadable)?;
+        self.words(start + (offset * size_of::<f32>()) as u64, words).map_err(unreadable)
     }
 }
 

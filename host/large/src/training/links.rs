@@ -10,6 +10,7 @@ use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
 
 use super::Error;
+use crate::device::Block;
 use crate::fab::{Exchange, Ledger};
 use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
@@ -58,6 +59,15 @@ impl RoundLinks {
         match self {
             RoundLinks::Weights { .. } => true,
             RoundLinks::Ledger(heard) => heard.awake[agent] == 1,
+        }
+    }
+
+    /// Lets the agents of `to` hear nothing of those of `from`, where there is a ledger: push weights cannot be changed at one end.
+    pub(crate) fn silence(&mut self, from: Block, to: Block) {
+        let RoundLinks::Ledger(heard) = self else { return };
+        let agents = heard.awake.len();
+        for receiver in to.range() {
+            heard.ages[receiver * agents..][from.range()].fill(0);
         }
     }
 

@@ -8,7 +8,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for};
 
 use super::*;
-use crate::cluster::{Cluster, ClusterSwarm};
+use crate::cluster::{Cluster, ClusterSwarm, LossPolicy};
 use crate::hosts_file::Host;
 use crate::line::HostLine;
 
@@ -114,11 +114,7 @@ impl HostsHere {
             let (state, interrupted) = (Arc::clone(&hosts.states[number]), Arc::clone(&hosts.interrupted));
             let (states, cache) = (hosts.states.clone(), Cache::at(cache));
             hosts.threads.push(std::thread::spawn(move || {
-                let dial = |order: &RunOrder| -> PeersOrError {
-                    let peer =
-                        |to: usize| (to != order.host).then(|| peer(&states, number + 1, to, seed, rate));
-                    Ok((0..states.len()).map(peer).collect())
-                };
+                let dial = |_: &RunOrder, to: usize| Ok(peer(&states, number + 1, to, seed, rate));
                 state.take_part(&cache, &dial, &interrupted, &mut |_| {});
             }));
         }
@@ -168,7 +164,7 @@ fn hosts_stop_in_one_round_wherever_they_are() {
     let interrupted = Arc::new(AtomicBool::new(false));
     let run = hosts
         .cluster(BUILD)
-        .start(&resolved.to_repeatable_toml(), prepared.digest(), 4, &interrupted)
+        .start(&resolved.to_repeatable_toml(), prepared.digest(), 4, &interrupted, LossPolicy::default())
         .unwrap();
     let run = Arc::new(run);
     let swarm = ClusterSwarm(Arc::clone(&run));
@@ -197,7 +193,13 @@ fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     let hosts = HostsHere::start(2, 1, 0.0, folder.path());
     let interrupted = Arc::new(AtomicBool::new(false));
     let start = |build: &str, digest: String| {
-        hosts.cluster(build).start(&resolved.to_repeatable_toml(), digest, 4, &interrupted)
+        hosts.cluster(build).start(
+            &resolved.to_repeatable_toml(),
+            digest,
+            4,
+            &interrupted,
+            LossPolicy::default(),
+        )
     };
     let refusal = |build: &str, digest: String| start(build, digest).unwrap_err().to_string();
     let other = refusal("older", prepared.digest());

@@ -4,7 +4,7 @@ use crate::scenario::NetworkSection;
 
 /// Agents in blocks, and the rounds in which links from one block to another are up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockSchedule {
+pub(super) struct BlockSchedule {
     agents: usize,
     blocks: usize,
     /// Links between blocks are up in every round with a multiple of this number, counted from 1.

@@ -7,9 +7,8 @@ use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::rng::Purpose;
 use nalgebra::Vector3;
 use std::f64::consts::FRAC_PI_2;
-use std::ops::Range;
 
-use super::{Error, MOST_AGENTS, Recording, link_stream};
+use super::{Error, MOST_AGENTS, link_stream};
 use crate::scenario::Scenario;
 use flight::Flight;
 use radio::RadioModel;

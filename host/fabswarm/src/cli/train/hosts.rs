@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgMatches, value_parser};
 
 use super::super::live::LivePage;
 use super::super::{host, interrupt};
@@ -16,7 +16,7 @@ use fabswarm_large::device::{self, Block, cpu::Cpu};
 use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_large::training::{self, TrainingPlan};
 use fabswarm_mesh::certificates::Credentials;
-use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart};
+use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostNews, HostPart, LossPolicy};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
 use fabswarm_mesh::message::HostTraffic;
@@ -32,8 +32,32 @@ pub(super) fn loss_argument() -> Arg {
         .long("on-host-loss")
         .value_name("WORD")
         .default_value("end")
-        .value_parser(PossibleValuesParser::new(["end", "wait"]))
-        .help("When a host is lost: end, or wait for it and go on from the last checkpoint")
+        .value_parser(PossibleValuesParser::new(["end", "wait", "continue"]))
+        .help("When a host is lost: end, wait for it and go on from the last checkpoint, or continue without it until it is back")
+}
+
+/// The flag that says when a host is lost.
+pub(super) fn patience_argument() -> Arg {
+    Arg::new("host-patience")
+        .long("host-patience")
+        .value_name("SECONDS")
+        .default_value("15")
+        .value_parser(value_parser!(u64).range(1..=86_400))
+        .help("How long a host may say nothing before it is lost")
+}
+
+/// Prints that a host is lost or back.
+fn print_news(news: &HostNews) {
+    match news {
+        HostNews::Lost { host, round, why } => eprintln!(
+            "note: host {host} is lost after round {round}, and the others go on without its agents\nnote: {}",
+            why.replace("\nhelp: ", "; ")
+        ),
+        HostNews::Back { host, round, has_memory } => eprintln!(
+            "note: host {host} is back after round {round}, {}",
+            if *has_memory { "with the state it had" } else { "with its state of the last checkpoint" }
+        ),
+    }
 }
 
 /// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
@@ -63,7 +87,13 @@ pub(super) fn train(
     let list = HostList::read(given)?;
     cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
-    let waits = matches.get_one::<String>("on-host-loss").is_some_and(|word| word == "wait");
+    let is_loss = |what: &str| matches.get_one::<String>("on-host-loss").is_some_and(|word| word == what);
+    let (waits, outlives) = (is_loss("wait"), is_loss("continue"));
+    if outlives {
+        training::check_outlives_loss(&resolved.scenario)?;
+    }
+    let patience = Duration::from_secs(*matches.get_one("host-patience").expect("it has a default"));
+    let policy = LossPolicy { outlives, patience, news: print_news };
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
@@ -82,7 +112,8 @@ pub(super) fn train(
         // Nobody is computed here.
         let planned = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), credentials)?;
-        let run = cluster.start(&scenario, digest.clone(), resolved.scenario.swarm.agents, &interrupted)?;
+        let agents_of_all = resolved.scenario.swarm.agents;
+        let run = cluster.start(&scenario, digest.clone(), agents_of_all, &interrupted, policy)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
             println!("{name}: {} from number {} on", agents(block.agents), block.first);
@@ -91,7 +122,7 @@ pub(super) fn train(
         let swarm = Box::new(ClusterSwarm(Arc::clone(&run)));
         let mut trainer = planned.watch(swarm, checkpoint.as_mut())?;
         let (begun, folder) = (trainer.round(), open_folder(folder, resolved)?);
-        if waits {
+        if waits || outlives {
             trainer.keep(&folder)?;
         }
         let is_resumed = checkpoint.is_some();

@@ -9,6 +9,7 @@ use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
 use crate::fab::{Imbalance, RemoteHosts};
 use crate::training::checkpoint::Checkpoint;
+use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::ResolvedScenario;
 
@@ -98,7 +99,7 @@ fn train_on(
         .collect();
     let part = |host: usize| {
         let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[host]).unwrap();
-        plan.start_block(host, blocks.clone()).unwrap()
+        plan.start_block(host, blocks.clone(), false).unwrap()
     };
     let trainers = Mutex::new((0..blocks.len()).map(part).collect());
     let hosts = HostsHere { blocks: blocks.clone(), trainers, overrun: 2 };
@@ -185,4 +186,97 @@ fn a_run_goes_on_with_another_number_of_hosts() {
     let (resumed, _) = train(&of(3), parts.path(), true).unwrap();
     assert!(resumed.mean == expected.0.mean && resumed.weights == expected.0.weights);
     assert!(words(parts.path()) == words(whole.path()));
+}
+
+/// The whole state of a host, its books included.
+type HostState = Vec<(String, Vec<f32>)>;
+
+fn state(trainer: &BlockTrainer<'_, Cpu<f32>>) -> HostState {
+    let swarm = trainer.swarm();
+    let parts = [swarm.parts(), swarm.book_parts()].concat();
+    let read = |(name, words): (String, usize)| {
+        let words = swarm.read_part(&name, 0, words).unwrap();
+        (name, words)
+    };
+    parts.into_iter().map(read).collect()
+}
+
+/// Hosts that miss each other, stand still and go back to earlier states of their own: what trackers hold and what waits is always
+/// what gradients are, at both ends of every link together.
+#[test]
+fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |method: &str| {
+        let own = [("training.method", method.into()), ("algorithm.eta_x", 0.01.into())];
+        scenario(&[&own[..], &with_ledger(faults().pop().unwrap().1)].concat())
+    };
+    let scenarios = ["cleaning", "tuning"].map(of);
+    let setups = scenarios
+        .each_ref()
+        .map(|resolved| TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap());
+    for seed in 0..200 {
+        let (resolved, prepared) = (&scenarios[seed as usize % 2], &setups[seed as usize % 2]);
+        let blocks = [1, 2, 1].into_iter().scan(0, |first, agents| {
+            *first += agents;
+            Some(Block { first: *first - agents, agents })
+        });
+        let blocks: Vec<Block> = blocks.collect();
+        let part = |host: usize| {
+            let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[host]).unwrap();
+            plan.start_block(host, blocks.clone(), true).unwrap()
+        };
+        let mut trainers: Vec<_> = (0..blocks.len()).map(part).collect();
+        let mut kept: Vec<HostState> = trainers.iter().map(state).collect();
+        let mut draws = Stream::new(seed, 0, 0, Purpose::Air);
+        let mut away = [0; 3];
+        for round in 1..=12 {
+            for (host, away) in away.iter_mut().enumerate() {
+                *away = u32::saturating_sub(*away, 1);
+                match draws.below(12) {
+                    0 => *away = 1 + draws.below(4),
+                    1 => kept[host] = state(&trainers[host]),
+                    2 => {
+                        for (name, words) in &kept[host] {
+                            trainers[host].swarm_mut().write_part(name, 0, words).unwrap();
+                        }
+                        trainers[host].skip_to(round - 1).unwrap();
+                    }
+                    _ => {}
+                }
+            }
+            let mut parcels = vec![Vec::new(); blocks.len()];
+            for host in (0..blocks.len()).filter(|&host| away[host] == 0) {
+                if trainers[host].round() < round - 1 {
+                    trainers[host].skip_to(round - 1).unwrap();
+                }
+                parcels[host] = trainers[host].begin_round().unwrap();
+            }
+            for (host, trainer) in trainers.iter_mut().enumerate().filter(|&(host, _)| away[host] == 0) {
+                for ExpectedParcel { from, bytes } in trainer.expected() {
+                    match parcels[from].iter().find(|parcel| parcel.to == host) {
+                        Some(parcel) if draws.below(4) > 0 => {
+                            assert_eq!(parcel.bytes.len(), bytes);
+                            trainer.take(from, &parcel.bytes).unwrap();
+                        }
+                        _ => trainer.miss(from),
+                    }
+                }
+                // A round that is broken off leaves nothing behind.
+                if draws.below(10) > 0 {
+                    trainer.end_round().unwrap();
+                } else {
+                    trainer.skip_to(round).unwrap();
+                }
+            }
+            let mut whole: Vec<Imbalance> = Vec::new();
+            for trainer in &trainers {
+                let parts = trainer.swarm().imbalances().unwrap();
+                whole.resize(parts.len(), Imbalance::default());
+                whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
+            }
+            for part in &whole {
+                assert!(part.defect() < 1e-5, "seed {seed}, round {round}: {}", part.defect());
+            }
+        }
+    }
 }
