@@ -2,12 +2,15 @@
 
 #[path = "fake/boot_rom.rs"]
 mod boot_rom;
+#[path = "fake/image_bytes.rs"]
+mod image_bytes;
 
 use boot_rom::{C3, C6, FakeEsp};
 use fabswarm_flash::esp::{EspPort, flash_all, read_chip, read_image};
 use fabswarm_flash::{
     ChipFacts, ChipPage, FlashError, FlashImage, FlashJob, FlashRegion, FlashStep, FlashedBoard, ImageError,
 };
+use image_bytes::image_bytes;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -15,11 +18,6 @@ const PAGE_AT: usize = 0x3E_0000;
 const BOOTS_AT: usize = 0x3F_0000;
 /// The chip of agent 0.
 const FIRST_CHIP: u64 = 0x7CDF_A1B2_C300;
-
-/// Bytes that repeat nowhere.
-fn image_bytes(length: usize) -> Vec<u8> {
-    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
 
 /// What the ESP32-C3's `board.toml` says, and an image with a boot loader in front of it.
 fn job() -> FlashJob {

@@ -4,6 +4,8 @@
 mod cable;
 #[path = "fake/chip.rs"]
 mod chip;
+#[path = "fake/image_bytes.rs"]
+mod image_bytes;
 
 use cable::FakeCable;
 use chip::FakeChip;
@@ -11,17 +13,13 @@ use fabswarm_flash::probe::{flash_all, read_chip};
 use fabswarm_flash::{
     ChipFacts, ChipPage, FlashError, FlashImage, FlashJob, FlashRegion, FlashStep, FlashedBoard, PartNumber,
 };
+use image_bytes::image_bytes;
 use std::sync::Mutex;
 
 const PAGE_AT: u32 = 0xE_0000;
 const BOOTS_AT: u32 = 0xF_0000;
 /// The chip of agent 0.
 const FIRST_CHIP: u64 = 0xFAB0_0000_0000_0000;
-
-/// Bytes that repeat nowhere.
-fn image_bytes(length: usize) -> Vec<u8> {
-    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
 
 /// What the nRF52840 DK's `board.toml` says.
 fn job() -> FlashJob {
