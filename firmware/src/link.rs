@@ -4,6 +4,7 @@ use embassy_time::Instant;
 use fabswarm_shared::provisioning::Pace;
 
 mod airtime;
+mod backoff;
 mod fragmented;
 mod listening;
 mod patience;
@@ -12,6 +13,7 @@ mod serial;
 mod split;
 
 pub use airtime::AirtimeLimit;
+use backoff::Backoff;
 pub use fragmented::{FragmentedLink, packets_of};
 pub use listening::{ListeningLink, RadioQueue, keep_listening};
 pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
@@ -49,6 +51,12 @@ pub trait Link {
 
     /// Sends one packet. Returns when it was sent or dropped.
     async fn send(&mut self, packet: &[u8]);
+
+    /// Sends one packet unless the channel is busy. Returns whether it was sent. A link that cannot tell sends it.
+    async fn try_send(&mut self, packet: &[u8]) -> bool {
+        self.send(packet).await;
+        true
+    }
 
     /// Waits for a packet and returns its length.
     ///

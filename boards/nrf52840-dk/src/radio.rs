@@ -1,10 +1,10 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
 use embassy_nrf::radio::ieee802154::{Packet, Radio};
-use embassy_time::{Duration, Instant, Timer};
+use embassy_time::{Duration, Instant};
 use fabswarm_firmware::{
     PACKET,
-    link::{AirKind, Link, ListeningLink, packets_of, received_length},
+    link::{Link, ListeningLink, packets_of, received_length},
 };
 
 /// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
@@ -35,59 +35,33 @@ const BYTE_US: u64 = 32;
 /// Bytes on the air besides those of a packet: preamble, start of frame and length before it, checksum behind it.
 const EXTRA_BYTES: u64 = 6 + 2;
 
-/// A packet that finds the channel busy is tried this often, after random pauses, unless it has a time of its own.
-const ATTEMPTS: u32 = 5;
-/// The unit of those pauses.
-const BACKOFF_US: u64 = 320;
-
 /// The radio on one channel.
 pub struct RadioLink {
     radio: Radio<'static>,
     packet: Packet,
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
-    /// Whether packets are sent in slots: then a late one would tell the wrong time.
-    has_slots: bool,
-    random: u32,
 }
 
 impl RadioLink {
     pub fn new(mut radio: Radio<'static>) -> Self {
         radio.set_channel(CHANNEL);
-        Self { radio, packet: Packet::new(), arrived: Instant::MIN, has_slots: false, random: 1 }
-    }
-
-    /// A pause before the next attempt: up to 7 units, then up to 15, then up to 31, as CSMA/CA does.
-    fn backoff(&mut self, attempt: u32) -> Duration {
-        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let units = self.random >> (29_u32.saturating_sub(attempt).max(27));
-        Duration::from_micros(BACKOFF_US * u64::from(units))
+        Self { radio, packet: Packet::new(), arrived: Instant::MIN }
     }
 }
 
 impl Link for RadioLink {
-    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
-        self.has_slots = air == AirKind::Slots;
-        self.random = u32::from(sender) << 16 ^ boot;
+    async fn send(&mut self, packet: &[u8]) {
+        self.try_send(packet).await;
     }
 
-    async fn send(&mut self, packet: &[u8]) {
+    async fn try_send(&mut self, packet: &[u8]) -> bool {
         let mut bytes = [0; PAYLOAD];
         let length = MAC_HEADER.len() + packet.len().min(MTU);
         bytes[..MAC_HEADER.len()].copy_from_slice(&MAC_HEADER);
         bytes[MAC_HEADER.len()..length].copy_from_slice(&packet[..length - MAC_HEADER.len()]);
         self.packet.copy_from_slice(&bytes[..length]);
-        for attempt in 0..ATTEMPTS {
-            if self.radio.try_send(&mut self.packet).await.is_ok() {
-                return;
-            }
-            if self.has_slots {
-                break;
-            }
-            Timer::after(self.backoff(attempt)).await;
-        }
-        // A lost frame, as any other.
-        defmt::debug!("the channel is busy");
+        self.radio.try_send(&mut self.packet).await.is_ok()
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {

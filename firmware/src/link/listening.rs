@@ -1,10 +1,10 @@
 //! A radio that listens while its board does something else.
 
-use super::{AirKind, Link};
-use core::cell::Cell;
+use super::{AirKind, Backoff, Link};
+use core::{cell::Cell, future::Future, pin::pin};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
-use embassy_time::Instant;
+use embassy_time::{Duration, Instant, Timer};
 use heapless::Vec;
 
 /// Packets that wait for the board.
@@ -36,6 +36,23 @@ impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
     pub const fn new() -> Self {
         Self { heard: Channel::new(), sent: Channel::new(), start: Cell::new(None) }
     }
+
+    /// Keeps what the radio hears until `event`.
+    async fn hear_until<E>(&self, radio: &mut impl Link, event: impl Future<Output = E>) -> E {
+        let mut event = pin!(event);
+        let mut packet = [0; MTU];
+        loop {
+            match select(&mut event, radio.receive(&mut packet)).await {
+                Either::First(outcome) => return outcome,
+                Either::Second(length) => {
+                    let bytes = Vec::from_slice(&packet[..length.min(MTU)]).unwrap_or_default();
+                    if self.heard.try_send(RadioPacket { bytes, arrived: radio.arrived() }).is_err() {
+                        warn!("the radio hears more than the board can take: a packet is dropped");
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl<const MTU: usize, const SENT: usize> Default for RadioQueue<MTU, SENT> {
@@ -44,26 +61,29 @@ impl<const MTU: usize, const SENT: usize> Default for RadioQueue<MTU, SENT> {
     }
 }
 
-/// Moves packets between a radio and its queue, forever. It stops listening only to send.
+/// Moves packets between a radio and its queue, forever. It stops listening only to send, and looks at the channel before.
 pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
     radio: &mut R,
     queue: &RadioQueue<MTU, SENT>,
 ) -> ! {
-    let mut packet = [0; MTU];
+    let mut backoff = Backoff::new();
     loop {
-        match select(queue.sent.receive(), radio.receive(&mut packet)).await {
-            Either::First(packet) => {
-                if let Some((sender, boot, air)) = queue.start.take() {
-                    radio.start(sender, boot, air);
-                }
-                radio.send(&packet).await;
+        let packet = queue.hear_until(radio, queue.sent.receive()).await;
+        if let Some((sender, boot, air)) = queue.start.take() {
+            radio.start(sender, boot, air);
+            backoff.start(sender, boot, air);
+        }
+        let mut attempt = 0;
+        while let Some(pause) = backoff.pause(attempt) {
+            // A timer takes a while even for nothing, and in slots every microsecond tells the time.
+            if pause > Duration::MIN {
+                queue.hear_until(radio, Timer::after(pause)).await;
             }
-            Either::Second(length) => {
-                let bytes = Vec::from_slice(&packet[..length.min(MTU)]).unwrap_or_default();
-                if queue.heard.try_send(RadioPacket { bytes, arrived: radio.arrived() }).is_err() {
-                    warn!("the radio hears more than the board can take: a packet is dropped");
-                }
+            if radio.try_send(&packet).await {
+                break;
             }
+            // The packet is lost after the last attempt, as any other.
+            attempt += 1;
         }
     }
 }
@@ -228,5 +248,63 @@ mod tests {
         let first = block_on(link.receive(&mut packet));
         assert_eq!((first, packet[0]), (1, 1));
         assert!(radio.heard > HEARD as u8);
+    }
+    /// A channel that is busy the first times that somebody looks.
+    struct BusyRadio<'a> {
+        busy: u32,
+        looks: &'a Cell<u32>,
+        heard: u8,
+    }
+
+    impl Link for BusyRadio<'_> {
+        async fn send(&mut self, packet: &[u8]) {
+            self.try_send(packet).await;
+        }
+
+        async fn try_send(&mut self, _: &[u8]) -> bool {
+            self.looks.set(self.looks.get() + 1);
+            self.looks.get() > self.busy
+        }
+
+        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+            // One packet per pause.
+            if u32::from(self.heard) > self.looks.get() {
+                core::future::pending::<()>().await;
+            }
+            self.heard += 1;
+            packet[0] = self.heard;
+            1
+        }
+    }
+
+    /// A busy channel is looked at again and again, and what makes it busy is heard meanwhile; in a slot there is one look.
+    #[test]
+    fn a_busy_channel_is_waited_for_and_heard() {
+        for (air, busy, expected) in [
+            (AirKind::Shared, 0, 1),
+            (AirKind::Shared, 3, 4),
+            (AirKind::Shared, 99, 5),
+            (AirKind::Slots, 0, 1),
+            (AirKind::Slots, 99, 1),
+        ] {
+            let looks = Cell::new(0);
+            let mut radio = BusyRadio { busy, looks: &looks, heard: 0 };
+            let queue = RadioQueue::<8, 2>::new();
+            let mut link = ListeningLink::new(&queue);
+            link.start(7, 1, air);
+            block_on(link.send(&[1]));
+            let over = async {
+                while looks.get() < expected {
+                    Timer::after(Duration::from_millis(1)).await;
+                }
+                // Longer than any pause: nobody looks again.
+                Timer::after(Duration::from_millis(100)).await;
+            };
+            block_on(select(keep_listening(&mut radio, &queue), over));
+            assert_eq!(looks.get(), expected, "{air:?}, busy {busy} times");
+            // A packet in every pause, and one afterwards; in a slot only then.
+            let pauses = if air == AirKind::Shared { expected } else { 1 };
+            assert_eq!(u32::from(radio.heard), pauses + 1, "{air:?}, busy {busy} times");
+        }
     }
 }
