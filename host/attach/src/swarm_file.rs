@@ -173,6 +173,10 @@ impl SwarmFile {
             let parsed =
                 agent.parse().ok().zip(chip.as_str().and_then(|chip| u64::from_str_radix(chip, 16).ok()));
             let (agent, chip) = parsed.ok_or_else(|| refuse(format!("chips.{agent} is no chip")))?;
+            // A board would run the first and never the other.
+            if let Some((other, _)) = chips.iter().find(|(_, of)| **of == chip) {
+                return Err(refuse(format!("chips.{other} and chips.{agent} are both {chip:016x}")));
+            }
             chips.insert(agent, chip);
         }
         let scenario = file.get("scenario").and_then(Item::as_str).map(PathBuf::from);
@@ -363,6 +367,8 @@ mod tests {
         let key = "0".repeat(64);
         let text = format!("version = 1\nkey = \"{key}\"\nkey_number = 1\n[chips]\nx = \"1\"");
         assert!(message(&text).contains("chips.x is no chip"));
+        let twice = text.replace("x = \"1\"", "0 = \"e661\"\n1 = \"E661\"");
+        assert!(message(&twice).contains("chips.0 and chips.1 are both 000000000000e661"));
     }
 
     /// Boards that are flashed fly without a host.
@@ -403,6 +409,24 @@ mod tests {
         assert_eq!(swarm.next_boot(&blank).unwrap(), 1);
         let page = swarm.prepare().unwrap().page("pico", 0, 9).unwrap();
         assert_eq!(Page::read(&page, "pico").unwrap().boot_floor, 9);
+    }
+
+    /// What a boot loader would write over the page, or over itself.
+    #[test]
+    fn an_image_that_leaves_its_room_is_no_uf2_file() {
+        let swarm = SwarmFile::draw(None, &[], 1).unwrap();
+        let (pages, board) = (swarm.prepare().unwrap(), BoardFile::read("pico").unwrap());
+        let uf2 = |address: u64| pages.uf2(&board, 0, &FlashImage::from_parts(vec![(address, vec![0; 512])]));
+        assert!(uf2(board.page.origin - 512).is_ok());
+        for address in [board.page.origin - 256, board.image.origin - 256, u64::MAX - 3] {
+            let message = uf2(address).unwrap_err().to_string();
+            assert!(message.contains(&format!("{address:#x}")) && message.contains("\nhelp: "), "{message}");
+        }
+        let takes_none = BoardFile::read("nrf52840-dk").unwrap();
+        assert!(matches!(
+            pages.uf2(&takes_none, 0, &FlashImage::default()),
+            Err(SwarmFileError::NoDrive { .. })
+        ));
     }
 
     #[test]

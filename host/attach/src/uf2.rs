@@ -1,7 +1,8 @@
 //! UF2 images: what a board's boot loader takes as a file on its drive (<https://github.com/microsoft/uf2>).
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The file by which a boot loader's drive is known.
@@ -49,7 +50,7 @@ impl Uf2Image {
 /// The drives of boards in their boot loaders: mounted folders with the file [`INFO_FILE`].
 #[must_use]
 pub fn drives() -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let folders = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     // Spaces are written in octal there.
     folders
@@ -67,26 +68,94 @@ pub fn is_drive(folder: &Path) -> bool {
 /// The line `Board-ID` of a drive's information.
 #[must_use]
 pub fn drive_board(folder: &Path) -> Option<String> {
-    let info = std::fs::read_to_string(folder.join(INFO_FILE)).ok()?;
+    let info = fs::read_to_string(folder.join(INFO_FILE)).ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("Board-ID:"))?;
     Some(line.trim().to_owned())
+}
+
+/// Why a drive did not take a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// It has too little room.
+    #[error(
+        "{} has no room for {bytes} bytes\n\
+         help: a boot loader's drive has: check that this is one, unplug the board, and hold BOOTSEL while you plug it in",
+        drive.display()
+    )]
+    Full {
+        /// The drive.
+        drive: PathBuf,
+        /// Bytes of the file.
+        bytes: usize,
+    },
+    /// Nobody, or not this user, may write there.
+    #[error(
+        "you may not write to {}: {reason}\nhelp: mount it for you and for writing, e.g. with `udisksctl mount`",
+        drive.display()
+    )]
+    Denied {
+        /// The drive.
+        drive: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It failed, most often because the board is gone.
+    #[error(
+        "{} was lost while it was written: {reason}\n\
+         help: the board has only part of its image: hold BOOTSEL while you plug it in, and flash it again",
+        drive.display()
+    )]
+    Lost {
+        /// The drive.
+        drive: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Other bytes come back than were written.
+    #[error(
+        "{} gives other bytes back than were written\nhelp: flash it again; if that fails too, replace the board",
+        drive.display()
+    )]
+    Differs {
+        /// The drive.
+        drive: PathBuf,
+    },
+}
+
+impl DriveError {
+    fn of(drive: &Path, bytes: usize, error: &io::Error) -> Self {
+        let (drive, reason) = (drive.to_owned(), error.to_string());
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::Full { drive, bytes }
+            }
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                Self::Denied { drive, reason }
+            }
+            _ => Self::Lost { drive, reason },
+        }
+    }
 }
 
 /// Writes a file to a drive and reads it back. Returns whether it could be compared: a real board restarts as soon as it has the
 /// whole file, and its drive is gone.
 ///
 /// # Errors
-/// Where it cannot be written, or other bytes come back.
-pub fn write_to_drive(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<bool> {
-    use std::io::Write;
-    let path = folder.join(name);
-    let mut file = std::fs::File::create(&path)?;
-    file.write_all(bytes)?;
+/// [`DriveError`] if it cannot be written, or other bytes come back.
+pub fn write_to_drive(drive: &Path, name: &str, bytes: &[u8]) -> Result<bool, DriveError> {
+    let path = drive.join(name);
+    let write = || {
+        let mut file = File::create(&path)?;
+        file.write_all(bytes)?;
+        io::Result::Ok(file)
+    };
+    let file = write().map_err(|error| DriveError::of(drive, bytes.len(), &error))?;
     // The board may be gone by now.
     let _ = file.sync_all();
-    match std::fs::read(&path) {
+    match fs::read(&path) {
         Ok(back) if back == bytes => Ok(true),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes come back than were written")),
+        Ok(_) => Err(DriveError::Differs { drive: drive.to_owned() }),
         Err(_) => Ok(false),
     }
 }
@@ -123,10 +192,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(!is_drive(folder.path()));
         let info = "UF2 Bootloader v3.0\nModel: Raspberry Pi RP2\nBoard-ID: RPI-RP2\n";
-        std::fs::write(folder.path().join(INFO_FILE), info).unwrap();
+        fs::write(folder.path().join(INFO_FILE), info).unwrap();
         assert!(is_drive(folder.path()));
         assert_eq!(drive_board(folder.path()).as_deref(), Some("RPI-RP2"));
         assert!(write_to_drive(folder.path(), "agent-0.uf2", b"bytes").unwrap());
-        assert!(write_to_drive(&folder.path().join("gone"), "agent-0.uf2", b"bytes").is_err());
+        // Noise, and a line that is cut off.
+        for damaged in [&[0xFF, 0xFE, 0][..], b"UF2 Bootloader v3.0\nBoard"] {
+            fs::write(folder.path().join(INFO_FILE), damaged).unwrap();
+            assert!(is_drive(folder.path()));
+            assert_eq!(drive_board(folder.path()), None);
+        }
+    }
+
+    #[test]
+    fn every_failure_of_a_drive_has_its_remedy() {
+        let message = |error: io::Error| DriveError::of(Path::new("/media/RPI-RP2"), 512, &error).to_string();
+        for (kind, expected) in [
+            (io::ErrorKind::StorageFull, "/media/RPI-RP2 has no room for 512 bytes\nhelp: "),
+            (io::ErrorKind::ReadOnlyFilesystem, "you may not write to /media/RPI-RP2: read-only"),
+            (io::ErrorKind::PermissionDenied, "you may not write to /media/RPI-RP2: permission denied"),
+            (io::ErrorKind::NotFound, "/media/RPI-RP2 was lost while it was written: "),
+        ] {
+            let message = message(kind.into());
+            assert!(message.starts_with(expected) && message.contains("\nhelp: "), "{message}");
+        }
+        // What the kernel says of a device that was unplugged: ENODEV and EIO.
+        for number in [19, 5] {
+            let message = message(io::Error::from_raw_os_error(number));
+            assert!(message.contains("was lost while it was written"), "{message}");
+        }
+        let gone = write_to_drive(Path::new("/nowhere"), "agent-0.uf2", b"bytes").unwrap_err();
+        assert!(matches!(gone, DriveError::Lost { .. }), "{gone}");
     }
 }

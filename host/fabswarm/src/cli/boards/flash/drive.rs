@@ -27,12 +27,18 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
     let board = &order.board.name;
     let drives: Vec<PathBuf> = match named {
         Some(drive) if is_expected(drive) => vec![drive.to_owned()],
-        Some(drive) if uf2::is_drive(drive) => bail!(
-            "{} is the drive of another board: its {} says `{}`, and that of {board} `{expected}`\nhelp: choose its board with --board",
-            drive.display(),
-            uf2::INFO_FILE,
-            uf2::drive_board(drive).unwrap_or_default(),
-        ),
+        Some(drive) if uf2::is_drive(drive) => match uf2::drive_board(drive) {
+            Some(other) => bail!(
+                "{} is the drive of another board: its {} says `{other}`, and that of {board} `{expected}`\nhelp: choose its board with --board",
+                drive.display(),
+                uf2::INFO_FILE,
+            ),
+            None => bail!(
+                "{} does not say what board it is: its {} has no line `Board-ID`\nhelp: unplug the board, and hold BOOTSEL while you plug it in",
+                drive.display(),
+                uf2::INFO_FILE,
+            ),
+        },
         Some(drive) => bail!(
             "{} is not the drive of a boot loader: it has no {}\nhelp: hold BOOTSEL while you plug in the Pico",
             drive.display(),
@@ -46,12 +52,21 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
         );
     }
     let image = FlashImage::read(&order.pages.image(&order.board)?)?;
+    let mut code = ExitCode::SUCCESS;
     for (agent, drive) in order.chosen.iter().zip(&drives) {
         let file = order.pages.uf2(&order.board, *agent, &image)?;
-        let is_verified = uf2::write_to_drive(drive, &file_name(*agent), &file)
-            .with_context(|| format!("cannot write to {}", drive.display()))?;
-        let how = if is_verified { "read back and equal" } else { "the board has restarted with it" };
-        println!("agent {agent}: {} ({how})", drive.display());
+        // A board that fails holds up no other.
+        match uf2::write_to_drive(drive, &file_name(*agent), &file) {
+            Ok(true) => println!("agent {agent}: {} (read back and equal)", drive.display()),
+            Ok(false) => println!(
+                "agent {agent}: {} (written, and gone as that of a board that restarts: `fabswarm boards list` tells who it is)",
+                drive.display()
+            ),
+            Err(error) => {
+                eprintln!("error: agent {agent}: {error}");
+                code = ExitCode::from(super::super::FAILED);
+            }
+        }
     }
     if let Some(left) = order.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
         println!(
@@ -60,7 +75,7 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
             left[0]
         );
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn drive_of<'a>(order: &'a FlashOrder) -> Result<&'a Uf2Drive> {
