@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What a line makes of a byte; `None` if it is lost.
+type Garble = fn(u8) -> Option<u8>;
+
 /// The far end of a cable: a pseudo-terminal, unless it is unplugged.
 type Plug = Arc<Mutex<Option<File>>>;
 
@@ -44,7 +47,7 @@ struct Board {
 
 impl Board {
     /// Starts a board without a page. The first of `garble` spoils each byte on its way to the host, the second on its way back.
-    fn start(folder: &Path, chip: u64, name: &str, garble: [fn(u8) -> u8; 2]) -> Self {
+    fn start(folder: &Path, chip: u64, name: &str, garble: [Garble; 2]) -> Self {
         let file = |ending: &str| folder.join(format!("file-{name}.{ending}"));
         let (name, log, flash, socket) = (folder.join(name), file("log"), file("flash"), file("sock"));
         fs::write(&flash, vec![0xFF; (1 << 20) + (64 << 10)]).unwrap();
@@ -120,32 +123,32 @@ impl Drop for Board {
 }
 
 /// A line that spoils nothing.
-fn clean(byte: u8) -> u8 {
-    byte
+fn clean(byte: u8) -> Option<u8> {
+    Some(byte)
 }
 
 /// Carries bytes between a board and its cable until the board ends.
-fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: [fn(u8) -> u8; 2]) {
+fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: [Garble; 2]) {
     let [to_host, to_board] = garble;
     board.set_nonblocking(true).unwrap();
     let mut chunk = [0; 4096];
+    let garbled =
+        |chunk: &[u8], garble: Garble| chunk.iter().copied().filter_map(garble).collect::<Vec<u8>>();
     while !is_over.load(Ordering::Relaxed) {
         let mut cable = cable.lock().unwrap();
         match board.read(&mut chunk) {
             Ok(0) => return,
             Ok(count) => {
-                chunk[..count].iter_mut().for_each(|byte| *byte = to_host(*byte));
                 // Nobody may have the port open.
-                let _ = cable.as_mut().map(|far| far.write_all(&chunk[..count]));
+                let _ = cable.as_mut().map(|far| far.write_all(&garbled(&chunk[..count], to_host)));
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
         match cable.as_mut().map(|far| far.read(&mut chunk)) {
             Some(Ok(count)) if count > 0 => {
-                chunk[..count].iter_mut().for_each(|byte| *byte = to_board(*byte));
                 board.set_nonblocking(false).unwrap();
-                let _ = board.write_all(&chunk[..count]);
+                let _ = board.write_all(&garbled(&chunk[..count], to_board));
                 board.set_nonblocking(true).unwrap();
             }
             _ => {
@@ -247,22 +250,33 @@ fn interrupt(mut host: Child) -> String {
     stderr
 }
 
-/// Bytes that [`spoil`] has still to change.
+/// Bytes that are still to be changed or lost.
 static SPOILED: AtomicU32 = AtomicU32::new(0);
 
-fn spoil(byte: u8) -> u8 {
-    let left = SPOILED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-    if left.is_ok() { byte ^ 0x55 } else { byte }
+/// Whether this byte is one of them.
+fn is_spoiled() -> bool {
+    SPOILED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
+fn spoil(byte: u8) -> Option<u8> {
+    Some(if is_spoiled() { byte ^ 0x55 } else { byte })
+}
+
+fn lose(byte: u8) -> Option<u8> {
+    (!is_spoiled()).then_some(byte)
+}
+
+/// Packets with wrong bytes, and frames of which only a part comes, on both ways.
 #[test]
 fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
-    for garble in [[spoil as fn(u8) -> u8, clean], [clean, spoil]] {
-        disturbed_board_rejoins(garble);
+    // More than any packet is long, and about half of a frame.
+    for (fault, bytes) in [(spoil as Garble, 600), (lose, 200)] {
+        disturbed_board_rejoins([fault, clean], bytes);
+        disturbed_board_rejoins([clean, fault], bytes);
     }
 }
 
-fn disturbed_board_rejoins(garble: [fn(u8) -> u8; 2]) {
+fn disturbed_board_rejoins(garble: [Garble; 2], bytes: u32) {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::start(folder.path(), 1, "usb-fabswarm_1", garble);
     let out = folder.path().join("out");
@@ -270,8 +284,7 @@ fn disturbed_board_rejoins(garble: [fn(u8) -> u8; 2]) {
     let mut host =
         run(folder.path(), &out, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_rounds(&out, 50);
-    // More than any packet is long.
-    SPOILED.store(600, Ordering::Relaxed);
+    SPOILED.store(bytes, Ordering::Relaxed);
     let begun = Instant::now();
     while !board.log().contains("starts, boot 2") {
         if begun.elapsed() > Duration::from_secs(30) {
@@ -310,7 +323,8 @@ fn ports_without_a_usable_board_are_named() {
     fs::remove_file(folder.path().join("usb-silent")).unwrap();
 
     // As a receiver at another baud rate sees it: no byte is what it was.
-    let garbled = Board::start(folder.path(), 1, "usb-garbled", [|byte| byte.rotate_left(3) ^ 0x55, clean]);
+    let other_rate: Garble = |byte| Some(byte.rotate_left(3) ^ 0x55);
+    let garbled = Board::start(folder.path(), 1, "usb-garbled", [other_rate, other_rate]);
     let message = refusal(folder.path());
     assert!(message.contains("bytes that are no packets of fabswarm"), "{message}");
     drop(garbled);
