@@ -32,11 +32,43 @@ pub(crate) fn check() -> Result<()> {
             }
         }
     }
+    if let Some(size) = sizes.iter().find(|size| size.name == TEMPLATE) {
+        check_stack(size)?;
+    }
     println!("\n{:<24} {:>8} {:>8} {:>10} {:>8}", "image", "flash", "budget", "RAM", "budget");
     for ImageSize { name, flash, flash_budget, ram, ram_budget } in &sizes {
         println!("{name:<24} {flash:>8} {flash_budget:>8} {ram:>10} {ram_budget:>8}");
     }
     println!("(bytes; RAM without the stack, which gets the rest of its budget)\n");
+    Ok(())
+}
+
+/// The board that is there to be copied.
+const TEMPLATE: &str = "template";
+
+/// Fails unless the linker refuses an image that leaves too little RAM for the stack: of the board to copy, with so much more in RAM.
+fn check_stack(size: &ImageSize) -> Result<()> {
+    let Some(file) = BoardFile::read(TEMPLATE)? else { bail!("boards/{TEMPLATE} has no board.toml") };
+    let stack_kib = file.number("ram", "stack_kib").unwrap_or_default();
+    let folder = step::root().join("boards").join(TEMPLATE);
+    let script = folder.join("target/ballast.x");
+    // A little more than there is besides the stack.
+    let ballast = size.ram_budget - size.ram - 1024 * stack_kib + 512;
+    let section =
+        format!("SECTIONS {{ .ballast (NOLOAD) : {{ . += {ballast}; }} > RAM }} INSERT AFTER .bss;\n");
+    fs::write(&script, section).with_context(|| format!("cannot write {}", script.display()))?;
+    let flag = format!("link-arg=-T{}", script.display());
+    let arguments = ["rustc", "--release", "--locked", "--target-dir", "target/ballast", "--", "-C", &flag];
+    println!("    cargo {} (in boards/{TEMPLATE}), which must fail", arguments.join(" "));
+    let output = step::command("cargo", &arguments).current_dir(&folder).output();
+    let output = output.context("cannot start cargo")?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let expected = format!(
+        "RAM has no {stack_kib} KiB left for the stack ([ram] stack_kib of board.toml): raise its budget"
+    );
+    if output.status.success() || !messages.contains(&expected) {
+        bail!("with {ballast} bytes more in RAM, the linker must say `{expected}`, and not\n{messages}");
+    }
     Ok(())
 }
 
@@ -46,7 +78,7 @@ fn check_table() -> Result<()> {
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     for board in names()? {
         let is_host = BoardFile::read(&board)?.is_none();
-        if !is_host && board != "template" && !text.contains(&format!("\n| `{board}` | ")) {
+        if !is_host && board != TEMPLATE && !text.contains(&format!("\n| `{board}` | ")) {
             bail!("docs/boards.md has no line for boards/{board} in its table");
         }
     }
