@@ -1,13 +1,17 @@
 //! The defmt log of an emulated board.
 
 use super::Error;
-use defmt_decoder::{DecodeError, Table};
+use defmt_decoder::{DecodeError, Frame, Table};
 use defmt_parser::Level;
+use object::{Object, ObjectSymbol};
 use std::{
     fs::{self, File},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
+
+/// What is written for bytes that are no message.
+const MALFORMED: &str = "(malformed log frame)";
 
 /// The defmt strings of an image: a log holds only their numbers.
 #[derive(Debug)]
@@ -25,6 +29,60 @@ impl LogTable {
             Ok(None) => Err(refuse("it has no log messages".to_owned())),
             Err(error) => Err(refuse(error.to_string())),
         }
+    }
+
+    /// Passes the whole messages of `pending` to `take`, `None` for one that is malformed, and keeps the rest.
+    fn decode(&self, pending: &mut Vec<u8>, mut take: impl FnMut(Option<Frame<'_>>)) {
+        let mut decoder = self.table.new_stream_decoder();
+        decoder.received(pending);
+        loop {
+            match decoder.decode() {
+                Ok(frame) => take(Some(frame)),
+                Err(DecodeError::UnexpectedEof) => break,
+                Err(DecodeError::Malformed) => take(None),
+            }
+        }
+        // Bytes after the last frame delimiter belong to a message that is still incomplete.
+        let whole = pending.iter().rposition(|&byte| byte == 0).map_or(0, |end| end + 1);
+        pending.drain(..whole);
+    }
+}
+
+/// Decodes the log of a board as it comes.
+#[derive(Debug)]
+pub struct LogDecoder {
+    table: LogTable,
+    /// Where the board keeps its log for a debug probe, by SEGGER's RTT.
+    pub block_at: u64,
+    pending: Vec<u8>,
+}
+
+impl LogDecoder {
+    /// A decoder for boards called `board` that run `image`.
+    ///
+    /// # Errors
+    /// [`Error::Image`] if it has no messages, or no place for them.
+    pub fn new(board: &str, image: &Path) -> Result<Self, Error> {
+        let table = LogTable::of(board, image)?;
+        let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
+        let elf = object::File::parse(&*bytes).ok();
+        let block = elf.as_ref().and_then(|elf| elf.symbol_by_name("_SEGGER_RTT"));
+        let block_at = block.map(|block| block.address()).ok_or_else(|| Error::Image {
+            board: board.to_owned(),
+            path: image.to_owned(),
+            reason: "it does not log to debug probes".to_owned(),
+        })?;
+        Ok(Self { table, block_at, pending: Vec::new() })
+    }
+
+    /// Takes bytes of the log, and returns the messages that they complete.
+    pub fn decode(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.pending.extend_from_slice(bytes);
+        let mut messages = Vec::new();
+        self.table.decode(&mut self.pending, |frame| {
+            messages.push(frame.map_or(MALFORMED.to_owned(), |frame| frame.display(false).to_string()));
+        });
+        messages
     }
 }
 
@@ -64,11 +122,9 @@ impl BoardLog {
             return;
         }
         self.read += file.read_to_end(&mut self.pending).unwrap_or_default() as u64;
-        let mut decoder = table.table.new_stream_decoder();
-        decoder.received(&self.pending);
-        loop {
-            let message = match decoder.decode() {
-                Ok(frame) => {
+        table.decode(&mut self.pending, |frame| {
+            let message = match frame {
+                Some(frame) => {
                     let message = frame.display(false).to_string();
                     if frame.level() >= Some(lowest) {
                         show(&message);
@@ -78,15 +134,11 @@ impl BoardLog {
                     }
                     message
                 }
-                Err(DecodeError::UnexpectedEof) => break,
-                Err(DecodeError::Malformed) => "(malformed log frame)".to_owned(),
+                None => MALFORMED.to_owned(),
             };
             // A log that cannot be written is no reason to stop the swarm.
             let _ = writeln!(self.decoded, "{message}");
-        }
-        // Bytes after the last frame delimiter belong to a message that is still incomplete.
-        let whole = self.pending.iter().rposition(|&byte| byte == 0).map_or(0, |end| end + 1);
-        self.pending.drain(..whole);
+        });
     }
 
     /// The last message of level error, such as a panic.

@@ -441,6 +441,27 @@ fn refuses(command: &mut Command, expected: &str) {
     assert!(text(&stderr).contains(expected), "{}\ndoes not contain\n{expected}", text(&stderr));
 }
 
+/// Sizes are read from the image: they need neither the C compiler that instructions are compared with nor an emulator.
+#[test]
+fn sizes_of_images_need_no_c_compiler() {
+    fabswarm_attach::image(fabswarm_attach::BoardKind::Qemu).unwrap();
+    // Only what tells that the image is up to date.
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for program in ["cargo", "rustc"] {
+        let place =
+            std::env::split_paths(&path).map(|place| place.join(program)).find(|place| place.is_file());
+        std::os::unix::fs::symlink(place.unwrap(), folder.path().join(program)).unwrap();
+    }
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
+    let output = bench.args(["bench", "boards"]).env("PATH", folder.path()).output().unwrap();
+    let (printed, stderr) = (text(&output.stdout), text(&output.stderr));
+    for expected in ["\nsealing ", "\nall ", "not counted: arm-none-eabi-gcc is not on the PATH\nhelp: "] {
+        assert!(printed.contains(expected), "{expected} is not in\n{printed}\n{stderr}");
+    }
+    assert!(stderr.contains("apt-get install qemu-system-arm"), "{stderr}");
+}
+
 #[test]
 fn errors_before_a_run_have_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

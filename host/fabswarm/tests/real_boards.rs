@@ -1,8 +1,11 @@
 //! The commands for real boards with nothing plugged in, and flashing of a folder that looks like a drive.
 
 use std::fs;
-use std::path::Path;
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 fn fabswarm(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fabswarm")).args(arguments).output().unwrap()
@@ -68,7 +71,11 @@ fn every_command_behaves_with_nothing_plugged_in() {
     } else {
         refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "this build of fabswarm reaches none");
     }
-    if !cfg!(feature = "probe") {
+    let monitor = ["boards", "monitor", text(&nowhere), "--board", "nrf52840-dk"];
+    if cfg!(feature = "probe") {
+        refuses(&monitor, "no debug probe is plugged in");
+    } else {
+        refuses(&monitor, "reaches no debug probes");
         refuses(&[&list[..], &["nrf52840-dk"]].concat(), "reaches no debug probes");
     }
     refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
@@ -77,9 +84,7 @@ fn every_command_behaves_with_nothing_plugged_in() {
 #[test]
 fn an_agent_is_flashed_to_a_drive() {
     let folder = tempfile::tempdir().unwrap();
-    let [swarm, drive] = ["swarm.toml", "RPI-RP2"].map(|name| folder.path().join(name));
-    fs::create_dir(&drive).unwrap();
-    fs::write(drive.join("INFO_UF2.TXT"), "UF2 Bootloader v3.0\nBoard-ID: RPI-RP2\n").unwrap();
+    let (drive, swarm) = (pico_drive(folder.path()), folder.path().join("swarm.toml"));
     prints(&["swarm", "new", text(&swarm), "--chips", "e661a1,e661a2"]);
     let other = folder.path().join("RP2350");
     fs::create_dir(&other).unwrap();
@@ -101,6 +106,97 @@ fn an_agent_is_flashed_to_a_drive() {
     assert_eq!(fs::read(out.join("agent-1.uf2")).unwrap(), file);
 }
 
+/// What a scenario takes of boards is told before anything is built: words, frames, memory, page and writes to flash.
+#[test]
+fn boards_are_planned_before_they_are_built() {
+    let plan = |arguments: &[&str]| prints(&[&["boards", "plan"], arguments].concat());
+    let default = plan(&[]);
+    let line = |text: &str, name: &str| {
+        let found = text.lines().find(|line| line.starts_with(name));
+        found
+            .unwrap_or_else(|| panic!("{name} is not in\n{text}"))
+            .split_once("  ")
+            .unwrap()
+            .1
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(line(&default, "words"), "45 per decision, 45 of them travel; firmware needs room for 45");
+    assert_eq!(line(&default, "frames, full"), "385 bytes, 4 packets");
+    assert_eq!(line(&default, "frames, byte"), "122 bytes, 1 packet");
+    assert_eq!(line(&default, "flash writes"), "none per day; 8 bytes per start");
+    let saving = plan(&["--crashes", "1@10+5"]);
+    assert!(line(&saving, "flash writes").contains("states per day on 1 agents"), "{saving}");
+    for board in fabswarm_attach::board_names() {
+        assert!(line(&default, &format!("{board} ")).starts_with("fits: "), "{default}");
+    }
+    // Sizes come from the scenario: some problems take more words than firmware has room for by default.
+    let room = |problem: &str| -> usize {
+        let words = line(&plan(&["--problem", problem]), "words");
+        words.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let rooms = ["policy-evaluation", "hyper-tuning", "hyper-cleaning", "sensor-trust"].map(room);
+    assert!(rooms.iter().filter(|words| **words > 45).count() >= 2, "{rooms:?}");
+    let large = plan(&["--agents", "100", "--policy-evaluation-states", "200"]);
+    assert!(line(&large, "pico ").starts_with("does not fit: "), "{large}");
+}
+
+/// A folder that looks like the drive of a Pico.
+fn pico_drive(folder: &Path) -> PathBuf {
+    let drive = folder.join("RPI-RP2");
+    fs::create_dir(&drive).unwrap();
+    fs::write(drive.join("INFO_UF2.TXT"), "UF2 Bootloader v3.0\nBoard-ID: RPI-RP2\n").unwrap();
+    drive
+}
+
+/// Drives that are full, that are lost in the middle or at the end, that give other bytes back, and that are damaged.
+#[test]
+fn drives_that_fail_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, swarm) = (pico_drive(folder.path()), folder.path().join("swarm.toml"));
+    let file = drive.join("agent-1.uf2");
+    prints(&["swarm", "new", text(&swarm), "--chips", "e661a1,e661a2"]);
+    let flash = ["boards", "flash", "--swarm", text(&swarm), "--agent", "1", "--drive", text(&drive)];
+    let fails = |expected: &str| {
+        let output = fabswarm(&flash);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains(expected) && stderr.contains("\nhelp: "), "{stderr}");
+        fs::remove_file(&file).unwrap();
+    };
+    symlink("/dev/full", &file).unwrap();
+    fails("RPI-RP2 has no room for ");
+    symlink("/dev/null", &file).unwrap();
+    fails("RPI-RP2 gives other bytes back than were written");
+    symlink("/nowhere/at/all", &file).unwrap();
+    fails("RPI-RP2 was lost while it was written: ");
+
+    // A pipe, whose other end is the board: it holds less than the file.
+    let board = |bytes: u64| {
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let file = file.clone();
+        thread::spawn(move || {
+            let pipe = fs::File::open(&file).unwrap();
+            // From here on there is no such drive.
+            fs::remove_file(&file).unwrap();
+            std::io::copy(&mut pipe.take(bytes), &mut std::io::sink()).unwrap()
+        })
+    };
+    let unplugged = board(1000);
+    let output = fabswarm(&flash);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), unplugged.join().unwrap()), (Some(4), 1000), "{stderr}");
+    assert!(stderr.contains("RPI-RP2 was lost while it was written: "), "{stderr}");
+    // One that restarts with all of it.
+    let restarted = board(u64::MAX);
+    let flashed = prints(&flash);
+    assert!(flashed.contains("RPI-RP2 (written, and gone as that of a board that restarts: "), "{flashed}");
+    assert!(restarted.join().unwrap() > 100_000);
+
+    fs::write(drive.join("INFO_UF2.TXT"), [0xFF, 0, 0xFF]).unwrap();
+    refuses(&flash, "does not say what board it is: its INFO_UF2.TXT has no line `Board-ID`");
+}
+
 #[test]
 fn the_doctor_has_a_line_for_everything() {
     let report = prints(&["doctor"]);
@@ -112,6 +208,7 @@ fn the_doctor_has_a_line_for_everything() {
         "udev rules",
         "serial group",
         "ModemManager",
+        "probes",
         "ports",
         "CUDA",
         "data",

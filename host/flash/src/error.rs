@@ -127,4 +127,15 @@ pub enum FlashError {
         /// What was read.
         found: u8,
     },
+    /// The chip runs something else.
+    #[error(
+        "runs another image than the one that its log would be decoded with\nhelp: flash it again with `fabswarm boards flash`"
+    )]
+    OtherImage,
+    /// There is no log.
+    #[error("has no log at {at:#x}\nhelp: check that the board has started; reset it, and look again")]
+    NoLog {
+        /// Where it should be.
+        at: u64,
+    },
 }

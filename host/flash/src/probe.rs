@@ -1,5 +1,9 @@
 //! Boards behind debug probes, one thread each.
 
+mod log;
+
+pub use log::follow_log;
+
 use super::checks::{causes, chain, first_difference};
 use super::{ChipFacts, FlashError, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, parallel};
 use probe_rs::flashing::{DownloadOptions, FlashProgress, ProgressEvent, ProgressOperation};

@@ -9,11 +9,12 @@ mod image_bytes;
 
 use cable::FakeCable;
 use chip::FakeChip;
-use fabswarm_flash::probe::{flash_all, read_chip};
+use fabswarm_flash::probe::{flash_all, follow_log, read_chip};
 use fabswarm_flash::{
     ChipFacts, ChipPage, FlashError, FlashImage, FlashJob, FlashRegion, FlashStep, FlashedBoard, PartNumber,
 };
 use image_bytes::image_bytes;
+use std::cell::Cell;
 use std::sync::Mutex;
 
 const PAGE_AT: u32 = 0xE_0000;
@@ -180,4 +181,49 @@ fn a_probe_that_cannot_be_opened_holds_nobody_up() {
     let outcomes = flash_all(&job(), vec![Err(busy.clone()), Ok(FakeCable::to(&chip))], &page_of, &|_, _| {});
     assert_eq!(outcomes[0], Err(busy));
     assert!(outcomes[1].is_ok(), "{outcomes:?}");
+}
+
+/// Where the fake has its log, and the buffer.
+const LOG_AT: u32 = 0x2000_0100;
+const BUFFER_AT: u32 = 0x2000_0200;
+const BUFFER_BYTES: u32 = 16;
+
+/// What a board has written to its log, and how far it is read.
+fn put_log(chip: &FakeChip, bytes: &[u8], written: u32, read: u32) {
+    let mut chip = chip.state();
+    chip.put(LOG_AT, b"SEGGER RTT\0\0\0\0\0\0");
+    for (index, word) in [1, 0, 0, BUFFER_AT, BUFFER_BYTES, written, read, 0].into_iter().enumerate() {
+        chip.put(LOG_AT + 16 + 4 * index as u32, &u32::to_le_bytes(word));
+    }
+    chip.put(BUFFER_AT, bytes);
+}
+
+/// Reads what is in the log of a board.
+fn log_of(job: &FlashJob, chip: &FakeChip) -> Result<Vec<u8>, FlashError> {
+    let (looks, mut log) = (Cell::new(0), Vec::new());
+    let goes_on = || looks.replace(looks.get() + 1) < 4;
+    let mut take = |number: Option<u64>, bytes: &[u8]| {
+        assert_eq!(number, Some(FIRST_CHIP));
+        log.extend_from_slice(bytes);
+    };
+    follow_log(job, FakeCable::to(chip), LOG_AT.into(), &goes_on, &mut take)?;
+    Ok(log)
+}
+
+#[test]
+fn the_log_of_a_board_is_read_while_it_runs() {
+    let (job, chip) = (job(), FakeChip::new(FIRST_CHIP));
+    assert_eq!(log_of(&job, &chip), Err(FlashError::OtherImage), "it was not flashed");
+    flash(&job, &chip).unwrap();
+    assert_eq!(log_of(&job, &chip), Err(FlashError::NoLog { at: LOG_AT.into() }));
+    // The board has come to the end of its buffer and gone on at its start.
+    put_log(&chip, b"ghij\0\0\0\0\0\0abcdef", 4, 10);
+    assert_eq!(log_of(&job, &chip).unwrap(), b"abcdefghij");
+    assert_eq!(chip.state().bytes(LOG_AT + 40, 4), 4_u32.to_le_bytes(), "the board has room again");
+    assert_eq!(log_of(&job, &chip).unwrap(), b"");
+    // What no board writes.
+    for (written, read) in [(BUFFER_BYTES, 0), (0, u32::MAX)] {
+        put_log(&chip, b"", written, read);
+        assert_eq!(log_of(&job, &chip), Err(FlashError::NoLog { at: LOG_AT.into() }));
+    }
 }

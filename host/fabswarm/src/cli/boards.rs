@@ -2,6 +2,7 @@
 
 pub(super) mod chips;
 mod flash;
+mod monitor;
 mod plan;
 mod ports;
 mod verify;
@@ -29,7 +30,7 @@ pub(super) fn command() -> Command {
         .subcommand(flash::flash_command())
         .subcommand(ports::provision_command())
         .subcommand(ports::identify_command())
-        .subcommand(ports::monitor_command())
+        .subcommand(monitor::command())
         .subcommand(ports::reset_command())
         .subcommand(verify::command())
 }
@@ -41,7 +42,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("flash", matches)) => flash::flash(matches),
         Some(("provision", matches)) => ports::provision(matches),
         Some(("identify", matches)) => ports::identify(matches),
-        Some(("monitor", matches)) => ports::monitor(matches),
+        Some(("monitor", matches)) => monitor::run(matches),
         Some(("reset", matches)) => ports::reset(matches),
         Some(("plan", matches)) => plan::run(matches),
         Some(("verify", matches)) => verify::run(matches),

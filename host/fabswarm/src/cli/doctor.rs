@@ -67,6 +67,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         udev_rules(),
         groups(),
         modem_manager(),
+        probes(),
         ports(),
         cuda(),
         data(),
@@ -204,6 +205,27 @@ fn modem_manager() -> Finding {
         return Finding::missing("ModemManager", "it runs, and talks to new serial ports", remedy);
     }
     Finding::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
+}
+
+#[cfg(feature = "probe")]
+fn probes() -> Finding {
+    let (usable, locked): (Vec<_>, Vec<_>) =
+        fabswarm_flash::probe::probes().into_iter().partition(|probe| probe.is_accessible);
+    let names = |probes: &[fabswarm_flash::probe::FoundProbe]| {
+        probes.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    if !locked.is_empty() {
+        let remedy = format!(
+            "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload, then plug it in again"
+        );
+        return Finding::missing("probes", format!("no access to {}", names(&locked)), remedy);
+    }
+    Finding::good("probes", if usable.is_empty() { "none is plugged in".to_owned() } else { names(&usable) })
+}
+
+#[cfg(not(feature = "probe"))]
+fn probes() -> Finding {
+    Finding::good("probes", "not looked for: this build lacks the feature `probe`")
 }
 
 fn ports() -> Finding {

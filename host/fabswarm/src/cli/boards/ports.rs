@@ -1,19 +1,15 @@
-//! `fabswarm boards list | provision | reset | identify | monitor`: boards that are plugged in.
+//! `fabswarm boards list | provision | reset | identify`: boards that are plugged in.
 
 use super::FAILED;
 use super::chips::{ChipLine, board_argument, chips};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
 use fabswarm_attach::serial::{self, FoundBoard, SerialError};
 use fabswarm_attach::{SwarmFile, uf2};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-fn ports_argument() -> Arg {
+pub(super) fn ports_argument() -> Arg {
     Arg::new("ports")
         .value_name("PATTERN")
         .help("A port, a path with `*`, or a part of a port's name [default: all USB serial ports]")
@@ -50,21 +46,7 @@ pub(super) fn identify_command() -> Command {
     Command::new("identify").about("Turn on the light of boards").arg(ports_argument())
 }
 
-pub(super) fn monitor_command() -> Command {
-    Command::new("monitor")
-        .about("Print what all boards say, one colour per agent: boot packets and telemetry; no board is disturbed")
-        .arg(ports_argument())
-        .arg(
-            Arg::new("seconds")
-                .long("seconds")
-                .value_name("S")
-                .help("How long")
-                .default_value("10")
-                .value_parser(value_parser!(u64).range(1..=86_400)),
-        )
-}
-
-fn ports(matches: &ArgMatches) -> Vec<PathBuf> {
+pub(super) fn ports(matches: &ArgMatches) -> Vec<PathBuf> {
     serial::ports(matches.get_one::<String>("ports").map(String::as_str))
 }
 
@@ -121,7 +103,7 @@ fn describe(board: &FoundBoard) -> String {
 }
 
 /// The chosen ports, of which there must be some.
-fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
+pub(super) fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
     let ports = ports(matches);
     if ports.is_empty() {
         bail!("there are no serial ports\nhelp: plug in a board, or name a port; see `fabswarm doctor`");
@@ -130,7 +112,10 @@ fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
 }
 
 /// Prints what became of each port.
-fn report(ports: &[PathBuf], outcomes: impl IntoIterator<Item = Result<String, SerialError>>) -> ExitCode {
+pub(super) fn report(
+    ports: &[PathBuf],
+    outcomes: impl IntoIterator<Item = Result<String, SerialError>>,
+) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for (path, outcome) in ports.iter().zip(outcomes) {
         match outcome {
@@ -197,63 +182,4 @@ pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
         let (path, baud, what) = reach(outcome)?;
         serial::light(&path, baud).map(|()| format!("{what}; its light is on"))
     })
-}
-
-pub(super) fn monitor(matches: &ArgMatches) -> Result<ExitCode> {
-    let ports = some_ports(matches)?;
-    let seconds = matches.get_one::<u64>("seconds").copied().unwrap_or(10);
-    let agents: Mutex<BTreeMap<PathBuf, u16>> = Mutex::default();
-    let outcomes = serial::monitor(&ports, Duration::from_secs(seconds), |path, packet| {
-        let mut agents = agents.lock().unwrap_or_else(PoisonError::into_inner);
-        match packet {
-            Packet::Boot(Boot { page: Ok(BoardIdentity { agent, .. }), .. })
-            | Packet::Telemetry(Telemetry { agent, .. }, _) => {
-                agents.insert(path.to_owned(), *agent);
-            }
-            _ => {}
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let agent = agents.get(path).copied();
-        let who = agent.map_or_else(|| "–".to_owned(), |agent| format!("agent {agent}"));
-        // Printed under the lock: lines of several boards do not mix.
-        println!("{} {}", paint(agent, format!("{name} {who:<9}")), packet_line(packet));
-    });
-    let counted = |outcome: Result<usize, SerialError>| {
-        outcome.map(|packets| format!("{packets} packets in {seconds} s"))
-    };
-    Ok(report(&ports, outcomes.into_iter().map(counted)))
-}
-
-/// One colour per agent, where the terminal has colours.
-fn paint(agent: Option<u16>, text: String) -> console::StyledObject<String> {
-    const COLOURS: [u8; 12] = [2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 208];
-    match agent {
-        Some(agent) => console::style(text).color256(COLOURS[usize::from(agent) % COLOURS.len()]),
-        None => console::style(text),
-    }
-}
-
-fn packet_line(packet: &Packet) -> String {
-    match packet {
-        Packet::Boot(Boot { board, reset, panic, page, .. }) => {
-            let who = match page {
-                Ok(identity) => format!("boot {}, round {}", identity.boot, identity.round),
-                Err(error) => error.to_string(),
-            };
-            let panic = panic.map(|message| format!("; its last run ended in a panic: {message}"));
-            format!("{board} started {reset}: {who}{}", panic.unwrap_or_default())
-        }
-        Packet::Telemetry(telemetry, _) => format!(
-            "round {}, epoch {}, digest {:08x}, heard {}, refused {}, late {}{}",
-            telemetry.round,
-            telemetry.epoch,
-            telemetry.digest,
-            telemetry.heard,
-            telemetry.refused,
-            telemetry.late,
-            if telemetry.is_stopped { ", stopped by a fault" } else { "" }
-        ),
-        Packet::Frame(frame) => format!("frame of {} bytes", frame.len()),
-        other => format!("{other:?}"),
-    }
 }

@@ -1,0 +1,90 @@
+//! The logs of boards, through their debug probes.
+
+use anyhow::{Result, bail};
+use fabswarm_attach::BoardFile;
+use std::time::Duration;
+
+/// Is told the name of a probe and a message from the board behind it.
+pub(super) type LogPrinter<'a> = dyn Fn(&str, &str) + Sync + 'a;
+
+/// What became of each probe: how many messages came, or what went wrong.
+pub(super) type LogOutcomes = Vec<(String, Result<usize, String>)>;
+
+/// Nothing: this build reaches no probes.
+#[cfg(not(feature = "probe"))]
+pub(super) enum ProbedLogs {}
+
+#[cfg(not(feature = "probe"))]
+impl ProbedLogs {
+    pub(super) fn find(board: &BoardFile) -> Result<Self> {
+        bail!(
+            "--board {}: this build of fabswarm reaches no debug probes\n{}",
+            board.name,
+            super::super::PROBE_HELP
+        )
+    }
+
+    pub(super) fn follow(&self, _: Duration, _: &LogPrinter<'_>) -> LogOutcomes {
+        match *self {}
+    }
+}
+
+/// The boards of one kind that have a probe, and the image that they run.
+#[cfg(feature = "probe")]
+pub(super) struct ProbedLogs {
+    board: String,
+    image: std::path::PathBuf,
+    job: fabswarm_flash::FlashJob,
+    probes: Vec<fabswarm_flash::probe::FoundProbe>,
+}
+
+#[cfg(feature = "probe")]
+impl ProbedLogs {
+    /// Looks for probes, and builds the image unless it is up to date: a log holds only the numbers of its messages.
+    pub(super) fn find(board: &BoardFile) -> Result<Self> {
+        use fabswarm_attach::{FlashImage, ImageFormat};
+        if board.format == ImageFormat::EspIdf {
+            bail!("the log of a {} is not read through a probe\nhelp: leave out --board", board.name);
+        }
+        let probes = fabswarm_flash::probe::probes();
+        if probes.is_empty() {
+            bail!(
+                "no debug probe is plugged in\nhelp: plug in the boards by the USB ports of their probes; see `fabswarm doctor`"
+            );
+        }
+        let image = board.build()?;
+        let Some(job) = board.flash_job(FlashImage::read(&image)?) else {
+            bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as probe-rs calls it", board.name)
+        };
+        Ok(Self { board: board.name.clone(), image, job, probes })
+    }
+
+    /// Prints what the boards log for `time`, all at once.
+    pub(super) fn follow(&self, time: Duration, print: &LogPrinter<'_>) -> LogOutcomes {
+        use fabswarm_attach::LogDecoder;
+        use fabswarm_flash::probe::{FoundProbe, follow_log};
+        use std::{thread, time::Instant};
+        let end = Instant::now() + time;
+        let follow = |found: &FoundProbe| -> Result<usize, String> {
+            let mut decoder = LogDecoder::new(&self.board, &self.image).map_err(|error| error.to_string())?;
+            let probe = found.open().map_err(|error| error.to_string())?;
+            let (block_at, mut messages) = (decoder.block_at, 0);
+            let mut take = |_: Option<u64>, bytes: &[u8]| {
+                for message in decoder.decode(bytes) {
+                    messages += 1;
+                    print(&found.name, &message);
+                }
+            };
+            follow_log(&self.job, probe, block_at, &|| Instant::now() < end, &mut take)
+                .map_err(|error| error.to_string())?;
+            Ok(messages)
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = self.probes.iter().map(|found| scope.spawn(|| follow(found))).collect();
+            let outcomes = threads.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|_| Err("its thread has ended\nhelp: report this".to_owned()))
+            });
+            self.probes.iter().map(|found| found.name.clone()).zip(outcomes).collect()
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! The log of a board, which it keeps in RAM for whoever reads it through its debug port: SEGGER's RTT.
+
+use super::{CHUNK_BYTES, Probe, attach, facts, failure};
+use crate::{FlashError, FlashJob};
+use probe_rs::{Core, MemoryInterface};
+use std::thread;
+use std::time::Duration;
+
+/// How its control block begins.
+const NAME: [u8; 10] = *b"SEGGER RTT";
+/// Where the first buffer is described that the board fills: its name, where it is, how long it is, how far the board has written and
+/// the host has read, and flags.
+const BUFFER_AT: u64 = 24;
+/// Where it says how far the host has read.
+const READ_AT: u64 = BUFFER_AT + 16;
+/// No buffer of a board is longer.
+const LONGEST: u32 = 1 << 16;
+/// How long to wait for more.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Reads the log of the board behind a probe while `goes_on` says so, and hands it to `take` as it comes; the number of its chip comes
+/// with it. The board runs on meanwhile.
+///
+/// # Errors
+/// [`FlashError`] if the chip does not answer, is another one, runs another image, or has no log at `block_at`.
+pub fn follow_log(
+    job: &FlashJob,
+    probe: Probe,
+    block_at: u64,
+    goes_on: &dyn Fn() -> bool,
+    take: &mut dyn FnMut(Option<u64>, &[u8]),
+) -> Result<(), FlashError> {
+    let mut session = attach(job, probe)?;
+    let number = facts(job, &mut session)?.number;
+    let failed = failure("tell its log");
+    let mut core = session.core(0).map_err(&failed)?;
+    check_image(job, &mut core)?;
+    let mut name = [0; NAME.len()];
+    core.read(block_at, &mut name).map_err(&failed)?;
+    if name != NAME {
+        return Err(FlashError::NoLog { at: block_at });
+    }
+    while goes_on() {
+        let mut buffer = [0; 5];
+        core.read_32(block_at + BUFFER_AT, &mut buffer).map_err(&failed)?;
+        let [_, begins_at, length, written, read] = buffer;
+        if length > LONGEST || written >= length.max(1) || read >= length.max(1) {
+            return Err(FlashError::NoLog { at: block_at });
+        }
+        if written == read {
+            thread::sleep(PAUSE);
+            continue;
+        }
+        // To the end of the buffer, if it goes on at its start.
+        let end = if written > read { written } else { length };
+        let mut bytes = vec![0; (end - read) as usize];
+        core.read(u64::from(begins_at) + u64::from(read), &mut bytes).map_err(&failed)?;
+        core.write_word_32(block_at + READ_AT, end % length).map_err(&failed)?;
+        take(number, &bytes);
+    }
+    Ok(())
+}
+
+/// The log of another image cannot be decoded: it holds only numbers.
+fn check_image(job: &FlashJob, core: &mut Core) -> Result<(), FlashError> {
+    let failed = failure("tell which image it has");
+    for (address, bytes) in job.image.parts() {
+        for (address, expected) in (address..).step_by(CHUNK_BYTES).zip(bytes.chunks(CHUNK_BYTES)) {
+            let mut found = vec![0; expected.len()];
+            core.read(address, &mut found).map_err(&failed)?;
+            if found != expected {
+                return Err(FlashError::OtherImage);
+            }
+        }
+    }
+    Ok(())
+}
