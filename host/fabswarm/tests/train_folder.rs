@@ -111,7 +111,7 @@ fn a_run_leaves_the_same_metrics_for_the_same_seed_and_a_summary_in_the_words_of
 #[test]
 fn a_swarm_that_diverges_is_recorded_and_told() {
     let folder = tempfile::tempdir().unwrap();
-    let wild = ["--method", "push-pull-noisy", "--eta-y", "1e30", "--epochs", "9", "--out", "wild"];
+    let wild = ["--method", "single-level-noisy", "--eta-y", "1e30", "--epochs", "9", "--out", "wild"];
     let output = small(folder.path(), &wild);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("the loss is NaN"), "{}", text(&output.stderr));

@@ -55,6 +55,7 @@ fn config(agents: usize, batch: usize) -> FabConfig {
         training_batch: batch,
         seed: 0,
         ledger: None,
+        push_sum: None,
     }
 }
 

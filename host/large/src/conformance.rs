@@ -1,15 +1,17 @@
 //! Whether a device computes what it should: the same suite for every device and precision.
 //!
 //! `shared` compares a batched swarm with the functions one small agent is made of, `faulty_air` with whole small agents over
-//! the same air; `devices` compares each program and each way of mixing with the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
+//! the same air, `push_sum` with the equations of methods that have such weights; `devices` compares each program and each way of mixing with the CPU in f64. Tests run both on the CPU; `bench large` runs them on a GPU before it times anything.
 
 mod devices;
 mod faulty_air;
+mod push_sum;
 mod samples;
 mod shared;
 
 pub use devices::{gradients, mixing};
 pub use faulty_air::follows_agents;
+pub use push_sum::follows_push_sum;
 pub use shared::follows_shared;
 
 /// One comparison.
@@ -65,6 +67,12 @@ mod tests {
     #[test]
     fn cpu_follows_shared_in_f32() {
         all_pass(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4).unwrap());
+    }
+
+    #[test]
+    fn cpu_follows_push_sum() {
+        all_pass(follows_push_sum(|| Ok(Cpu::<f64>::new()), 1e-12).unwrap());
+        all_pass(follows_push_sum(|| Ok(Cpu::<f32>::new()), 1e-5).unwrap());
     }
 
     #[test]

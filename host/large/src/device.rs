@@ -271,6 +271,31 @@ pub trait Device: Debug + Sized {
         steps: [f64; 2],
     ) -> Result<()>;
 
+    /// `v ← A v`.
+    fn mix(&self, v: &mut Self::Reals, packed: Packed, rows: &Self::Mixing) -> Result<()>;
+
+    /// `v ← v − η c t`, with one step per group and one factor c per agent.
+    fn descend(
+        &self,
+        v: &mut Self::Reals,
+        t: &Self::Reals,
+        packed: Packed,
+        factors: &Self::Reals,
+        steps: [f64; 2],
+    ) -> Result<()>;
+
+    /// `to ← from`, for decisions.
+    fn copy(&self, from: &Self::Reals, to: &mut Self::Reals, packed: Packed) -> Result<()>;
+
+    /// `fresh ← fresh + keep (last − again)`, where `again` lacks the regulariser's part of a gradient.
+    fn recur(
+        &self,
+        gradient: Gradient<'_, Self>,
+        again: &Self::Reals,
+        packed: Packed,
+        keep: f64,
+    ) -> Result<()>;
+
     /// `m ← β m + t`: with momentum, m is what [`Device::pull`] and [`Device::pull_received`] descend along in place of t. Vectors of
     /// an agent that is down do not change; without a `reception` all are up.
     fn accumulate(

@@ -29,19 +29,23 @@ mod evaluation;
 mod exchanged;
 mod ledger;
 mod parcel;
+mod push_sum;
+mod round_batch;
 mod state;
 
 pub use elsewhere::{KeptState, RemoteHosts};
 pub use evaluation::ModelScore;
 pub use exchanged::{Exchange, Imbalance};
 pub use ledger::Ledger;
+pub use push_sum::{PushSumExchange, PushSumRule, PushSumWeights};
+pub use round_batch::RoundBatch;
 
 use fabswarm_shared::scalar::Scalar as _;
 
 use self::books::HostBooks;
 use self::elsewhere::Elsewhere;
 use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
-use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
+use crate::device::{BatchSchedule, Block, Device, DeviceDataset, Gradient, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
 /// Distance in words between two agents' x when it is one shared number.
@@ -54,7 +58,7 @@ pub enum UpperLevel {
     Cleaning { regularisation: f64 },
     /// The τ of τ ‖w‖², shared by all agents and kept at zero or more.
     Tuning { start: f64 },
-    /// Nothing: push-pull on the training samples, the single-level baseline.
+    /// Nothing: the single-level baseline on the training samples.
     SingleLevel { regularisation: f64 },
 }
 
@@ -78,6 +82,8 @@ pub struct FabConfig {
     pub seed: u64,
     /// Push by broadcast ledger, which survives lost frames, instead of push weights.
     pub ledger: Option<Ledger>,
+    /// At a single level and without a ledger: push-sum weights instead of pull weights.
+    pub push_sum: Option<PushSumRule>,
 }
 
 impl FabConfig {
@@ -101,27 +107,6 @@ impl FabConfig {
     }
 }
 
-/// Which samples every agent takes in a round, by number in the [`DeviceDataset`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RoundBatch {
-    /// One list per agent, at most `validation_batch` long.
-    pub validation: Vec<Vec<u32>>,
-    /// One list per agent, at most `training_batch` long, no sample twice.
-    pub training: Vec<Vec<u32>>,
-}
-
-impl RoundBatch {
-    /// The same draw with nothing for agents that take no part.
-    #[must_use]
-    pub fn only(mut self, takes_part: impl Fn(usize) -> bool) -> Self {
-        for lists in [&mut self.validation, &mut self.training] {
-            let others = lists.iter_mut().enumerate().filter(|&(agent, _)| !takes_part(agent));
-            others.for_each(|(_, samples)| samples.clear());
-        }
-        self
-    }
-}
-
 /// All agents of a host.
 #[derive(Debug)]
 pub struct Fab<D: Device> {
@@ -135,6 +120,7 @@ pub struct Fab<D: Device> {
     data: DeviceDataset<D>,
     schedule: BatchSchedule<D>,
     passes: Passes<D>,
+    earlier: Option<EarlierEstimate<D>>,
     links: DeviceLinks<D>,
     /// y, and z where there are two levels.
     lower: ExchangedVectors<D>,
@@ -148,6 +134,15 @@ pub struct Fab<D: Device> {
 struct Passes<D: Device> {
     y: D::Pass,
     z: Option<D::Pass>,
+}
+
+/// What agents took for the solution a round ago, and its gradient on the samples of this round.
+#[derive(Debug)]
+struct EarlierEstimate<D: Device> {
+    v: D::Reals,
+    gradient: D::Reals,
+    /// How much of the last gradient is kept.
+    kept: f64,
 }
 
 /// x.
@@ -213,6 +208,13 @@ impl<D: Device> Fab<D> {
             }
             UpperLevel::SingleLevel { .. } => Upper::None,
         };
+        let earlier = match config.push_sum.and_then(PushSumRule::kept) {
+            Some(kept) => {
+                let (v, gradient) = (device.decisions(packed.words())?, device.reals(packed.words())?);
+                Some(EarlierEstimate { v, gradient, kept })
+            }
+            None => None,
+        };
         let v = device.decisions(packed.words())?;
         let steps = [config.steps[1], config.steps[2]];
         let mut lower = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
@@ -234,7 +236,8 @@ impl<D: Device> Fab<D> {
                 round: device.indices(1)?,
             },
             passes: Passes { y: device.pass(&program, own.agents)?, z },
-            links: DeviceLinks::new(&device, agents, ledger)?,
+            earlier,
+            links: DeviceLinks::new(&device, &config)?,
             lower,
             decay,
             upper,
@@ -255,7 +258,7 @@ impl<D: Device> Fab<D> {
     pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
         let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
-        follow(device, config, data, schedule, passes, links, lower, decay, upper, 0)?;
+        follow(device, config, data, schedule, passes, None, links, lower, decay, upper, 0)?;
         device.wait()
     }
 
@@ -328,20 +331,28 @@ impl<D: Device> Fab<D> {
 
     fn advance(&mut self) -> Result<()> {
         let parity = self.parity();
-        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
+        let Fab { device, config, data, schedule, passes, earlier, links, lower, decay, upper, .. } = self;
         device.replay(parity, |device| {
+            if let Some(earlier) = earlier {
+                device.copy(&lower.v, &mut earlier.v, lower.packed)?;
+            }
             lower.pull(device, links, &schedule.round)?;
             if let Upper::Strength(x) = upper {
                 x.pull(device, links, &schedule.round)?;
                 device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
             }
-            follow(device, config, data, schedule, passes, links, lower, decay, upper, parity)
+            let earlier = earlier.as_mut();
+            follow(device, config, data, schedule, passes, earlier, links, lower, decay, upper, parity)
         })
     }
 
-    /// Which of the two gradients is that of the present round.
+    /// Which of the two gradients is that of the present round. Without trackers it is always the first: the other one stays
+    /// zero, and a tracker that follows the difference is the gradient.
     fn parity(&self) -> usize {
-        (self.round % 2) as usize
+        match self.config.push_sum {
+            Some(rule) if !rule.has_trackers() => 0,
+            _ => (self.round % 2) as usize,
+        }
     }
 
     /// Opens a new epoch because `agent` has lost its memory: it restarts from `start`, its `samples` weigh what they did at
@@ -436,6 +447,7 @@ fn follow<D: Device>(
     data: &DeviceDataset<D>,
     schedule: &BatchSchedule<D>,
     passes: &mut Passes<D>,
+    earlier: Option<&mut EarlierEstimate<D>>,
     links: &DeviceLinks<D>,
     lower: &mut ExchangedVectors<D>,
     decay: &D::Reals,
@@ -455,6 +467,13 @@ fn follow<D: Device>(
             device.run(&mut [&mut passes.y, z], &lower.v, fresh, lower.packed, schedule)?;
         }
         None => device.run(&mut [&mut passes.y], &lower.v, fresh, lower.packed, schedule)?,
+    }
+    if let Some(EarlierEstimate { v, gradient, kept }) = earlier {
+        device.run(&mut [&mut passes.y], v, Some(gradient), lower.packed, schedule)?;
+        let [even, odd] = &mut lower.d;
+        let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
+        let newest = Gradient { fresh, last, regulariser: Some((&*v, decay)) };
+        device.recur(newest, gradient, lower.packed, *kept)?;
     }
     lower.track(device, links, &schedule.round, parity, Some(decay))?;
     match (upper, &passes.z) {

@@ -28,6 +28,7 @@
 //!     training_batch: 2,
 //!     seed: 1,
 //!     ledger: None,
+//!     push_sum: None,
 //! };
 //! let data = synthetic::dataset(&device, &model, 6)?;
 //! let start = model.program(1).layout.start(1);

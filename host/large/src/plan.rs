@@ -1,7 +1,7 @@
 //! How much memory a run will take, known before any of it is taken.
 
 use crate::device::{Block, Device};
-use crate::fab::FabConfig;
+use crate::fab::{FabConfig, PushSumRule};
 use crate::models::Model;
 use fabswarm_sim::record::{agents, bytes};
 
@@ -12,7 +12,7 @@ const USABLE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     pub agents: usize,
-    /// y, z, trackers, two gradients and, with momentum, m of all agents.
+    /// y, z, trackers, two gradients and, with momentum, m of all agents; with Push-ASGD, an earlier estimate and its gradient.
     pub state: u64,
     /// Batches and intermediate buffers of all passes.
     pub activations: u64,
@@ -55,10 +55,14 @@ impl MemoryPlan {
             Some(ledger) => (0, heard * (ledger.depth() + own.agents) as u64 * word),
         };
         let own_state = words * (device.decision_bytes() + if config.momentum == 0.0 { 3 } else { 4 } * word);
+        let earlier = match config.push_sum {
+            Some(PushSumRule::PushAsgd { .. }) => words * (device.decision_bytes() + word),
+            _ => 0,
+        };
         let own_ledger = config.ledger.as_ref().map_or(0, |ledger| ledger.bytes(config.agents, words, word));
         let mut plan = MemoryPlan {
             agents: own.agents,
-            state: own_state + heard_state,
+            state: own_state + heard_state + earlier,
             activations,
             ledger: own_ledger + heard_ledger,
             data: samples as u64 * (model.input().width() as u64 + 4) * word,
@@ -157,6 +161,7 @@ mod tests {
             training_batch: 64,
             seed: 0,
             ledger: None,
+            push_sum: None,
         }
     }
 

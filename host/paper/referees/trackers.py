@@ -5,7 +5,7 @@
 
 Everybody solves one logistic regression with decent-bench's cost, 10 agents with unequal data on one undirected graph, from one start.
 decent-bench runs ATC-Tracking, EXTRA and LT-ADMM. FABSWARM, the command with the feature `large`, runs push-pull and the ledger as
-`fabswarm train --model softmax --method push-pull-noisy` with whole batches: of two classes, u = w₁ − w₀ moves by the gradient of
+`fabswarm train --model softmax --method single-level-noisy` with whole batches: of two classes, u = w₁ − w₀ moves by the gradient of
 decent-bench's cost with τ/2 for τ and twice the step, so the problem is the same, and so is the table's step. Steps are searched for
 every method and loss on one grid, on a problem that does not count.
 """
@@ -60,7 +60,7 @@ class Trial:
             self.costs.append(LogisticRegressionCost(pairs) + (REGULARISATION / 2) * L2RegularizerCost((FEATURES + 1,)))
         self.best = self.minimiser(np.c_[x, np.ones(len(x))].astype(float), label)
         self.graph = networkx.random_regular_graph(DEGREE, AGENTS, seed=seed)
-        # What train asks for and push-pull-noisy does not use: one validation sample per agent.
+        # What train asks for and single-level-noisy does not use: one validation sample per agent.
         extra = np.zeros((AGENTS, FEATURES), dtype=np.float32)
         np.savez(self.folder / "data.npz", x_train=np.r_[x, extra], y_train=np.r_[label, np.zeros(AGENTS, dtype=np.int64)],
                  agent=np.r_[agent, np.arange(AGENTS)], validation=np.r_[np.zeros(len(x), dtype=np.int64), np.ones(AGENTS, dtype=np.int64)],
@@ -84,7 +84,7 @@ class Trial:
     def train(self, algorithm, loss, rounds, step):
         """The mean model of fabswarm."""
         with tempfile.TemporaryDirectory() as out:
-            flags = dict(data="data.npz", model="softmax", method="push-pull-noisy", algorithm=algorithm, agents=AGENTS, topology="recorded",
+            flags = dict(data="data.npz", model="softmax", method="single-level-noisy", algorithm=algorithm, agents=AGENTS, topology="recorded",
                          graphs="graph.csv", batch=SAMPLES + 1, epochs=rounds, eta_y=step / 2, momentum=0.0, regularisation=REGULARISATION,
                          iid_loss=loss, seed=self.seed, evaluate_every=0, checkpoint_every=0, device="cpu", out=out)
             flags = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), str(value))]

@@ -182,12 +182,30 @@ choice! {
         Cleaning = "cleaning",
         /// FAB: the strength of regularisation, judged on clean validation samples.
         Tuning = "tuning",
-        /// Push-pull on the noisy training samples.
-        PushPullNoisy = "push-pull-noisy",
-        /// Push-pull on noisy training and clean validation samples together.
-        PushPullAll = "push-pull-all",
-        /// Push-pull on the clean validation samples alone: what all others must beat.
-        PushPullClean = "push-pull-clean",
+        /// One level, on the noisy training samples.
+        SingleLevelNoisy = "single-level-noisy",
+        /// One level, on noisy training and clean validation samples together.
+        SingleLevelAll = "single-level-all",
+        /// One level, on the clean validation samples alone: what all others must beat.
+        SingleLevelClean = "single-level-clean",
+    }
+}
+
+choice! {
+    /// How large agents of one level descend and talk.
+    TrainingRule {
+        /// AB/push-pull: pull weights for decisions, push weights for trackers.
+        PushPull = "push-pull",
+        /// Subgradient-push: push-sum weights, and a step that shrinks.
+        SubgradientPush = "subgradient-push",
+        /// SGP: push-sum weights and a constant step.
+        PushSgd = "push-sgd",
+        /// Push-DIGing: push-sum weights and trackers.
+        PushDiging = "push-diging",
+        /// Push-SAGA without its table of gradients: trackers, and descent after the push.
+        PushSaga = "push-saga",
+        /// Push-ASGD: as Push-DIGing, with gradients that build on the last ones; its β is `algorithm.momentum`.
+        PushAsgd = "push-asgd",
     }
 }
 
@@ -215,6 +233,7 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "network.topology" => Some(TopologyKind::WORDS),
         "motion.pattern" => Some(FlightPattern::WORDS),
         "training.method" => Some(TrainingMethod::WORDS),
+        "training.rule" => Some(TrainingRule::WORDS),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::command::ScenarioCommand;
 /// Whether `command` on `scenario` looks at the key at `path`.
 pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
     let Scenario { swarm, problem, hyper_tuning, hyper_cleaning, sensor_trust, .. } = scenario;
-    let Scenario { algorithm, network, motion, radio, faults, intruder, stop, .. } = scenario;
+    let Scenario { algorithm, network, motion, radio, faults, intruder, stop, training, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
     if !command.takes(path) {
@@ -29,6 +29,7 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         }
         ("network", "phase_rounds") => network.topology == TopologyKind::Paper,
         ("network", "graphs" | "graphs_repeat") => network.topology == TopologyKind::Recorded,
+        ("training", "rule") => !training.method.is_bilevel(),
         ("network", "blocks") => network.exchange_every > 1,
         ("network", "exchange_every") => network.blocks > 1,
         ("motion", "spacing_m") => {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind};
+use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, TrainingRule};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, nearest, read, shown};
@@ -13,6 +13,9 @@ use super::{Scenario, effects, renamed};
 
 /// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
+
+/// Defaults of methods with push-sum weights.
+const PUSH_SUM: &str = include_str!("layers/rules/push-sum.toml");
 
 /// A key and the word it is set to.
 type Choice = (&'static str, &'static str);
@@ -24,6 +27,11 @@ const ON_REVERSED_RING: Choice = ("network.topology", TopologyKind::ReversedRing
 const TUNING: Choice = ("problem.kind", ProblemKind::HyperTuning.word());
 const CLEANING: Choice = ("problem.kind", ProblemKind::HyperCleaning.word());
 const TRUST: Choice = ("problem.kind", ProblemKind::SensorTrust.word());
+const SUBGRADIENT_PUSH: Choice = ("training.rule", TrainingRule::SubgradientPush.word());
+const PUSH_SGD: Choice = ("training.rule", TrainingRule::PushSgd.word());
+const PUSH_DIGING: Choice = ("training.rule", TrainingRule::PushDiging.word());
+const PUSH_SAGA: Choice = ("training.rule", TrainingRule::PushSaga.word());
+const PUSH_ASGD: Choice = ("training.rule", TrainingRule::PushAsgd.word());
 
 /// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
 const CHOICE_DEFAULTS: [(&[Choice], &str); 8] = [
@@ -35,6 +43,15 @@ const CHOICE_DEFAULTS: [(&[Choice], &str); 8] = [
     (&[TUNING], include_str!("layers/problems/hyper-tuning.toml")),
     (&[CLEANING], include_str!("layers/problems/hyper-cleaning.toml")),
     (&[TRUST], include_str!("layers/problems/sensor-trust.toml")),
+];
+
+/// The same, over the defaults of a command.
+const RULE_DEFAULTS: [(&[Choice], &str); 5] = [
+    (&[SUBGRADIENT_PUSH], PUSH_SUM),
+    (&[PUSH_SGD], PUSH_SUM),
+    (&[PUSH_DIGING], PUSH_SUM),
+    (&[PUSH_SAGA], PUSH_SUM),
+    (&[PUSH_ASGD], include_str!("layers/rules/push-asgd.toml")),
 ];
 
 /// Endings of training data of the user's own.
@@ -187,8 +204,12 @@ pub fn resolve_text_for(
 
     let mut document = template::document().clone();
     let mut defaults = match command.defaults() {
-        Some(text) => read(Path::new(command.name()), text)?,
-        None => choice_defaults(&settings)?,
+        Some(text) => {
+            let mut defaults = read(Path::new(command.name()), text)?;
+            defaults.extend(chosen(&RULE_DEFAULTS, &settings)?);
+            defaults
+        }
+        None => chosen(&CHOICE_DEFAULTS, &settings)?,
     };
     let data = settings.iter().rev().find(|setting| setting.path == "training.data");
     if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
@@ -261,7 +282,7 @@ fn beside(file: &Path, value: &mut Value) {
 /// Says where a file written for another choice than that of the flags keeps the choice's own defaults out, as a file does
 /// that was printed whole.
 fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, Error> {
-    let own = choice_defaults(file)?;
+    let own = chosen(&CHOICE_DEFAULTS, file)?;
     let value = |settings: &[Setting], path: &str| {
         let setting = settings.iter().rev().find(|setting| setting.path == path);
         setting.map(|setting| setting.value.to_string().trim().to_owned())
@@ -286,14 +307,14 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
         .then(|| format!("the file keeps its own {}: what you chose by flag brings others", kept.join(", "))))
 }
 
-/// The defaults of the algorithm, the topology and the problem that `settings` choose.
-fn choice_defaults(settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+/// The defaults of what `settings` choose.
+fn chosen(layers: &[(&[Choice], &str)], settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     let mut defaults = Vec::new();
     let is_chosen = |(key, word): &Choice| {
         let chosen = settings.iter().rev().find(|setting| setting.path == *key);
         chosen.and_then(|setting| setting.value.as_str()) == Some(*word)
     };
-    for (choices, text) in CHOICE_DEFAULTS {
+    for (choices, text) in layers {
         if choices.iter().all(is_chosen) {
             let name = choices.last().map_or("", |(_, word)| word);
             defaults.extend(read(Path::new(name), text)?);

@@ -26,7 +26,7 @@ mod template;
 
 pub use choices::{
     AlgorithmKind, ArithmeticKind, FlightPattern, LostBoards, ModeKind, PaceKind, PrecisionKind, ProblemKind,
-    RadioFamily, TopologyKind, TrainingMethod, WeightsKind, WidthKind,
+    RadioFamily, TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
@@ -299,6 +299,7 @@ pub struct TrainingSection {
     pub sequence: usize,
     pub dropout: f64,
     pub method: TrainingMethod,
+    pub rule: TrainingRule,
     pub dirichlet_alpha: f64,
     pub corruption_rate: f64,
     pub epochs: u32,

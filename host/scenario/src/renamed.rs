@@ -10,10 +10,13 @@ const KEYS: [(&str, &str); 3] = [
 ];
 
 /// Old and new words of a key.
-const WORDS: [(&str, &str, &str); 3] = [
-    ("training.method", "noisy", "push-pull-noisy"),
-    ("training.method", "merged", "push-pull-all"),
-    ("training.method", "validation", "push-pull-clean"),
+const WORDS: [(&str, &str, &str); 6] = [
+    ("training.method", "noisy", "single-level-noisy"),
+    ("training.method", "merged", "single-level-all"),
+    ("training.method", "validation", "single-level-clean"),
+    ("training.method", "push-pull-noisy", "single-level-noisy"),
+    ("training.method", "push-pull-all", "single-level-all"),
+    ("training.method", "push-pull-clean", "single-level-clean"),
 ];
 
 /// The key that was called `path`.

@@ -260,7 +260,7 @@ mod tests {
             ),
             (
                 "version = 1\ntraining.method = \"merged\"",
-                "my.toml:2: training.method = \"merged\" is not a valid choice\nhelp: choose cleaning, tuning, push-pull-noisy, push-pull-all, push-pull-clean; `merged` is called `push-pull-all` now",
+                "my.toml:2: training.method = \"merged\" is not a valid choice\nhelp: choose cleaning, tuning, single-level-noisy, single-level-all, single-level-clean; `merged` is called `single-level-all` now",
             ),
             (
                 "version = 2",

@@ -177,7 +177,10 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f6
         &push_weights,
     )?;
     let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
-    let mut mixed = vec![("pull", pulled), ("push", tracked)];
+    device.descend(&mut v, &m, packed, &strengths, [0.3, 0.4])?;
+    device.mix(&mut v, packed, &push_weights)?;
+    device.descend(&mut v, &t, packed, &strengths, [0.1, 0.2])?;
+    let mut mixed = vec![("pull", pulled), ("push", tracked), ("push-sum", read(&v, packed.words())?)];
     // A ledger among many agents would be all there is in this test's memory.
     if agents <= 100 {
         mixed.push(("ledger", ledger(device, packed, &heard)?));

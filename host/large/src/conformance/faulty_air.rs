@@ -44,6 +44,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
         training_batch: TRAINING,
         seed: 0,
         ledger,
+        push_sum: None,
     };
     let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
     let layout = model.program(1).layout;

@@ -74,6 +74,7 @@ fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64>
         training_batch: TRAINING,
         seed: 0,
         ledger: None,
+        push_sum: None,
     };
     let on_device = data.on_device(&device)?;
     let mut swarm = Fab::new(device, &model, config, on_device, &start)?;

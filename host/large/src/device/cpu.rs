@@ -282,6 +282,47 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
+    fn mix(&self, v: &mut Vec<S>, packed: Packed, rows: &Self::Mixing) -> Result<()> {
+        mixing::mix_alone(v, packed, rows);
+        Ok(())
+    }
+
+    fn descend(
+        &self,
+        v: &mut Vec<S>,
+        t: &Vec<S>,
+        packed: Packed,
+        factors: &Vec<S>,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        let vectors = v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
+        // Also those that came from other hosts: what is mixed has descended.
+        vectors.for_each(|(vector, (v, t))| {
+            let step = S::from_f64(steps[vector / packed.agents]) * factors[vector % packed.agents];
+            v.iter_mut().zip(t).for_each(|(v, &t)| *v -= step * t);
+        });
+        Ok(())
+    }
+
+    fn copy(&self, from: &Vec<S>, to: &mut Vec<S>, _: Packed) -> Result<()> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn recur(&self, gradient: Gradient<'_, Self>, again: &Vec<S>, packed: Packed, keep: f64) -> Result<()> {
+        let Gradient { fresh, last, regulariser } = gradient;
+        let keep = S::from_f64(keep);
+        let vectors = fresh.par_chunks_mut(packed.stride).enumerate();
+        vectors.filter(|&(vector, _)| packed.is_own(vector)).for_each(|(vector, fresh)| {
+            let at = vector * packed.stride;
+            for (word, fresh) in fresh.iter_mut().enumerate() {
+                let part = regulariser.map_or(S::ZERO, |(v, strengths)| strengths[vector] * v[at + word]);
+                *fresh += keep * (last[at + word] - again[at + word] - part);
+            }
+        });
+        Ok(())
+    }
+
     fn track(
         &self,
         t: &mut Vec<S>,

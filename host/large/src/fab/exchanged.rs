@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::Ledger;
 use super::books::{HostBooks, near_shares};
+use super::push_sum::{PushSumExchange, PushSumRule};
+use super::{FabConfig, Ledger};
 use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
 use crate::mixing::MixingMatrix;
 
@@ -13,15 +14,21 @@ use crate::mixing::MixingMatrix;
 #[derive(Debug)]
 pub(super) enum DeviceLinks<D: Device> {
     Weights { pull: D::Mixing, push: D::Mixing },
+    PushSum { rule: PushSumRule, ratio: D::Mixing, push: D::Mixing, factors: D::Reals },
     Ledger(Reception<D>),
 }
 
 impl<D: Device> DeviceLinks<D> {
-    pub(super) fn new(device: &D, agents: usize, ledger: Option<&Ledger>) -> Result<Self> {
-        let Some(ledger) = ledger else {
-            return Ok(DeviceLinks::Weights { pull: device.mixing(agents)?, push: device.mixing(agents)? });
-        };
-        Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?))
+    pub(super) fn new(device: &D, config: &FabConfig) -> Result<Self> {
+        let agents = config.agents;
+        if let Some(ledger) = &config.ledger {
+            return Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?));
+        }
+        let (rows, push) = (device.mixing(agents)?, device.mixing(agents)?);
+        Ok(match config.push_sum {
+            Some(rule) => DeviceLinks::PushSum { rule, ratio: rows, push, factors: device.reals(agents)? },
+            None => DeviceLinks::Weights { pull: rows, push },
+        })
     }
 
     /// Sets nothing aside for receivers on other hosts: [`HostBooks`] do.
@@ -41,14 +48,18 @@ impl<D: Device> DeviceLinks<D> {
                 device.write_mixing(pull, pulled)?;
                 device.write_mixing(push, pushed)
             }
+            (DeviceLinks::PushSum { ratio, push, factors, .. }, Exchange::PushSum(exchange)) => {
+                device.write_mixing(ratio, &exchange.ratio)?;
+                device.write_mixing(push, &exchange.push)?;
+                let words: Vec<D::Scalar> =
+                    exchange.factors.iter().map(|&c| D::Scalar::from_f64(c)).collect();
+                device.write(factors, 0, &words)
+            }
             (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
                 device.write_indices(&mut reception.ages, ages)?;
                 device.write_indices(&mut reception.awake, awake)
             }
-            (links, _) => panic!(
-                "a swarm {} a ledger got the exchange of the other kind",
-                if matches!(links, DeviceLinks::Ledger(_)) { "with" } else { "without" }
-            ),
+            (_, exchange) => panic!("a swarm of another kind got {exchange:?}"),
         }
     }
 }
@@ -58,6 +69,8 @@ impl<D: Device> DeviceLinks<D> {
 pub enum Exchange<'a> {
     /// Pull and push weights.
     Weights { pull: &'a MixingMatrix, push: &'a MixingMatrix },
+    /// For a method with push-sum weights.
+    PushSum(&'a PushSumExchange),
     /// For a ledger: `[agents, agents]`, the age of what receiver i gets from sender j plus 1, or 0 where it gets nothing new;
     /// and for each agent 0 while it is down, else 1.
     Ledger { ages: &'a [u32], awake: &'a [u32] },
@@ -183,7 +196,7 @@ impl<D: Device> ExchangedVectors<D> {
         let ExchangedVectors { packed, steps, v, t, momentum, ledger, .. } = self;
         let reception = match links {
             DeviceLinks::Ledger(reception) => Some(reception),
-            DeviceLinks::Weights { .. } => None,
+            DeviceLinks::Weights { .. } | DeviceLinks::PushSum { .. } => None,
         };
         let direction = match momentum {
             None => &*t,
@@ -198,6 +211,14 @@ impl<D: Device> ExchangedVectors<D> {
                 device.pull_received(v, direction, *packed, history, reception, round, *steps)
             }
             (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, direction, *packed, pull, *steps),
+            (DeviceLinks::PushSum { rule, ratio, factors, .. }, None) if rule.descends_first() => {
+                device.descend(v, direction, *packed, factors, *steps)?;
+                device.mix(v, *packed, ratio)
+            }
+            (DeviceLinks::PushSum { ratio, factors, .. }, None) => {
+                device.mix(v, *packed, ratio)?;
+                device.descend(v, direction, *packed, factors, *steps)
+            }
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
         }
     }
@@ -219,7 +240,9 @@ impl<D: Device> ExchangedVectors<D> {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, mass })) => {
                 device.track_by_ledger(t, mass, gradient, *packed, history, reception, round)
             }
-            (DeviceLinks::Weights { push, .. }, None) => device.track(t, gradient, *packed, push),
+            (DeviceLinks::Weights { push, .. } | DeviceLinks::PushSum { push, .. }, None) => {
+                device.track(t, gradient, *packed, push)
+            }
             _ => unreachable!("vectors and links of a swarm both have a ledger, or none"),
         }
     }

@@ -20,7 +20,7 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use super::books::{SUM_WORDS, to_sums, to_words};
 use super::exchanged::{DeviceLinks, Exchange, ExchangedVectors, LedgerState, link_number};
-use super::{Fab, Upper};
+use super::{Fab, PushSumExchange, Upper};
 use crate::device::{Block, Device, Packed, Reception, Result};
 
 /// One agent's or link's vectors in a parcel.
@@ -38,9 +38,10 @@ enum ParcelItem {
 
 /// What the agents of `to` need of those of `from`.
 fn items(exchange: &Exchange<'_>, from: Block, to: Block, has_books: bool) -> Vec<ParcelItem> {
-    match exchange {
-        Exchange::Weights { pull, push } => {
-            let rows = to.range().flat_map(|receiver| pull.row(receiver).chain(push.row(receiver)));
+    match *exchange {
+        Exchange::Weights { pull: rows, push }
+        | Exchange::PushSum(PushSumExchange { ratio: rows, push, .. }) => {
+            let rows = to.range().flat_map(|receiver| rows.row(receiver).chain(push.row(receiver)));
             let senders: BTreeSet<usize> =
                 rows.map(|(sender, _)| sender).filter(|&sender| from.has(sender)).collect();
             let both = |sender| [ParcelItem::Decisions { sender, age: 0 }, ParcelItem::Tracker { sender }];

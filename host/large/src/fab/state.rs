@@ -16,10 +16,16 @@ impl<D: Device> Fab<D> {
         &self.device
     }
 
-    /// Words of decisions per frame, for a model of so many parameters.
-    pub fn exchanged_words(&self, parameters: usize) -> usize {
+    /// Words of a frame, for a model of so many parameters: decisions, trackers (or the ledger's sums) and the push-sum weight,
+    /// as far as there are any.
+    pub fn frame_words(&self, parameters: usize) -> usize {
         let x = usize::from(matches!(self.upper, Upper::Strength(_)));
-        x + self.lower.packed.groups * parameters
+        let decisions = x + self.lower.packed.groups * parameters;
+        match self.config.push_sum {
+            None => 2 * decisions,
+            Some(rule) if rule.has_trackers() => 2 * decisions + 1,
+            Some(_) => decisions + 1,
+        }
     }
 
     /// y of one agent, packed.

@@ -1,7 +1,20 @@
 //! What a scenario means for a swarm of large agents.
 
-use crate::fab::{FabConfig, Ledger, UpperLevel};
-use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingSection};
+use crate::fab::{FabConfig, Ledger, PushSumRule, UpperLevel};
+use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingRule, TrainingSection};
+
+/// The rule of the scenario, where it has push-sum weights: methods of two levels have none.
+pub(super) fn push_sum_rule(scenario: &Scenario) -> Option<PushSumRule> {
+    match scenario.training.rule {
+        _ if scenario.training.method.is_bilevel() => None,
+        TrainingRule::PushPull => None,
+        TrainingRule::SubgradientPush => Some(PushSumRule::SubgradientPush),
+        TrainingRule::PushSgd => Some(PushSumRule::PushSgd),
+        TrainingRule::PushDiging => Some(PushSumRule::PushDiging),
+        TrainingRule::PushSaga => Some(PushSumRule::PushSaga),
+        TrainingRule::PushAsgd => Some(PushSumRule::PushAsgd { momentum: scenario.algorithm.momentum }),
+    }
+}
 
 /// The constants of the swarm.
 pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
@@ -12,18 +25,23 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
         task: match training.method {
             TrainingMethod::Cleaning => UpperLevel::Cleaning { regularisation },
             TrainingMethod::Tuning => UpperLevel::Tuning { start: regularisation },
-            TrainingMethod::PushPullNoisy | TrainingMethod::PushPullAll | TrainingMethod::PushPullClean => {
-                UpperLevel::SingleLevel { regularisation }
-            }
+            TrainingMethod::SingleLevelNoisy
+            | TrainingMethod::SingleLevelAll
+            | TrainingMethod::SingleLevelClean => UpperLevel::SingleLevel { regularisation },
         },
         penalty: algorithm.lambda,
         normalise: algorithm.normalise_by_lambda,
         steps: [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z],
-        momentum: algorithm.momentum,
+        momentum: match push_sum_rule(scenario) {
+            // Its β is another momentum.
+            Some(PushSumRule::PushAsgd { .. }) => 0.0,
+            _ => algorithm.momentum,
+        },
         validation_batch: if training.method.is_bilevel() { training.batch } else { 0 },
         training_batch: training.batch,
         seed: scenario.seed,
         ledger,
+        push_sum: push_sum_rule(scenario),
     }
 }
 

@@ -10,8 +10,9 @@ use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
 
 use super::Error;
+use super::constants::push_sum_rule;
 use crate::device::Block;
-use crate::fab::{Exchange, Ledger};
+use crate::fab::{Exchange, Ledger, PushSumExchange, PushSumRule, PushSumWeights};
 use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
@@ -21,18 +22,27 @@ use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 /// The links of a run.
 #[derive(Debug)]
 pub(crate) enum TrainingNetwork {
-    /// Graphs on which every frame arrives, for push weights.
-    Graphs(LinkSource),
-    /// Graphs with an air that may lose frames, for push weights all the same: the baseline that shows what a ledger is worth.
-    LossyGraphs(LinkSource, Box<Headers>),
+    /// Graphs, for push weights.
+    Graphs(WeightedGraphs),
     /// An air that may do anything to a frame, for the ledger.
     Air(Box<Headers>),
+}
+
+/// Graphs whose links have weights.
+#[derive(Debug)]
+pub(crate) struct WeightedGraphs {
+    source: LinkSource,
+    /// An air that may lose frames all the same, which shows what a ledger is worth.
+    headers: Option<Box<Headers>>,
+    /// For methods that have push-sum weights.
+    push_sum: Option<PushSumWeights>,
 }
 
 /// The links of one round.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RoundLinks {
     Weights { pull: MixingMatrix, push: MixingMatrix },
+    PushSum(PushSumExchange),
     Ledger(RoundReception),
 }
 
@@ -50,6 +60,7 @@ impl RoundLinks {
     pub(crate) fn exchange(&self) -> Exchange<'_> {
         match self {
             RoundLinks::Weights { pull, push } => Exchange::Weights { pull, push },
+            RoundLinks::PushSum(exchange) => Exchange::PushSum(exchange),
             RoundLinks::Ledger(RoundReception { ages, awake, .. }) => Exchange::Ledger { ages, awake },
         }
     }
@@ -57,7 +68,7 @@ impl RoundLinks {
     /// Whether `agent` is neither down nor frozen.
     pub(crate) fn is_awake(&self, agent: usize) -> bool {
         match self {
-            RoundLinks::Weights { .. } => true,
+            RoundLinks::Weights { .. } | RoundLinks::PushSum(_) => true,
             RoundLinks::Ledger(heard) => heard.awake[agent] == 1,
         }
     }
@@ -74,7 +85,7 @@ impl RoundLinks {
     /// Agents that restart in this round, without their memory.
     pub(crate) fn forgetting(&self) -> &[usize] {
         match self {
-            RoundLinks::Weights { .. } => &[],
+            RoundLinks::Weights { .. } | RoundLinks::PushSum(_) => &[],
             RoundLinks::Ledger(heard) => &heard.forgetting,
         }
     }
@@ -87,11 +98,14 @@ impl TrainingNetwork {
     /// When the graphs cannot be had or do not connect the swarm, or faults and algorithm do not go together.
     pub(crate) fn new(scenario: &Scenario) -> Result<(Self, Option<Ledger>), Error> {
         let agents = scenario.swarm.agents;
+        check_rule(scenario)?;
         let mut source = LinkSource::new(scenario)?;
         source.check_connectivity(scenario)?;
         if scenario.algorithm.kind == AlgorithmKind::Fab {
+            let push_sum = push_sum_rule(scenario).map(|rule| PushSumWeights::new(rule, agents));
             if scenario.has_perfect_air() {
-                return Ok((TrainingNetwork::Graphs(source), None));
+                let graphs = WeightedGraphs { source, headers: None, push_sum };
+                return Ok((TrainingNetwork::Graphs(graphs), None));
             }
             let faults = &scenario.faults;
             if faults.delay_rounds > 0 || !faults.frozen.0.is_empty() || !faults.crashes.0.is_empty() {
@@ -100,8 +114,8 @@ impl TrainingNetwork {
                     remedy: "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
                 });
             }
-            let headers = Headers::new(scenario, 0)?;
-            return Ok((TrainingNetwork::LossyGraphs(source, Box::new(headers)), None));
+            let headers = Some(Box::new(Headers::new(scenario, 0)?));
+            return Ok((TrainingNetwork::Graphs(WeightedGraphs { source, headers, push_sum }), None));
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
             return Err(Error::Unfit {
@@ -122,20 +136,7 @@ impl TrainingNetwork {
     pub(crate) fn round(&mut self, round: u32) -> RoundLinks {
         let slot = round.saturating_sub(1);
         match self {
-            TrainingNetwork::Graphs(source) => {
-                let (pull, push) = MixingMatrix::uniform(&heard_in(source, slot));
-                RoundLinks::Weights { pull, push }
-            }
-            TrainingNetwork::LossyGraphs(source, headers) => {
-                let heard = heard_in(source, slot);
-                let ages = headers.round(slot).ages;
-                let mut arrived = heard.clone();
-                for (receiver, senders) in arrived.iter_mut().enumerate() {
-                    senders.retain(|sender| ages[receiver * heard.len() + sender] > 0);
-                }
-                let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
-                RoundLinks::Weights { pull, push }
-            }
+            TrainingNetwork::Graphs(graphs) => graphs.round(slot),
             TrainingNetwork::Air(headers) => RoundLinks::Ledger(headers.round(slot)),
         }
     }
@@ -143,21 +144,60 @@ impl TrainingNetwork {
     /// Agents and links after `round` rounds.
     pub(crate) fn view(&self, round: u32, request: &ViewRequest) -> SwarmView {
         match self {
-            TrainingNetwork::Graphs(source) => {
+            TrainingNetwork::Graphs(WeightedGraphs { source, headers: None, .. }) => {
                 let heard = heard_in(source, round.saturating_sub(1));
                 SwarmView::of_graph(&heard, round.into(), request)
             }
-            TrainingNetwork::LossyGraphs(_, headers) | TrainingNetwork::Air(headers) => {
-                SwarmView::of_air(&headers.air, round, request)
-            }
+            TrainingNetwork::Graphs(WeightedGraphs { headers: Some(headers), .. })
+            | TrainingNetwork::Air(headers) => SwarmView::of_air(&headers.air, round, request),
         }
     }
 
     /// What frames went over, where they may get lost.
     pub(crate) fn air(&self) -> Option<&Air> {
         match self {
-            TrainingNetwork::Graphs(_) => None,
-            TrainingNetwork::LossyGraphs(_, headers) | TrainingNetwork::Air(headers) => Some(&headers.air),
+            TrainingNetwork::Graphs(graphs) => graphs.headers.as_ref().map(|headers| &headers.air),
+            TrainingNetwork::Air(headers) => Some(&headers.air),
+        }
+    }
+}
+
+/// Checks that a rule with push-sum weights has what it needs.
+fn check_rule(scenario: &Scenario) -> Result<(), Error> {
+    let refuse = |what, remedy| Err(Error::Unfit { what, remedy });
+    match push_sum_rule(scenario) {
+        None => Ok(()),
+        Some(_) if scenario.algorithm.kind != AlgorithmKind::Fab => refuse(
+            "methods with push-sum weights have no ledger",
+            "set algorithm.kind to \"fab\", or training.rule to \"push-pull\"",
+        ),
+        Some(PushSumRule::PushAsgd { momentum }) if momentum > 0.0 => Ok(()),
+        Some(PushSumRule::PushAsgd { .. }) => refuse(
+            "Push-ASGD has a momentum above 0",
+            "set algorithm.momentum to its β, such as 0.02, or training.rule to \"push-diging\"",
+        ),
+        Some(_) if scenario.algorithm.momentum != 0.0 => refuse(
+            "methods with push-sum weights are run without momentum",
+            "set algorithm.momentum to 0, or training.rule to \"push-pull\"",
+        ),
+        Some(_) => Ok(()),
+    }
+}
+
+impl WeightedGraphs {
+    fn round(&mut self, slot: u32) -> RoundLinks {
+        let heard = heard_in(&self.source, slot);
+        let mut arrived = heard.clone();
+        if let Some(headers) = &mut self.headers {
+            let ages = headers.round(slot).ages;
+            for (receiver, senders) in arrived.iter_mut().enumerate() {
+                senders.retain(|sender| ages[receiver * heard.len() + sender] > 0);
+            }
+        }
+        let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
+        match &mut self.push_sum {
+            Some(weights) => RoundLinks::PushSum(weights.step(push)),
+            None => RoundLinks::Weights { pull, push },
         }
     }
 }
@@ -279,7 +319,7 @@ mod tests {
         let mut links = TrainingNetwork::new(scenario).unwrap().0;
         let heard = (1..=rounds).map(|round| match links.round(round) {
             RoundLinks::Ledger(heard) => heard,
-            RoundLinks::Weights { .. } => panic!("a swarm with a ledger has no weights"),
+            other => panic!("a swarm with a ledger has no weights: {other:?}"),
         });
         (heard.collect(), links)
     }

@@ -153,9 +153,9 @@ impl TrainingSetup {
             TrainingMethod::Cleaning | TrainingMethod::Tuning => {
                 Lists { validation: each(&validation), training: each(&train) }
             }
-            TrainingMethod::PushPullNoisy => Lists { training: each(&train), ..Lists::default() },
-            TrainingMethod::PushPullClean => Lists { training: each(&validation), ..Lists::default() },
-            TrainingMethod::PushPullAll => Lists {
+            TrainingMethod::SingleLevelNoisy => Lists { training: each(&train), ..Lists::default() },
+            TrainingMethod::SingleLevelClean => Lists { training: each(&validation), ..Lists::default() },
+            TrainingMethod::SingleLevelAll => Lists {
                 training: each(&|shard: &DataShard| [&shard.train[..], &shard.validation].concat()),
                 ..Lists::default()
             },

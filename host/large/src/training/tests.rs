@@ -99,7 +99,9 @@ fn a_resumed_run_ends_in_the_same_bits() {
         ("cleaning", lossy),
         ("tuning", worst.clone()),
         ("cleaning", worst),
-        ("push-pull-all", vec![]),
+        ("single-level-all", vec![]),
+        ("single-level-all", vec![("training.rule", "push-diging".into()), ("faults.iid_loss", 0.01.into())]),
+        ("single-level-noisy", vec![("training.rule", "subgradient-push".into())]),
     ] {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let of = |epochs: i64| {
@@ -208,7 +210,7 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
 #[test]
 fn a_loss_that_is_no_number_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let wild = [("training.method", "push-pull-noisy".into()), ("algorithm.eta_y", 1e9.into())];
+    let wild = [("training.method", "single-level-noisy".into()), ("algorithm.eta_y", 1e9.into())];
     let (outcome, evaluations) = train(&scenario(&wild), folder.path(), false).unwrap();
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
     assert!(!evaluations.last().unwrap().test.loss.is_finite());
@@ -229,4 +231,38 @@ fn a_state_that_is_no_number_never_replaces_a_checkpoint() {
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
     assert!(evaluations.is_empty() && outcome.evaluation.round > 0);
     assert!(std::fs::read(&path).unwrap() == kept);
+}
+
+#[test]
+fn every_rule_of_one_level_learns_and_sends_what_it_needs() {
+    let mut sent = Vec::new();
+    for rule in ["push-pull", "push-sgd", "subgradient-push", "push-diging", "push-saga", "push-asgd"] {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = [
+            ("training.method", "single-level-clean".into()),
+            ("training.rule", rule.into()),
+            ("training.epochs", 20.into()),
+            ("algorithm.momentum", if rule == "push-asgd" { 0.2.into() } else { 0.0.into() }),
+        ];
+        let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
+        let (first, last) = (&evaluations[0].test, &outcome.evaluation.test);
+        assert!(last.loss < first.loss - 0.1, "{rule}: {first:?} to {last:?}");
+        // A frame of 4 agents in each of so many rounds.
+        sent.push(outcome.evaluation.sent_bytes / (u64::from(outcome.evaluation.round) * 4 * 4));
+    }
+    let words = sent[0] / 2;
+    assert_eq!(sent, [2 * words, words + 1, words + 1, 2 * words + 1, 2 * words + 1, 2 * words + 1]);
+}
+
+#[test]
+fn rules_with_push_sum_weights_take_neither_ledger_nor_momentum() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = [("training.method", "single-level-all".into()), ("training.rule", "push-sgd".into())];
+    for (change, remedy) in [
+        (("algorithm.kind", "ledger".into()), "set algorithm.kind to \"fab\""),
+        (("algorithm.momentum", 0.5.into()), "set algorithm.momentum to 0"),
+    ] {
+        let refused = train(&scenario(&[&base[..], &[change]].concat()), folder.path(), false).unwrap_err();
+        assert!(refused.to_string().contains(remedy), "{refused}");
+    }
 }

@@ -444,8 +444,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             consensus_error,
             cleaning,
             strength,
-            // A frame carries decisions and trackers (or the ledger's sums), f32 each.
-            sent_bytes: frames.sent * 2 * swarm.exchanged_words(self.prepared.parameters()) as u64 * 4,
+            sent_bytes: frames.sent * swarm.frame_words(self.prepared.parameters()) as u64 * 4,
             frames,
             seconds: self.seconds(),
             round_seconds: self.round_seconds,

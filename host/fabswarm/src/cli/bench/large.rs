@@ -6,7 +6,9 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use fabswarm_large::bench::{self, Measurement};
-use fabswarm_large::conformance::{Check, follows_agents, follows_shared, gradients, mixing};
+use fabswarm_large::conformance::{
+    Check, follows_agents, follows_push_sum, follows_shared, gradients, mixing,
+};
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::models::{BertEncoder, Model};
@@ -136,6 +138,7 @@ fn check(is_gpu: bool) -> Result<ExitCode> {
     let mut checks: Vec<Check> = Vec::new();
     if is_gpu {
         checks.extend(follows_shared(|| Cuda::new(Precision::F32), 2e-4)?);
+        checks.extend(follows_push_sum(|| Cuda::new(Precision::F32), 1e-5)?);
         checks.push(follows_agents(Cuda::new(Precision::F32)?)?);
         checks.extend(mixing(&Cuda::new(Precision::F32)?, 1e-5)?);
         // Ten and eight bits of mantissa, through as many products as the models have.
@@ -148,6 +151,7 @@ fn check(is_gpu: bool) -> Result<ExitCode> {
     } else {
         checks.extend(follows_shared(|| Ok(Cpu::<f64>::new()), 1e-9)?);
         checks.extend(follows_shared(|| Ok(Cpu::<f32>::new()), 2e-4)?);
+        checks.extend(follows_push_sum(|| Ok(Cpu::<f32>::new()), 1e-5)?);
         checks.push(follows_agents(Cpu::<f64>::new())?);
         checks.extend(mixing(&Cpu::<f32>::new(), 1e-5)?);
         checks.extend(gradients(&Cpu::<f32>::new(), 1e-4)?);

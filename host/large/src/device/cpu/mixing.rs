@@ -25,6 +25,11 @@ pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &WeightR
     });
 }
 
+/// `v ← A v`.
+pub(super) fn mix_alone<S: Real>(v: &mut [S], packed: Packed, rows: &WeightRows<S>) {
+    mix(stripes(v, packed), packed, rows, |_, out, _| out.fill(S::ZERO));
+}
+
 /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
 pub(super) fn track<S: Real>(
     t: &mut [S],

@@ -138,6 +138,59 @@ impl Device for Cuda {
         unsafe { pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed) }
     }
 
+    fn mix(&self, v: &mut Reals, packed: Packed, rows: &CudaMixing) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let head = [Arg::At(v.exact.pointer), Arg::At(narrow)];
+        // SAFETY: decisions and weights are of `packed`, and the kernel takes them in this order.
+        unsafe { rows.launch(self, ["mix_alone_dense", "mix_alone_sparse"], &head, &[], packed) }
+    }
+
+    fn descend(
+        &self,
+        v: &mut Reals,
+        t: &Reals,
+        packed: Packed,
+        factors: &Reals,
+        steps: [f64; 2],
+    ) -> Result<()> {
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let args = [
+            Arg::At(v.exact.pointer),
+            Arg::At(t.exact.pointer),
+            Arg::At(narrow),
+            Arg::At(factors.exact.pointer),
+            Arg::Int(packed.agents),
+            Arg::Long(packed.stride),
+            Arg::Float(steps[0]),
+            Arg::Float(steps[1]),
+        ];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        // SAFETY: both vectors are of `packed`, and there is a factor for each agent.
+        unsafe { self.launch("descend", grid, [256, 1], &args) }
+    }
+
+    fn copy(&self, from: &Reals, to: &mut Reals, packed: Packed) -> Result<()> {
+        let narrow = to.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let args = [
+            Arg::At(to.exact.pointer),
+            Arg::At(narrow),
+            Arg::At(from.exact.pointer),
+            Arg::Long(packed.stride),
+        ];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        // SAFETY: both vectors are of `packed`.
+        unsafe { self.launch("copy", grid, [256, 1], &args) }
+    }
+
+    fn recur(&self, gradient: Gradient<'_, Self>, again: &Reals, packed: Packed, keep: f64) -> Result<()> {
+        let [fresh, last, v, strengths] = terms(&gradient);
+        let again = Arg::At(again.exact.pointer);
+        let args = [fresh, last, again, v, strengths, Arg::Long(packed.stride), Arg::Float(keep)];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        // SAFETY: all vectors are of `packed`, and where there is a regulariser it has a strength for each of them.
+        unsafe { self.launch("recur", grid, [256, 1], &args) }
+    }
+
     fn track(
         &self,
         t: &mut Reals,

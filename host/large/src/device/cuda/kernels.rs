@@ -10,13 +10,14 @@ use super::during;
 use crate::device::{Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     include_str!("pointwise.cu"),
     include_str!("norm.cu"),
     include_str!("image.cu"),
     include_str!("text.cu"),
     include_str!("batch.cu"),
     include_str!("ledger.cu"),
+    include_str!("push_sum.cu"),
 ];
 const MIXING: &str = include_str!("mixing.cu");
 
@@ -80,6 +81,9 @@ impl Kernels {
             "decay_from",
             "to_narrow",
             "accumulate",
+            "descend",
+            "copy",
+            "recur",
             "record_broadcast",
             "pull_received",
             "track_by_ledger",
@@ -102,7 +106,10 @@ impl Kernels {
             format!("-DCOLUMNS={columns}"),
             format!("-DTHREADS={threads}"),
         ];
-        let names = if is_dense { ["pull_dense", "track_dense"] } else { ["pull_sparse", "track_sparse"] };
+        let names = match is_dense {
+            true => ["pull_dense", "mix_alone_dense", "track_dense"],
+            false => ["pull_sparse", "mix_alone_sparse", "track_sparse"],
+        };
         Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
     }
 

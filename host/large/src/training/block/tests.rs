@@ -156,7 +156,11 @@ fn a_swarm_on_several_hosts_computes_the_bits_of_one_process() {
         ("tuning", momentum),
         ("tuning", worst.clone()),
         ("cleaning", forgets),
-        ("push-pull-all", vec![]),
+        ("single-level-all", vec![]),
+        ("single-level-all", vec![("training.rule", "push-sgd".into())]),
+        ("single-level-clean", vec![("training.rule", "push-diging".into())]),
+        ("single-level-noisy", vec![("training.rule", "push-saga".into())]),
+        ("single-level-all", vec![("training.rule", "push-asgd".into()), ("algorithm.momentum", 0.2.into())]),
         ("cleaning", seldom.clone()),
         ("tuning", [seldom, worst.clone()].concat()),
     ] {
