@@ -8,8 +8,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const LINE: u32 = 22;
 const HEAD: u32 = 40;
 const MARGIN: u32 = 16;
-/// Room for a name.
+/// Least room for a name, and what a letter and what stands before a name take.
 const COLUMN: u32 = 230;
+const LETTER: u32 = 6;
+const BEFORE_NAME: u32 = 40;
 
 /// The head of a figure, `width` units wide.
 #[derive(Debug)]
@@ -21,8 +23,14 @@ pub(crate) struct Legend<'a> {
 }
 
 impl Legend<'_> {
+    /// Room for each name.
+    fn column(&self) -> u32 {
+        let longest = self.entries.iter().map(|(label, _)| label.chars().count() as u32).max();
+        COLUMN.max(BEFORE_NAME + LETTER * longest.unwrap_or(0))
+    }
+
     fn columns(&self) -> u32 {
-        ((self.width - 2 * MARGIN) / COLUMN).max(1)
+        ((self.width - 2 * MARGIN) / self.column()).max(1)
     }
 
     /// Where the charts begin.
@@ -49,7 +57,7 @@ impl Legend<'_> {
         let text = ("sans-serif", unit(12)).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
         for (at, (label, colour)) in (0..).zip(&self.entries) {
             let (line, column) = (at / self.columns(), at % self.columns());
-            let left = unit(MARGIN + COLUMN * column) as i32;
+            let left = unit(MARGIN + self.column() * column) as i32;
             let middle = unit(HEAD + LINE * line + LINE / 2) as i32;
             let stroke = [(left, middle), (left + unit(20) as i32, middle)];
             area.draw(&PathElement::new(stroke, colour.stroke_width(3 * scale)))?;
