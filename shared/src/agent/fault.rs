@@ -54,3 +54,19 @@ impl Fault {
         Self::new(word, FaultCause::DecisionNotFinite)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gradient_is_refused_at_its_word_of_the_decision() {
+        let errors = [
+            (GradientError::NotFinite { word: 2 }, FaultCause::GradientNotFinite),
+            (GradientError::OutOfRange { word: 2 }, FaultCause::GradientOutOfRange),
+        ];
+        for (error, cause) in errors {
+            assert_eq!(Fault::from_gradient(error, 3), Fault { word: 5, cause });
+        }
+    }
+}

@@ -404,4 +404,28 @@ mod tests {
         assert!(!Reception { is_collected: true, ..idle.clone() }.is_idle());
         assert!(!Reception { early_round: Some(3), ..idle }.is_idle());
     }
+
+    #[test]
+    fn a_reception_for_another_sender_has_no_memory() {
+        let mut reception = Reception::<2>::new();
+        (reception.is_heard, reception.is_fresh, reception.is_collected) = (true, true, true);
+        reception.early_round = Some(7);
+        Peer::<Exact, 2>::new(1).renew_reception(&mut reception);
+        assert!(!reception.is_heard && !reception.is_fresh && !reception.is_collected);
+        assert_eq!(reception.early_round, None);
+    }
+
+    #[test]
+    fn a_borrowed_room_lists_as_many_as_the_room() {
+        fn listed(peers: impl Peers<Exact, 2>) -> usize {
+            peers.listed()
+        }
+        let mut room = Room::new();
+        assert_eq!(listed(&mut room), 0);
+        for sender in [1, 2] {
+            assert!(Peers::insert(&mut room, usize::from(sender) - 1, sender));
+            room.list(usize::from(sender) - 1);
+        }
+        assert_eq!(listed(&mut room), 2);
+    }
 }

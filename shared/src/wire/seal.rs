@@ -114,3 +114,15 @@ impl SealHeader {
         nonce
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_take_all_of_the_overhead() {
+        let header = SealHeader { key_check: u8::MAX, sender: u16::MAX, boot: u32::MAX, counter: u32::MAX };
+        let mut bytes = [0; 32];
+        assert_eq!(postcard::to_slice(&header, &mut bytes).unwrap().len() + TAG, OVERHEAD_MAX);
+    }
+}

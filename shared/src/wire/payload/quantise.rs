@@ -86,4 +86,13 @@ mod tests {
         assert_eq!(dequantise(restore(0.0, 0, *EXPONENTS.start()), *EXPONENTS.start()), 0.0);
         assert_eq!(exponent_of_changes(0.0, 0.0), *EXPONENTS.start());
     }
+
+    #[test]
+    fn exponents_are_the_smallest_that_reach() {
+        for (value, e) in
+            [(1.0, 0), (1.000_000_1, 1), (1.5, 1), (2.0, 1), (2.000_000_2, 2), (0.75, 0), (0.5, -1)]
+        {
+            assert_eq!(exponent_of(value), e, "{value}");
+        }
+    }
 }

@@ -184,4 +184,34 @@ mod tests {
             history.add(round, &[0]);
         }
     }
+
+    #[test]
+    fn advice_is_the_finest_that_fits_sixteen_bits() {
+        // 4 · 480 for each share of 1, and one bit of 16 for the sign.
+        for (moved, largest, g) in [
+            (0, 0, 0),
+            (32_765, 0, 0),
+            (32_766, 0, 1),
+            (0, 17, 0),
+            (125, 17, 0),
+            (126, 17, 1),
+            (0, 18, 1),
+            (u32::MAX, u32::MAX, COARSEST),
+        ] {
+            assert_eq!(advice(moved, largest), g, "{moved} {largest}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_as_old_as_the_older_of_two_generations() {
+        let mut history = SigmaHistory::<1>::new(100, false, &[0]);
+        assert_eq!([100, 103, 104, 111].map(|round| history.window(round)), [0, 0, 1, 2]);
+        assert_eq!(history.window(100 + 4 * 253), 253);
+        assert_eq!(history.window(100 + 4 * 300), 254, "255 stands for the whole epoch");
+        for round in 101..=100 + 2 * GENERATION {
+            history.add(round, &[0]);
+        }
+        assert_eq!(history.window(100 + 2 * GENERATION), (GENERATION / WINDOW_UNIT) as u8);
+        assert_eq!(SigmaHistory::<1>::new(0, true, &[0]).window(9), EPOCH);
+    }
 }

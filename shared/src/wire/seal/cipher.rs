@@ -119,4 +119,23 @@ mod tests {
         assert!(Cipher::new(&key, nonce, 114).open(&associated, &sealed, &mut opened, &tag));
         assert_eq!(&opened, text);
     }
+
+    #[test]
+    fn a_longer_text_begins_with_the_bytes_of_a_shorter_one() {
+        let cipher = |length| Cipher::new(&[7; KEY_BYTES], [9; NONCE], length);
+        let mut longest = [0; 1000];
+        cipher(1000).seal(&[], &[0; 1000], &mut longest);
+        for length in [1, 63, 64, 65, 191, 192, 193, 255, 256, 257, 448, 449, 999] {
+            let mut out = [0; 1000];
+            cipher(length).seal(&[], &[0; 1000][..length], &mut out[..length]);
+            assert_eq!(out[..length], longest[..length], "{length}");
+        }
+        // No part of the keystream is used twice or left out.
+        for at in 0..15 {
+            assert!(longest[at * 64..][..16].iter().any(|&byte| byte != 0));
+            for other in 0..at {
+                assert_ne!(longest[at * 64..][..16], longest[other * 64..][..16], "{at} {other}");
+            }
+        }
+    }
 }

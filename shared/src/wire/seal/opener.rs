@@ -243,4 +243,26 @@ mod tests {
             assert_eq!(Opener::<4>::new().open(&key, &sealed[..length], &mut out), Err(Error::Malformed));
         }
     }
+
+    #[test]
+    fn boots_may_jump_so_far_and_no_farther() {
+        let mut opener = Opener::<2>::new();
+        assert_eq!(opener.admit(0, HIGHEST_FIRST_BOOT + 1, 0), Err(Error::BootJump));
+        assert_eq!(opener.admit(0, HIGHEST_FIRST_BOOT, 0), Ok(()));
+        assert_eq!(opener.admit(1, 3, 0), Ok(()));
+        assert_eq!(opener.admit(1, 3 + BOOTS_AHEAD + 1, 0), Err(Error::BootJump));
+        assert_eq!(opener.admit(1, 3 + BOOTS_AHEAD, 0), Ok(()));
+        assert_eq!(opener.boots().collect::<Vec<_>>(), [HIGHEST_FIRST_BOOT, 3 + BOOTS_AHEAD]);
+    }
+
+    #[test]
+    fn a_boot_of_zero_is_none_that_was_heard() {
+        let mut opener = Opener::<2>::new();
+        opener.restore_boot(0, 0);
+        opener.restore_boot(1, 5);
+        assert_eq!(opener.admit(0, 0, 0), Ok(()), "nothing was heard of it before");
+        assert_eq!(opener.admit(1, 5, 0), Err(Error::Replayed));
+        assert_eq!(opener.admit(1, 4, 9), Err(Error::OldBoot));
+        assert_eq!([opener.boot_of(0), opener.boot_of(1), opener.boot_of(2)], [0, 5, 0]);
+    }
 }
