@@ -164,11 +164,27 @@ impl ClusterRun {
         if self.losses.add(host, round) {
             let name = self.shared.peers[host].name.clone();
             (self.policy.news)(&HostNews::Lost { host: name, round, why: why.to_string() });
-            let order = self.next_order();
-            let silence = Request::Silence { run: self.run(), order, host };
-            self.present().into_iter().all(|other| self.tell(other, &silence).is_ok())
+            self.present().into_iter().all(|other| self.order_silence(other, host).is_ok())
         } else {
             true
+        }
+    }
+
+    /// Tells a host to go on without another one.
+    fn order_silence(&self, host: usize, without: usize) -> Result<(), Error> {
+        let silence = |order| Request::Silence { run: self.run(), order, host: without };
+        self.order(host, silence).map(drop)
+    }
+
+    /// Gives an order to a host that is there. Each has a number of its own, and a new one where a loss has led to other orders
+    /// meanwhile: a host follows none that is older than its last.
+    fn order(&self, host: usize, request: impl Fn(u64) -> Request) -> Result<Option<Answer>, Error> {
+        loop {
+            let order = self.next_order();
+            let answer = self.tell(host, &request(order))?;
+            if answer.is_none() || self.order.load(Ordering::Relaxed) == order {
+                return Ok(answer);
+            }
         }
     }
 
@@ -208,10 +224,9 @@ impl ClusterRun {
     }
 
     pub(super) fn halt_all(&self) -> Result<u32, Error> {
-        let order = self.next_order();
         let mut last = self.round();
         for host in self.present() {
-            match self.tell(host, &Request::Halt { run: self.run(), order })? {
+            match self.order(host, |order| Request::Halt { run: self.run(), order })? {
                 None => {}
                 Some(Answer::Reached { round, .. }) => last = last.max(round),
                 Some(other) => return Err(unexpected(&self.shared.peers[host], &other)),
@@ -223,9 +238,8 @@ impl ClusterRun {
     }
 
     pub(super) fn permit_all(&self, until: u32) -> Result<(), Error> {
-        let order = self.next_order();
         for host in self.present() {
-            self.tell(host, &Request::Permit { run: self.run(), order, until })?;
+            self.order(host, |order| Request::Permit { run: self.run(), order, until })?;
         }
         Ok(())
     }
@@ -246,15 +260,23 @@ impl ClusterRun {
             self.losses.postpone(host);
             return Ok(());
         };
-        let (round, order) = (self.round(), self.next_order());
-        self.admissions[host].store(order, Ordering::Relaxed);
-        for other in self.present() {
-            self.tell(other, &Request::Admit { run: self.run(), order, host })?;
-        }
+        let (others, round) = (self.present(), self.round());
+        self.admissions[host].store(self.next_order(), Ordering::Relaxed);
+        // From here on it hears of whoever is lost, like all others.
         if let Some(since) = self.losses.remove(host) {
             self.silent_rounds[host].fetch_add(round - since, Ordering::Relaxed);
             let name = self.shared.peers[host].name.clone();
             (self.policy.news)(&HostNews::Back { host: name, round, has_memory });
+        }
+        for lost in self.losses.hosts() {
+            self.order_silence(host, lost)?;
+        }
+        for other in others {
+            self.order(other, |order| Request::Admit { run: self.run(), order, host })?;
+            // It must not be waited for, whoever was told last.
+            if self.losses.has(host) {
+                return self.present().into_iter().try_for_each(|other| self.order_silence(other, host));
+            }
         }
         Ok(())
     }
