@@ -4,9 +4,12 @@ use super::flight::{Flight, FlightError};
 use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement, PlacementError};
 use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
-use fabswarm_sim::swarm::{AgentSwarm, Swarm};
+use fabswarm_sim::sealing::SwarmKey;
+use fabswarm_sim::swarm::{AgentSwarm, Remote, Swarm};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Words of the shadows of most problems.
@@ -28,6 +31,19 @@ pub enum BoardSwarmError {
     /// Boards that keep their own time cannot begin.
     #[error(transparent)]
     Flight(#[from] FlightError),
+    /// Hosts are named, and there is no board for them.
+    #[error(
+        "other hosts run boards, and swarm.boards places no agent on one\nhelp: place some, as `--boards native` does, or run the swarm on one host"
+    )]
+    Nowhere,
+    /// Boards that keep their own time are not spread over hosts.
+    #[error(
+        "boards on several hosts follow the air, and swarm.pace = \"slots\" lets them keep their own time\nhelp: set swarm.pace to \"air\", or run the swarm on one host"
+    )]
+    OwnTime,
+    /// The boards of other hosts cannot be had.
+    #[error(transparent)]
+    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it.
@@ -64,31 +80,99 @@ pub fn build_with(
         return Ok(trial::build_with(&scenario, own)?);
     }
     let parts = trial::exact_agents_with(scenario, own)?;
-    match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
-        0..=SMALL_WORDS => with_boards::<SMALL_WORDS>(scenario, parts, &locations, &placement, interrupted),
-        _ => with_boards::<MOST_WORDS>(scenario, parts, &locations, &placement, interrupted),
-    }
+    let boards = start(scenario, &parts, &locations, &placement, interrupted)?;
+    shadows(scenario, parts, Box::new(boards))
 }
 
-/// Starts the boards, and the shadows of all agents.
-fn with_boards<const WORDS: usize>(
+/// Makes the swarm that `scenario` describes, with boards that others start: `find` gets the agents that run on them, and the key
+/// that they seal their frames with.
+///
+/// # Errors
+/// - as [`build`];
+/// - [`BoardSwarmError::Nowhere`] if no agent runs on a board;
+/// - [`BoardSwarmError::OwnTime`] if boards keep their own time;
+/// - [`BoardSwarmError::Elsewhere`] for those of `find`.
+pub fn build_shadows(
     scenario: &Scenario,
-    parts: ExactAgents,
+    own: Option<&OwnProblem>,
+    find: impl FnOnce(
+        BTreeSet<usize>,
+        Option<&SwarmKey>,
+    ) -> Result<Box<dyn Remote>, Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+    let (_, locations) = placed(scenario)?;
+    let is_remote = |agent: &usize| locations[*agent] != AgentLocation::InProcess;
+    let remote: BTreeSet<usize> = (0..scenario.swarm.agents).filter(is_remote).collect();
+    if remote.is_empty() {
+        return Err(BoardSwarmError::Nowhere);
+    }
+    let parts = trial::exact_agents_with(scenario, own)?;
+    super::check_sizes(&parts.task, scenario.swarm.agents)?;
+    let boards = find(remote, parts.setup.key.as_ref()).map_err(BoardSwarmError::Elsewhere)?;
+    shadows(scenario, parts, boards)
+}
+
+/// Starts the boards of the agents in `block`, for shadows that another process has with this key.
+///
+/// # Errors
+/// As [`build_shadows`].
+pub fn start_block(
+    scenario: &Scenario,
+    key: Option<SwarmKey>,
+    block: Range<usize>,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Box<dyn Remote>, BoardSwarmError> {
+    let (placement, mut locations) = placed(scenario)?;
+    for (agent, location) in locations.iter_mut().enumerate() {
+        if !block.contains(&agent) {
+            *location = AgentLocation::InProcess;
+        }
+    }
+    let mut parts = trial::exact_agents(scenario)?;
+    parts.setup.key = key;
+    Ok(Box::new(start(scenario, &parts, &locations, &placement, interrupted)?))
+}
+
+/// Where the agents of a swarm are whose boards and shadows are in different processes.
+fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), BoardSwarmError> {
+    let placement: Placement = scenario.swarm.boards.parse()?;
+    let locations = placement.locations(scenario.swarm.agents)?;
+    if scenario.swarm.pace == PaceKind::Slots {
+        return Err(BoardSwarmError::OwnTime);
+    }
+    Ok((placement, locations))
+}
+
+/// Starts the boards.
+fn start(
+    scenario: &Scenario,
+    ExactAgents { task, setup, air, rounds }: &ExactAgents,
     locations: &[AgentLocation],
     placement: &Placement,
     interrupted: &Arc<AtomicBool>,
+) -> Result<Boards, Error> {
+    let will_remember = |agent| air.will_remember(agent, 0);
+    let boards = Boards::start(task, setup, locations, *rounds, will_remember, placement.serial_pattern())?;
+    Ok(boards.with_lost_boards(scenario.swarm.lost_boards).with_interrupt(Arc::clone(interrupted)))
+}
+
+/// The shadows of all agents, which `boards` follow.
+fn shadows(
+    scenario: &Scenario,
+    parts: ExactAgents,
+    boards: Box<dyn Remote>,
 ) -> Result<Box<dyn Swarm>, BoardSwarmError> {
-    let ExactAgents { task, setup, air, rounds } = parts;
-    let boards = Boards::start(
-        &task,
-        &setup,
-        locations,
-        rounds,
-        |agent| air.will_remember(agent, 0),
-        placement.serial_pattern(),
-    )?
-    .with_lost_boards(scenario.swarm.lost_boards)
-    .with_interrupt(Arc::clone(interrupted));
+    match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
+        0..=SMALL_WORDS => shadows_of::<SMALL_WORDS>(scenario, parts, boards),
+        _ => shadows_of::<MOST_WORDS>(scenario, parts, boards),
+    }
+}
+
+fn shadows_of<const WORDS: usize>(
+    scenario: &Scenario,
+    ExactAgents { task, setup, air, .. }: ExactAgents,
+    boards: Box<dyn Remote>,
+) -> Result<Box<dyn Swarm>, BoardSwarmError> {
     let agents = AgentSwarm::<Exact, WORDS>::new(task, air, scenario.swarm.agents, setup);
-    Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(Box::new(boards))))
+    Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(boards)))
 }

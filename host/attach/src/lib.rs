@@ -74,7 +74,7 @@ pub mod uf2;
 pub use board_file::{BoardFile, ChipReading, ImageFormat, Uf2Drive, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use board_log::LogDecoder;
-pub use build::{BoardSwarmError, build, build_with};
+pub use build::{BoardSwarmError, build, build_shadows, build_with, start_block};
 pub use error::Error;
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};

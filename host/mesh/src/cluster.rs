@@ -16,11 +16,14 @@ pub use self::run::{ClusterRun, HostPart, table};
 pub use self::swarm::ClusterSwarm;
 use crate::Error;
 use crate::certificates::Credentials;
-use crate::daemon::{build_id, other_build};
+use crate::daemon::{build_id, clock_s, other_build};
 use crate::hosts_file::Host;
 use crate::line::Peer;
-use crate::message::{Answer, HostPlace, HostStatus, PROTOCOL, Request, RunOrder};
+use crate::message::{Answer, HostPlace, HostStatus, PROTOCOL, Request, RunKind, RunOrder};
 use crate::zenoh_line::ZenohLine;
+
+/// Seconds that clocks of hosts may differ by, the way there and back included.
+const CLOCKS_APART_S: u64 = 60;
 
 /// Hosts that a run can be started on.
 #[derive(Debug)]
@@ -75,8 +78,8 @@ impl Cluster {
     /// When the hosts cannot agree on it.
     pub fn start(
         self,
+        kind: &RunKind,
         scenario: &str,
-        digest: String,
         agents: usize,
         interrupted: &Arc<AtomicBool>,
         policy: LossPolicy,
@@ -86,6 +89,9 @@ impl Cluster {
             let there = status(peer)?;
             if there.build != self.build || there.protocol != PROTOCOL {
                 let what = other_build(&there.build, there.protocol, &self.build, PROTOCOL);
+                return Err(Error::Refused { host: peer.name.clone(), what });
+            }
+            if let Some(what) = clock_difference(there.clock_s, clock_s()) {
                 return Err(Error::Refused { host: peer.name.clone(), what });
             }
         }
@@ -99,8 +105,8 @@ impl Cluster {
             run: run_name(),
             protocol: PROTOCOL,
             build: self.build.clone(),
+            kind: kind.clone(),
             scenario: scenario.to_owned(),
-            digest: digest.clone(),
             hosts: places.clone(),
             host,
             outlives_loss: policy.outlives,
@@ -111,6 +117,17 @@ impl Cluster {
         let peers = self.peers.into_iter().map(|peer| Peer { patience: policy.patience, ..peer }).collect();
         ClusterRun::begin(orders, peers, policy, interrupted)
     }
+}
+
+/// How far the clock of a host is off, if it is too far: certificates have dates, and a swarm's keys have times as numbers.
+fn clock_difference(there_s: u64, here_s: u64) -> Option<String> {
+    let (off_s, way) = match there_s.checked_sub(here_s) {
+        Some(ahead) => (ahead, "ahead of"),
+        None => (here_s - there_s, "behind"),
+    };
+    (off_s > CLOCKS_APART_S).then(|| {
+        format!("its clock is {off_s} s {way} that of this machine\nhelp: set both by the same time server, as `timedatectl set-ntp true` does")
+    })
 }
 
 fn status(peer: &Peer) -> Result<HostStatus, Error> {
@@ -165,6 +182,17 @@ pub fn deal(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_that_are_minutes_apart_are_named() {
+        assert_eq!(
+            [1000, 1060, 1000 - CLOCKS_APART_S].map(|there| clock_difference(there, 1000)),
+            [None, None, None]
+        );
+        let told = |there| clock_difference(there, 1000).unwrap();
+        assert!(told(1100).starts_with("its clock is 100 s ahead of that of this machine\nhelp: "));
+        assert!(told(10).starts_with("its clock is 990 s behind that of this machine\nhelp: "));
+    }
 
     #[test]
     fn every_agent_has_a_host() {

@@ -5,17 +5,18 @@ use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::Device as _;
 use fabswarm_large::device::cpu::Cpu;
 
 use crate::Error;
+use crate::boards::{self, StartBoards};
 use crate::certificates::{Credentials, endpoint};
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{Peer, Replies};
-use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunOrder, Unreadable, pack, unpack};
+use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunKind, RunOrder, Unreadable, pack, unpack};
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
@@ -50,13 +51,14 @@ pub struct HostSetup {
     pub credentials: Option<Credentials>,
 }
 
-/// Takes part in runs until `interrupted`.
+/// Takes part in runs until `interrupted`; in those with boards where it can start some.
 ///
 /// # Errors
 /// When it cannot listen.
 pub fn serve(
     setup: &HostSetup,
     cache: &Cache,
+    start_boards: Option<&StartBoards>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(HostEvent),
 ) -> Result<(), Error> {
@@ -77,7 +79,8 @@ pub fn serve(
             }
         });
         // The rounds stay on this thread: it is one of those that compute.
-        host.take_part(cache, &|order, host| dial(order, host, credentials), interrupted, observe);
+        let dial = |order: &RunOrder, host: usize| dial(order, host, credentials);
+        host.take_part(cache, &dial, start_boards, interrupted, observe);
         is_over.store(true, Ordering::Relaxed);
     });
     listener.close();
@@ -122,11 +125,12 @@ impl HostState {
         }
     }
 
-    /// Takes part in one run after the other, with the lines that `dial` finds to the other hosts of each.
+    /// Takes part in one run after the other, with the lines that `dial` finds to the other hosts of each, and boards of this one.
     fn take_part(
         &self,
         cache: &Cache,
         dial: &Dial<'_>,
+        start_boards: Option<&StartBoards>,
         interrupted: &AtomicBool,
         observe: &mut dyn FnMut(HostEvent),
     ) {
@@ -134,7 +138,10 @@ impl HostState {
             observe(HostEvent::Begun(Box::new(run.order.clone())));
             let end = std::thread::scope(|scope| {
                 scope.spawn(|| run.answer_waiting(interrupted));
-                worker::work(&run, cache, dial)
+                match &run.order.kind {
+                    RunKind::Training { digest } => worker::work(&run, digest, cache, dial),
+                    RunKind::Boards { .. } => boards::attend(&run, start_boards),
+                }
             });
             observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
             self.await_farewell(&run);
@@ -197,6 +204,7 @@ impl HostState {
             build: self.build.clone(),
             device: device.name(),
             free_bytes: device.free_bytes(),
+            clock_s: clock_s(),
             run: run.map(HostedRun::status),
         }
     }
@@ -207,6 +215,11 @@ pub(crate) fn other_build(here: &str, protocol: u32, there: &str, other_protocol
     format!(
         "it runs build {here} (protocol {protocol}), the run was started by build {there} (protocol {other_protocol})\nhelp: run the same build of fabswarm on every host"
     )
+}
+
+/// Seconds since 1970.
+pub(crate) fn clock_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Tells builds apart: the version, the sources of the agents, and the program itself.
@@ -226,4 +239,4 @@ fn checksum(mut file: File) -> std::io::Result<u32> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -90,6 +90,7 @@ pub struct HostTask {
     pub request: Request,
     pub body: Vec<u8>,
     pub replies: Box<dyn Replies>,
+    since: Instant,
 }
 
 impl fmt::Debug for HostTask {
@@ -175,13 +176,18 @@ impl HostedRun {
             Request::Parcel { round, to, .. } => {
                 // Who asks for a round has what it needs of those before.
                 state.parcels.retain(|&(kept, other), _| other != *to || kept >= *round);
+                state.waiting.retain(|question| match &question.request {
+                    Request::Parcel { round: asked, to: other, .. } => other != to || asked >= round,
+                    _ => true,
+                });
                 None
             }
             Request::Reached { .. } => None,
             _ => {
                 // Who asks again no longer waits for the first answer.
                 state.tasks.retain(|task| task.request != request);
-                state.tasks.push_back(HostTask { request, body: body.to_vec(), replies });
+                let task = HostTask { request, body: body.to_vec(), replies, since: Instant::now() };
+                state.tasks.push_back(task);
                 drop(state);
                 self.changed.notify_all();
                 return;
@@ -215,6 +221,13 @@ impl HostedRun {
                         _ => true,
                     }
             };
+            // The thread that computes is busy; whoever waits for it asks again.
+            let delayed = state.tasks.iter().position(|task| task.since.elapsed() >= not_yet_after);
+            if let Some(task) = delayed.and_then(|at| state.tasks.remove(at)) {
+                drop(state);
+                task.replies.reply(pack(&Answer::NotYet, &[]));
+                continue;
+            }
             let found = (0..state.waiting.len()).find(|&at| ready(&state, &state.waiting[at]));
             let Some(at) = found else {
                 if state.end.is_some() {
@@ -412,6 +425,11 @@ impl HostedRun {
         self.is_over_in(&mut self.state())
     }
 
+    /// Whether the user of this host wants it to end.
+    pub fn is_leaving(&self) -> bool {
+        self.state().is_leaving
+    }
+
     /// Whether nobody will ask about it again.
     pub fn is_forgotten(&self) -> bool {
         let state = self.state();
@@ -435,3 +453,6 @@ impl HostedRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

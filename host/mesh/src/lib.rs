@@ -1,7 +1,7 @@
-//! Swarms of large agents on several hosts, over Zenoh.
+//! Swarms on several hosts, over Zenoh: large agents, and boards.
 //!
-//! Every host runs `fabswarm host` and owns a block of neighbouring agents; `fabswarm train --hosts` starts a run on them and keeps
-//! its folder. Links of a round follow from the scenario, so every host knows what it must send and what it will get
+//! Every host runs `fabswarm host` and owns a block of neighbouring agents; `fabswarm train --hosts` and `fabswarm run --hosts` start
+//! a run on them and keep its folder. Links of a round follow from the scenario, so every host knows what it must send and what it will get
 //! ([`fabswarm_large::training::block`]). What there is to agree on is who may go on to which round.
 //!
 //! | module | what |
@@ -12,6 +12,7 @@
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`] | the rounds of a run on this host |
+//! | [`boards`] | boards on other hosts, and what a host with boards does |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by who started it |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
@@ -20,6 +21,7 @@
 //! again for what did not come. Every question may be repeated, lost or late without harm. A host listens and never dials; who asks
 //! dials, so no two processes dial each other.
 
+pub mod boards;
 pub mod certificates;
 pub mod chunks;
 pub mod cluster;

@@ -1,11 +1,14 @@
 //! What hosts ask each other, and what they answer: a header, and words behind it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use crate::boards::BoardsReport;
 use fabswarm_large::device::Block;
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -48,6 +51,10 @@ pub enum Request {
     Admit { run: String, order: u64, host: usize },
     /// To go on after `round` from the state it has, without the hosts of these numbers: it was lost, and the others did not wait.
     Rejoin { run: String, order: u64, round: u32, silent: Vec<usize> },
+    /// To let its boards follow; what their shadows did is behind it. Batches are numbered from 1 on, and none is followed twice.
+    Boards { run: String, number: u64 },
+    /// Bytes of its boards' logs, from `offset` on.
+    BoardLogs { run: String, offset: usize },
     /// To forget the run.
     End { run: String },
 }
@@ -71,6 +78,8 @@ impl Request {
             | Request::Silence { run, .. }
             | Request::Admit { run, .. }
             | Request::Rejoin { run, .. }
+            | Request::Boards { run, .. }
+            | Request::BoardLogs { run, .. }
             | Request::End { run } => Some(run),
         }
     }
@@ -83,10 +92,9 @@ pub struct RunOrder {
     pub run: String,
     pub protocol: u32,
     pub build: String,
+    pub kind: RunKind,
     /// The resolved scenario, as TOML.
     pub scenario: String,
-    /// Of samples, labels and start.
-    pub digest: String,
     pub hosts: Vec<HostPlace>,
     /// The number of the host that is asked.
     pub host: usize,
@@ -94,6 +102,25 @@ pub struct RunOrder {
     pub outlives_loss: bool,
     /// How long a host may say nothing before it counts as lost.
     pub patience_ms: u64,
+}
+
+/// What hosts do in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunKind {
+    /// They compute large agents; the digest is of samples, labels and start.
+    Training { digest: String },
+    /// They have boards, which seal their frames with this key.
+    Boards { key: Option<OrderKey> },
+}
+
+/// The bytes of a swarm's key, which `Debug` does not show.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderKey(pub [u8; 32]);
+
+impl fmt::Debug for OrderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OrderKey(..)")
+    }
 }
 
 /// A host of a run: where it is, and which agents it computes.
@@ -121,13 +148,14 @@ pub enum Answer {
         round: u32,
         is_leaving: bool,
     },
-    /// The words are behind it.
+    /// The words, or bytes, are behind it.
     Words,
     /// How many sums there are of each kind; the numbers are behind it, each kind's sums before its sizes.
     Imbalances(Vec<usize>),
     Traffic(HostTraffic),
     /// One chunk of a parcel of so many bytes; its words are behind it.
     Chunk(ChunkHeader),
+    Boards(Box<BoardsReport>),
     /// Why it does not do that.
     Refused(String),
 }
@@ -150,6 +178,8 @@ pub struct HostStatus {
     /// The device and its threads.
     pub device: String,
     pub free_bytes: Option<u64>,
+    /// Its clock: seconds since 1970.
+    pub clock_s: u64,
     pub run: Option<RunStatus>,
 }
 

@@ -17,12 +17,12 @@ use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, to_bytes, to_wor
 /// Finds the way to the host of a number, of a run.
 pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
 
-/// Takes part in a run until it is over.
+/// Takes part in a run with data of that digest until it is over.
 ///
 /// # Errors
 /// When the run cannot begin or go on here. The host has noted it, so that whoever started the run will know.
-pub fn work(run: &HostedRun, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
-    take_part(run, cache, dial).inspect_err(|error| run.fail(error.to_string()))
+pub fn work(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
+    take_part(run, digest, cache, dial).inspect_err(|error| run.fail(error.to_string()))
 }
 
 /// The other hosts by number; nothing at the place of this one, and of those that a run goes on without.
@@ -49,7 +49,7 @@ impl Peers<'_> {
     }
 }
 
-fn take_part(run: &HostedRun, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
+fn take_part(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
     let order = &run.order;
     let mut peers = Peers { dial, peers: order.hosts.iter().map(|_| None).collect() };
     (0..order.hosts.len()).try_for_each(|host| peers.meet(run, host))?;
@@ -58,7 +58,7 @@ fn take_part(run: &HostedRun, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, 
     let resolved = resolve_text_for(ScenarioCommand::Train, Some(file), &[])
         .map_err(|error| refused(error.to_string()))?;
     let prepared = TrainingSetup::new(cache, &resolved.scenario)?;
-    if prepared.digest() != order.digest {
+    if prepared.digest() != digest {
         return Err(refused(format!(
             "its samples or weights of `{}` and `{}` differ from those of whoever starts the run\nhelp: fetch them again on both with `fabswarm data fetch --force`, or copy the file",
             resolved.scenario.training.data, resolved.scenario.training.model
@@ -132,7 +132,7 @@ fn answer(
     peers: &mut Peers<'_>,
     task: HostTask,
 ) -> Result<(), Error> {
-    let HostTask { request, body, replies } = task;
+    let HostTask { request, body, replies, .. } = task;
     let stands = trainer.round();
     let (answer, words) = match request {
         Request::SetRounds { round, .. } if round <= trainer.rounds() => {

@@ -45,6 +45,12 @@ impl SwarmKey {
         Ok(key)
     }
 
+    /// The key with these bytes, which another process has drawn.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
+
     /// A key that everybody who knows the seed can compute: only for tests that compare recorded frames.
     #[must_use]
     pub fn seeded_for_tests(seed: u64) -> Self {

@@ -1,6 +1,8 @@
 //! `fabswarm run`: a swarm trial.
 
 mod braille;
+#[cfg(all(feature = "boards", feature = "mesh"))]
+mod hosts;
 mod progress;
 mod recorded;
 mod screen;
@@ -18,8 +20,10 @@ use super::live::{self, LivePage};
 use super::tui::{self, TerminalView};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
+#[cfg(not(all(feature = "boards", feature = "mesh")))]
+use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::scenario::{self, Scenario};
-#[cfg(not(feature = "boards"))]
+#[cfg(not(all(feature = "boards", feature = "mesh")))]
 use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::task::OwnProblem;
 #[cfg(not(feature = "boards"))]
@@ -78,7 +82,50 @@ pub(super) fn command() -> Command {
                 .help("Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)")
                 .value_parser(value_parser!(usize)),
         )
+        .arg(
+            Arg::new("hosts")
+                .long("hosts")
+                .value_name("HOSTS")
+                .help("Run the boards on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
+                .hide_short_help(true),
+        )
+        .args(host_arguments())
         .args(flags::arguments(scenario::ScenarioCommand::Run))
+}
+
+/// The flags about hosts, in builds that know them.
+fn host_arguments() -> Vec<Arg> {
+    #[cfg(all(feature = "boards", feature = "mesh"))]
+    return vec![super::host::cluster_argument().hide_short_help(true).requires("hosts")];
+    #[cfg(not(all(feature = "boards", feature = "mesh")))]
+    Vec::new()
+}
+
+/// The swarm with its boards on other hosts, and those.
+#[cfg(all(feature = "boards", feature = "mesh"))]
+use self::hosts::build_on;
+
+#[cfg(not(all(feature = "boards", feature = "mesh")))]
+fn build_on(
+    _: &str,
+    _: &ArgMatches,
+    _: &ResolvedScenario,
+    _: Option<&OwnProblem>,
+    _: &Arc<AtomicBool>,
+) -> Result<(NoHosts, Box<dyn Swarm>)> {
+    bail!(
+        "this build of fabswarm has no `run --hosts`\nhelp: add the features, `cargo run --release --features boards,mesh -- …`, or all of them, `--features full`"
+    )
+}
+
+#[cfg(not(all(feature = "boards", feature = "mesh")))]
+enum NoHosts {}
+
+#[cfg(not(all(feature = "boards", feature = "mesh")))]
+impl NoHosts {
+    fn conclude(&self, _: &Path, _: u64) -> Result<()> {
+        match *self {}
+    }
 }
 
 pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<ExitCode> {
@@ -107,7 +154,14 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
             scenario.swarm.agents - 1
         );
     }
-    let mut swarm = build_with(scenario, own, &interrupted)?;
+    // Hosts are let go after the swarm.
+    let (hosts, mut swarm) = match matches.get_one::<String>("hosts") {
+        Some(given) => {
+            let (hosts, swarm) = build_on(given, matches, &resolved, own, &interrupted)?;
+            (Some(hosts), swarm)
+        }
+        None => (None, build_with(scenario, own, &interrupted)?),
+    };
     if let Some(agent) = followed {
         swarm.follow_log(agent);
     }
@@ -141,6 +195,9 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
     if outcome.summary.stopped_because == StoppedBecause::Converged && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
+    }
+    if let Some(hosts) = &hosts {
+        hosts.conclude(&folder, outcome.summary.rounds)?;
     }
     let code = verdict(scenario, &outcome);
     if let Some(page) = page {

@@ -35,7 +35,7 @@ fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
                     sender.send(address.to_string()).unwrap();
                 }
             };
-            serve(&setup, &Cache::at(cache), interrupted, &mut observe).unwrap();
+            serve(&setup, &Cache::at(cache), None, interrupted, &mut observe).unwrap();
         });
         let address = listening.recv_timeout(Duration::from_secs(30)).unwrap();
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&address)));
@@ -60,8 +60,9 @@ fn only_members_of_the_cluster_are_answered() {
     // Who starts runs is no member any more, for this host.
     std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\"]\n").unwrap();
     with_host(&path("ours/a"), folder.path(), |address| {
-        let is_answered = |credentials: &str| asks(address, Some(&path(credentials)));
-        assert!(is_answered("ours/b").is_ok());
+        // A machine that is busy with other things may take longer than one dial waits.
+        let is_answered = || (0..5).any(|_| asks(address, Some(&path("ours/b"))).is_ok());
+        assert!(is_answered());
         TcpStream::connect(address).unwrap().write_all(&[0x5a; 4096]).unwrap();
         let stranger = Credentials::open(&path("ours/starter")).unwrap();
         std::thread::scope(|scope| {
@@ -80,7 +81,7 @@ fn only_members_of_the_cluster_are_answered() {
                 assert!(matches!(refusal, Error::Silent { .. }), "{refusal}");
             });
         });
-        assert!(is_answered("ours/b").is_ok(), "the host goes on");
+        assert!(is_answered(), "the host goes on");
     });
     // A host that shows an expired certificate, or one of another cluster, is not believed.
     with_host(&path("expired/a"), folder.path(), |address| {

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct ClusterRun {
     pub(super) shared: Arc<RunPeers>,
-    pub(super) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     orders: Vec<RunOrder>,
     order: AtomicU64,
     /// The last round that all hosts are known to have done.
@@ -77,7 +77,7 @@ impl ClusterRun {
     }
 
     /// Asks a host; hosts that are lost on the way do not make it wait.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         host: usize,
         request: &Request,
@@ -127,6 +127,16 @@ impl ClusterRun {
         &self.shared.run
     }
 
+    /// What a host is called.
+    pub(crate) fn host_name(&self, host: usize) -> &str {
+        &self.shared.peers[host].name
+    }
+
+    /// Ends the run in order: a user wants it to.
+    pub(crate) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
     /// The last round that all hosts have done.
     pub fn round(&self) -> u32 {
         self.round.load(Ordering::Relaxed) as u32
@@ -137,7 +147,7 @@ impl ClusterRun {
     }
 
     /// All hosts, by number.
-    pub(super) fn hosts(&self) -> std::ops::Range<usize> {
+    pub(crate) fn hosts(&self) -> std::ops::Range<usize> {
         0..self.shared.peers.len()
     }
 
@@ -207,7 +217,7 @@ impl ClusterRun {
                     None => break,
                     Some(Answer::Reached { round: reached, is_leaving }) => {
                         if is_leaving {
-                            self.interrupted.store(true, Ordering::Relaxed);
+                            self.interrupt();
                         }
                         if reached >= round {
                             break;

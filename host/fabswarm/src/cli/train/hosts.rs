@@ -19,7 +19,7 @@ use fabswarm_mesh::certificates::Credentials;
 use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostNews, HostPart, LossPolicy};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
-use fabswarm_mesh::message::HostTraffic;
+use fabswarm_mesh::message::{HostTraffic, RunKind};
 use fabswarm_sim::record::{RunFolder, agents, bytes};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 
@@ -107,13 +107,13 @@ pub(super) fn train(
     let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
     let device = format!("CPUs of {} hosts", hosts.len());
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
-    let (scenario, digest) = (resolved.to_repeatable_toml(), prepared.digest());
+    let (kind, scenario) = (RunKind::Training { digest: prepared.digest() }, resolved.to_repeatable_toml());
     loop {
         // Nobody is computed here.
         let planned = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), credentials)?;
         let agents_of_all = resolved.scenario.swarm.agents;
-        let run = cluster.start(&scenario, digest.clone(), agents_of_all, &interrupted, policy)?;
+        let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, policy)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
             println!("{name}: {} from number {} on", agents(block.agents), block.first);

@@ -1,11 +1,12 @@
 //! Agents that run outside this process.
 
 use crate::swarm::{BoardView, SwarmError};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// Comparisons of boards with their shadows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DigestCounts {
     /// Digests compared.
     pub checks: u64,
@@ -14,7 +15,7 @@ pub struct DigestCounts {
 }
 
 /// What happened to a board outside of what the scenario plans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BoardChange {
     /// It is gone, and its memory with it.
     Lost {
@@ -31,7 +32,7 @@ pub enum BoardChange {
 }
 
 /// The end of a round of a board's shadow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShadowRound {
     /// The digest of its state.
     pub digest: u32,

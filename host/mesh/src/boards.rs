@@ -1,0 +1,92 @@
+//! Boards of a swarm on several hosts.
+//!
+//! Whoever starts a run has the air, and the shadows of all agents. A host has boards: it hears of everything that their shadows
+//! sent, received and computed, lets the boards follow, and reports how they compare. Frames travel as the sealed bytes that the air
+//! carries, once for each host in a round, whoever hears them there.
+
+mod elsewhere;
+mod gateway;
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::elsewhere::BoardsElsewhere;
+pub use self::gateway::StartBoards;
+pub(crate) use self::gateway::attend;
+use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, ShadowRound};
+
+/// What a host is told about shadows and boards, in the order in which it happened. Frames are numbers of a [`BoardBatch`]'s.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum BoardCall {
+    Sent { agent: usize, frame: usize },
+    Received { agent: usize, sender: usize, frame: usize },
+    Ended { agent: usize, round: ShadowRound },
+    Kill { agent: usize, keeps_memory: bool },
+    Restart { agent: usize, round: u32 },
+    Freeze { agent: usize },
+    Thaw { agent: usize },
+    FollowLog { agent: usize },
+    Follow,
+    CatchUp,
+}
+
+/// Calls as they travel, with every frame once.
+#[derive(Debug, Serialize, Deserialize)]
+struct BoardBatch<'a> {
+    #[serde(borrow)]
+    frames: Vec<&'a [u8]>,
+    calls: Vec<BoardCall>,
+}
+
+/// Calls that a host has not heard of yet.
+#[derive(Debug, Default)]
+struct PendingCalls {
+    frames: HashMap<Vec<u8>, usize>,
+    calls: Vec<BoardCall>,
+}
+
+impl PendingCalls {
+    /// The number of a frame.
+    fn frame(&mut self, bytes: &[u8]) -> usize {
+        match self.frames.get(bytes) {
+            Some(&number) => number,
+            None => {
+                let number = self.frames.len();
+                self.frames.insert(bytes.to_vec(), number);
+                number
+            }
+        }
+    }
+
+    /// All calls as they travel, once.
+    fn take(&mut self) -> Vec<u8> {
+        let mut frames: Vec<(&[u8], usize)> =
+            self.frames.iter().map(|(frame, &number)| (&**frame, number)).collect();
+        frames.sort_unstable_by_key(|&(_, number)| number);
+        let frames = frames.into_iter().map(|(frame, _)| frame).collect();
+        let batch = BoardBatch { frames, calls: std::mem::take(&mut self.calls) };
+        let bytes = postcard::to_extend(&batch, Vec::new()).expect("calls are plain data");
+        self.frames.clear();
+        bytes
+    }
+}
+
+/// How the boards of a host are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoardsReport {
+    pub digests: DigestCounts,
+    pub deepest_stack_bytes: Option<u32>,
+    /// Each board, with its agent.
+    pub boards: Vec<(usize, BoardView)>,
+    /// What happened to boards, and what they logged, since the last report.
+    pub changes: Vec<BoardChange>,
+    pub warnings: Vec<String>,
+    /// Why they cannot go on.
+    pub failure: Option<String>,
+    /// The user of the host wants it to end.
+    pub is_leaving: bool,
+}
+
+#[cfg(test)]
+mod tests;

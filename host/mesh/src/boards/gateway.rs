@@ -1,0 +1,151 @@
+//! A host with boards: lets them follow the shadows that whoever started the run steps.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{BoardBatch, BoardCall, BoardsReport};
+use crate::Error;
+use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
+use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack};
+use fabswarm_sim::swarm::{Remote, SwarmError};
+
+/// How often it is looked whether boards that do not answer are still waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Starts the boards of this host in a run. They are given up once the flag is set.
+pub type StartBoards = dyn Fn(&RunOrder, &Arc<AtomicBool>) -> Result<Box<dyn Remote>, String> + Send + Sync;
+
+/// Takes part in a run with boards until it is over.
+///
+/// # Errors
+/// When the boards do not start. The host has noted it, so that whoever started the run will know.
+pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<RunEnd, Error> {
+    let given_up = Arc::new(AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !run.is_over() {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            given_up.store(true, Ordering::Relaxed);
+        });
+        let started = match start {
+            Some(start) => start(&run.order, &given_up),
+            None => Err(
+                "this build of fabswarm has no boards\nhelp: build it with its features `mesh` and `boards`"
+                    .to_owned(),
+            ),
+        };
+        let boards = started.map_err(|what| {
+            run.fail(what.clone());
+            Error::Refused { host: run.order.hosts[run.order.host].name.clone(), what }
+        })?;
+        let mut gateway = Gateway { run, boards, done: 0, report: BoardsReport::default(), logs: Vec::new() };
+        run.reach(0);
+        loop {
+            match run.next() {
+                HostWork::Over(end) => return Ok(end),
+                HostWork::Task(task) => gateway.answer(task),
+                // Boards go through rounds as they are told, without permits.
+                HostWork::Round => {}
+            }
+        }
+    })
+}
+
+struct Gateway<'r> {
+    run: &'r HostedRun,
+    boards: Box<dyn Remote>,
+    /// The last batch of calls that was made, and how boards were then.
+    done: u64,
+    report: BoardsReport,
+    /// Names and contents of logs, as they travel.
+    logs: Vec<u8>,
+}
+
+impl Gateway<'_> {
+    fn answer(&mut self, task: HostTask) {
+        let HostTask { request, body, replies, .. } = task;
+        let reply = match request {
+            Request::Boards { number, .. } => {
+                // Who asks again missed the answer; nothing is done twice.
+                if number > self.done {
+                    self.run.received(body.len(), 0);
+                    self.report = self.make_calls(&body);
+                    self.done = number;
+                }
+                pack(&Answer::Boards(Box::new(self.report.clone())), &[])
+            }
+            Request::BoardLogs { offset, .. } => match self.read_logs(offset) {
+                Ok(piece) => pack(&Answer::Words, piece),
+                Err(error) => pack(&Answer::Refused(format!("the logs of boards: {error}")), &[]),
+            },
+            other => pack(&Answer::Refused(format!("a host with boards cannot answer {other:?}")), &[]),
+        };
+        replies.reply(reply);
+    }
+
+    fn make_calls(&mut self, body: &[u8]) -> BoardsReport {
+        let made = match postcard::from_bytes::<BoardBatch<'_>>(body) {
+            Ok(BoardBatch { frames, calls }) => calls
+                .into_iter()
+                .try_for_each(|call| self.make(call, &frames).map_err(|error| error.to_string())),
+            Err(error) => Err(format!("what it was told about boards cannot be read: {error}")),
+        };
+        let block = self.run.order.hosts[self.run.order.host].block;
+        let boards = block.range().filter_map(|agent| Some((agent, self.boards.board(agent)?))).collect();
+        BoardsReport {
+            digests: self.boards.digests(),
+            deepest_stack_bytes: self.boards.deepest_stack_bytes(),
+            boards,
+            changes: self.boards.take_changes(),
+            warnings: self.boards.take_warnings(),
+            failure: made.err(),
+            is_leaving: self.run.is_leaving(),
+        }
+    }
+
+    fn make(&mut self, call: BoardCall, frames: &[&[u8]]) -> Result<(), SwarmError> {
+        let boards = &mut self.boards;
+        let bytes = |frame: usize| frames.get(frame).copied().unwrap_or_default();
+        match call {
+            BoardCall::Sent { agent, frame } => boards.shadow_sent(agent, bytes(frame)),
+            BoardCall::Received { agent, sender, frame } => {
+                boards.shadow_received(agent, sender, bytes(frame));
+            }
+            BoardCall::Ended { agent, round } => boards.shadow_ended_round(agent, round),
+            BoardCall::Kill { agent, keeps_memory } => return boards.kill(agent, keeps_memory),
+            BoardCall::Restart { agent, round } => return boards.restart(agent, round),
+            BoardCall::Freeze { agent } => return boards.freeze(agent),
+            BoardCall::Thaw { agent } => boards.thaw(agent),
+            BoardCall::FollowLog { agent } => boards.follow_log(agent),
+            BoardCall::Follow => return boards.follow(),
+            BoardCall::CatchUp => return boards.catch_up(),
+        }
+        Ok(())
+    }
+
+    /// A piece of the logs as they were when their beginning was read.
+    fn read_logs(&mut self, offset: usize) -> std::io::Result<&[u8]> {
+        if offset == 0 {
+            let folder = tempfile::tempdir()?;
+            self.boards.keep_logs(folder.path())?;
+            self.logs = packed(folder.path())?;
+        }
+        let rest = self.logs.get(offset..).unwrap_or_default();
+        Ok(&rest[..rest.len().min(BODY_MAX)])
+    }
+}
+
+/// The files of a folder, as they travel.
+fn packed(folder: &Path) -> std::io::Result<Vec<u8>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        files.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
+    }
+    files.sort();
+    postcard::to_extend(&files, Vec::new()).map_err(std::io::Error::other)
+}

@@ -1,0 +1,192 @@
+//! Hosts of this process, on lines that lose, repeat, damage, reorder and delay what passes them, by seed; each host can be stalled or
+//! killed.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::mpsc;
+
+use fabswarm_shared::rng::{Purpose, Stream};
+
+use super::super::*;
+use crate::cluster::Cluster;
+use crate::hosts_file::Host;
+use crate::line::HostLine;
+
+/// Those that neither ask nor answer, by number.
+type StalledHosts = Arc<Mutex<BTreeSet<usize>>>;
+
+/// A way to a host of this process that loses, repeats, damages, reorders and delays what passes it, by seed.
+#[derive(Debug)]
+struct FaultyLine {
+    to: Arc<HostState>,
+    /// The numbers of both ends; who starts runs has one beyond those of all hosts.
+    ends: [usize; 2],
+    stalled: StalledHosts,
+    draws: Mutex<Stream>,
+    /// How often each of these happens.
+    rate: f64,
+}
+
+struct ReplyChannel(mpsc::Sender<Vec<u8>>);
+
+impl Replies for ReplyChannel {
+    fn reply(&self, answer: Vec<u8>) {
+        // Nobody waits for it any more.
+        let _ = self.0.send(answer);
+    }
+}
+
+impl FaultyLine {
+    fn happens(&self) -> bool {
+        self.draws.lock().unwrap().uniform_f64() < self.rate
+    }
+
+    fn below(&self, count: usize) -> usize {
+        self.draws.lock().unwrap().below(count as u32) as usize
+    }
+
+    fn ask_once(&self, question: &[u8]) -> mpsc::Receiver<Vec<u8>> {
+        let (sender, receiver) = mpsc::channel();
+        self.to.answer(question, Box::new(ReplyChannel(sender)));
+        receiver
+    }
+}
+
+impl HostLine for FaultyLine {
+    fn ask(&self, mut question: Vec<u8>, _: Duration, take: &mut dyn FnMut(&[u8]) -> bool) {
+        if self.ends.iter().any(|end| self.stalled.lock().unwrap().contains(end)) {
+            return std::thread::sleep(Duration::from_millis(5));
+        }
+        if self.happens() {
+            return;
+        }
+        if self.happens() {
+            let at = self.below(question.len());
+            question[at] ^= 1;
+        }
+        if self.happens() {
+            drop(self.ask_once(&question));
+        }
+        let answers = self.ask_once(&question);
+        if self.happens() {
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        // A stalled host, and a link that breaks between two answers: what comes later is not heard.
+        let (mut late, mut waits) = (VecDeque::new(), Duration::from_millis(500));
+        loop {
+            let (mut answer, is_last) = match answers.recv_timeout(waits) {
+                Ok(answer) => (answer, false),
+                Err(_) => match late.pop_front() {
+                    Some(answer) => (answer, true),
+                    None => return,
+                },
+            };
+            waits = Duration::from_millis(5);
+            if self.happens() {
+                continue;
+            }
+            if self.happens() && !is_last {
+                late.push_back(answer);
+                continue;
+            }
+            if self.happens() {
+                let at = self.below(answer.len());
+                answer[at] ^= 1;
+            }
+            let times = 1 + usize::from(self.happens());
+            if (0..times).any(|_| !take(&answer)) {
+                return;
+            }
+        }
+    }
+}
+
+pub(crate) const BUILD: &str = "test";
+
+/// Hosts of this process, until they are dropped.
+pub(crate) struct HostsHere {
+    states: Vec<Arc<HostState>>,
+    pub(crate) interrupted: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+    seed: u64,
+    rate: f64,
+    stalled: StalledHosts,
+}
+
+impl HostsHere {
+    pub(crate) fn start(count: usize, seed: u64, rate: f64, cache: &Path) -> Self {
+        Self::with_boards(count, seed, rate, cache, None)
+    }
+
+    /// Hosts that can start boards.
+    pub(crate) fn with_boards(
+        count: usize,
+        seed: u64,
+        rate: f64,
+        cache: &Path,
+        boards: Option<Arc<StartBoards>>,
+    ) -> Self {
+        let name = |number| format!("h{number}");
+        let states: Vec<Arc<HostState>> =
+            (0..count).map(|number| Arc::new(HostState::new(name(number), BUILD.to_owned()))).collect();
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let stalled = StalledHosts::default();
+        let mut hosts = HostsHere { states, interrupted, threads: Vec::new(), seed, rate, stalled };
+        for number in 0..count {
+            let (state, interrupted) = (Arc::clone(&hosts.states[number]), Arc::clone(&hosts.interrupted));
+            let (states, cache, stalled, boards) =
+                (hosts.states.clone(), Cache::at(cache), Arc::clone(&hosts.stalled), boards.clone());
+            hosts.threads.push(std::thread::spawn(move || {
+                let dial = |_: &RunOrder, to: usize| Ok(peer(&states, &stalled, [number, to], seed, rate));
+                state.take_part(&cache, &dial, boards.as_deref(), &interrupted, &mut |_| {});
+            }));
+        }
+        hosts
+    }
+
+    pub(crate) fn cluster(&self, build: &str) -> Cluster {
+        let host = |number: usize| Host { name: format!("h{number}"), address: String::new(), agents: None };
+        let all = 0..self.states.len();
+        let peer = |to: usize| peer(&self.states, &self.stalled, [all.end, to], self.seed, self.rate);
+        Cluster::of(all.clone().map(host).collect(), all.clone().map(peer).collect(), build.to_owned())
+    }
+
+    /// Makes a host lose its memory, as one does that is killed and started anew.
+    pub(crate) fn kill(&self, host: usize, run: &str) {
+        let (sender, _receiver) = mpsc::channel();
+        let end = pack(&Request::End { run: run.to_owned() }, &[]);
+        self.states[host].answer(&end, Box::new(ReplyChannel(sender)));
+    }
+
+    /// Lets a host neither ask nor answer.
+    pub(crate) fn stall(&self, host: usize) {
+        self.stalled.lock().unwrap().insert(host);
+    }
+
+    /// Lets all hosts go on.
+    pub(crate) fn wake(&self) {
+        self.stalled.lock().unwrap().clear();
+    }
+}
+
+impl Drop for HostsHere {
+    fn drop(&mut self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+        // Who was not told that its run is over would wait for whoever started it.
+        for host in 0..self.states.len() {
+            let run = self.states[host].run().as_ref().map(|run| run.order.run.clone());
+            run.iter().for_each(|run| self.kill(host, run));
+        }
+        self.states.iter().for_each(|state| state.changed.notify_all());
+        for thread in self.threads.drain(..) {
+            assert!(thread.join().is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+fn peer(states: &[Arc<HostState>], stalled: &StalledHosts, ends: [usize; 2], seed: u64, rate: f64) -> Peer {
+    let [from, to] = ends;
+    let draws = Mutex::new(Stream::new(seed, (from * 64 + to) as u32, 0, Purpose::Air));
+    let line = FaultyLine { to: Arc::clone(&states[to]), ends, stalled: Arc::clone(stalled), draws, rate };
+    Peer::new(format!("h{to}"), Box::new(line))
+}

@@ -1,0 +1,91 @@
+use std::sync::mpsc;
+
+use super::*;
+use crate::message::{HostPlace, PROTOCOL, RunKind, unpack};
+use fabswarm_large::device::Block;
+
+struct ReplyChannel(mpsc::Sender<Vec<u8>>);
+
+impl Replies for ReplyChannel {
+    fn reply(&self, answer: Vec<u8>) {
+        // Nobody waits for it any more.
+        let _ = self.0.send(answer);
+    }
+}
+
+fn run_of(hosts: usize) -> HostedRun {
+    let place = |host: usize| HostPlace {
+        name: format!("h{host}"),
+        address: String::new(),
+        block: Block { first: host, agents: 1 },
+    };
+    HostedRun::new(RunOrder {
+        run: "a".to_owned(),
+        protocol: PROTOCOL,
+        build: String::new(),
+        kind: RunKind::Training { digest: String::new() },
+        scenario: String::new(),
+        hosts: (0..hosts).map(place).collect(),
+        host: 0,
+        outlives_loss: false,
+        patience_ms: 60_000,
+    })
+}
+
+fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    run.answer(request, &[], Box::new(ReplyChannel(sender)));
+    receiver
+}
+
+/// Two others take the parcels of 1,000 rounds and ask for each twice: what is kept does not grow.
+#[test]
+fn what_a_host_keeps_does_not_grow_with_the_rounds() {
+    const ROUNDS: u32 = 1000;
+    let (run, is_over) = (run_of(3), AtomicBool::new(false));
+    let fetch = |to: usize| {
+        let mut most = 0;
+        for round in 1..=ROUNDS {
+            // The first question is forgotten by who asked it.
+            let request = || Request::Parcel { run: "a".to_owned(), round, to, chunks: Vec::new() };
+            drop(ask(&run, request()));
+            let answer = ask(&run, request()).recv().unwrap();
+            let (Answer::Chunk(header), body) = unpack::<Answer>(&answer).unwrap() else {
+                panic!("no chunk")
+            };
+            assert_eq!((header.round, body), (round, &[to as u8; 64][..]));
+            let state = run.state();
+            most = most.max(state.parcels.len() + state.waiting.len() + state.tasks.len());
+        }
+        most
+    };
+    let most = std::thread::scope(|scope| {
+        scope.spawn(|| run.answer_waiting(&is_over));
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                (1..3).for_each(|to| run.offer(round, to, vec![to as u8; 64]).unwrap());
+            }
+        });
+        let fetch = &fetch;
+        let others: Vec<_> = (1..3).map(|to| scope.spawn(move || fetch(to))).collect();
+        let found: Vec<_> = others.into_iter().map(|other| other.join()).collect();
+        drop(ask(&run, Request::End { run: "a".to_owned() }));
+        found.into_iter().map(|most| most.unwrap()).max().unwrap()
+    });
+    // Parcels of the round that has begun and of those that are kept, and two questions of each.
+    assert!(most <= 2 * (KEPT_ROUNDS + 1) + 2 * 2, "{most} things were kept");
+    let traffic = run.status().traffic;
+    assert_eq!(traffic.planned_sent, u64::from(2 * 64 * ROUNDS));
+}
+
+#[test]
+fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
+    let mut run = run_of(1);
+    run.order.patience_ms = 40;
+    std::thread::scope(|scope| {
+        scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
+        let answer = ask(&run, Request::BoardLogs { run: "a".to_owned(), offset: 0 }).recv().unwrap();
+        assert_eq!(unpack::<Answer>(&answer).unwrap().0, Answer::NotYet);
+        drop(ask(&run, Request::End { run: "a".to_owned() }));
+    });
+}
