@@ -12,7 +12,8 @@ const BY_ID: &str = "/dev/serial/by-id";
 pub fn ports(pattern: Option<&str>) -> Vec<PathBuf> {
     let Some(pattern) = pattern else { return usb_ports() };
     let path = Path::new(pattern);
-    if path.is_absolute() {
+    // Names of ports never begin with a dot.
+    if path.is_absolute() || pattern.starts_with('.') {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
         let name = name.to_string_lossy();
         return listing(folder, |entry| matches_glob(entry, &name));
@@ -63,5 +64,7 @@ mod tests {
         assert_eq!(found("usb-other"), 1);
         assert_eq!(found("nothing*"), 0);
         assert_eq!(ports(Some("no port is called this")), Vec::<PathBuf>::new());
+        // Tests run in the folder of their crate.
+        assert_eq!(ports(Some("./Cargo.*")), [PathBuf::from("./Cargo.toml")]);
     }
 }

@@ -97,6 +97,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     swarm.write(path)?;
     println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), numbers.len());
-    println!("flash them with `fabswarm boards flash --swarm {} --all`", path.display());
+    let board =
+        matches.get_one::<String>("board").map(|board| format!(" --board {board}")).unwrap_or_default();
+    println!("flash them with `fabswarm boards flash --swarm {} --all{board}`", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -44,7 +44,7 @@ impl ProbedLogs {
     pub(super) fn find(board: &BoardFile) -> Result<Self> {
         use fabswarm_attach::{FlashImage, ImageFormat};
         if board.format == ImageFormat::EspIdf {
-            bail!("the log of a {} is not read through a probe\nhelp: leave out --board", board.name);
+            bail!("the log of {} is not read through a probe\nhelp: leave out --board", board.name);
         }
         let probes = fabswarm_flash::probe::probes();
         if probes.is_empty() {
