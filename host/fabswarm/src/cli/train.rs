@@ -76,7 +76,11 @@ pub(super) fn command() -> Command {
 /// The flags about hosts, in builds that know them.
 fn host_arguments() -> Vec<Arg> {
     #[cfg(feature = "mesh")]
-    return vec![super::host::cluster_argument(), hosts::loss_argument(), hosts::patience_argument()];
+    return vec![
+        super::host::cluster_argument().hide_short_help(true),
+        hosts::loss_argument(),
+        hosts::patience_argument().hide_short_help(true),
+    ];
     #[cfg(not(feature = "mesh"))]
     Vec::new()
 }
