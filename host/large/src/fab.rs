@@ -9,6 +9,7 @@
 //! ```
 //!
 //! With a ledger, `A` and `B` are replaced by what each agent receives from whom, and how late: see `device/cpu/ledger.rs`.
+//! Methods of one level may have push-sum weights in place of `A`: `fab/push_sum.rs` has their equations.
 //!
 //! # Why the round is written a second time
 //!

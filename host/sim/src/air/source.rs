@@ -46,8 +46,8 @@ impl LinkSource {
             && matches!(&self.graphs, GraphSource::Drawn(graph) if graph.topology.is_always_connected())
     }
 
-    /// Whether how news spreads follows from the graphs alone: flying agents are followed round by round, and blocks that
-    /// seldom hear each other mix well between two exchanges.
+    /// Whether how news spreads follows from the graphs alone. Flying agents are followed round by round; and what blocks that
+    /// seldom hear each other owe waits in the ledger, so they need no turns.
     pub(crate) fn is_foreseen(&self) -> bool {
         self.blocks.is_none() && !matches!(self.graphs, GraphSource::Motion(_))
     }
