@@ -466,13 +466,16 @@ mod tests {
             (f32::NAN, not_finite),
             (-f32::NAN, not_finite),
             (f32::INFINITY, not_finite),
-            (3000.0, out_of_range),
-            (-3000.0, out_of_range),
+            (1024.0, out_of_range),
+            (-1024.0, out_of_range),
         ] {
             let (mut d, mut t) = ([5, 5], [7, 7]);
             assert_eq!(Exact::track(&[1.0, bad], &mut d, &mut t), Err(error));
             assert_eq!((d, t), ([5, 5], [7, 7]));
         }
+        let (mut d, mut t) = ([5], [7]);
+        assert_eq!(Exact::track(&[1024.0_f32.next_down()], &mut d, &mut t), Ok(()));
+        assert_eq!((d, t), ([(1 << 30) - 64], [(1 << 30) - 62]));
         let (mut d, mut t) = ([5.0, 5.0], [7.0, 7.0]);
         assert_eq!(Float::track(&[1.0, f32::NAN], &mut d, &mut t), Err(not_finite));
         assert_eq!((d, t), ([5.0, 5.0], [7.0, 7.0]));

@@ -170,7 +170,7 @@ where
                 if !self.is_alone() {
                     self.alone_since = self.round;
                 }
-                self.heard_epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
+                self.heard_epoch = (!self.is_joining()).then_some(self.epoch);
                 if self.is_joining() {
                     self.members = MemberSet::default();
                 }

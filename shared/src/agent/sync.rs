@@ -123,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn an_own_count_is_trusted_unless_another_was_heard() {
+        let mut sync = RoundSync::pending(None);
+        sync.trust_own_count();
+        assert_eq!((sync.note(6, 7, 0), sync.note(7, 7, 0)), (FrameAge::Other, FrameAge::Present));
+        for own in 8..11 {
+            let _ = sync.note(own + 30, own, 0);
+        }
+        sync.trust_own_count();
+        assert_eq!(sync.present(11), 41);
+    }
+
+    #[test]
     fn a_single_frame_far_ahead_is_forgotten() {
         let mut sync = RoundSync::pending(Some(0));
         assert_eq!(sync.note(u32::MAX / 2, 10, 0), FrameAge::Other);

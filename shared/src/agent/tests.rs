@@ -8,9 +8,11 @@ mod membership;
 mod momentum;
 mod recordings;
 mod restarts;
+mod rounds;
 mod state_words;
 mod trust;
 mod turns;
+mod unlisting;
 
 use super::*;
 use crate::ledger::{Exact, Float};

@@ -165,6 +165,13 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "more than 255 packets")]
+    fn a_frame_beyond_all_packets_does_not_compile() {
+        require_fit(6375, 31);
+        require_fit(6376, 31);
+    }
+
+    #[test]
     fn boots_start_far_apart() {
         for (boot, earlier) in (1..=64).flat_map(|boot| (1..boot).map(move |earlier| (boot, earlier))) {
             let apart = first_number(boot).wrapping_sub(first_number(earlier)) as i16;

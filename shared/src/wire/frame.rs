@@ -383,6 +383,12 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_numbers_take_the_longest_header() {
+        let largest = DataHeader { sender: u16::MAX, epoch: u32::MAX, round: u32::MAX };
+        assert_eq!(largest.encode_header(&mut [0; 32]), Ok(DATA_HEADER_MAX));
+    }
+
+    #[test]
     fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
         let hello = Hello {
             sender: 1,

@@ -265,4 +265,49 @@ mod tests {
             assert_eq!(encoder.encode(3, &[1.0], &[0], &mut out), Ok(9));
         }
     }
+
+    #[test]
+    fn words_and_their_changes_are_narrow_up_to_a_limit() {
+        let limit = quantise::LIMIT;
+        for width in [Width::Half, Width::Byte] {
+            let narrow = width.payload_bytes(1);
+            for (before, now, bytes) in
+                [(0.75, 0.99, narrow), (0.75, 1.0, 9), (-0.5, 0.49, narrow), (-0.5, 0.5, 9)]
+            {
+                let mut encoder = Encoder::<1>::new(width, 0);
+                encoder.end_round(1, &[before * limit], &[0]).unwrap();
+                let length = encoder.encode(3, &[now * limit], &[0], &mut [0; 16]);
+                assert_eq!(length, Ok(bytes), "{width:?} {before} {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn full_payloads_of_a_full_sender_keep_the_sign_of_zero() {
+        let mut out = [0; 9];
+        assert_eq!(Encoder::<1>::new(Width::Full, 0).encode(1, &[-0.0], &[7], &mut out), Ok(9));
+        assert_eq!(out, [FULL, 0, 0, 0, 0x80, 7, 0, 0, 0]);
+    }
+
+    /// A receiver of what was sent before a silence, or before the round went back, may hold anything.
+    #[test]
+    fn windows_begin_anew_after_a_silence_and_after_going_back() {
+        let mut encoder = Encoder::<1>::new(Width::Half, 0);
+        for (round, later, window) in [(1, 13, 3), (2, 14, 3), (101, 105, 1), (50, 59, 2)] {
+            encoder.end_round(round, &[1.0], &[0]).unwrap();
+            let mut out = [0; 16];
+            assert_eq!(encoder.encode(later, &[1.0], &[0], &mut out), Ok(Width::Half.payload_bytes(1)));
+            assert_eq!(out[..2], [HALF, window], "{round}");
+        }
+    }
+
+    #[test]
+    fn slices_of_different_lengths_are_refused() {
+        let payload = [FULL; 17];
+        for (rho, sigma) in [(1, 2), (2, 1), (1, 1)] {
+            let (mut v, mut told) = ([0.0; 2], [0; 2]);
+            let decoded = Decoder::<2>::new().decode(&payload, 0, &[0; 2][..rho], &mut v, &mut told[..sigma]);
+            assert_eq!(decoded, Err(Error::WordCount), "{rho} {sigma}");
+        }
+    }
 }

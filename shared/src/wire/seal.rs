@@ -49,7 +49,7 @@ pub use sealer::Sealer;
 
 use cipher::{Cipher, NONCE};
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -63,7 +63,8 @@ pub const OVERHEAD_MAX: usize = 1 + 3 + 5 + 5 + TAG;
 /// The key of a swarm. It is wiped from memory when dropped, and `Debug` does not show it.
 #[derive(Clone)]
 pub struct Key {
-    bytes: [u8; KEY_BYTES],
+    bytes: Zeroizing<[u8; KEY_BYTES]>,
+    /// Every frame shows it.
     check: u8,
 }
 
@@ -75,18 +76,11 @@ impl Key {
         // only whether it is the same.
         let mut check = [0];
         Cipher::new(bytes, [0xFF; NONCE], 1).seal(&[], &[0], &mut check);
-        Self { bytes: *bytes, check: check[0] }
+        Self { bytes: Zeroizing::new(*bytes), check: check[0] }
     }
 
     fn cipher(&self, header: &SealHeader, length: usize) -> Cipher {
         Cipher::new(&self.bytes, header.nonce(), length)
-    }
-}
-
-impl Drop for Key {
-    fn drop(&mut self) {
-        self.bytes.zeroize();
-        self.check.zeroize();
     }
 }
 
@@ -119,10 +113,17 @@ impl SealHeader {
 mod tests {
     use super::*;
 
+    extern crate std;
+
     #[test]
     fn the_largest_numbers_take_all_of_the_overhead() {
         let header = SealHeader { key_check: u8::MAX, sender: u16::MAX, boot: u32::MAX, counter: u32::MAX };
         let mut bytes = [0; 32];
         assert_eq!(postcard::to_slice(&header, &mut bytes).unwrap().len() + TAG, OVERHEAD_MAX);
+    }
+
+    #[test]
+    fn a_key_shows_nothing_of_itself() {
+        assert_eq!(std::format!("{:?}", Key::new(&[7; KEY_BYTES])), "Key { .. }");
     }
 }

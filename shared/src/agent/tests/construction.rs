@@ -47,7 +47,15 @@ fn agents_that_do_not_fit_are_refused() {
         Agent::<_, Exact, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ())
     };
     assert_eq!(make(config(0), &[0.0; 3]), Err(Error::Start));
-    assert_eq!(make(config(2000), &[0.0; WORDS]), Err(Error::Identity));
+    for (id, founders, made) in [
+        (1023, 1024, Ok(())),
+        (1024, 1024, Err(Error::Identity)),
+        (0, 1025, Err(Error::Identity)),
+        (0, u16::MAX, Err(Error::Identity)),
+    ] {
+        let config = Config { founders, ..config(id) };
+        assert_eq!(make(config, &[0.0; WORDS]), made, "agent {id} of {founders}");
+    }
     let fault = |cause| Err(Error::Gradient(Fault::new(0, cause)));
     assert_eq!(make(config(0), &[1e9; WORDS]), fault(FaultCause::GradientOutOfRange));
     assert_eq!(make(config(0), &[f32::NAN; WORDS]), fault(FaultCause::GradientNotFinite));
@@ -64,7 +72,7 @@ fn a_place_is_empty_after_an_error() {
         assert!(Agent::new_in(&mut place, config(0), problem(0), start, Peers4::new()).is_err());
         assert!(place.is_none());
     }
-    let made = Agent::new_in(&mut place, config(0), problem(0), &[0.0; WORDS], Peers4::new());
-    assert_eq!(made.unwrap().id(), 0);
+    let made = Agent::new_in(&mut place, config(2), problem(2), &[0.0; WORDS], Peers4::new());
+    assert_eq!(made.unwrap().id(), 2);
     assert!(place.is_some());
 }

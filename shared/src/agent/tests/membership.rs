@@ -124,8 +124,8 @@ fn who_waits_or_has_left_answers_no_hello() {
     let _ = sent(&mut joiner);
     assert_eq!(receive_hello(&mut joiner, hello(4, 0, 0)), Received::Unchanged);
     assert!(sent(&mut joiner).is_empty());
-    // After long enough without anybody it lets others in.
-    for _ in 0..ALONE_ROUNDS - 1 {
+    // After four announcements that it should have heard it lets others in.
+    for _ in 0..4 * 16 - 1 {
         joiner.end_round();
     }
     let _ = sent(&mut joiner);
@@ -189,6 +189,39 @@ fn a_challenge_to_another_boot_confirms_nothing() {
         assert_eq!(restarted.is_waiting(), is_waiting, "boot {joiner_boot}");
     }
     assert_eq!((restarted.round(), restarted.epoch()), (20, 1));
+}
+
+#[test]
+fn a_challenge_has_time_to_cross_a_large_swarm() {
+    let mut agent = agent::<Exact>(Config { founders: 20, ..config(0) });
+    let _ = receive_hello(&mut agent, hello(20, 1, 0));
+    for now in 0..100 {
+        assert_eq!(admissions_of(&mut agent).len(), usize::from(now <= 4 * 20), "round {now}");
+        agent.end_round();
+    }
+}
+
+/// What it heard before it found the swarm's round was recorded, but not the epoch that it remembers.
+#[test]
+fn who_finds_a_later_round_asks_with_the_epoch_it_was_in() {
+    let saved = saved(&in_round_20());
+    let (joiner, mut restored) = (Config { boot: 2, ..config(0) }, agent::<Exact>(config(0)));
+    restored.restore(read_from(&saved)).unwrap();
+    let challenge = Challenge { challenger: 2, boot: 1, round: 100 };
+    for (mut agent, epoch) in [(agent::<Exact>(joiner), 0), (restored, 1)] {
+        for round in 100..103 {
+            let admission = Admission { sender: 3, round, challenge, joiner: 9, joiner_boot: 5, hops: 0 };
+            let _ = agent.receive(Origin::Clear, &encoded(Frame::Admission(admission)));
+            agent.end_round();
+        }
+        assert_eq!(agent.heard_epoch, (epoch > 0).then_some(epoch));
+        assert_eq!(agent.alone_since, agent.round() - 1, "it is not alone since it found the round");
+        let hello = sent(&mut agent).pop().unwrap();
+        assert!(
+            matches!(Frame::decode(&hello), Ok(Frame::Hello(hello)) if (hello.epoch, hello.round) == (epoch, 103)),
+            "{hello:?}"
+        );
+    }
 }
 
 #[test]

@@ -40,9 +40,20 @@ fn every_word_of_a_saved_state_has_its_name() {
     let collected: Vec<_> = agents[0].collected().collect();
     assert_eq!(name_of(collected[1].rho[3] as u32), format!("peer {} rho[3]", collected[1].sender));
     assert_eq!(names[6], "round");
+    // Remainders have 64 bits.
+    assert_eq!(names[112..115], ["remainder.x[0]", "remainder.x[0]", "remainder.x[1]"]);
+    assert_eq!(names[131..133], ["remainder.z[3]", "peers"]);
     assert_eq!(names.last().unwrap(), &format!("peer {} rho[9]", collected.last().unwrap().sender));
     assert_eq!(StateField::find(&state, state.len()), None);
     assert_eq!(StateField::find(&state[..4], 0), None);
+    let mut other_version = state.clone();
+    other_version[0] ^= 1;
+    assert_eq!(StateField::find(&other_version, 0), None);
+    for (words, is_known) in [(1 << 20, true), ((1 << 20) + 1, false)] {
+        let mut wide = state.clone();
+        wide[2] = words;
+        assert_eq!(StateField::find(&wide, 0).is_some(), is_known, "{words} words of x");
+    }
     let [float, integer] = [16 + 32, 6].map(|word| StateField::find(&state, word).unwrap());
     assert_eq!(float.value(0.5_f32.to_bits()).to_string(), "5e-1");
     assert_eq!(integer.value(7).to_string(), "7");

@@ -74,7 +74,7 @@ impl<const FRAME: usize, const SLOTS: usize> Default for Reassembler<FRAME, SLOT
 
 impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     /// Slots that one sender may have: an intruder that claims its id takes no more.
-    const SLOTS_PER_SENDER: usize = if SLOTS > 1 { SLOTS / 2 } else { 1 };
+    const SLOTS_PER_SENDER: usize = SLOTS / 2;
 
     /// Starts with nothing received.
     #[must_use]

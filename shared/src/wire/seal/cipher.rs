@@ -67,9 +67,8 @@ impl Cipher {
 }
 
 /// Blocks to make at once where at least `length` bytes are needed. Wide registers make all of them in the time of one.
-const fn batch(length: usize) -> usize {
-    let needed = length.div_ceil(BLOCK_BYTES);
-    if needed < BLOCKS && cfg!(microcontroller) { needed } else { BLOCKS }
+fn batch(length: usize) -> usize {
+    if cfg!(microcontroller) { length.div_ceil(BLOCK_BYTES).min(BLOCKS) } else { BLOCKS }
 }
 
 /// `out = text ⊕ stream`, by words: most of the cost of a cipher is elsewhere, and should be.

@@ -95,6 +95,54 @@ fn a_restarted_sender_that_counts_anew_is_not_mixed_up() {
     assert_eq!(reassembler.receive(last), Ok(Some(&[2; 90][..])));
 }
 
+/// All frames that a packet completes.
+fn completed_by<const FRAME: usize, const SLOTS: usize>(
+    reassembler: &mut Reassembler<FRAME, SLOTS>,
+    packet: &[u8],
+) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    frames.extend(reassembler.receive(packet).unwrap().map(<[u8]>::to_vec));
+    while let Some(frame) = reassembler.next_frame() {
+        frames.push(frame.to_vec());
+    }
+    frames
+}
+
+/// Part `index` of two: each of its bytes is `byte`.
+fn part_of_two(index: u8, byte: u8, length: usize) -> Vec<u8> {
+    [&[2, index, 1, 0, 0, 0][..], &std::vec![byte; length]].concat()
+}
+
+#[test]
+fn parts_that_conflict_make_a_frame_each() {
+    for (in_doubt, other) in [(0, 1), (1, 0)] {
+        let mut reassembler = Reassembler::<16, 16>::new();
+        for byte in [1, 2, 3] {
+            assert_eq!(completed_by(&mut reassembler, &part_of_two(in_doubt, byte, 4)), [[]; 0]);
+        }
+        let mut frames = completed_by(&mut reassembler, &part_of_two(other, 9, 4));
+        frames.sort();
+        let whole = |byte: u8| match in_doubt {
+            0 => [byte, byte, byte, byte, 9, 9, 9, 9],
+            _ => [9, 9, 9, 9, byte, byte, byte, byte],
+        };
+        assert_eq!(frames, [1, 2, 3].map(whole));
+    }
+}
+
+#[test]
+fn a_part_that_leaves_no_room_for_the_others_is_refused() {
+    for (index, length, answer) in [
+        (1, 15, Ok(None)),
+        (1, 16, Err(Error::FrameTooLong)),
+        (0, 15, Ok(None)),
+        (0, 16, Err(Error::FrameTooLong)),
+    ] {
+        let mut reassembler = Reassembler::<16, 2>::new();
+        assert_eq!(reassembler.receive(&part_of_two(index, 7, length)), answer, "{index} {length}");
+    }
+}
+
 /// A number below `end`.
 fn below(rng: &mut Stream, end: usize) -> usize {
     rng.next_u32() as usize % end

@@ -1,0 +1,48 @@
+//! Which frames count in a round, and what ends it.
+
+use super::*;
+
+/// Whether agent 0 need not wait in its round 3 after it took what two others sent in round `theirs`.
+fn is_complete_after(config: impl Fn(usize) -> Config, theirs: u32) -> bool {
+    let mut agents: Vec<Small<Exact>> = (0..3).map(|id| agent(config(id))).collect();
+    for (agent, rounds) in agents.iter_mut().zip([3, theirs, theirs]) {
+        (0..rounds).for_each(|_| assert_eq!(agent.end_round().fault, None));
+    }
+    for (_, frame) in frames(&mut agents[1..]) {
+        assert_eq!(agents[0].receive(Origin::Clear, &frame), Received::Taken);
+    }
+    let is_complete = agents[0].is_complete(&NextTwo);
+    assert_eq!(agents[0].end_round().heard, 2, "what comes late counts all the same");
+    is_complete
+}
+
+#[test]
+fn who_was_heard_late_is_waited_for_in_lock_step_only() {
+    let late = |id| Config { late_rounds: 2, ..config(id) };
+    assert_eq!([3, 2, 1].map(|theirs| is_complete_after(late, theirs)), [true, false, false]);
+    let free = |id| Config { mode: Mode::FreeRunning, ..config(id) };
+    assert_eq!([3, 1, 5].map(|theirs| is_complete_after(free, theirs)), [true; 3]);
+}
+
+/// A sender whose clock is its own may have begun long before. What goes on from its round by at most a quarter bears it out.
+#[test]
+fn a_round_far_ahead_is_believed_from_a_sender_that_goes_on_from_it() {
+    for (first, is_believed) in [(600, true), (599, false)] {
+        let mut receiver = agent::<Exact>(Config { mode: Mode::FreeRunning, ..config(0) });
+        let mut receive = |round| {
+            let frame = Frame::Data(DataHeader { sender: 1, epoch: 1, round }, &[0; 1 + 8 * WORDS]);
+            let received = receiver.receive(Origin::Clear, &encoded(frame));
+            receiver.end_round();
+            received
+        };
+        assert_eq!([first, 800].map(&mut receive), [Received::Refused(Refusal::Jump); 2]);
+        let expected = if is_believed { Received::Taken } else { Received::Refused(Refusal::Jump) };
+        assert_eq!(receive(1000), expected, "from {first}");
+    }
+}
+
+/// Ten words in full are 81 bytes, a full set of members 128, and the largest numbers in front of either 14.
+#[test]
+fn the_largest_frame_is_that_of_a_full_set_or_of_all_words() {
+    assert_eq!(agent::<Exact>(config(0)).largest_frame(), 14 + 128);
+}
