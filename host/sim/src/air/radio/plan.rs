@@ -1,6 +1,6 @@
 //! What a swarm can expect of a radio, before anything is flashed.
 
-use super::timing::RadioTiming;
+use super::timing::{RadioKind, RadioTiming};
 use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
 
 /// The time over which laws count airtime.
@@ -134,6 +134,8 @@ impl RadioPlan {
             0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
             bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
         };
+        // A host brings a frame to everybody.
+        let hops = if radio.kind == RadioKind::Carried { 1 } else { needs.hops };
         let mut slots = SlotNeeds {
             agents: needs.agents,
             frame_us,
@@ -141,7 +143,7 @@ impl RadioPlan {
             turn: needs.turn,
             tail_us: needs.compute_us,
             ppm: needs.ppm,
-            hops: needs.hops,
+            hops,
             tick_us: radio.tick_us,
             propagation_us: (needs.reach_m / 300.0) as u32 + 1,
             ..SlotNeeds::default()
@@ -170,8 +172,16 @@ impl RadioPlan {
             let least_ms = shortest.length_us() as f64 / 1000.0;
             return Err(Error::PeriodTooShort { agents: needs.agents, period_ms, least_ms });
         }
-        // A longer round is a longer tail; its guard times grow with it, and the tail gives that back.
         let mut superframe = shortest;
+        if radio.kind == RadioKind::Carried {
+            // Nobody knows by how much a host is late that carries frames: nearly all spare time is guard time.
+            let slots_of_all = u64::from(needs.agents) + u64::from(shortest.shared_slots());
+            let spare_us = (wanted_us - shortest.length_us()) / slots_of_all * 19 / 20;
+            slots.tick_us +=
+                u32::try_from(spare_us / (4 * (u64::from(hops) + 1))).map_err(|_| slots::Error::TooLong)?;
+            superframe = Superframe::plan(&slots)?;
+        }
+        // A longer round is a longer tail; its guard times grow with it, and the tail gives that back.
         for _ in 0..8 {
             let missing = wanted_us as i64 - superframe.length_us() as i64;
             if missing == 0 {

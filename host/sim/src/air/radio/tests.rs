@@ -293,3 +293,18 @@ fn without_synchronisation_clocks_collide() {
     air.run_until(60.0, |_| {});
     assert!(air.counts().collisions > 0, "{:?}", air.counts());
 }
+
+#[test]
+fn a_longer_round_makes_a_host_that_carries_frames_no_hurry() {
+    let plan = |kind, period_us| {
+        let needs = RadioNeeds { period_us, ..needs(3) };
+        RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap().superframe
+    };
+    for kind in [RadioKind::Carried, RadioKind::Ieee802154] {
+        let (shortest, longer) = (plan(kind, None), plan(kind, Some(300_000)));
+        assert_eq!(longer.length_us(), 300_000);
+        assert!(longer.tail_us >= shortest.tail_us, "{longer:?}");
+        // Radios know when a packet began: their slots stay short, and the processor may sleep.
+        assert_eq!(longer.guard_us > 50_000, kind == RadioKind::Carried, "{longer:?}");
+    }
+}
