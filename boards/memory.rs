@@ -73,7 +73,8 @@ fn constants(board: &toml::Table) -> Result<String, Box<dyn Error>> {
         );
     }
     // The baud rate is of no use to an image that has no UART.
-    if board.contains_key("serial") && env::var_os("CARGO_FEATURE_USB").is_none() {
+    let has_baud = board.get("serial").is_some_and(|serial| serial.get("baud").is_some());
+    if has_baud && env::var_os("CARGO_FEATURE_USB").is_none() {
         let baud = integer(board, "serial", "baud")?;
         constants += &format!("/// Bits per second of the serial line.\npub const BAUD: u32 = {baud};\n");
     }
@@ -108,7 +109,8 @@ fn check_keys(board: &toml::Table) -> Result<(), Box<dyn Error>> {
                         || key == "ram" && inner == "stack_kib"
                 }
                 "page" | "storage" => ["origin", "length_kib"].contains(&inner.as_str()),
-                "serial" => inner == "baud",
+                // The lines are the host's.
+                "serial" => ["baud", "dtr", "rts"].contains(&inner.as_str()),
                 "radio" => inner == "kind" || LORA.iter().any(|(key, _)| key == inner),
                 // For the host.
                 "uf2" => ["drive", "family", "feature"].contains(&inner.as_str()),

@@ -114,7 +114,10 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
             return;
         }
         if let Pace::Slots { superframe, slot_bytes, shared_bytes } = self.page.pace {
-            self.run_in_slots(SlotRooms { superframe, slot_bytes, shared_bytes }).await;
+            let rooms = SlotRooms { superframe, slot_bytes, shared_bytes };
+            if self.run_in_slots(rooms).await == Event::Service {
+                return;
+            }
         }
         let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds && !self.is_held {

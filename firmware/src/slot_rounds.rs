@@ -15,6 +15,8 @@ use fabswarm_shared::{
 
 /// A frame is written and sealed this long before its slot, and waits.
 const PREPARE: Duration = Duration::from_millis(3);
+/// How long after its start a board still takes a new page: a host that resets it ends its trial. Afterwards it may be in the field.
+const SERVICE_FOR: Duration = Duration::from_secs(5);
 /// A board reports who it is once in this many rounds: a host may come late.
 const ROUNDS_PER_BOOT: u32 = 64;
 
@@ -27,13 +29,13 @@ pub(crate) struct SlotRooms {
 }
 
 impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_, P, F, H> {
-    /// Goes through all rounds, in slots.
-    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) {
-        let now = Instant::now().as_micros();
+    /// Goes through all rounds, in slots. Returns [`Event::Service`] if the host wants to replace the page before that.
+    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) -> Event {
+        let begun = Instant::now();
         let id = self.page.agent.id;
-        self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), now));
+        self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), begun.as_micros()));
         while self.agent.round() < self.page.rounds {
-            let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { return };
+            let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { break };
             let at = Instant::from_micros(due.at_us);
             let is_slot = matches!(due.task, SlotTask::Transmit { .. });
             let wake_at = if is_slot { at.checked_sub(PREPARE).unwrap_or(at) } else { at };
@@ -56,6 +58,7 @@ impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_,
                     self.health.set_light(true);
                     continue;
                 }
+                Event::Service if F::CAN_WRITE && begun.elapsed() < SERVICE_FOR => return Event::Service,
                 // A page is not replaced while a trial runs.
                 Event::Service => {
                     self.report_unhosted().await;
@@ -79,6 +82,7 @@ impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_,
                 slots.complete();
             }
         }
+        Event::Late
     }
 
     /// Sends the frames of this round that fit the slot which begins at `at`.

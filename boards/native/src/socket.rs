@@ -88,13 +88,13 @@ fn read_bytes(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 }
 
 /// The bytes of a serial line.
-pub struct Line(Socket);
+pub struct SerialSocket(Socket);
 
-impl ErrorType for Line {
+impl ErrorType for SerialSocket {
     type Error = Infallible;
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for SerialSocket {
     async fn read(&mut self, out: &mut [u8]) -> Result<usize, Infallible> {
         let bytes = self.0.next().await;
         out[..bytes.len()].copy_from_slice(&bytes);
@@ -102,7 +102,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for SerialSocket {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
         self.0.write(bytes);
         Ok(bytes.len())
@@ -118,14 +118,14 @@ pub enum NativeLink {
     /// Whole packets.
     Packets(Socket),
     /// The bytes of a serial line.
-    Serial(Box<SerialLink<Line, LINE>>),
+    Serial(Box<SerialLink<SerialSocket, LINE>>),
 }
 
 impl NativeLink {
     /// Connects to the host.
     pub fn connect(path: &Path, is_serial: bool) -> io::Result<Self> {
         Ok(if is_serial {
-            Self::Serial(Box::new(SerialLink::new(Line(Socket::connect(path, read_bytes)?))))
+            Self::Serial(Box::new(SerialLink::new(SerialSocket(Socket::connect(path, read_bytes)?))))
         } else {
             Self::Packets(Socket::connect(path, read_packet)?)
         })

@@ -1,10 +1,12 @@
 // A Raspberry Pi Pico in rp2040js: runs an image with a unix socket as its serial line or USB port.
 //
 //   node main.mjs --image FILE.elf|FILE.uf2 --socket SOCKET --port uart|usb
-//                 [--flash FILE --flash-at ADDRESS] [--log FILE] [--chip HEX]
+//                 [--flash FILE --flash-at ADDRESS] [--log FILE] [--chip HEX] [--battery]
 //
 // FILE holds the flash from ADDRESS on, so that what the firmware stores outlives the process. Without it the flash is
-// forgotten in the end. `--log` gets the bytes of the firmware's log (RTT), `--chip` is the number of the flash chip.
+// forgotten in the end. `--log` gets the bytes of the firmware's log (RTT), `--chip` is the number of the flash chip. With
+// `--battery` the Pico runs on when the socket is closed, as with its cable unplugged, until it is open again; without it the
+// process ends.
 
 import net from 'node:net';
 import { parseArgs } from 'node:util';
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     'flash-at': { type: 'string' },
     log: { type: 'string' },
     chip: { type: 'string', default: '0' },
+    battery: { type: 'boolean', default: false },
   },
 });
 
@@ -35,6 +38,11 @@ class Inbox {
 
   push(chunk) {
     this.#chunks.push(chunk);
+  }
+
+  clear() {
+    this.#chunks = [];
+    this.#offset = 0;
   }
 
   pull() {
@@ -53,22 +61,47 @@ if (values.flash) flash.keepIn(values.flash, Number(values['flash-at']));
 
 const inbox = new Inbox();
 const log = values.log ? new RttLog(values.log) : null;
-const socket = net.connect(values.socket);
+/** Between two tries to find a host. */
+const RETRY_MS = 50;
+
+let socket = null;
+let isPlugged = true;
 let pico = boot();
 let wake = () => {};
+connect();
 
-socket.on('data', (chunk) => {
-  inbox.push(chunk);
-  wake();
-});
-// The host has closed its end, or is gone.
-for (const event of ['close', 'error']) socket.on(event, () => process.exit(0));
+function connect() {
+  socket = net.connect(values.socket);
+  socket.on('connect', () => {
+    if (isPlugged) return;
+    isPlugged = true;
+    pico.plug();
+    wake();
+  });
+  socket.on('data', (chunk) => {
+    inbox.push(chunk);
+    wake();
+  });
+  // The host has closed its end, or is gone; `close` follows.
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    if (!values.battery) process.exit(0);
+    if (isPlugged) {
+      isPlugged = false;
+      inbox.clear();
+      pico.unplug();
+      wake();
+    }
+    setTimeout(connect, RETRY_MS);
+  });
+}
 
 /** Starts the chip, with what a reset leaves as it is. */
 function boot(before) {
   log?.startOver();
   const pico = new Pico(flash, values.port, inbox);
   if (before) pico.inherit(before);
+  if (!isPlugged) pico.unplug();
   pico.onFault = (what) => {
     log?.drain(pico.chip.sram);
     console.error(what);
@@ -82,7 +115,7 @@ function run() {
   pico.run();
   log?.drain(pico.chip.sram);
   const bytes = pico.takeSent();
-  if (bytes.length > 0) socket.write(bytes);
+  if (bytes.length > 0 && isPlugged) socket.write(bytes);
   if (pico.isReset) {
     pico = boot(pico);
     return setImmediate(run);

@@ -116,6 +116,15 @@ export class Pico {
     this.chip.clock.tick(Math.min(nanoseconds, this.chip.clock.nanosToNextAlarm || Infinity));
   }
 
+  /** Takes the cable away, or brings it back, while the Pico runs on. */
+  unplug() {
+    this.#port.unplug();
+  }
+
+  plug() {
+    this.#port.plug();
+  }
+
   /** What the board has sent since the last call. */
   takeSent() {
     return this.#port.takeSent();

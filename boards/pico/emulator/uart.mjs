@@ -43,6 +43,11 @@ export class UartPort {
     while (!this.#inbox.isEmpty && this.#uart.rxFIFO.itemCount < FEED) this.#uart.feedByte(this.#inbox.pull());
   }
 
+  /** A UART knows of no cable. */
+  unplug() {}
+
+  plug() {}
+
   takeSent() {
     const sent = Buffer.from(this.#sent);
     this.#sent = [];

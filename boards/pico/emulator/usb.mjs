@@ -13,6 +13,10 @@ const IS_READ = 1 << 2;
 const AVAILABLE = 1 << 10;
 const LENGTH = 0x3ff;
 
+// The status register of the controller.
+const SIE_STATUS = 0x50;
+const SUSPENDED = 1 << 4;
+
 /** One byte less than a full packet, after which the device would wait for the rest of a transfer. */
 const LONGEST = 63;
 
@@ -23,6 +27,7 @@ export class UsbPort {
   #sent = [];
   /** Bytes that the device is ready to read. */
   #room = 0;
+  #isPlugged = true;
 
   constructor(chip, inbox) {
     const usb = chip.usbCtrl;
@@ -48,6 +53,18 @@ export class UsbPort {
       cdc.initialized = true;
     };
 
+    // A device without its host is not reset.
+    usb.onUSBEnabled = () => {
+      if (this.#isPlugged) usb.resetDevice();
+    };
+
+    // rp2040js does not let firmware clear this bit.
+    const write = usb.writeUint32.bind(usb);
+    usb.writeUint32 = (offset, value) => {
+      if (offset === SIE_STATUS) usb.sieStatus &= ~(usb.rawWriteValue & SUSPENDED);
+      write(offset, value);
+    };
+
     // rp2040js answers a read with an empty packet where a host would let the device wait.
     const answer = usb.onEndpointRead;
     usb.onEndpointRead = (endpoint, size) => {
@@ -61,6 +78,8 @@ export class UsbPort {
     const updated = usb.DPRAMUpdated.bind(usb);
     const finish = usb.finishRead.bind(usb);
     usb.DPRAMUpdated = (offset, value) => {
+      // Nobody fetches what is sent, and nobody sends: it waits for the next reset.
+      if (!this.#isPlugged) return;
       const isRead = offset >= FIRST_READ && offset <= LAST_READ && (offset & IS_READ) !== 0;
       if (isRead && (value & AVAILABLE) !== 0) usb.onEndpointRead((offset - BUFFER_CONTROL) >> 3, value & LENGTH);
       else updated(offset, value);
@@ -71,6 +90,23 @@ export class UsbPort {
       memory.setUint32(offset, memory.getUint32(offset, true) & ~AVAILABLE, true);
       finish(endpoint, bytes);
     };
+  }
+
+  /** Takes the host away. A bus on which nothing happens is suspended. */
+  unplug() {
+    this.#isPlugged = false;
+    this.#room = 0;
+    this.#sent = [];
+    this.#usb.sieStatus |= SUSPENDED;
+    this.#usb.sieStatusUpdated();
+  }
+
+  /** Brings a host that does not know the device, and resets it. */
+  plug() {
+    this.#isPlugged = true;
+    const unknown = { initialized: false, descriptorsSize: null, descriptors: [], inEndpoint: -1, outEndpoint: -1 };
+    Object.assign(this.#cdc, unknown);
+    this.#usb.resetDevice();
   }
 
   /** Sends one packet of the host, if the device is ready for it. */

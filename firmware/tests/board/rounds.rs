@@ -262,6 +262,20 @@ fn boards_in_slots_hear_each_other() {
     block_on(select(select3(board(), board(), board()), all_heard));
 }
 
+/// A host that resets a board can end its trial.
+#[test]
+fn a_board_in_slots_takes_a_page_at_its_start() {
+    let superframe =
+        Superframe::plan(&SlotNeeds { agents: 3, frame_us: 4000, ..SlotNeeds::default() }).unwrap();
+    let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
+    let in_service = |packets: &[Vec<u8>]| {
+        let waits = |packet: &Vec<u8>| matches!(Packet::decode(packet), Ok(Packet::Boot(boot)) if boot.page == Err(provisioning::Error::InService));
+        packets.iter().any(waits)
+    };
+    assert!(in_service(&said(&page(pace), [Packet::Service])));
+    assert!(!in_service(&said(&page(pace), [Packet::Mark { number: 1 }])));
+}
+
 #[test]
 fn a_board_tells_its_state_piece_by_piece() {
     let said = said(

@@ -1,9 +1,14 @@
 //! One board: its progress, and the comparison with its shadow.
 
+mod patience;
+mod phase;
+
+pub(super) use phase::BoardLoss;
+
 use super::{
     Error,
     board_machine::{BoardMachine, BoardSpec},
-    boot_check::{check_boot, start_cause},
+    boot_check::{check_boot, has_failed, start_cause},
     divergence::{Divergence, FramePair, RoundReception, ShadowDifference},
     firmware::Firmware,
     round_queue::{RoundEnd, RoundQueue},
@@ -11,25 +16,12 @@ use super::{
 use fabswarm_shared::packet::{Packet, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
 use mio::{Poll, Token};
+use patience::{HangWatch, ResetPatience};
+use phase::BoardPhase;
 use std::time::{Duration, Instant};
 
 /// Bytes read from a socket at once: more than a board sends in a round.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
-
-/// How long a real board that was lost may be silent before it is reset: one whose cable alone was unplugged still waits in its
-/// round.
-const RESET_AFTER: Duration = Duration::from_secs(1);
-
-/// How long a board may be silent before its process is watched.
-const WATCH_AFTER: Duration = Duration::from_secs(1);
-
-/// How long a board that computes may be silent, and how much it must have computed meanwhile: one that the machine does not let
-/// compute does not hang.
-const BUSY_LIMIT: Duration = Duration::from_secs(4);
-const BUSY_CPU_TIME: Duration = Duration::from_secs(1);
-
-/// How long a board that sleeps may be silent.
-const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// Buffers for receiving packets, shared by all boards.
 #[derive(Debug)]
@@ -42,34 +34,6 @@ impl Default for ReceiveBuffers {
     fn default() -> Self {
         Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
     }
-}
-
-/// The phase of a board's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BoardPhase {
-    /// Killed.
-    Down,
-    /// Started; its boot packet has not arrived.
-    Booting,
-    /// Was sent a start packet; has not sent all frames of its first round.
-    Starting,
-    /// Goes through rounds.
-    Up,
-    /// Restarted by itself, was unplugged or does not answer; has not sent a boot packet since.
-    Lost,
-    /// Is there again, in this boot, and waits to be started.
-    Returned { boot: u32 },
-}
-
-/// Why a board is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BoardLoss {
-    Restarted,
-    Unplugged,
-    Silent,
-    Hung,
-    /// Its line has destroyed a packet.
-    Disturbed,
 }
 
 /// How the frames that a board sent in its round compare with its shadow's.
@@ -118,12 +82,14 @@ pub(super) struct Board {
     was_up: bool,
     /// The boot that its shadow is in, of a board that has returned.
     expected_boot: Option<u32>,
+    /// The boot in which it was first told to start.
+    started_boot: Option<u32>,
     /// Why it was lost, until that is dealt with.
     pub(super) loss: Option<BoardLoss>,
     /// When it last sent something, or was sent something to answer.
     waited_since: Instant,
-    /// The processor time of its process when it had been silent for a while since then.
-    silent_cpu_time: Option<(Instant, Duration)>,
+    hang_watch: HangWatch,
+    reset_patience: ResetPatience,
     /// Where its processor was when it hung last.
     pub(super) hang_place: Option<String>,
     /// Why it started last, and how its last run ended.
@@ -161,32 +127,32 @@ impl Board {
             shadow_state: Vec::new(),
             was_up: false,
             expected_boot: None,
+            started_boot: None,
             loss: None,
             waited_since: Instant::now(),
-            silent_cpu_time: None,
+            hang_watch: HangWatch::default(),
+            reset_patience: ResetPatience::default(),
             hang_place: None,
             start_cause: String::new(),
             state_request: None,
         }
     }
 
+    /// Whether the host can tell by the processor time of its process if it hangs: it is one, and went through rounds before.
+    pub(super) fn is_watched(&self) -> bool {
+        self.was_up && self.machine.cpu_time().is_some()
+    }
+
     /// Whether its process is there, went through rounds before, and neither answers nor waits for the machine.
     pub(super) fn is_hung(&mut self) -> bool {
         let (since, waited) = (self.waited_since, self.waited());
-        if !self.was_up || waited < WATCH_AFTER {
-            return false;
-        }
-        let Some(now) = self.machine.cpu_time() else { return false };
-        let (_, before) = *match &mut self.silent_cpu_time {
-            Some(watched) if watched.0 == since => watched,
-            watched => watched.insert((since, now)),
-        };
-        waited > IDLE_LIMIT || waited > BUSY_LIMIT && now.saturating_sub(before) > BUSY_CPU_TIME
+        let cpu_time = self.machine.cpu_time().filter(|_| self.was_up);
+        cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
     pub(super) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Error> {
-        self.expected_boot = None;
+        (self.expected_boot, self.started_boot) = (None, None);
         match self.phase {
             BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
             _ => self.machine.restart(firmware)?,
@@ -213,6 +179,7 @@ impl Board {
     /// Gives the board up until it sends a boot packet again. A process is restarted for that, without its memory.
     pub(super) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Error> {
         self.phase = BoardPhase::Lost;
+        self.reset_patience = ResetPatience::default();
         self.expected_boot = None;
         self.queue.stop();
         self.sending.clear();
@@ -232,7 +199,8 @@ impl Board {
             self.waited_since = Instant::now();
             return self.machine.replug(poll);
         }
-        if self.machine.is_serial() && self.phase == BoardPhase::Lost && self.waited() > RESET_AFTER {
+        let is_silent = self.machine.is_serial() && self.phase == BoardPhase::Lost;
+        if is_silent && self.reset_patience.is_over(self.waited()) {
             self.waited_since = Instant::now();
             self.machine.push(&Packet::Reset);
         }
@@ -413,16 +381,21 @@ impl Board {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
                 check_boot(self.agent, &self.machine, &boot)?;
                 // It has restarted once more.
-                if boot.page.is_ok_and(|page| self.expected_boot.is_some_and(|boot| boot != page.boot)) {
+                if boot.page.is_ok_and(|page| self.is_other_boot(page.boot, has_failed(&boot))) {
+                    self.start_cause = start_cause(&boot);
                     self.loss = Some(BoardLoss::Restarted);
                     return Ok(());
                 }
+                self.started_boot = self.started_boot.or(boot.page.ok().map(|page| page.boot));
                 self.queue.set_window(boot.window.into());
                 self.sending.clear();
                 self.machine.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;
             }
-            (Ok(Packet::Boot(_)), BoardPhase::Up) => self.loss = Some(BoardLoss::Restarted),
+            (Ok(Packet::Boot(boot)), BoardPhase::Up) => {
+                self.start_cause = start_cause(&boot);
+                self.loss = Some(BoardLoss::Restarted);
+            }
             (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
                 check_boot(self.agent, &self.machine, &boot)?;
                 self.start_cause = start_cause(&boot);
@@ -458,6 +431,13 @@ impl Board {
             (Ok(_), _) => {}
         }
         Ok(())
+    }
+
+    /// Whether a board that is to start is in another boot than its shadow, or failed in the one in which it was told to: it would
+    /// fail again, for ever. One that somebody has reset is told once more.
+    fn is_other_boot(&self, boot: u32, has_failed: bool) -> bool {
+        let differs = |from: Option<u32>| from.is_some_and(|from| from != boot);
+        differs(self.expected_boot) || has_failed && differs(self.started_boot)
     }
 
     /// Compares a round of the board with the same round of its shadow.

@@ -3,6 +3,7 @@
 use super::{
     Error,
     firmware_crate::{FirmwareCrate, FirmwareNeeds},
+    serial::ControlLines,
 };
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
 use fabswarm_shared::provisioning::PAGE_ROOM;
@@ -36,6 +37,8 @@ pub struct BoardFile {
     pub probe: ChipReading,
     /// The radio that it sends frames with, if it has one.
     pub radio: Option<RadioKind>,
+    /// What it wants of DTR and RTS of its serial port.
+    pub lines: ControlLines,
     /// RAM of its chip.
     pub(super) ram_bytes: u64,
     /// RAM that its stack must have.
@@ -220,6 +223,15 @@ impl BoardFile {
                 ));
             }
         };
+        let line = |key: &str, usual: bool| match item("serial", key) {
+            None => Ok(usual),
+            Some(set) => set.as_bool().ok_or_else(|| format!("[serial] `{key}` must be true or false")),
+        };
+        let usual = ControlLines::default();
+        let lines = ControlLines { dtr: line("dtr", usual.dtr)?, rts: line("rts", usual.rts)? };
+        if lines.rts && !lines.dtr {
+            return Err("[serial] `rts` must be false too where `dtr` is: RTS alone resets boards".to_owned());
+        }
         let format = match text_of("boot_loader").as_deref() {
             None => ImageFormat::Plain,
             Some("esp-idf") => ImageFormat::EspIdf,
@@ -238,6 +250,7 @@ impl BoardFile {
             uf2,
             probe: ChipReading { part, number_at: optional("probe", "number_at") },
             radio,
+            lines,
             ram_bytes: 1024 * integer("ram", "chip_kib")?,
             stack_bytes: 1024 * integer("ram", "stack_kib")?,
         })
@@ -269,6 +282,20 @@ mod tests {
         }
     }
 
+    /// Regression: the log of a board whose debugger was detached filled up, and the board waited for ever.
+    #[test]
+    fn no_board_waits_for_a_debugger_to_read_its_log() {
+        let boards = names().into_iter().chain([TEMPLATE.to_owned()]);
+        let manifests =
+            boards.map(|board| std::fs::read_to_string(folder(&board).join("Cargo.toml")).unwrap());
+        let lines: Vec<String> = manifests
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter(|line| line.starts_with("defmt-rtt"))
+            .collect();
+        assert!(lines.len() >= 7, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains("\"disable-blocking-mode\"")), "{lines:?}");
+    }
+
     #[test]
     fn errors_name_the_key() {
         let reason = |text: &str| BoardFile::parse(text).unwrap_err();
@@ -278,6 +305,9 @@ mod tests {
         assert_eq!(reason(overlapping), "[storage] must begin behind [page]");
         let other = "boot_loader = \"grub\"\n[flash]\norigin = 0\n[page]\norigin = 0\nlength_kib = 4\n[storage]\norigin = 4096\nlength_kib = 4";
         assert_eq!(reason(other), "boot_loader `grub` is unknown: there is `esp-idf`");
+        let serial = |lines: &str| reason(&format!("{other}\n[serial]\n{lines}"));
+        assert_eq!(serial("dtr = 1"), "[serial] `dtr` must be true or false");
+        assert!(serial("dtr = false").starts_with("[serial] `rts` must be false too"));
         let message = BoardFile::read("nothing").unwrap_err().to_string();
         assert!(message.contains("no board `nothing`") && message.contains("\nhelp: "), "{message}");
     }

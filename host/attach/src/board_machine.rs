@@ -129,7 +129,7 @@ impl BoardMachine {
         page_crc: u32,
         poll: &Poll,
     ) -> Result<Self, Error> {
-        let ReadyBoard { board, port, name } = ready;
+        let ReadyBoard { board, port, said, name } = ready;
         let path = spec.folder.join(log_name(spec.agent));
         let note = format!("{name} on {}\n", board.path.display());
         std::fs::write(&path, note).map_err(|source| Error::File { path, source })?;
@@ -144,6 +144,9 @@ impl BoardMachine {
             is_followed: false,
         };
         machine.attach(Cable::Port(port), poll, PacketFraming::Serial)?;
+        if let Some(stream) = &mut machine.stream {
+            stream.put_back(&said);
+        }
         Ok(machine)
     }
 

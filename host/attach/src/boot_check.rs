@@ -2,12 +2,24 @@
 
 use super::{Error, board_machine::BoardMachine};
 use fabswarm_shared::BUILD_ID;
-use fabswarm_shared::packet::{self, Boot};
+use fabswarm_shared::packet::{self, Boot, ResetCause};
+
+/// What the panic said that ended a board's last run, if one did, in one line: it comes out of memory that may hold anything.
+#[must_use]
+pub fn last_panic(boot: &Boot) -> Option<String> {
+    let in_line = |character: char| if character.is_control() { ' ' } else { character };
+    Some(boot.panic?.chars().map(in_line).collect())
+}
 
 /// Why a board started, and how its last run ended.
 pub(super) fn start_cause(boot: &Boot) -> String {
-    let panic = boot.panic.map(|message| format!("; its last run ended in a panic: {message}"));
+    let panic = last_panic(boot).map(|message| format!("; its last run ended in a panic: {message}"));
     format!("started {}{}", boot.reset, panic.unwrap_or_default())
+}
+
+/// Whether its firmware is why it started.
+pub(super) const fn has_failed(boot: &Boot) -> bool {
+    boot.panic.is_some() || matches!(boot.reset, ResetCause::Watchdog | ResetCause::LockUp)
 }
 
 /// Checks that this is the board that was started, with the page that was written.

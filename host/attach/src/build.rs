@@ -72,7 +72,7 @@ pub fn build_with(
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if scenario.swarm.pace == PaceKind::Slots && !placement.is_in_process() {
-        return Ok(Box::new(Flight::start(scenario, own, &locations, interrupted)?));
+        return Ok(Box::new(Flight::start(scenario, own, &placement, &locations, interrupted)?));
     }
     if placement.is_in_process() {
         let mut scenario = scenario.clone();

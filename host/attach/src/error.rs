@@ -1,5 +1,6 @@
 //! Why boards could not be started, or why the run on them failed.
 
+use super::flight::FlightFault;
 use super::serial::SerialError;
 use fabswarm_shared::provisioning;
 use fabswarm_sim::air::radio::RadioKind;
@@ -216,7 +217,7 @@ pub enum Error {
     },
     /// A board restarted, though the scenario did not ask for it.
     #[error(
-        "the board of agent {agent} restarted by itself in round {air_round}\n\
+        "the board of agent {agent} restarted by itself in round {air_round}; it {cause}\n\
          help: see agent-{agent}.log in the run's folder boards/, or set swarm.lost_boards to \"rejoin\""
     )]
     Restarted {
@@ -224,6 +225,8 @@ pub enum Error {
         agent: u16,
         /// The air's round.
         air_round: u32,
+        /// Why it started, and how its last run ended.
+        cause: String,
     },
     /// A board was unplugged, though the scenario says that this ends the run, or before it began.
     #[error(
@@ -256,6 +259,9 @@ pub enum Error {
         /// The agent.
         agent: u16,
     },
+    /// Boards that keep their own time cannot be followed, or differ.
+    #[error(transparent)]
+    Flight(#[from] FlightFault),
     /// Real boards cannot be found or prepared.
     #[error("{0}")]
     Serial(#[from] SerialError),

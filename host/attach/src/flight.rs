@@ -1,35 +1,41 @@
-//! Boards that keep their own time: the host carries their frames as an air does, listens, and follows on shadows.
+//! Boards that keep their own time: the host listens, and follows on shadows.
 //!
-//! Nothing that the host sends ends a round or holds a board up. Each board reports per round whose frames it took and what it
-//! came to; shadows that take the same frames must come to the same bits, now or from the record of the run.
+//! Nothing that the host sends ends a round or holds a board up. Boards with a radio hear each other; of others the host carries the
+//! frames, as an air does. Each board reports per round whose frames it took and what it came to; shadows that take the same frames
+//! must come to the same bits, now or from the record of the run. The cable of a real board may be unplugged: the board flies on, and
+//! what it does not report is not known.
 
+mod flying_board;
+mod landing;
+mod launch;
 mod record;
 mod replay;
+mod verify;
 
-pub use record::{FlightEntry, RecordError};
-pub use replay::FlightFault;
+pub use record::{FlightEntry, RecordError, RoundFate};
+pub use replay::{FlightFault, ReportGap};
+pub use verify::{FlightVerdict, verify};
 
-use super::board::CHUNK_BYTES;
-use super::board_machine::{self, BoardMachine, BoardSpec, TOKENS_PER_BOARD};
-use super::boot_check::check_boot;
+use super::Error;
+use super::board_machine::{self, TOKENS_PER_BOARD};
+use super::events::EventLog;
 use super::firmware::Firmware;
-use super::swarm_plan::{PlanError, SwarmPlan};
+use super::swarm_plan::PlanError;
 use super::temp_dir::LockedTempDir;
-use super::{AgentLocation, Error, SILENCE_LIMIT, flash_file};
 use fabswarm_shared::agent;
-use fabswarm_shared::packet::{Packet, Telemetry};
-use fabswarm_shared::provisioning::Page;
+use fabswarm_shared::packet::Packet;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::FrameCounts;
-use fabswarm_sim::scenario::{self, Scenario};
+use fabswarm_sim::scenario::{self, LostBoards};
 use fabswarm_sim::swarm::{
     AgentView, Answer, BoardView, DigestCounts, LinkView, Meter, Metrics, States, Swarm, SwarmError,
     SwarmView, ViewRequest,
 };
-use fabswarm_sim::task::{OwnProblem, Score, Task};
-use fabswarm_sim::trial::{self, ExactAgents};
+use fabswarm_sim::task::{Score, Task};
+use fabswarm_sim::trial;
+use flying_board::{FlightNews, FlyingBoard};
 use mio::{Events, Poll};
-use record::{read, write};
+use record::write;
 use replay::FlightReplay;
 use std::path::Path;
 use std::sync::{
@@ -38,10 +44,15 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 use std::{fs, io};
-use zeroize::Zeroize;
 
 /// How long the host waits for packets before it looks after the boards.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How often the host looks whether a board that was unplugged is there again.
+const RECALL_EVERY: Duration = Duration::from_millis(300);
+
+/// How long shadows may wait for an entry before it counts as lost.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// The file in a run's folder `boards/` that holds the record of a flight.
 const RECORD: &str = "flight.csv";
@@ -71,28 +82,16 @@ pub enum FlightError {
     /// Some agents are to run in this process.
     #[error(
         "swarm.pace is \"slots\", and agents in this process keep no time of their own\n\
-         help: set swarm.boards to \"qemu\" or \"native\", or swarm.pace to \"air\""
+         help: set swarm.boards to \"qemu\", \"native\" or \"serial\", or swarm.pace to \"air\""
     )]
     InProcess,
+    /// Real boards and processes do not hear each other.
+    #[error(
+        "swarm.pace is \"slots\", and boards on serial ports speak by radio, which boards that this host starts do not have\n\
+         help: place all agents on serial ports, or set radio.kind to \"carried\" for boards without a radio"
+    )]
+    Deaf,
 }
-
-/// A board in flight.
-#[derive(Debug)]
-struct FlyingBoard {
-    agent: u16,
-    machine: BoardMachine,
-    /// Whose frames it took, and in which round: its telemetry follows.
-    taken: Option<(u32, [Vec<u16>; 2])>,
-    telemetry: Option<Telemetry>,
-    /// Whose frames it took in the last round it reported.
-    heard: Vec<u16>,
-    /// Whose frames of its next round it has already.
-    early: EarlySenders,
-    heard_at: Instant,
-}
-
-/// How long shadows may wait for an entry before it counts as lost.
-const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// A swarm in flight, with its shadows.
 #[derive(Debug)]
@@ -104,12 +103,17 @@ pub(super) struct Flight {
     meter: Meter,
     round: u32,
     record: Vec<FlightEntry>,
+    event_log: EventLog,
     counts: FrameCounts,
     mismatches: u64,
     /// Digests compared, and when the last of them was.
     progressed: (u64, Instant),
     seed: u64,
     loss: f64,
+    lost_boards: LostBoards,
+    silence_limit: Duration,
+    /// When the host last looked for boards that were unplugged.
+    recalled: Instant,
     poll: Poll,
     events: Events,
     chunk: Vec<u8>,
@@ -120,164 +124,116 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Starts a board for each agent, with the slots of `scenario` in its page.
-    pub(super) fn start(
-        scenario: &Scenario,
-        own: Option<&OwnProblem>,
-        locations: &[AgentLocation],
-        interrupted: &Arc<AtomicBool>,
-    ) -> Result<Self, FlightError> {
-        let parts = trial::exact_agents_with(scenario, own)?;
-        let plan = SwarmPlan::of_agents(scenario, &parts)?;
-        let ExactAgents { task, setup, rounds, .. } = parts;
-        let needs = super::check_sizes(&task, locations.len())?;
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        let temp_dir = LockedTempDir::new()?;
-        let poll = Poll::new().map_err(Error::Wait)?;
-        let mut firmware: Vec<Firmware> = Vec::new();
-        let mut boards = Vec::with_capacity(locations.len());
-        for (agent, location) in locations.iter().enumerate() {
-            let AgentLocation::Board(kind) = *location else { return Err(FlightError::InProcess) };
-            let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
-                Some(found) => found,
-                None => {
-                    firmware.push(Firmware::prepare(kind, &needs)?);
-                    firmware.len() - 1
-                }
-            };
-            let mut page = Page {
-                board: kind.board(),
-                key: setup.key.as_ref().map(|key| *key.bytes()),
-                key_number: 1,
-                chip: None,
-                boot_floor: 1,
-                agent: setup.config_of(agent, setup.config.boot),
-                pace: plan.pace,
-                rounds,
-                saves_state: false,
-                start: &start,
-                problem: task.problem(agent),
-            };
-            let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
-            page.key.zeroize();
-            let spec =
-                BoardSpec { agent: agent as u16, index: agent, firmware: index, folder: temp_dir.path() };
-            boards.push(FlyingBoard {
-                agent: agent as u16,
-                machine: BoardMachine::start(spec, &firmware[index], &bytes?, &poll)?,
-                taken: None,
-                telemetry: None,
-                heard: Vec::new(),
-                early: EarlySenders::default(),
-                heard_at: Instant::now(),
-            });
-        }
-        let task = Arc::new(task);
-        let replay = FlightReplay::new(&task, &setup, locations.len()).map_err(FlightError::Agent)?;
-        let mut meter = Meter::new(&task);
-        meter.start(&replay.decisions(), &replay.gradients());
-        Ok(Self {
-            events: Events::with_capacity(2 * boards.len().max(16)),
-            boards,
-            firmware,
-            replay,
-            task,
-            meter,
-            round: 0,
-            record: Vec::new(),
-            counts: FrameCounts::default(),
-            mismatches: 0,
-            progressed: (0, Instant::now()),
-            seed: scenario.network_seed(),
-            loss: scenario.faults.iid_loss,
-            poll,
-            chunk: vec![0; CHUNK_BYTES],
-            warnings: Vec::new(),
-            interrupted: Arc::clone(interrupted),
-            temp_dir,
-        })
-    }
-
     /// Waits for packets for a while, and carries and notes what arrives.
-    fn serve(&mut self) -> Result<(), SwarmError> {
+    fn serve(&mut self) -> Result<(), Error> {
         match self.poll.poll(&mut self.events, Some(LOOK_EVERY)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            result => result.map_err(|error| Error::Wait(error).into_swarm_error())?,
+            result => result.map_err(Error::Wait)?,
         }
         let tokens: Vec<_> = self.events.iter().map(mio::event::Event::token).collect();
-        let mut packet = Vec::new();
         for token in tokens {
             let index = token.0 / TOKENS_PER_BOARD;
             let board = &mut self.boards[index];
-            let agent = board.agent;
             board.heard_at = Instant::now();
-            board.machine.accept(token, &self.poll).map_err(Error::into_swarm_error)?;
-            board.machine.fill(&mut self.chunk);
-            let invalid = |_| Error::InvalidPacket { agent }.into_swarm_error();
-            while self.boards[index].machine.pop(&mut packet).map_err(invalid)? {
-                self.process(index, &packet)?;
+            board.machine.accept(token, &self.poll)?;
+            let is_unplugged = board.machine.fill(&mut self.chunk);
+            self.process_packets(index)?;
+            if is_unplugged {
+                let (agent, air_round) = (self.boards[index].agent, self.boards[index].ended());
+                self.lose(index, "was unplugged", Error::Unplugged { agent, air_round })?;
             }
         }
         for board in &mut self.boards {
             board.machine.flush(&self.poll);
         }
-        for FlyingBoard { agent, machine, heard_at, .. } in &mut self.boards {
-            let agent = *agent;
-            if let Some(status) = machine.exit_status() {
-                let messages = machine.last_message(&self.firmware);
-                return Err(Error::Ended { agent, status, messages }.into_swarm_error());
-            }
-            if heard_at.elapsed() > SILENCE_LIMIT {
-                let after = SILENCE_LIMIT;
-                return Err(Error::Silent { agent, after, purpose: "end a round" }.into_swarm_error());
+        self.check_boards()
+    }
+
+    /// Processes what has arrived from a board.
+    fn process_packets(&mut self, index: usize) -> Result<(), Error> {
+        let mut packet = Vec::new();
+        let agent = self.boards[index].agent;
+        let invalid = |_| Error::InvalidPacket { agent };
+        while self.boards[index].machine.pop(&mut packet).map_err(invalid)? {
+            match self.boards[index].process(&packet)? {
+                FlightNews::Nothing => {}
+                FlightNews::Frame(frame) => self.carry(index, frame),
+                FlightNews::Round(entry) => self.note(index, entry)?,
+                FlightNews::Restarted(cause) => {
+                    let air_round = self.boards[index].ended();
+                    let what = format!("restarted by itself ({cause})");
+                    self.lose(index, &what, Error::Restarted { agent, air_round, cause })?;
+                }
             }
         }
         Ok(())
     }
 
-    fn process(&mut self, index: usize, packet: &[u8]) -> Result<(), SwarmError> {
-        let board = &mut self.boards[index];
-        let agent = board.agent;
-        match Packet::decode(packet) {
-            Ok(Packet::Frame(frame)) => self.carry(index, frame),
-            Ok(Packet::Boot(boot)) => {
-                check_boot(agent, &board.machine, &boot).map_err(Error::into_swarm_error)?;
+    /// Looks after boards that have ended, are silent or were unplugged.
+    fn check_boards(&mut self) -> Result<(), Error> {
+        for index in 0..self.boards.len() {
+            let FlyingBoard { agent, machine, heard_at, is_present, .. } = &mut self.boards[index];
+            let (agent, after) = (*agent, self.silence_limit);
+            if let Some(status) = machine.exit_status() {
+                let messages = machine.last_message(&self.firmware);
+                return Err(Error::Ended { agent, status, messages });
             }
-            Ok(Packet::Taken { round, senders }) => {
-                let (taken, early) = senders.split_at(senders.len() / 2);
-                let taken = (round, [taken, early].map(FlightEntry::senders_of));
-                // No telemetry has come for what it reported before: it left that round without ending it.
-                if let Some(left) = board.taken.replace(taken) {
-                    self.note(index, left, None)?;
-                }
+            if *is_present && heard_at.elapsed() > after {
+                let silent = Error::Silent { agent, after, purpose: "end a round" };
+                self.lose(index, "no longer answers", silent)?;
             }
-            Ok(Packet::Telemetry(telemetry, _)) => {
-                board.telemetry = Some(telemetry);
-                // The last telemetry of a board is repeated without whose frames it took.
-                if let Some(ended) = board.taken.take_if(|(round, _)| *round == telemetry.round) {
-                    self.note(index, ended, Some(telemetry.digest))?;
-                }
-            }
-            Ok(_) => {}
-            Err(_) => return Err(Error::InvalidPacket { agent }.into_swarm_error()),
         }
+        if self.recalled.elapsed() < RECALL_EVERY {
+            return Ok(());
+        }
+        self.recalled = Instant::now();
+        let poll = &self.poll;
+        let unplugged = self.boards.iter_mut().filter(|board| board.machine.is_unplugged());
+        unplugged.map(|board| &mut board.machine).try_for_each(|machine| machine.replug(poll))
+    }
+
+    /// Goes on without the reports of a real board; without a process, or where the scenario says so, the run ends with `error`.
+    fn lose(&mut self, index: usize, what: &str, error: Error) -> Result<(), Error> {
+        let board = &mut self.boards[index];
+        if !board.machine.is_serial() || self.lost_boards == LostBoards::Fail {
+            return Err(error);
+        }
+        let (agent, round) = (board.agent, board.ended());
+        if !board.lose() {
+            self.warnings.push(format!(
+                "agent {agent}: its board {what} in round {round}; the run goes on without its reports"
+            ));
+        }
+        self.event_log.push(round, Some(agent), "lost", what.to_owned());
         Ok(())
     }
 
     /// Notes what a board reported about a round.
-    fn note(
-        &mut self,
-        index: usize,
-        (round, [senders, early]): (u32, [Vec<u16>; 2]),
-        digest: Option<u32>,
-    ) -> Result<(), SwarmError> {
+    fn note(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
         let board = &mut self.boards[index];
-        board.heard.clone_from(&senders);
-        let entry = FlightEntry { agent: board.agent, round, digest, senders, early };
+        let (agent, round) = (board.agent, entry.round);
+        let missed_from = board.report(&entry);
+        board.is_present |= board.ended() >= self.round;
+        let is_back = std::mem::take(&mut board.is_away);
+        if let Some(from) = missed_from {
+            self.follow_entry(index, FlightEntry::missed(agent, from))?;
+        }
+        if is_back || missed_from.is_some() {
+            let missing = match missed_from {
+                None => "none are missing".to_owned(),
+                Some(from) if from < round => format!("those of rounds {from} to {} are missing", round - 1),
+                Some(_) => "it cannot be followed from what it was before".to_owned(),
+            };
+            let detail = format!("reports from round {round} on; {missing}");
+            self.warnings.push(format!("agent {agent}: its board {detail}"));
+            self.event_log.push(round, Some(agent), if is_back { "returned" } else { "missed" }, detail);
+        }
+        self.follow_entry(index, entry)
+    }
+
+    fn follow_entry(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
         self.record.push(entry.clone());
-        follow_entry(&mut self.replay, entry, &mut board.early)
-            .map_err(|fault| SwarmError::Boards(Box::new(fault)))
+        Ok(follow_entry(&mut self.replay, entry, &mut self.boards[index].early)?)
     }
 
     /// Passes a frame on to all other boards, but for those that lose it.
@@ -297,29 +253,64 @@ impl Flight {
         }
     }
 
-    /// Follows the boards until all of them have ended the next round.
+    /// The rounds that all boards have ended which report.
+    fn reported(&self) -> Option<u32> {
+        self.boards.iter().filter(|board| board.is_present).map(FlyingBoard::ended).min()
+    }
+
+    /// Follows the boards until all of them that report have ended the next round.
     fn follow(&mut self) -> Result<(), SwarmError> {
         loop {
             self.replay.follow().map_err(|fault| {
                 self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
-                SwarmError::Boards(Box::new(fault))
+                Error::Flight(fault).into_swarm_error()
             })?;
             if self.progressed.0 != self.replay.checks {
                 self.progressed = (self.replay.checks, Instant::now());
             }
             // A board that its computer has no time for reports late; what it reports then is not missing.
-            if let Some(fault) = self.replay.stuck().filter(|_| self.progressed.1.elapsed() > STUCK_AFTER) {
-                return Err(SwarmError::Boards(Box::new(fault)));
+            let is_late = self.progressed.1.elapsed() > STUCK_AFTER;
+            let is_whole = self.boards.iter().all(|board| board.is_present);
+            if let Some(fault) = self.replay.stuck().filter(|_| is_late && is_whole) {
+                return Err(Error::Flight(fault).into_swarm_error());
             }
-            if self.replay.rounds() > self.round {
+            if self.reported().is_some_and(|rounds| rounds > self.round) {
                 self.round += 1;
                 return Ok(());
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(SwarmError::Interrupted);
             }
-            self.serve()?;
+            self.serve().map_err(Error::into_swarm_error)?;
         }
+    }
+
+    /// Whether the shadow of `agent` has come as far as the swarm.
+    fn is_followed(&self, agent: usize) -> bool {
+        self.replay.has_followed(agent, self.round)
+    }
+
+    /// Packed decisions of all agents. Of one that cannot be followed only the x that it reported last is known.
+    fn decisions(&self) -> Vec<f32> {
+        let words = self.task.shape().words();
+        let decision = |(agent, board): (usize, &FlyingBoard)| match self.is_followed(agent) {
+            true => self.replay.decision(agent).to_vec(),
+            false => {
+                let mut known = board.x.clone();
+                known.resize(words, f32::NAN);
+                known
+            }
+        };
+        self.boards.iter().enumerate().flat_map(decision).collect()
+    }
+
+    /// Packed gradients of all agents that can be followed.
+    fn gradients(&self) -> Vec<f32> {
+        let gradient = |agent: usize| match self.is_followed(agent) {
+            true => self.replay.gradient(agent).to_vec(),
+            false => vec![f32::NAN; self.task.shape().words()],
+        };
+        (0..self.boards.len()).flat_map(gradient).collect()
     }
 }
 
@@ -351,7 +342,7 @@ impl Swarm for Flight {
     fn metrics(&self) -> Metrics {
         // Shadows of boards in flight keep no books: what is on its way is known to nobody.
         let defect = vec![f64::NAN; self.task.shape().exchanged().len()];
-        let (v, d) = (self.replay.decisions(), self.replay.gradients());
+        let (v, d) = (self.decisions(), self.gradients());
         self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
     }
 
@@ -366,11 +357,12 @@ impl Swarm for Flight {
     }
 
     fn answer(&self) -> Answer {
-        Answer::new(self.task.shape(), &self.replay.decisions())
+        Answer::new(self.task.shape(), &self.decisions())
     }
 
     fn scores(&self) -> Vec<Score> {
-        self.task.scores(&self.replay.decisions())
+        let is_known = (0..self.boards.len()).all(|agent| self.is_followed(agent));
+        if is_known { self.task.scores(&self.decisions()) } else { Vec::new() }
     }
 
     fn view(&self, _: &ViewRequest, view: &mut SwarmView) {
@@ -381,7 +373,7 @@ impl Swarm for Flight {
                 digest: board.telemetry.map(|last| last.digest),
                 board: Some(BoardView {
                     // A digest that differs ends the run.
-                    digests: DigestCounts { checks: self.replay.ended(index).into(), mismatches: 0 },
+                    digests: DigestCounts { checks: self.replay.checks_of(index), mismatches: 0 },
                     stack_bytes: board.telemetry.and_then(|last| last.deepest_stack_bytes),
                     answer_ms: None,
                     refused: board.telemetry.map(|last| last.refused),
@@ -419,47 +411,9 @@ impl Swarm for Flight {
             let name = board_machine::log_name(board.agent);
             fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
         }
+        self.event_log.write(folder)?;
         write(&self.record, &folder.join(RECORD))
     }
-}
-
-/// What a flight that was replayed comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlightVerdict {
-    /// Rounds of the swarm.
-    pub rounds: u32,
-    /// Digests that were compared and are equal.
-    pub checks: u64,
-    /// Where the flight first differs from its shadows, or cannot be followed.
-    pub fault: Option<FlightFault>,
-}
-
-/// Replays the flight in a run's folder on shadows.
-///
-/// # Errors
-/// When the folder does not hold a flight that can be read.
-pub fn verify(folder: &Path) -> Result<FlightVerdict, FlightError> {
-    let entries = read(&folder.join("boards").join(RECORD))?;
-    let scenario = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?.scenario;
-    let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario)?;
-    super::check_sizes(&task, scenario.swarm.agents)?;
-    let mut replay =
-        FlightReplay::new(&Arc::new(task), &setup, scenario.swarm.agents).map_err(FlightError::Agent)?;
-    let mut fault = None;
-    let mut early = vec![EarlySenders::default(); scenario.swarm.agents];
-    for entry in entries {
-        let agent = usize::from(entry.agent);
-        let pushed = match early.get_mut(agent) {
-            Some(early) => follow_entry(&mut replay, entry, early),
-            None => Err(FlightFault::Stranger { agent: entry.agent, agents: scenario.swarm.agents }),
-        };
-        if let Err(found) = pushed.and_then(|()| replay.follow()) {
-            fault = Some(found);
-            break;
-        }
-    }
-    let fault = fault.or_else(|| replay.stuck());
-    Ok(FlightVerdict { rounds: replay.rounds(), checks: replay.checks, fault })
 }
 
 #[cfg(test)]

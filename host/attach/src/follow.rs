@@ -210,7 +210,7 @@ impl Boards {
                 board.loss = Some(BoardLoss::Disturbed);
                 continue;
             }
-            if board.waited() > self.silence_limit {
+            if board.waited() > self.silence_limit && !board.is_watched() {
                 if may_rejoin {
                     board.loss = Some(BoardLoss::Silent);
                     continue;
@@ -230,9 +230,12 @@ impl Boards {
                 continue;
             }
             let (agent, air_round) = (board.agent, board.queue.round());
+            // A new process truncates the log.
+            board.machine.read_log(&self.firmware, &mut self.warnings);
+            let cause = std::mem::take(&mut board.start_cause);
             if self.lost_boards == LostBoards::Fail || !board.was_up() {
                 return Err(match loss {
-                    BoardLoss::Restarted => Error::Restarted { agent, air_round },
+                    BoardLoss::Restarted => Error::Restarted { agent, air_round, cause },
                     BoardLoss::Unplugged => Error::Unplugged { agent, air_round },
                     BoardLoss::Disturbed => Error::Disturbed { agent, air_round },
                     BoardLoss::Silent | BoardLoss::Hung => {
@@ -247,10 +250,11 @@ impl Boards {
                 BoardLoss::Disturbed => "was disturbed on its line".to_owned(),
                 BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
+            let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
             self.warnings.push(format!(
-                "agent {agent}: its board {what} in round {air_round}; it may rejoin, without its memory"
+                "agent {agent}: its board {what} in round {air_round}{cause}; it may rejoin, without its memory"
             ));
-            self.event_log.push(air_round, Some(agent), "lost", what);
+            self.event_log.push(air_round, Some(agent), "lost", what + &cause);
             board.lose(loss, &self.firmware)?;
             self.changes.push(BoardChange::Lost { agent: agent.into() });
         }

@@ -74,11 +74,14 @@ pub mod uf2;
 pub use board_file::{BoardFile, ChipReading, ImageFormat, Uf2Drive, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use board_log::LogDecoder;
+pub use boot_check::last_panic;
 pub use build::{BoardSwarmError, build, build_shadows, build_with, start_block};
 pub use error::Error;
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
-pub use flight::{FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, verify};
+pub use flight::{
+    FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, ReportGap, RoundFate, verify,
+};
 pub use placement::{AgentLocation, Placement, PlacementError};
 pub use swarm_file::{SwarmFile, SwarmFileError, SwarmPages};
 pub use swarm_plan::{BoardRoom, PlanError, SwarmPlan, WidthPlan};

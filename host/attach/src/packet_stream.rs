@@ -126,6 +126,11 @@ impl PacketStream {
         }
     }
 
+    /// Adds bytes that were read before the stream was there.
+    pub(super) fn put_back(&mut self, bytes: &[u8]) {
+        self.incoming.extend_from_slice(bytes);
+    }
+
     /// How many pieces of a serial line were no packet so far: noise, or packets that it has destroyed.
     pub(super) const fn damaged(&self) -> u64 {
         self.damaged

@@ -4,15 +4,20 @@
 //! earlier host has left in the middle of a run is silent; a reset makes it start again. One that runs on its own clock reports its
 //! rounds, and at once when it is asked, as a round may take minutes: it is left alone.
 
+mod control_lines;
 mod line;
+mod pages;
 mod ports;
 
+pub use control_lines::ControlLines;
+pub(super) use pages::prepare;
+pub use pages::provision;
 pub use ports::ports;
 
-use super::board_file::BoardFile;
+use super::boot_check::last_panic;
 use fabswarm_shared::BUILD_ID;
-use fabswarm_shared::packet::{self, BoardIdentity, Packet, ResetCause, Telemetry};
-use fabswarm_shared::provisioning::{self, page_crc};
+use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
+use fabswarm_shared::provisioning;
 use line::SerialLine;
 use serialport::TTYPort;
 use std::path::{Path, PathBuf};
@@ -32,15 +37,14 @@ const QUESTIONS: [(Option<Packet>, Duration); 3] = [
     (Some(Packet::Reset), Duration::from_millis(1000)),
 ];
 
-/// How long a board may take to answer, and to start with its new page.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How long a board that has said who it is may take to answer with its round, or to say it again.
+const FLIES_WITHIN: Duration = Duration::from_millis(300);
+
+/// How long a board may take to start.
 const START_WITHIN: Duration = Duration::from_secs(8);
 
-/// Bytes of a page that one packet carries: whole words, and no more than the smallest receiver buffers.
-const PAGE_CHUNK: usize = 128;
-
-/// How often a part of a page is sent again.
-const TRIES: usize = 3;
+/// How often a board that has just restarted is asked to wait for a page: it may not listen yet.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is wrong with a port or its board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -194,20 +198,23 @@ pub(super) struct SerialBoard {
     pub(super) path: PathBuf,
     pub(super) chip: u64,
     baud: u32,
+    lines: ControlLines,
 }
 
 impl SerialBoard {
     /// Opens its port again, if it is there.
     pub(super) fn reopen(&self) -> Option<TTYPort> {
-        line::open(&self.path, self.baud, Duration::ZERO).ok()
+        line::open(&self.path, self.baud, self.lines, Duration::ZERO).ok()
     }
 }
 
-/// A board that has its page and waits to be started.
+/// A board that has its page, and waits to be started or keeps its own time already.
 #[derive(Debug)]
 pub(super) struct ReadyBoard {
     pub(super) board: SerialBoard,
     pub(super) port: TTYPort,
+    /// What it has said since it started.
+    pub(super) said: Vec<u8>,
     /// The name in its `board.toml`.
     pub(super) name: String,
 }
@@ -221,7 +228,8 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
 }
 
 fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
-    let mut line = SerialLine::open(path, BAUD_RATES[0])?;
+    // Which board it is, and what it wants, is not known yet.
+    let mut line = SerialLine::open(path, BAUD_RATES[0], ControlLines::default())?;
     let mut schema = None;
     let questions = BAUD_RATES.into_iter().flat_map(|rate| QUESTIONS.map(|question| (rate, question)));
     for (rate, (question, answer_within)) in questions {
@@ -243,10 +251,14 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
                     chip: boot.chip,
                     build: boot.build,
                     reset: boot.reset,
-                    panic: boot.panic.map(str::to_owned),
+                    panic: last_panic(&boot),
                     page: boot.page,
                 };
-                return Ok((found, line));
+                let running = if found.page.is_ok() { flight(path, &mut line) } else { None };
+                return match running {
+                    Some(running) => Err(running),
+                    None => Ok((found, line)),
+                };
             }
             if let Some(running) = running(path, &line, &bytes) {
                 return Err(running);
@@ -261,6 +273,22 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
         (None, 0) => SerialError::NoAnswer { path: path.to_owned() },
         (None, bytes) => SerialError::Garbage { path: path.to_owned(), bytes },
     })
+}
+
+/// What a board says of its flight that has just said who it is: one on its own clock does so now and then, and answers with its round;
+/// one that waits for its host says it again.
+fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
+    line.send(&Packet::Mark { number: 0 });
+    let answer_until = Instant::now() + FLIES_WITHIN;
+    while let Some(bytes) = line.next_packet(answer_until) {
+        if let Ok(Packet::Boot(_)) = Packet::decode(&bytes) {
+            return None;
+        }
+        if let Some(running) = running(path, line, &bytes) {
+            return Some(running);
+        }
+    }
+    None
 }
 
 /// What a packet says of a board that runs on its own clock; `None` for any other packet.
@@ -316,110 +344,41 @@ pub(super) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<Fo
     Ok(found)
 }
 
-/// Gives each board its page, all at once.
-pub(super) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard>, SerialError> {
-    on_all(boards.into_iter(), |(board, page)| {
-        let (line, _) = write_page(&board, page)?;
-        Ok(ReadyBoard {
-            board: SerialBoard { chip: board.chip.unwrap_or_default(), baud: board.baud, path: board.path },
-            port: line.into_port()?,
-            name: board.name,
-        })
-    })
-    .into_iter()
-    .collect()
-}
-
-/// Replaces the page of a board that does not run, restarts it, and returns who it is then.
-///
-/// # Errors
-/// [`SerialError::Page`] if the board does not answer, runs, or refuses the page; [`SerialError::Open`] if its port is gone.
-pub fn provision(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
-    write_page(board, page).map(|(_, identity)| identity)
-}
-
-fn write_page(board: &FoundBoard, page: &[u8]) -> Result<(SerialLine, BoardIdentity), SerialError> {
-    let refuse = |reason: String| SerialError::Page { path: board.path.clone(), reason };
-    let room = BoardFile::page_bytes(&board.name);
-    if room.is_some_and(|room| page.len() as u64 > room) {
-        return Err(refuse(format!(
-            "it takes {} bytes, and the board has {}",
-            page.len(),
-            room.unwrap_or(0)
-        )));
-    }
-    let mut line = SerialLine::open(&board.path, board.baud)?;
-    if !enter_service(&board.path, &mut line)? {
-        return Err(refuse("it does not go into service".to_owned()));
-    }
-    for (number, chunk) in page.chunks(PAGE_CHUNK).enumerate() {
-        let offset = (number * PAGE_CHUNK) as u32;
-        // Flash is written in whole units, the largest of which are 8 bytes.
-        let mut bytes = chunk.to_vec();
-        bytes.resize(chunk.len().next_multiple_of(8), 0xFF);
-        let is_taken = (0..TRIES).any(|_| {
-            line.send(&Packet::PageBytes { offset, bytes: &bytes });
-            line.send(&Packet::Mark { number: offset });
-            line.wait(ANSWER_WITHIN, |packet| packet == Packet::Mark { number: offset })
-        });
-        if !is_taken {
-            return Err(refuse(format!("no answer at byte {offset}")));
-        }
-    }
-    line.send(&Packet::Reset);
-    let mut outcome = Err("it did not start with it".to_owned());
-    line.wait(START_WITHIN, |packet| {
-        let Packet::Boot(boot) = packet else { return false };
-        match boot.page {
-            Ok(identity) if identity.page_crc == page_crc(page) => {
-                outcome = Ok(identity);
-                true
-            }
-            // It may say so from before its restart: only the last word counts.
-            Err(error) => {
-                outcome = Err(error.to_string());
-                false
-            }
-            // Of the page it had before.
-            Ok(_) => false,
-        }
-    });
-    let identity = outcome.map_err(refuse)?;
-    Ok((line, identity))
-}
-
-/// Makes the board leave its agent, unless it runs on its own clock. Returns whether it did.
-fn enter_service(path: &Path, line: &mut SerialLine) -> Result<bool, SerialError> {
-    for _ in 0..TRIES {
-        line.send(&Packet::Service);
-        let answer_until = Instant::now() + ANSWER_WITHIN;
-        while let Some(bytes) = line.next_packet(answer_until) {
-            if matches!(Packet::decode(&bytes), Ok(Packet::Boot(boot)) if boot.page.is_err()) {
-                return Ok(true);
-            }
-            if let Some(running) = running(path, line, &bytes) {
-                return Err(running);
-            }
-        }
-        // It may be in the middle of a run that nobody hosts any more.
-        line.send(&Packet::Reset);
-    }
-    Ok(false)
-}
-
-/// Restarts the board on a port, whatever it does.
+/// Restarts a board that waits for its host or a page.
 ///
 /// # Errors
 /// [`SerialError`] if it does not tell that it has started.
-pub fn reset(path: &Path, baud: u32) -> Result<(), SerialError> {
-    let mut line = SerialLine::open(path, baud)?;
+pub fn reset(board: &FoundBoard) -> Result<(), SerialError> {
+    let FoundBoard { path, baud, page, .. } = board;
+    let mut line = SerialLine::open(path, *baud, ControlLines::default())?;
     line.send(&Packet::Reset);
     line.drain();
-    if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(_))) {
+    // Until it restarts, a board that waits for its host repeats who it was.
+    let is_same = |boot: &Boot| matches!((boot.page, page), (Ok(now), Ok(before)) if now.boot == before.boot);
+    if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(boot) if !is_same(&boot))) {
         Ok(())
     } else {
         Err(SerialError::NoAnswer { path: path.to_owned() })
     }
+}
+
+/// Restarts a board that keeps its own time and lets it wait for a page: its trial is over.
+///
+/// # Errors
+/// [`SerialError::NoAnswer`] if it does not tell that it waits.
+pub fn end_trial(path: &Path, baud: u32) -> Result<(), SerialError> {
+    let mut line = SerialLine::open(path, baud, ControlLines::default())?;
+    line.send(&Packet::Reset);
+    line.drain();
+    let answer_until = Instant::now() + START_WITHIN;
+    while Instant::now() < answer_until {
+        line.send(&Packet::Service);
+        let in_service = |packet: Packet| matches!(packet, Packet::Boot(boot) if boot.page.is_err());
+        if line.wait(ASK_EVERY, in_service) {
+            return Ok(());
+        }
+    }
+    Err(SerialError::NoAnswer { path: path.to_owned() })
 }
 
 /// Turns the light of the board on a port on, whatever it does.
@@ -427,7 +386,7 @@ pub fn reset(path: &Path, baud: u32) -> Result<(), SerialError> {
 /// # Errors
 /// [`SerialError::Open`] if its port is gone.
 pub fn light(path: &Path, baud: u32) -> Result<(), SerialError> {
-    SerialLine::open(path, baud)?.send(&Packet::Identify);
+    SerialLine::open(path, baud, ControlLines::default())?.send(&Packet::Identify);
     Ok(())
 }
 
@@ -447,7 +406,7 @@ pub fn monitor(
 fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, SerialError> {
     let deadline = Instant::now() + time;
     let [first, rates @ ..] = BAUD_RATES;
-    let mut line = SerialLine::open(path, first)?;
+    let mut line = SerialLine::open(path, first, ControlLines::default())?;
     let (mut packets, mut rates) = (0, rates.into_iter());
     while Instant::now() < deadline {
         while let Some(bytes) = line.next_packet(deadline.min(Instant::now() + LISTEN_FOR)) {

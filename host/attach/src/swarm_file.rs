@@ -1,5 +1,7 @@
 //! The swarm file: the key of a swarm of real boards, and which chip is which agent. It is private.
 
+mod boots;
+
 use super::{
     Error, PlanError, SwarmPlan,
     board_file::{BoardFile, Uf2Drive},
@@ -71,6 +73,27 @@ pub enum SwarmFileError {
         /// The highest that the board has used.
         used: u32,
     },
+    /// What is given away cannot be noted.
+    #[error(
+        "cannot note in the swarm file {} which boots are given away: {reason}\n\
+         help: make the file and its folder writable for you, or draw a new key with `fabswarm swarm new`; \
+         a board that is erased would seal twice with one nonce",
+        path.display()
+    )]
+    Boots {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// All boots under the key are given away.
+    #[error(
+        "the key has no boots left for agent {agent}\nhelp: draw a new key with `fabswarm swarm new`, and flash all boards"
+    )]
+    BootsUsedUp {
+        /// The agent.
+        agent: usize,
+    },
     /// A board cannot be flashed as a file.
     #[error(
         "{board} takes no UF2 files\nhelp: its board.toml has no [uf2]; flash it without --out and --drive"
@@ -136,6 +159,7 @@ impl SwarmFile {
         for (agent, chip) in &self.chips {
             file["chips"][&agent.to_string()] = value(format!("{chip:016x}"));
         }
+        file[boots::TABLE] = toml_edit::table();
         let mut text =
             format!("# A swarm of boards. Private: whoever has the key can speak for every agent.\n{file}");
         let write = || {
@@ -301,7 +325,7 @@ impl SwarmPages<'_> {
         Ok(board.firmware().build(&self.needs)?)
     }
 
-    /// Makes the UF2 file of one agent: the image of its board, and its page.
+    /// Makes the UF2 file of one agent: the image of its board, and its page, with which it seals under no boot below `boot_floor`.
     ///
     /// # Errors
     /// If the board takes no UF2 files, there is no such agent, or its page does not fit.
@@ -310,6 +334,7 @@ impl SwarmPages<'_> {
         board: &BoardFile,
         agent: usize,
         image: &FlashImage,
+        boot_floor: u32,
     ) -> Result<Vec<u8>, SwarmFileError> {
         let Some(Uf2Drive { family, .. }) = board.uf2 else {
             return Err(SwarmFileError::NoDrive { board: board.name.clone() });
@@ -317,7 +342,7 @@ impl SwarmPages<'_> {
         image.check(board.image)?;
         let mut uf2 = Uf2Image::default();
         image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
-        uf2.put(board.page.origin as u32, &self.page(&board.name, agent, FIRST_BOOT)?);
+        uf2.put(board.page.origin as u32, &self.page(&board.name, agent, boot_floor)?);
         Ok(uf2.to_bytes(family))
     }
 }
@@ -416,7 +441,8 @@ mod tests {
     fn an_image_that_leaves_its_room_is_no_uf2_file() {
         let swarm = SwarmFile::draw(None, &[], 1).unwrap();
         let (pages, board) = (swarm.prepare().unwrap(), BoardFile::read("pico").unwrap());
-        let uf2 = |address: u64| pages.uf2(&board, 0, &FlashImage::from_parts(vec![(address, vec![0; 512])]));
+        let uf2 =
+            |address: u64| pages.uf2(&board, 0, &FlashImage::from_parts(vec![(address, vec![0; 512])]), 1);
         assert!(uf2(board.page.origin - 512).is_ok());
         for address in [board.page.origin - 256, board.image.origin - 256, u64::MAX - 3] {
             let message = uf2(address).unwrap_err().to_string();
@@ -424,7 +450,7 @@ mod tests {
         }
         let takes_none = BoardFile::read("nrf52840-dk").unwrap();
         assert!(matches!(
-            pages.uf2(&takes_none, 0, &FlashImage::default()),
+            pages.uf2(&takes_none, 0, &FlashImage::default(), 1),
             Err(SwarmFileError::NoDrive { .. })
         ));
     }

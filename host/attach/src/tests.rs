@@ -1,5 +1,6 @@
 //! Every failure of a board is reported as one clear error.
 
+mod kept_panic;
 mod shadow_faults;
 
 use super::board_log::LogTable;
@@ -338,10 +339,16 @@ fn a_pico_starts_from_its_uf2_alone() {
     let [uf2, socket] = ["agent-3.uf2", "pico.sock"].map(|name| folder.path().join(name));
     let chips = [1, 2, 3, 0xE661];
     let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
+    let file = folder.path().join("swarm.toml");
+    swarm.write(&file).unwrap();
     let image = pico::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap();
     let image = fabswarm_flash::FlashImage::read(&image).unwrap();
     let board = BoardFile::read("pico").unwrap();
-    fs::write(&uf2, swarm.prepare().unwrap().uf2(&board, 3, &image).unwrap()).unwrap();
+    let make = || {
+        let boot = swarm.take_boot(&file, 3, 1).unwrap();
+        fs::write(&uf2, swarm.prepare().unwrap().uf2(&board, 3, &image, boot).unwrap()).unwrap();
+    };
+    make();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let script = board_file::folder("pico").join("emulator/main.mjs");
     let boot_on = |chip: u64| {
@@ -375,4 +382,8 @@ fn a_pico_starts_from_its_uf2_alone() {
     assert_eq!(boot_on(0xE662), Err(fabswarm_shared::provisioning::Error::OtherChip));
     let pages = swarm.pages("pico").unwrap();
     assert_eq!(identity.page_crc, fabswarm_shared::provisioning::page_crc(&pages[3]));
+    // Erased as a whole and flashed again, it has forgotten its boots, and repeats none: nonces are made of them.
+    make();
+    let identity = boot_on(0xE661).unwrap();
+    assert_eq!((identity.agent, identity.boot), (3, 1 + (1 << 20)));
 }

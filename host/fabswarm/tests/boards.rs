@@ -67,8 +67,7 @@ fn emulated_boards_match_the_simulator_when_frames_are_lost() {
 #[test]
 fn emulated_boards_that_keep_their_own_time_converge_and_can_be_verified() {
     let folder = tempfile::tempdir().unwrap();
-    let in_slots =
-        ["--boards", "qemu", "--pace", "slots", "--radio", "carried", "--hops", "1", "--extra-rounds", "10"];
+    let in_slots = ["--boards", "qemu", "--pace", "slots", "--radio", "carried", "--extra-rounds", "10"];
     let output = fabswarm(&in_slots, folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let summary = summary(folder.path());
@@ -473,6 +472,8 @@ fn errors_before_a_run_have_a_remedy() {
     refuses(too_few, "places 3 agents, but the swarm has 10");
     let typo = &mut fabswarm(&["--boards", "quemu"], folder.path());
     refuses(typo, "`quemu` is not a place for agents");
+    let unplugged = &mut fabswarm(&["--boards", "serial:/nowhere", "--pace", "slots"], folder.path());
+    refuses(unplugged, "places 10 agents on serial ports, and there are 0 boards\nhelp: plug in more");
     let plain = &mut fabswarm(&["--boards", "native", "--algorithm", "fab"], folder.path());
     refuses(plain, "boards run the exact ledger");
     let large = &mut fabswarm(&["--boards", "native", "--policy-evaluation-states", "300"], folder.path());

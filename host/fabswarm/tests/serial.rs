@@ -1,162 +1,24 @@
 //! Real boards on serial ports, played by native boards behind pseudo-terminals: whatever happens to a port ends in a rejoin or in a
 //! clear error.
 
+#[allow(dead_code, reason = "native boards start at once, and are not waited for")]
+#[path = "support/plugged.rs"]
+mod plugged;
+
 use fabswarm_attach::BoardKind;
-use rustix::fs::OFlags;
-use rustix::pty::{self, OpenptFlags};
-use rustix::termios::{self, OptionalActions};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::symlink;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use plugged::{Garble, PluggedBoard, clean, plug};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a line makes of a byte; `None` if it is lost.
-type Garble = fn(u8) -> Option<u8>;
-
-/// The far end of a cable: a pseudo-terminal, unless it is unplugged.
-type Plug = Arc<Mutex<Option<File>>>;
-
-/// A new pseudo-terminal whose near end is called `name`. Processes that are started later must not hold its far end.
-fn plug(name: &Path) -> File {
-    let far = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    pty::grantpt(&far).unwrap();
-    pty::unlockpt(&far).unwrap();
-    let mut settings = termios::tcgetattr(&far).unwrap();
-    settings.make_raw();
-    termios::tcsetattr(&far, OptionalActions::Now, &settings).unwrap();
-    rustix::fs::fcntl_setfl(&far, OFlags::RDWR | OFlags::NONBLOCK).unwrap();
-    let _ = fs::remove_file(name);
-    symlink(pty::ptsname(&far, Vec::new()).unwrap().to_str().unwrap(), name).unwrap();
-    far.into()
-}
-
-/// A native board on a pseudo-terminal.
-struct Board {
-    name: PathBuf,
-    plug: Plug,
-    process: Arc<Mutex<Child>>,
-    is_over: Arc<AtomicBool>,
-    log: PathBuf,
-}
-
-impl Board {
-    /// Starts a board without a page. The first of `garble` spoils each byte on its way to the host, the second on its way back.
-    fn start(folder: &Path, chip: u64, name: &str, garble: [Garble; 2]) -> Self {
-        let file = |ending: &str| folder.join(format!("file-{name}.{ending}"));
-        let (name, log, flash, socket) = (folder.join(name), file("log"), file("flash"), file("sock"));
-        fs::write(&flash, vec![0xFF; (1 << 20) + (64 << 10)]).unwrap();
-        let image = fabswarm_attach::image(BoardKind::Native).unwrap();
-        let listener = UnixListener::bind(&socket).unwrap();
-        let spawn = {
-            let log = log.clone();
-            move || {
-                let log = File::options().create(true).append(true).open(&log).unwrap();
-                let files = [socket.as_os_str(), flash.as_os_str()];
-                Command::new(&image).args(files).arg(format!("{chip:x}")).stderr(log).spawn().unwrap()
-            }
-        };
-        let process = Arc::new(Mutex::new(spawn()));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let plug: Plug = Arc::new(Mutex::new(Some(plug(&name))));
-        let (cable, power, end) = (plug.clone(), process.clone(), is_over.clone());
-        listener.set_nonblocking(true).unwrap();
-        thread::spawn(move || {
-            while !end.load(Ordering::Relaxed) {
-                if let Ok((stream, _)) = listener.accept() {
-                    pump(stream, &cable, &end, garble);
-                }
-                // One that resets itself connects again; one that has ended has lost its power for a moment.
-                let mut process = power.lock().unwrap();
-                if !end.load(Ordering::Relaxed) && process.try_wait().unwrap().is_some() {
-                    *process = spawn();
-                }
-                drop(process);
-                thread::sleep(Duration::from_millis(2));
-            }
-        });
-        Self { name, plug, process, is_over, log }
-    }
-
-    fn new(folder: &Path, chip: u64) -> Self {
-        Self::start(folder, chip, &format!("usb-fabswarm_{chip}"), [clean, clean])
-    }
-
-    fn far(&self) -> MutexGuard<'_, Option<File>> {
-        self.plug.lock().unwrap()
-    }
-
-    fn unplug(&self) {
-        fs::remove_file(&self.name).unwrap();
-        *self.far() = None;
-    }
-
-    fn replug(&self) {
-        *self.far() = Some(plug(&self.name));
-    }
-
-    fn reset(&self) {
-        self.process.lock().unwrap().kill().unwrap();
-    }
-
-    fn disturb(&self, bytes: &[u8]) {
-        self.far().as_mut().unwrap().write_all(bytes).unwrap();
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        let mut process = self.process.lock().unwrap();
-        let _ = process.kill();
-        let _ = process.wait();
-    }
-}
-
-/// A line that spoils nothing.
-fn clean(byte: u8) -> Option<u8> {
-    Some(byte)
-}
-
-/// Carries bytes between a board and its cable until the board ends.
-fn pump(mut board: UnixStream, cable: &Plug, is_over: &AtomicBool, garble: [Garble; 2]) {
-    let [to_host, to_board] = garble;
-    board.set_nonblocking(true).unwrap();
-    let mut chunk = [0; 4096];
-    let garbled =
-        |chunk: &[u8], garble: Garble| chunk.iter().copied().filter_map(garble).collect::<Vec<u8>>();
-    while !is_over.load(Ordering::Relaxed) {
-        let mut cable = cable.lock().unwrap();
-        match board.read(&mut chunk) {
-            Ok(0) => return,
-            Ok(count) => {
-                // Nobody may have the port open.
-                let _ = cable.as_mut().map(|far| far.write_all(&garbled(&chunk[..count], to_host)));
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(_) => return,
-        }
-        match cable.as_mut().map(|far| far.read(&mut chunk)) {
-            Some(Ok(count)) if count > 0 => {
-                board.set_nonblocking(false).unwrap();
-                let _ = board.write_all(&garbled(&chunk[..count], to_board));
-                board.set_nonblocking(true).unwrap();
-            }
-            _ => {
-                drop(cable);
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-    }
+/// A native board on a clean line.
+fn board(folder: &Path, chip: u64) -> PluggedBoard {
+    PluggedBoard::of_kind(BoardKind::Native, folder, chip)
 }
 
 fn run(folder: &Path, out: &Path, arguments: &[&str]) -> Command {
@@ -178,7 +40,7 @@ fn summary(out: &Path) -> serde_json::Value {
 #[test]
 fn boards_on_serial_ports_match_the_simulator() {
     let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<Board> = (1..=3).map(|chip| Board::new(folder.path(), chip)).collect();
+    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(folder.path(), chip)).collect();
     let arguments = [":3,in-process", "--rounds", "60", "--error-below", "0", "--iid-loss", "0.2"];
     // A second run finds the boards in the middle of the first one.
     for out in ["first", "second"] {
@@ -206,7 +68,7 @@ fn wait_for_rounds(out: &Path, rounds: usize) {
 #[test]
 fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<Board> = (1..=3).map(|chip| Board::new(folder.path(), chip)).collect();
+    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(folder.path(), chip)).collect();
     let out = folder.path().join("out");
     let arguments = [":3,in-process:1", "--agents", "4", "--rounds", "1000000", "--error-below", "0"];
     let mut host =
@@ -214,11 +76,11 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     wait_for_rounds(&out, 50);
     boards[0].unplug();
     boards[1].reset();
-    boards[2].disturb(b"noise\0 \0half a frame");
+    boards[2].far().as_mut().unwrap().write_all(b"noise\0 \0half a frame").unwrap();
     wait_for_rounds(&out, 200);
     boards[0].replug();
     let begun = Instant::now();
-    let is_back = |board: &Board| {
+    let is_back = |board: &PluggedBoard| {
         let log = board.log();
         let last = log.rfind("starts, boot").map(|at| &log[at..]).unwrap_or_default();
         !last.is_empty() && !last.starts_with("starts, boot 1,")
@@ -278,7 +140,7 @@ fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
 
 fn disturbed_board_rejoins(garble: [Garble; 2], bytes: u32) {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::start(folder.path(), 1, "usb-fabswarm_1", garble);
+    let board = PluggedBoard::start(BoardKind::Native, folder.path(), 1, "usb-fabswarm_1", garble);
     let out = folder.path().join("out");
     let arguments = [":1,in-process:2", "--agents", "3", "--rounds", "1000000", "--error-below", "0"];
     let mut host =
@@ -324,7 +186,8 @@ fn ports_without_a_usable_board_are_named() {
 
     // As a receiver at another baud rate sees it: no byte is what it was.
     let other_rate: Garble = |byte| Some(byte.rotate_left(3) ^ 0x55);
-    let garbled = Board::start(folder.path(), 1, "usb-garbled", [other_rate, other_rate]);
+    let garbled =
+        PluggedBoard::start(BoardKind::Native, folder.path(), 1, "usb-garbled", [other_rate, other_rate]);
     let message = refusal(folder.path());
     assert!(message.contains("bytes that are no packets of fabswarm"), "{message}");
     drop(garbled);
@@ -333,8 +196,8 @@ fn ports_without_a_usable_board_are_named() {
 #[test]
 fn two_boards_with_one_identity_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let _boards =
-        ["usb-one", "usb-two"].map(|name| Board::start(folder.path(), 0xE661, name, [clean, clean]));
+    let _boards = ["usb-one", "usb-two"]
+        .map(|name| PluggedBoard::start(BoardKind::Native, folder.path(), 0xE661, name, [clean, clean]));
     let message = refusal(folder.path());
     assert!(message.contains("usb-one and ") && message.contains("chip 000000000000e661"), "{message}");
 }
@@ -373,7 +236,7 @@ fn prints(arguments: &[&str]) -> String {
 #[test]
 fn plugged_boards_become_a_swarm() {
     let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<Board> = [0xB, 0xA].map(|chip| Board::new(folder.path(), chip)).into();
+    let boards: Vec<PluggedBoard> = [0xB, 0xA].map(|chip| board(folder.path(), chip)).into();
     let [swarm, ports] = ["swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
 
     let listed = prints(&["boards", "list", &ports]);
@@ -405,7 +268,7 @@ fn plugged_boards_become_a_swarm() {
 #[test]
 fn a_board_in_flight_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(folder.path(), 0xA);
+    let board = board(folder.path(), 0xA);
     let [scenario, swarm, ports] =
         ["slots.toml", "swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
     fs::write(&scenario, "version = 1\n[swarm]\npace = \"slots\"\n[radio]\nperiod_ms = 200000.0\n").unwrap();

@@ -1,7 +1,7 @@
 //! A flight again, on shadows: the same agents in this process take the same frames, and must come to the same bits.
 
 use super::super::MOST_WORDS;
-use super::record::FlightEntry;
+use super::record::{FlightEntry, RoundFate};
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::wire::frame::Frame;
@@ -84,23 +84,101 @@ pub enum FlightFault {
     },
 }
 
-/// Frames of an agent that others may still take.
-const FRAMES_KEPT: usize = 8;
+/// By how many rounds the last reports of boards differ where a record ends: the host stops in the middle of a round.
+const END_ROUNDS: u32 = 2;
 
 /// Shadows that follow a flight, in the order in which things happened.
 ///
 /// Each board's entries are followed one by one: its shadow takes the frames that the entry names, as soon as the shadows of
-/// their senders have come to that round, and ends the round.
+/// their senders have come to that round, and ends the round. A board of which reports are missing cannot be followed from there
+/// on, nor can one that has taken its frames since: their digests are counted, and compared with nothing.
 #[derive(Debug)]
 pub(super) struct FlightReplay {
     shadows: Vec<Shadow>,
-    /// What each board reported and its shadow has not followed yet.
-    entries: Vec<VecDeque<PendingEntry>>,
-    /// Each agent's last data frames with their rounds.
-    frames: Vec<VecDeque<(u32, Vec<u8>)>>,
-    /// The rounds that each shadow has ended.
-    ended: Vec<u32>,
+    tracks: Vec<Track>,
     pub(super) checks: u64,
+    /// Digests that were reported and cannot be compared.
+    pub(super) uncompared: u64,
+    /// Why.
+    pub(super) gaps: Vec<ReportGap>,
+}
+
+/// How far one board was followed.
+#[derive(Debug, Default)]
+struct Track {
+    /// What it reported and its shadow has not followed yet.
+    entries: VecDeque<PendingEntry>,
+    /// Its last data frames with their rounds.
+    frames: VecDeque<(u32, Vec<u8>)>,
+    /// The rounds that it has ended.
+    ended: u32,
+    checks: u64,
+    /// Whether its shadow has its state no more.
+    is_lost: bool,
+    /// The last entry that was pushed.
+    pushed: Option<(u32, RoundFate)>,
+    /// The round that it last left without ending it, by its report.
+    left: Option<u32>,
+}
+
+impl Track {
+    /// The round that must be reported next, where the last report tells.
+    const fn next_round(&self) -> Option<u32> {
+        match self.pushed {
+            None => Some(0),
+            Some((round, RoundFate::Ended(_))) => Some(round.saturating_add(1)),
+            Some((_, RoundFate::Left | RoundFate::Missed)) => None,
+        }
+    }
+}
+
+/// Why a board cannot be followed any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReportGap {
+    /// Rounds were not reported.
+    Rounds {
+        /// The agent.
+        agent: u16,
+        /// The first round of which nothing is known.
+        from: u32,
+        /// The first round that was reported again, if one was. It is not above `from` for a board that has restarted.
+        to: Option<u32>,
+    },
+    /// It is in another epoch than its shadow: after a restart agents let each other in by frames that nobody reports.
+    Epoch {
+        /// The agent.
+        agent: u16,
+        /// The first round that it ended there.
+        round: u32,
+        /// The epoch.
+        epoch: u32,
+    },
+}
+
+impl std::fmt::Display for ReportGap {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Rounds { agent, from, to: None } => {
+                write!(out, "agent {agent} reported nothing from round {from} on")
+            }
+            Self::Rounds { agent, from, to: Some(to) } if to > from.saturating_add(1) => {
+                write!(out, "agent {agent} did not report rounds {from} to {}", to - 1)
+            }
+            Self::Rounds { agent, from, to: Some(to) } if to > from => {
+                write!(out, "agent {agent} did not report round {from}")
+            }
+            Self::Rounds { agent, from, to: Some(to) } => {
+                write!(out, "agent {agent} began anew, in round {to} after round {}", from.saturating_sub(1))
+            }
+            Self::Epoch { agent, round, epoch } => {
+                write!(
+                    out,
+                    "agent {agent} was in epoch {epoch} in round {round}, by frames that are not reported"
+                )
+            }
+        }
+    }
 }
 
 /// An entry, and what of it the shadow has not taken yet.
@@ -112,9 +190,14 @@ struct PendingEntry {
 }
 
 impl FlightReplay {
-    /// The rounds that the shadow of `agent` has ended.
-    pub(super) fn ended(&self, agent: usize) -> u32 {
-        self.ended[agent]
+    /// The digests of the board of `agent` that were compared.
+    pub(super) fn checks_of(&self, agent: usize) -> u64 {
+        self.tracks[agent].checks
+    }
+
+    /// Whether the shadow of `agent` has the state of its board after `rounds` rounds or more.
+    pub(super) fn has_followed(&self, agent: usize, rounds: u32) -> bool {
+        !self.tracks[agent].is_lost && self.tracks[agent].ended >= rounds
     }
 
     pub(super) fn new(
@@ -130,14 +213,14 @@ impl FlightReplay {
         };
         Ok(Self {
             shadows: (0..agents).map(shadow).collect::<Result<_, _>>()?,
-            entries: (0..agents).map(|_| VecDeque::new()).collect(),
-            frames: vec![VecDeque::new(); agents],
-            ended: vec![0; agents],
+            tracks: (0..agents).map(|_| Track::default()).collect(),
             checks: 0,
+            uncompared: 0,
+            gaps: Vec::new(),
         })
     }
 
-    /// Adds what a board reported. Entries of a board come in their order.
+    /// Adds what a board reported. Entries of a board come in their order; where some are missing, so is the shadow from there on.
     pub(super) fn push(&mut self, entry: FlightEntry, already: &[u16]) -> Result<(), FlightFault> {
         let agents = self.shadows.len();
         let is_stranger = |agent: &&u16| usize::from(**agent) >= agents;
@@ -145,10 +228,30 @@ impl FlightReplay {
         if let Some(&agent) = stranger {
             return Err(FlightFault::Stranger { agent, agents });
         }
+        let (agent, round) = (entry.agent, entry.round);
+        let track = &mut self.tracks[usize::from(agent)];
+        let from = match track.pushed {
+            Some((from, RoundFate::Missed)) => Some(from),
+            _ => track.next_round().filter(|&next| next != round),
+        };
+        let is_missed = entry.fate == RoundFate::Missed;
+        if let Some(from) = from.filter(|_| !is_missed) {
+            self.gaps.push(ReportGap::Rounds { agent, from, to: Some(round) });
+            let entry = FlightEntry::missed(agent, from);
+            track.entries.push_back(PendingEntry { entry, senders: Vec::new(), early: Vec::new() });
+        }
+        if is_missed {
+            let first = track.next_round().unwrap_or(round);
+            if !matches!(track.pushed, Some((_, RoundFate::Missed))) {
+                track.pushed = Some((first, RoundFate::Missed));
+            }
+            return Ok(());
+        }
+        track.pushed = Some((round, entry.fate));
         // Frames that came early count in their round without coming again.
         let senders = entry.senders.iter().copied().filter(|sender| !already.contains(sender)).collect();
         let early = entry.early.clone();
-        self.entries[usize::from(entry.agent)].push_back(PendingEntry { entry, senders, early });
+        track.entries.push_back(PendingEntry { entry, senders, early });
         Ok(())
     }
 
@@ -162,31 +265,106 @@ impl FlightReplay {
                 }
             }
             if !has_progressed {
-                return Ok(());
+                break;
             }
+        }
+        self.forget_frames();
+        Ok(())
+    }
+
+    /// Follows to the end of a record: who is waited for and reports nothing more cannot be followed any further.
+    pub(super) fn finish(&mut self) -> Result<(), FlightFault> {
+        let last =
+            self.tracks.iter().filter_map(|track| track.pushed).map(|(round, _)| round).max().unwrap_or(0);
+        loop {
+            self.follow()?;
+            let is_silent = |sender: u16| self.tracks[usize::from(sender)].entries.is_empty();
+            let Some((agent, sender, round)) = self.awaited().find(|(_, sender, _)| is_silent(*sender))
+            else {
+                break;
+            };
+            if self.shadows[usize::from(sender)].round() > round {
+                return Err(FlightFault::Unsent { agent, sender, round });
+            }
+            let track = &self.tracks[usize::from(sender)];
+            let from = track.next_round().unwrap_or(track.ended);
+            if last > from.saturating_add(END_ROUNDS) {
+                self.gaps.push(ReportGap::Rounds { agent: sender, from, to: None });
+            }
+            self.lose(sender.into());
+        }
+        match self.awaited().next() {
+            Some((agent, sender, round)) => Err(FlightFault::Unsent { agent, sender, round }),
+            None => Ok(()),
         }
     }
 
     /// Takes a shadow on in its present entry. Returns whether it is done with it.
     fn follow_entry(&mut self, agent: usize) -> Result<bool, FlightFault> {
-        let Some(mut pending) = self.entries[agent].pop_front() else { return Ok(false) };
+        let Some(mut pending) = self.tracks[agent].entries.pop_front() else { return Ok(false) };
+        let round = pending.entry.round;
+        if pending.entry.fate == RoundFate::Missed {
+            self.lose(agent);
+            return Ok(true);
+        }
+        if let Some(epoch) = pending.entry.epoch.filter(|&epoch| epoch != self.shadows[agent].epoch())
+            && !self.tracks[agent].is_lost
+        {
+            self.gaps.push(ReportGap::Epoch { agent: agent as u16, round, epoch });
+            self.lose(agent);
+        }
+        if self.tracks[agent].is_lost {
+            self.leave_uncompared(agent, &pending.entry);
+            return Ok(true);
+        }
         // Writes its frame before the state that it is made from changes: others may have taken it, also where the board left the
         // round without ending it.
         self.frame(self.shadows[agent].round(), agent as u16);
-        let round = pending.entry.round;
         pending.senders = self.take_sent(agent, round, &pending.senders, Received::Taken)?;
         if pending.senders.is_empty() {
             let next = round.saturating_add(1);
             pending.early = self.take_sent(agent, next, &pending.early, Received::Early)?;
         }
-        if !pending.senders.is_empty() || !pending.early.is_empty() {
-            self.entries[agent].push_front(pending);
-            return Ok(false);
+        let mut waits_for = pending.senders.iter().chain(&pending.early).peekable();
+        if waits_for.peek().is_some() {
+            // What it took is known to nobody.
+            self.tracks[agent].is_lost = waits_for.any(|sender| self.tracks[usize::from(*sender)].is_lost);
+            let is_lost = self.tracks[agent].is_lost;
+            self.tracks[agent].entries.push_front(pending);
+            return Ok(is_lost);
         }
-        if let Some(board) = pending.entry.digest {
-            self.end_round(round, agent, board)?;
+        match pending.entry.fate {
+            RoundFate::Ended(board) => self.end_round(round, agent, board)?,
+            RoundFate::Left | RoundFate::Missed => self.tracks[agent].left = Some(round),
         }
         Ok(true)
+    }
+
+    /// Ends the round of a shadow whose board ended it too, and whose digest was lost on the cable: it says that it left the round, and
+    /// is in the next one without a frame that took it there. Returns whether that is so.
+    fn end_untold(&mut self, agent: usize, next: u32) -> bool {
+        let round = self.shadows[agent].round();
+        if round.saturating_add(1) != next || self.tracks[agent].left.take_if(|left| *left == round).is_none()
+        {
+            return false;
+        }
+        self.shadows[agent].end_round();
+        self.tracks[agent].ended = next;
+        self.frame(next, agent as u16);
+        true
+    }
+
+    /// Gives up following a board. The frame of its present round was made before anything of it went unreported.
+    fn lose(&mut self, agent: usize) {
+        self.frame(self.shadows[agent].round(), agent as u16);
+        self.tracks[agent].is_lost = true;
+    }
+
+    fn leave_uncompared(&mut self, agent: usize, entry: &FlightEntry) {
+        if let RoundFate::Ended(_) = entry.fate {
+            self.uncompared += 1;
+            self.tracks[agent].ended = entry.round.saturating_add(1);
+        }
     }
 
     /// Takes the frames of `round` that have been sent, and returns whose have not.
@@ -208,6 +386,7 @@ impl FlightReplay {
     }
 
     fn end_round(&mut self, round: u32, agent: usize, board: u32) -> Result<(), FlightFault> {
+        self.end_untold(agent, round);
         // The entry may have brought it into this round.
         self.frame(round, agent as u16);
         let shadow = &mut self.shadows[agent];
@@ -220,7 +399,8 @@ impl FlightReplay {
             return Err(FlightFault::Digest { agent: agent as u16, round, board, shadow: digest });
         }
         self.checks += 1;
-        self.ended[agent] = round.saturating_add(1);
+        self.tracks[agent].checks += 1;
+        self.tracks[agent].ended = round.saturating_add(1);
         Ok(())
     }
 
@@ -232,7 +412,9 @@ impl FlightReplay {
         expected: Received,
     ) -> Result<(), FlightFault> {
         let received = self.shadows[usize::from(agent)].receive(Origin::Clear, frame);
-        if received == expected {
+        // It waits for the round that the board was in already.
+        let is_taken_next = (received, expected) == (Received::Early, Received::Taken);
+        if received == expected || is_taken_next && self.end_untold(agent.into(), round) {
             return Ok(());
         }
         Err(FlightFault::NotTaken { agent, sender, round, received: format!("{received:?}") })
@@ -240,125 +422,67 @@ impl FlightReplay {
 
     /// The data frame of an agent's round, if it has been in that round.
     fn frame(&mut self, round: u32, sender: u16) -> Option<Vec<u8>> {
-        let (shadow, frames) =
-            (&mut self.shadows[usize::from(sender)], &mut self.frames[usize::from(sender)]);
-        if shadow.round() == round && !frames.iter().any(|(of, _)| *of == round) {
+        let (shadow, track) = (&mut self.shadows[usize::from(sender)], &mut self.tracks[usize::from(sender)]);
+        let frames = &mut track.frames;
+        if !track.is_lost && shadow.round() == round && !frames.iter().any(|(of, _)| *of == round) {
             let mut bytes = vec![0; shadow.largest_frame()];
             while let Ok(Some(length)) = shadow.poll_frame(&mut bytes) {
                 if let Ok(Frame::Data(..)) = Frame::decode(&bytes[..length]) {
                     frames.push_back((round, bytes[..length].to_vec()));
                 }
             }
-            while frames.len() > FRAMES_KEPT {
-                frames.pop_front();
-            }
         }
         frames.iter().find(|(of, _)| *of == round).map(|(_, frame)| frame.clone())
     }
 
-    /// Rounds that all shadows have ended.
+    /// Drops the frames that no shadow will take any more.
+    fn forget_frames(&mut self) {
+        let followed = self.shadows.iter().zip(&self.tracks).filter(|(_, track)| !track.is_lost);
+        let Some(first) = followed.map(|(shadow, _)| shadow.round()).min() else { return };
+        for track in &mut self.tracks {
+            while track.frames.front().is_some_and(|(of, _)| *of < first) {
+                track.frames.pop_front();
+            }
+        }
+    }
+
+    /// The rounds that were ended by the board that has ended most.
     pub(super) fn rounds(&self) -> u32 {
-        self.ended.iter().copied().min().unwrap_or(0)
+        self.tracks.iter().map(|track| track.ended).max().unwrap_or(0)
+    }
+
+    /// Who waits for whose frame of which round, in the order of rounds.
+    fn awaited(&self) -> impl Iterator<Item = (u16, u16, u32)> {
+        let waiting = |track: &Track| {
+            let PendingEntry { entry: FlightEntry { agent, round, .. }, senders, early } =
+                track.entries.front()?;
+            match senders.first() {
+                Some(&sender) => Some((*agent, sender, *round)),
+                None => Some((*agent, *early.first()?, round.saturating_add(1))),
+            }
+        };
+        let mut awaited: Vec<_> = self.tracks.iter().filter_map(waiting).collect();
+        awaited.sort_by_key(|(_, _, round)| *round);
+        awaited.into_iter()
     }
 
     /// What waits for a frame that nobody has sent, if more does than the end of a record explains.
     pub(super) fn stuck(&self) -> Option<FlightFault> {
-        let left: usize = self.entries.iter().map(VecDeque::len).sum();
-        let first =
-            self.entries.iter().filter_map(VecDeque::front).min_by_key(|pending| pending.entry.round)?;
-        let PendingEntry { entry: FlightEntry { agent, round, .. }, senders, early } = first;
-        let (sender, round) = match senders.first() {
-            Some(&sender) => (sender, *round),
-            None => (*early.first()?, round.saturating_add(1)),
-        };
-        (left > 2 * self.shadows.len()).then_some(FlightFault::Unsent { agent: *agent, sender, round })
+        let left: usize = self.tracks.iter().map(|track| track.entries.len()).sum();
+        let (agent, sender, round) = self.awaited().next()?;
+        (left > 2 * self.shadows.len()).then_some(FlightFault::Unsent { agent, sender, round })
     }
 
-    /// Packed decisions of all agents.
-    pub(super) fn decisions(&self) -> Vec<f32> {
-        self.shadows.iter().flat_map(|shadow| shadow.decision()).copied().collect()
+    /// The packed decision of an agent.
+    pub(super) fn decision(&self, agent: usize) -> &[f32] {
+        self.shadows[agent].decision()
     }
 
-    /// Packed gradients of all agents.
-    pub(super) fn gradients(&self) -> Vec<f32> {
-        self.shadows.iter().flat_map(|shadow| shadow.gradient()).copied().collect()
+    /// The packed gradient of an agent.
+    pub(super) fn gradient(&self, agent: usize) -> &[f32] {
+        self.shadows[agent].gradient()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fabswarm_sim::scenario::Scenario;
-    use fabswarm_sim::trial::{self, ExactAgents};
-
-    fn swarm() -> FlightReplay {
-        let mut scenario = Scenario::default();
-        scenario.swarm.agents = 3;
-        let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario).unwrap();
-        FlightReplay::new(&Arc::new(task), &setup, 3).unwrap()
-    }
-
-    /// A round of one board, which takes the frames of `senders`, and its entry.
-    fn fly(boards: &mut FlightReplay, agent: u16, round: u32, senders: &[u16]) -> FlightEntry {
-        for &sender in senders {
-            let frame = boards.frame(round, sender).unwrap();
-            boards.deliver(&frame, (round, sender), agent, Received::Taken).unwrap();
-        }
-        boards.frame(round, agent).unwrap();
-        let board = &mut boards.shadows[usize::from(agent)];
-        board.end_round();
-        FlightEntry {
-            round,
-            agent,
-            digest: Some(board.digest()),
-            senders: senders.to_vec(),
-            early: Vec::new(),
-        }
-    }
-
-    /// Agent 0 sends its frame of round 1, hears nobody until agent 1 is two rounds ahead, and follows it. Agent 2 reports last.
-    #[test]
-    fn frames_of_a_round_that_was_left_can_be_taken() {
-        let mut boards = swarm();
-        let firsts = [0, 1, 2].map(|agent: u16| boards.frame(0, agent).unwrap());
-        let mut entries = Vec::new();
-        for agent in 0..3_u16 {
-            let senders: Vec<u16> = (0..3).filter(|&sender| sender != agent).collect();
-            for &sender in &senders {
-                let frame = &firsts[usize::from(sender)];
-                boards.deliver(frame, (0, sender), agent, Received::Taken).unwrap();
-            }
-            let board = &mut boards.shadows[usize::from(agent)];
-            board.end_round();
-            entries.push(FlightEntry {
-                round: 0,
-                agent,
-                digest: Some(board.digest()),
-                senders,
-                early: Vec::new(),
-            });
-        }
-        boards.frame(1, 0).unwrap();
-        entries.push(fly(&mut boards, 1, 1, &[0]));
-        entries.push(fly(&mut boards, 1, 2, &[]));
-        entries.push(FlightEntry {
-            round: 1,
-            agent: 0,
-            digest: None,
-            senders: Vec::new(),
-            early: Vec::new(),
-        });
-        entries.push(fly(&mut boards, 0, 3, &[1]));
-        entries.push(fly(&mut boards, 2, 1, &[0, 1]));
-        entries.push(fly(&mut boards, 2, 2, &[1]));
-        entries.push(fly(&mut boards, 2, 3, &[0, 1]));
-
-        let mut replay = swarm();
-        for entry in entries {
-            replay.push(entry, &[]).unwrap();
-            replay.follow().unwrap();
-        }
-        assert!(replay.entries.iter().all(VecDeque::is_empty), "{:?}", replay.entries);
-        assert_eq!(replay.checks, 9);
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! Boards that keep their own time converge, and a bit that flips is found.
 
 use super::*;
-use crate::BoardKind;
-use fabswarm_sim::scenario::{PaceKind, RadioFamily, TopologyKind};
+use crate::{AgentLocation, BoardKind, Placement};
+use fabswarm_sim::scenario::{PaceKind, RadioFamily, Scenario, TopologyKind};
 
 fn scenario() -> Scenario {
     let mut scenario = Scenario::default();
@@ -12,10 +12,15 @@ fn scenario() -> Scenario {
     scenario
 }
 
+fn start(scenario: &Scenario, kind: BoardKind) -> Flight {
+    let locations = vec![AgentLocation::Board(kind); scenario.swarm.agents];
+    let placement: Placement = kind.name().parse().unwrap();
+    Flight::start(scenario, None, &placement, &locations, &Arc::default()).unwrap()
+}
+
 /// Flies until the error is below 1 %, and returns the flight.
 fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
-    let locations = vec![AgentLocation::Board(kind); scenario.swarm.agents];
-    let mut flight = Flight::start(scenario, None, &locations, &Arc::default()).unwrap();
+    let mut flight = start(scenario, kind);
     while flight.metrics().error >= 0.01 {
         assert!(flight.round() < 3000, "error {}", flight.metrics().error);
         if let Err(error) = flight.step() {
@@ -57,8 +62,11 @@ fn native_boards_converge_by_their_own_clocks_and_a_flipped_bit_is_found() {
     assert!(whole.checks >= checks);
     assert!(whole.rounds as u64 >= flight.round());
     // One bit of one digest in the middle.
-    let (flipped, digest) =
-        entries[entries.len() / 2..].iter().find_map(|entry| Some((entry, entry.digest?))).unwrap();
+    let ended = |entry: &FlightEntry| match entry.fate {
+        RoundFate::Ended(digest) => Some((entry.clone(), digest)),
+        _ => None,
+    };
+    let (flipped, digest) = entries[entries.len() / 2..].iter().find_map(ended).unwrap();
     let verdict = verified(&resolved, &mut flight, |text| {
         let right = format!("{},{},{:#010x},", flipped.round, flipped.agent, digest);
         let wrong = format!("{},{},{:#010x},", flipped.round, flipped.agent, digest ^ 1);
@@ -76,8 +84,7 @@ fn a_ring_on_the_bench_is_a_ring() {
     let mut scenario = scenario();
     scenario.network.topology = TopologyKind::Ring;
     scenario.swarm.agents = 4;
-    let locations = [AgentLocation::Board(BoardKind::Native); 4];
-    let mut flight = Flight::start(&scenario, None, &locations, &Arc::default()).unwrap();
+    let mut flight = start(&scenario, BoardKind::Native);
     for _ in 0..20 {
         flight.step().unwrap();
     }

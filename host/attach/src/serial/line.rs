@@ -1,6 +1,6 @@
 //! A serial port as a line for packets, for whoever waits for one answer at a time.
 
-use super::SerialError;
+use super::{ControlLines, SerialError};
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::wire::stream::{self, Deframer};
 use serialport::{SerialPort, TTYPort};
@@ -18,14 +18,18 @@ const READ_FOR: Duration = Duration::from_millis(50);
 /// How long to leave a port alone that is gone: a USB device takes a while to come back after a reset.
 const REOPEN_AFTER: Duration = Duration::from_millis(50);
 
-/// Opens a port for this process alone. A board on USB sends only while DTR is set; other ports may have no such line.
-pub(super) fn open(path: &Path, baud: u32, timeout: Duration) -> Result<TTYPort, SerialError> {
+/// Opens a port for this process alone, with its lines as its board wants them.
+pub(super) fn open(
+    path: &Path,
+    baud: u32,
+    lines: ControlLines,
+    timeout: Duration,
+) -> Result<TTYPort, SerialError> {
     let refuse = |reason: String| SerialError::Open { path: path.to_owned(), reason };
     let name = path.to_str().ok_or_else(|| refuse("its name is not UTF-8".to_owned()))?;
     let port = serialport::new(name, baud).timeout(timeout).open_native();
     let mut port = port.map_err(|error| refuse(error.to_string()))?;
-    // A pseudo-terminal is "not a typewriter" and has no DTR.
-    let _ = port.write_data_terminal_ready(true);
+    lines.apply(&mut port);
     Ok(port)
 }
 
@@ -34,18 +38,22 @@ pub(super) fn open(path: &Path, baud: u32, timeout: Duration) -> Result<TTYPort,
 pub(super) struct SerialLine {
     path: PathBuf,
     baud: u32,
+    lines: ControlLines,
     port: Option<TTYPort>,
     deframer: Box<Deframer<LONGEST>>,
     unread: Vec<u8>,
     /// Bytes that belong to no packet.
     noise: usize,
+    /// What is kept for a host that takes the port over.
+    recorded: Option<Vec<u8>>,
 }
 
 impl SerialLine {
-    pub(super) fn open(path: &Path, baud: u32) -> Result<Self, SerialError> {
-        let port = Some(open(path, baud, READ_FOR)?);
+    pub(super) fn open(path: &Path, baud: u32, lines: ControlLines) -> Result<Self, SerialError> {
+        let port = Some(open(path, baud, lines, READ_FOR)?);
         let path = path.to_owned();
-        Ok(Self { path, baud, port, deframer: Box::default(), unread: Vec::new(), noise: 0 })
+        let deframer = Box::default();
+        Ok(Self { path, baud, lines, port, deframer, unread: Vec::new(), noise: 0, recorded: None })
     }
 
     pub(super) const fn baud(&self) -> u32 {
@@ -63,11 +71,26 @@ impl SerialLine {
         self.port = None;
     }
 
-    /// The port, for a host that does not wait.
-    pub(super) fn into_port(self) -> Result<TTYPort, SerialError> {
-        // Closed first: a port is for one.
-        drop(self.port);
-        open(&self.path, self.baud, Duration::ZERO)
+    /// Keeps everything from the packet on that was returned last.
+    pub(super) fn record(&mut self, packet: &[u8]) {
+        let mut recorded = vec![0; stream::encoded_max(packet.len())];
+        // Cannot fail: the buffer has room for the longest encoding.
+        let length = stream::encode(packet, &mut recorded).unwrap_or_default();
+        recorded.truncate(length);
+        recorded.extend_from_slice(&self.unread);
+        self.recorded = Some(recorded);
+    }
+
+    /// The port, for a host that does not wait, and what was recorded. It is not closed where it is open: what arrives meanwhile
+    /// would be lost.
+    pub(super) fn into_port(self) -> Result<(TTYPort, Vec<u8>), SerialError> {
+        let mut port = match self.port {
+            Some(port) => port,
+            None => open(&self.path, self.baud, self.lines, Duration::ZERO)?,
+        };
+        port.set_timeout(Duration::ZERO)
+            .map_err(|error| SerialError::Open { path: self.path, reason: error.to_string() })?;
+        Ok((port, self.recorded.unwrap_or_default()))
     }
 
     /// Sends a packet. One that is lost with the port is sent again by whoever waits for its answer.
@@ -126,6 +149,9 @@ impl SerialLine {
                     // Counted as noise until a packet ends in them.
                     self.noise += usize::from(self.noise == 0 && !chunk[..count].contains(&0)) * count;
                     self.unread.extend_from_slice(&chunk[..count]);
+                    if let Some(recorded) = &mut self.recorded {
+                        recorded.extend_from_slice(&chunk[..count]);
+                    }
                 }
                 Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {}
                 Some(_) => self.port = None,
@@ -136,7 +162,7 @@ impl SerialLine {
 
     fn port(&mut self) -> Option<&mut TTYPort> {
         if self.port.is_none() {
-            self.port = open(&self.path, self.baud, READ_FOR).ok();
+            self.port = open(&self.path, self.baud, self.lines, READ_FOR).ok();
         }
         self.port.as_mut()
     }

@@ -52,15 +52,28 @@ impl BootRom {
             false => (ResetBeforeOperation::NoReset, ResetAfterOperation::NoReset),
         };
         let connection = Connection::new(line, port.usb.clone(), after, before, BAUD);
-        let flasher = Flasher::connect(connection, false, false, false, Some(kind), None);
-        let flasher = flasher.map_err(|error| match error {
-            Error::ChipMismatch(_, found) => FlashError::OtherKind { chip: chip.to_owned(), found },
-            _ if is_unplugged(&error) || !path.exists() => FlashError::Unplugged { purpose: "answer" },
-            _ => no_rom(causes(&error)),
+        let flasher = Flasher::try_connect(connection, false, false, false, Some(kind), None);
+        let flasher = flasher.map_err(|failure| {
+            let (error, mut connection) = *failure;
+            // It was stopped to be asked, and goes on with what it has. One that did not answer does so only if it is reset.
+            let found = match &error {
+                Error::ChipMismatch(_, found) => found.parse().ok(),
+                _ => can_reset.then_some(kind),
+            };
+            if let Some(found) = found {
+                // What it said counts more.
+                let _ = restart(&mut connection, found, can_reset);
+            }
+            match error {
+                Error::ChipMismatch(_, found) => FlashError::OtherKind { chip: chip.to_owned(), found },
+                _ if is_unplugged(&error) || !path.exists() => FlashError::Unplugged { purpose: "answer" },
+                _ => no_rom(causes(&error)),
+            }
         })?;
         let mut rom = Self { flasher, path, can_reset };
         match rom.flasher.connection().security_info(false) {
             Ok(info) if info.flags & SECURE != 0 || info.flash_crypt_cnt.count_ones() % 2 == 1 => {
+                let _ = rom.restart();
                 Err(FlashError::Secured)
             }
             // Those that cannot tell have no such fuses.
@@ -165,11 +178,7 @@ impl BootRom {
     /// Starts what is in flash.
     pub(super) fn restart(&mut self) -> Result<(), FlashError> {
         let chip = self.flasher.chip();
-        let line = self.flasher.connection();
-        let outcome = match self.can_reset {
-            true => line.reset_after(false, chip),
-            false => line.command(Command::FlashEnd { reboot: true }).map(drop),
-        };
+        let outcome = restart(self.flasher.connection(), chip, self.can_reset);
         outcome.map_err(|error| self.failure("start", &error))
     }
 
@@ -179,6 +188,14 @@ impl BootRom {
             true => FlashError::Unplugged { purpose },
             false => FlashError::Failed { purpose, reason: causes(error) },
         }
+    }
+}
+
+/// Starts what is in flash: by the lines of the port, or else by a command.
+fn restart(line: &mut Connection, chip: Chip, can_reset: bool) -> Result<(), Error> {
+    match can_reset {
+        true => line.reset_after(false, chip),
+        false => line.command(Command::FlashEnd { reboot: true }).map(drop),
     }
 }
 

@@ -10,8 +10,8 @@ mod probe;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmPages};
-use std::path::PathBuf;
+use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmFileError, SwarmPages};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The board that is meant where none is named.
@@ -92,9 +92,18 @@ pub(super) fn flash_command() -> Command {
 /// What is to be flashed.
 struct FlashOrder<'a> {
     board: BoardFile,
+    /// The swarm file.
+    file: &'a Path,
     pages: SwarmPages<'a>,
     /// The agents to flash.
     chosen: Vec<usize>,
+}
+
+impl FlashOrder<'_> {
+    /// The lowest boot that the page of an agent may use, whose board has used those below `at_least`.
+    fn take_boot(&self, agent: usize, at_least: u32) -> Result<u32, SwarmFileError> {
+        self.pages.swarm.take_boot(self.file, agent, at_least)
+    }
 }
 
 fn board(matches: &ArgMatches) -> Result<BoardFile> {
@@ -121,7 +130,7 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     for &agent in &chosen {
         pages.page(&board.name, agent, 1)?;
     }
-    let order = FlashOrder { board, pages, chosen };
+    let order = FlashOrder { board, file: path, pages, chosen };
     let drive = matches.get_one::<PathBuf>("drive");
     let port = matches.get_one::<String>("port");
     let (has_out, is_by_probe) = (matches.contains_id("out"), matches.get_flag("probe"));

@@ -92,12 +92,14 @@ fn paint(agent: Option<u16>, text: String) -> console::StyledObject<String> {
 
 fn packet_line(packet: &Packet) -> String {
     match packet {
-        Packet::Boot(Boot { board, reset, panic, page, .. }) => {
+        Packet::Boot(boot) => {
+            let Boot { board, reset, page, .. } = boot;
             let who = match page {
                 Ok(identity) => format!("boot {}, round {}", identity.boot, identity.round),
                 Err(error) => error.to_string(),
             };
-            let panic = panic.map(|message| format!("; its last run ended in a panic: {message}"));
+            let panic = fabswarm_attach::last_panic(boot)
+                .map(|message| format!("; its last run ended in a panic: {message}"));
             format!("{board} started {reset}: {who}{}", panic.unwrap_or_default())
         }
         Packet::Telemetry(telemetry, _) => format!(

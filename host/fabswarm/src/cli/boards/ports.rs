@@ -39,7 +39,9 @@ pub(super) fn provision_command() -> Command {
 }
 
 pub(super) fn reset_command() -> Command {
-    Command::new("reset").about("Restart boards, whatever they do").arg(ports_argument())
+    Command::new("reset")
+        .about("Restart boards, whatever they do; one that keeps its own time ends its trial and waits for a page")
+        .arg(ports_argument())
 }
 
 pub(super) fn identify_command() -> Command {
@@ -163,17 +165,23 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
             return Ok("not in the swarm file: left as it is".to_owned());
         };
         let refuse = |reason: String| SerialError::Page { path: board.path.clone(), reason };
-        let pages = swarm.pages(&board.name).map_err(|error| refuse(error.to_string()))?;
-        let page = pages.get(agent).ok_or_else(|| refuse(format!("the swarm has no agent {agent}")))?;
-        let identity = serial::provision(&board, page)?;
+        let page = || {
+            let boot = swarm.take_boot(path, agent, 1)?;
+            swarm.prepare()?.page(&board.name, agent, boot)
+        };
+        let page = page().map_err(|error| refuse(error.to_string()))?;
+        let identity = serial::provision(&board, &page)?;
         Ok(format!("agent {}, boot {}, page {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
 }
 
 pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, |outcome| {
-        let (path, baud, _) = reach(outcome)?;
-        serial::reset(&path, baud).map(|()| "restarted".to_owned())
+        if let Err(SerialError::Running { path, baud, .. }) = &outcome {
+            let waits = "restarted; its trial is over, and it waits for a page".to_owned();
+            return serial::end_trial(path, *baud).map(|()| waits);
+        }
+        serial::reset(&outcome?).map(|()| "restarted".to_owned())
     })
 }
 

@@ -7,14 +7,16 @@ use std::process::ExitCode;
 
 /// The page for a chip, if it is one of the chosen agents. A chip that cannot tell its number is the only one.
 pub(super) fn page_of(order: &FlashOrder, facts: &ChipFacts) -> Result<Option<ChipPage>, String> {
-    let FlashOrder { board, pages, chosen } = order;
+    let FlashOrder { board, pages, chosen, .. } = order;
     let swarm = pages.swarm;
     let agent = match facts.number {
         Some(number) => swarm.agent_of(number).filter(|agent| chosen.contains(agent)),
         None => chosen.first().copied(),
     };
     let Some(agent) = agent else { return Ok(None) };
-    let boot = swarm.next_boot(&facts.boots).map_err(|error| error.to_string())?;
+    // Both what the board has counted and what the file has given away: either may be lost.
+    let next = swarm.next_boot(&facts.boots).map_err(|error| error.to_string())?;
+    let boot = order.take_boot(agent, next).map_err(|error| error.to_string())?;
     let bytes = pages.page(&board.name, agent, boot).map_err(|error| error.to_string())?;
     Ok(Some(ChipPage { agent, chip: swarm.chips.get(&agent).copied(), bytes }))
 }

@@ -14,7 +14,7 @@ pub(super) fn write_files(order: &FlashOrder, out: &Path) -> Result<ExitCode> {
     let image = FlashImage::read(&order.pages.image(&order.board)?)?;
     for &agent in &order.chosen {
         let file = out.join(file_name(agent));
-        write_private(&file, &order.pages.uf2(&order.board, agent, &image)?)?;
+        write_private(&file, &uf2_of(order, agent, &image)?)?;
         println!("{}", file.display());
     }
     Ok(ExitCode::SUCCESS)
@@ -54,7 +54,7 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
     let image = FlashImage::read(&order.pages.image(&order.board)?)?;
     let mut code = ExitCode::SUCCESS;
     for (agent, drive) in order.chosen.iter().zip(&drives) {
-        let file = order.pages.uf2(&order.board, *agent, &image)?;
+        let file = uf2_of(order, *agent, &image)?;
         // A board that fails holds up no other.
         match uf2::write_to_drive(drive, &file_name(*agent), &file) {
             Ok(true) => println!("agent {agent}: {} (read back and equal)", drive.display()),
@@ -76,6 +76,11 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
         );
     }
     Ok(code)
+}
+
+/// The file of an agent. A boot loader does not tell what its board has counted, which may have been erased too.
+fn uf2_of(order: &FlashOrder, agent: usize, image: &FlashImage) -> Result<Vec<u8>, SwarmFileError> {
+    order.pages.uf2(&order.board, agent, image, order.take_boot(agent, 1)?)
 }
 
 fn drive_of<'a>(order: &'a FlashOrder) -> Result<&'a Uf2Drive> {

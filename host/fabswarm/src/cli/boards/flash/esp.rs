@@ -18,7 +18,7 @@ pub(super) fn flash(order: &FlashOrder, pattern: Option<&str>) -> Result<ExitCod
     use super::{bars::FlashBars, by_chip};
     use fabswarm_flash::esp;
 
-    let FlashOrder { board, pages, chosen } = order;
+    let FlashOrder { board, pages, chosen, .. } = order;
     if let Some(agent) =
         chosen.iter().find(|agent| chosen.len() == 1 && !pages.swarm.chips.contains_key(agent))
     {

@@ -19,7 +19,7 @@ pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
     use fabswarm_attach::FlashImage;
     use fabswarm_flash::probe;
 
-    let FlashOrder { board, pages, chosen } = order;
+    let FlashOrder { board, pages, chosen, .. } = order;
     let found = probe::probes();
     if found.is_empty() {
         bail!(

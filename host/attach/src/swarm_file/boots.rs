@@ -1,0 +1,138 @@
+//! The boots that a swarm file has given away. None is given twice, whatever becomes of the flash in which a board counts its own: a
+//! frame that is sealed with another's nonce gives both away.
+
+use super::{FILE_MODE, FIRST_BOOT, SwarmFile, SwarmFileError};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use toml_edit::{DocumentMut, Item, TableLike, value};
+use zeroize::Zeroizing;
+
+/// Boots that a board may use with one page. One that its watchdog restarts every 8 s takes 97 days for them.
+pub(super) const BOOTS_PER_PAGE: u32 = 1 << 20;
+
+/// The table of the file with the first boot of each agent that is not given away.
+pub(super) const TABLE: &str = "boots";
+
+impl SwarmFile {
+    /// Returns the lowest boot that the next page of `agent` may use, which is none below `at_least`, and notes in the file at `path`
+    /// that it is given away, before anything is flashed.
+    ///
+    /// # Errors
+    /// [`SwarmFileError::BootsUsedUp`] if the key has no boots left for the agent, [`SwarmFileError::Boots`] if the file cannot be
+    /// written.
+    pub fn take_boot(&self, path: &Path, agent: usize, at_least: u32) -> Result<u32, SwarmFileError> {
+        let refuse = |reason: String| SwarmFileError::Boots { path: path.to_owned(), reason };
+        let failed = |error: io::Error| refuse(error.to_string());
+        let path = path.canonicalize().map_err(failed)?;
+        // Nobody else takes boots meanwhile. The file itself is replaced, and with it what is locked.
+        let folder = File::open(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+        folder.lock().map_err(failed)?;
+        let text = Zeroizing::new(fs::read_to_string(&path).map_err(failed)?);
+        let mut file: DocumentMut = text.parse().map_err(|_| refuse("it is no longer TOML".to_owned()))?;
+        if Self::read(&path)?.key != self.key {
+            return Err(refuse("it has another key than a moment ago".to_owned()));
+        }
+        let first = first_free(&file, agent).map_err(refuse)?.max(at_least);
+        let Some(next) = first.checked_add(BOOTS_PER_PAGE) else {
+            return Err(SwarmFileError::BootsUsedUp { agent });
+        };
+        file.entry(TABLE).or_insert_with(toml_edit::table)[&agent.to_string()] = value(i64::from(next));
+        replace(&path, &Zeroizing::new(file.to_string())).map_err(failed)?;
+        Ok(first)
+    }
+}
+
+/// The first boot of `agent` that no page of the file was given.
+fn first_free(file: &DocumentMut, agent: usize) -> Result<u32, String> {
+    let Some(boots) = file.get(TABLE) else {
+        // The file is older than this table: pages were made from it, with which boards count from the first boot on.
+        return Ok(FIRST_BOOT + BOOTS_PER_PAGE);
+    };
+    match boots.as_table_like().and_then(|boots: &dyn TableLike| boots.get(&agent.to_string())) {
+        None => Ok(FIRST_BOOT),
+        Some(next) => Item::as_integer(next)
+            .and_then(|next| u32::try_from(next).ok())
+            .ok_or_else(|| format!("{TABLE}.{agent} is no number of a boot")),
+    }
+}
+
+/// Replaces a private file, as a whole or not at all.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    // What another process left that was killed here.
+    let _ = fs::remove_file(&part);
+    let mut file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&part)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn no_boot_is_given_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.toml");
+        let swarm = SwarmFile::draw(None, &[0xE661, 7], 3).unwrap();
+        swarm.write(&path).unwrap();
+        let take =
+            |agent: usize, at_least: u32| SwarmFile::read(&path).unwrap().take_boot(&path, agent, at_least);
+        assert_eq!(take(0, 1).unwrap(), 1);
+        assert_eq!(take(0, 1).unwrap(), 1 + BOOTS_PER_PAGE);
+        assert_eq!(take(1, 1).unwrap(), 1, "agents have nonces of their own");
+        // A board has counted more than the file knows of.
+        assert_eq!(take(0, 9_000_000).unwrap(), 9_000_000);
+        assert_eq!(take(0, 1).unwrap(), 9_000_000 + BOOTS_PER_PAGE);
+        // All else is as it was.
+        let read = SwarmFile::read(&path).unwrap();
+        assert_eq!((&read.key, read.key_number, &read.chips), (&swarm.key, 3, &swarm.chips));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, FILE_MODE);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        let used_up = take(1, u32::MAX - 5).unwrap_err().to_string();
+        assert!(used_up.contains("agent 1") && used_up.contains("\nhelp: draw a new key"), "{used_up}");
+    }
+
+    #[test]
+    fn many_at_once_take_different_boots() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.toml");
+        SwarmFile::draw(None, &[], 3).unwrap().write(&path).unwrap();
+        let take = || SwarmFile::read(&path).unwrap().take_boot(&path, 4, 1).unwrap();
+        let mut boots: Vec<u32> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        boots.sort_unstable();
+        let expected: Vec<u32> = (0..8).map(|number| 1 + number * BOOTS_PER_PAGE).collect();
+        assert_eq!(boots, expected);
+    }
+
+    #[test]
+    fn files_that_cannot_tell_are_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.toml");
+        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
+        swarm.write(&path).unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        let write = |text: &str| {
+            fs::write(&path, text).unwrap();
+            swarm.take_boot(&path, 0, 1)
+        };
+        // A file of an older version: pages of unknown number were made from it.
+        assert_eq!(write(&written.replace("[boots]", "")).unwrap(), 1 + BOOTS_PER_PAGE);
+        let damaged = write(&written.replace("[boots]", "[boots]\n0 = -1")).unwrap_err().to_string();
+        assert!(damaged.contains("boots.0 is no number") && damaged.contains("\nhelp: "), "{damaged}");
+        fs::remove_file(&path).unwrap();
+        SwarmFile::draw(None, &[], 3).unwrap().write(&path).unwrap();
+        let other = swarm.take_boot(&path, 0, 1).unwrap_err().to_string();
+        assert!(other.contains("another key"), "{other}");
+    }
+}
