@@ -166,6 +166,31 @@ pub struct Reception<D: Device> {
     pub awake: D::Indices,
     /// `[agents, agents]`: what sender j sets aside for receiver i of its tracker, and at i = j what it keeps.
     pub shares: D::Reals,
+    /// Where blocks of agents are added up first.
+    pub sums: Option<ReceivedSums<D>>,
+}
+
+/// How what an agent receives from another block is added up.
+#[derive(Debug)]
+pub struct ReceivedSums<D: Device> {
+    /// `[agents, agents]`: the [`SumPlace`] of what receiver i gets of the decisions of sender j.
+    pub decisions: D::Indices,
+    /// The same for what waits on links.
+    pub masses: D::Indices,
+    /// `[agents]`: from how many senders each gets decisions.
+    pub heard: D::Indices,
+}
+
+/// Where in a sum something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SumPlace {
+    /// In none.
+    Alone = 0,
+    /// In one that goes on with a later sender.
+    Within = 1,
+    /// The last of a sum, which is whole then.
+    Last = 2,
 }
 
 impl<D: Device> Reception<D> {
@@ -178,6 +203,7 @@ impl<D: Device> Reception<D> {
             ages: device.indices(agents * agents)?,
             awake: device.indices(agents)?,
             shares: device.reals(agents * agents)?,
+            sums: None,
         };
         let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
         device.write(&mut reception.shares, 0, &shares)?;
@@ -190,6 +216,9 @@ impl<D: Device> Reception<D> {
 pub trait Device: Debug + Sized {
     /// The scalar state is read and written in.
     type Scalar: Real;
+
+    /// Whether it adds up what blocks of agents send ([`ReceivedSums`]).
+    const HAS_SUMS: bool;
     type Reals: Debug;
     type Indices: Debug;
     /// A program made ready for all agents: its batch, losses and intermediate buffers.
@@ -229,14 +258,11 @@ pub trait Device: Debug + Sized {
 
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
 
-    /// Whether it can compute a block of a swarm whose other agents are on other hosts.
-    fn takes_blocks(&self) -> bool;
-
     /// Makes `program` ready for `agents` agents.
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;
 
-    /// Memory for the weights of a round among `agents`.
-    fn mixing(&self, agents: usize) -> Result<Self::Mixing>;
+    /// Memory for the weights of a round among `agents`, of which those of `own` are computed here.
+    fn mixing(&self, agents: usize, own: Block) -> Result<Self::Mixing>;
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 

@@ -32,12 +32,15 @@ mod ledger;
 mod parcel;
 mod push_sum;
 mod round_batch;
+mod rounds;
 mod state;
+mod sums;
 
 pub use elsewhere::{KeptState, RemoteHosts};
 pub use evaluation::ModelScore;
 pub use exchanged::{Exchange, Imbalance};
 pub use ledger::Ledger;
+pub use parcel::ParcelPart;
 pub use push_sum::{PushSumExchange, PushSumRule, PushSumWeights};
 pub use round_batch::RoundBatch;
 
@@ -46,7 +49,8 @@ use fabswarm_shared::scalar::Scalar as _;
 use self::books::HostBooks;
 use self::elsewhere::Elsewhere;
 use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
-use crate::device::{BatchSchedule, Block, Device, DeviceDataset, Gradient, NO_SAMPLE, Packed, Result};
+use self::rounds::{differentiate, follow};
+use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
 /// Distance in words between two agents' x when it is one shared number.
@@ -85,6 +89,8 @@ pub struct FabConfig {
     pub ledger: Option<Ledger>,
     /// At a single level and without a ledger: push-sum weights instead of pull weights.
     pub push_sum: Option<PushSumRule>,
+    /// Blocks of agents between which sums travel; none where everything travels one by one.
+    pub sum_blocks: Vec<Block>,
 }
 
 impl FabConfig {
@@ -128,7 +134,10 @@ pub struct Fab<D: Device> {
     /// Strength of ‖w‖² for every vector of y and z.
     decay: D::Reals,
     upper: Upper<D>,
+    /// The last round that was begun.
     round: u32,
+    /// Whether only its first half was done.
+    is_between: bool,
 }
 
 #[derive(Debug)]
@@ -238,11 +247,12 @@ impl<D: Device> Fab<D> {
             },
             passes: Passes { y: device.pass(&program, own.agents)?, z },
             earlier,
-            links: DeviceLinks::new(&device, &config)?,
+            links: DeviceLinks::new(&device, &config, own)?,
             lower,
             decay,
             upper,
             round: 0,
+            is_between: false,
             model: model.clone(),
             data,
             config,
@@ -259,28 +269,9 @@ impl<D: Device> Fab<D> {
     pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
         let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
-        follow(device, config, data, schedule, passes, None, links, lower, decay, upper, 0)?;
+        differentiate(device, config, data, schedule, passes, None, lower, decay, upper, 0)?;
+        follow(device, config, schedule, passes, links, lower, decay, upper, 0)?;
         device.wait()
-    }
-
-    /// One round.
-    ///
-    /// # Errors
-    /// When the device fails.
-    ///
-    /// # Panics
-    /// When `exchange` is not of the kind the configuration asks for.
-    pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
-        self.round += 1;
-        self.write_draw(draw)?;
-        self.links.write(&self.device, exchange)?;
-        if let Exchange::Ledger { awake, .. } = exchange {
-            self.lower.keep_books(&self.device, awake)?;
-            if let Upper::Strength(x) = &mut self.upper {
-                x.keep_books(&self.device, awake)?;
-            }
-        }
-        self.advance()
     }
 
     /// From now on links to other hosts have books at both ends, so that a host may be lost while the others go on. Must be
@@ -311,40 +302,15 @@ impl<D: Device> Fab<D> {
     /// # Errors
     /// When the device fails.
     pub fn skip_to(&mut self, round: u32) -> Result<()> {
+        self.set_rounds(self.rounds());
         let from = self.parity();
-        self.round = round;
+        self.set_rounds(round);
         let to = self.parity();
         self.lower.stand_still(&self.device, from, to)?;
         match &mut self.upper {
             Upper::Strength(x) => x.stand_still(&self.device, from, to),
             _ => Ok(()),
         }
-    }
-
-    /// Another round with the samples and weights of the last: what a round costs without choosing them.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn repeat(&mut self) -> Result<()> {
-        self.round += 1;
-        self.advance()
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        let parity = self.parity();
-        let Fab { device, config, data, schedule, passes, earlier, links, lower, decay, upper, .. } = self;
-        device.replay(parity, |device| {
-            if let Some(earlier) = earlier {
-                device.copy(&lower.v, &mut earlier.v, lower.packed)?;
-            }
-            lower.pull(device, links, &schedule.round)?;
-            if let Upper::Strength(x) = upper {
-                x.pull(device, links, &schedule.round)?;
-                device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
-            }
-            let earlier = earlier.as_mut();
-            follow(device, config, data, schedule, passes, earlier, links, lower, decay, upper, parity)
-        })
     }
 
     /// Which of the two gradients is that of the present round. Without trackers it is always the first: the other one stays
@@ -438,54 +404,4 @@ fn strength<D: Device>(start: f64) -> [D::Scalar; X_STRIDE] {
     let mut words = [D::Scalar::ZERO; X_STRIDE];
     words[0] = D::Scalar::from_f64(start);
     words
-}
-
-/// `d⁺` of x, y and z, and what follows it: trackers, and the logits of samples.
-#[expect(clippy::too_many_arguments, reason = "disjoint fields of one struct")]
-fn follow<D: Device>(
-    device: &D,
-    config: &FabConfig,
-    data: &DeviceDataset<D>,
-    schedule: &BatchSchedule<D>,
-    passes: &mut Passes<D>,
-    earlier: Option<&mut EarlierEstimate<D>>,
-    links: &DeviceLinks<D>,
-    lower: &mut ExchangedVectors<D>,
-    decay: &D::Reals,
-    upper: &mut Upper<D>,
-    parity: usize,
-) -> Result<()> {
-    let learned_from = config.validation_batch;
-    let logits = match upper {
-        Upper::Logits { logits, .. } => Some((&*logits, learned_from)),
-        _ => None,
-    };
-    device.load(&mut passes.y, data, schedule, 0, logits)?;
-    let fresh = Some(&mut lower.d[parity]);
-    match &mut passes.z {
-        Some(z) => {
-            device.load(z, data, schedule, learned_from, logits)?;
-            device.run(&mut [&mut passes.y, z], &lower.v, fresh, lower.packed, schedule)?;
-        }
-        None => device.run(&mut [&mut passes.y], &lower.v, fresh, lower.packed, schedule)?,
-    }
-    if let Some(EarlierEstimate { v, gradient, kept }) = earlier {
-        device.run(&mut [&mut passes.y], v, Some(gradient), lower.packed, schedule)?;
-        let [even, odd] = &mut lower.d;
-        let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
-        let newest = Gradient { fresh, last, regulariser: Some((&*v, decay)) };
-        device.recur(newest, gradient, lower.packed, *kept)?;
-    }
-    lower.track(device, links, &schedule.round, parity, Some(decay))?;
-    match (upper, &passes.z) {
-        (Upper::Strength(x), _) => {
-            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
-            x.track(device, links, &schedule.round, parity, None)
-        }
-        (Upper::Logits { logits, momentum }, Some(z)) => {
-            let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
-            device.step_logits(logits, schedule, learned_from, &passes.y, z, config.steps[0], momentum)
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,17 +1,22 @@
 //! Mixing weights of one round: who hears whom, as rows of (sender, weight).
 
+use crate::real::Real;
+
 /// A square matrix by rows, each sorted by column; row-stochastic to pull, column-stochastic to push.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixingMatrix {
     starts: Vec<u32>,
     senders: Vec<u32>,
     weights: Vec<f64>,
+    /// For every row the parts of it that are added up by themselves first; nothing where no row has any.
+    sums: Vec<Vec<Vec<(usize, f64)>>>,
 }
 
 impl MixingMatrix {
     /// Takes rows of `(sender, weight)`.
     pub fn from_rows(rows: &[Vec<(usize, f64)>]) -> Self {
-        let mut mixing = MixingMatrix { starts: vec![0], senders: Vec::new(), weights: Vec::new() };
+        let mut mixing =
+            MixingMatrix { starts: vec![0], senders: Vec::new(), weights: Vec::new(), sums: Vec::new() };
         for row in rows {
             mixing.senders.extend(row.iter().map(|&(sender, _)| sender as u32));
             mixing.weights.extend(row.iter().map(|&(_, weight)| weight));
@@ -45,6 +50,17 @@ impl MixingMatrix {
         (MixingMatrix::from_rows(&pull), MixingMatrix::from_rows(&push))
     }
 
+    /// The same with `sums` of further columns, each of which is added up before it is added to its row.
+    #[must_use]
+    pub fn with_sums(self, sums: Vec<Vec<Vec<(usize, f64)>>>) -> Self {
+        MixingMatrix { sums, ..self }
+    }
+
+    /// The sums of one receiver.
+    pub fn sums(&self, receiver: usize) -> &[Vec<(usize, f64)>] {
+        self.sums.get(receiver).map_or(&[], Vec::as_slice)
+    }
+
     pub fn agents(&self) -> usize {
         self.starts.len() - 1
     }
@@ -68,6 +84,27 @@ impl MixingMatrix {
 
     pub fn weights(&self) -> &[f64] {
         &self.weights
+    }
+}
+
+/// Adds weighted vectors, three at a time: one pass over `out` for each three.
+#[inline(always)]
+pub(crate) fn add_weighted<'a, S: Real>(
+    out: &mut [S],
+    row: &[(usize, S)],
+    vector: impl Fn(usize) -> &'a [S],
+) {
+    let words = out.len();
+    let mut threes = row.chunks_exact(3);
+    for three in &mut threes {
+        let [(a, wa), (b, wb), (c, wc)] = [three[0], three[1], three[2]];
+        let (a, b, c) = (&vector(a)[..words], &vector(b)[..words], &vector(c)[..words]);
+        for k in 0..words {
+            out[k] += wa * a[k] + wb * b[k] + wc * c[k];
+        }
+    }
+    for &(sender, weight) in threes.remainder() {
+        out.iter_mut().zip(vector(sender)).for_each(|(out, &word)| *out += weight * word);
     }
 }
 

@@ -162,6 +162,7 @@ mod tests {
             seed: 0,
             ledger: None,
             push_sum: None,
+            sum_blocks: Vec::new(),
         }
     }
 

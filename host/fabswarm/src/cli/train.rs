@@ -10,16 +10,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use anyhow::Result;
+#[cfg(not(feature = "mesh"))]
+use anyhow::bail;
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::screen::Screen;
 use super::live::{self, LivePage};
-use super::{UNWRITTEN, flags, interrupt, output};
+use super::{UNWRITTEN, device, flags, interrupt, output};
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::Device;
 use fabswarm_large::device::cpu::Cpu;
-use fabswarm_large::device::cuda::{Cuda, Precision};
+use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{Error, Guess, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
@@ -40,20 +42,7 @@ pub(super) fn command() -> Command {
         .arg(flags::quiet())
         .arg(live::argument())
         .arg(live::foxglove_argument())
-        .arg(
-            Arg::new("device")
-                .long("device")
-                .default_value("auto")
-                .value_parser(PossibleValuesParser::new(["auto", "cpu", "cuda"]))
-                .help("Where to compute; auto takes a GPU where one works"),
-        )
-        .arg(
-            Arg::new("precision")
-                .long("precision")
-                .default_value("tf32")
-                .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
-                .help("What a GPU multiplies in; state is f32 in all"),
-        )
+        .args(device::arguments())
         .arg(
             Arg::new("resume")
                 .long("resume")
@@ -123,8 +112,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if let Some(hosts) = matches.get_one::<String>("hosts") {
         return on_hosts(hosts, matches, &resolved, resumed, page.as_ref());
     }
-    match gpu(matches)? {
-        Some(gpu) => train(gpu, &resolved, resumed, page.as_ref()),
+    match device::gpu(matches)? {
+        Some(gpu) => train(Cuda::on(&gpu, device::precision(matches))?, &resolved, resumed, page.as_ref()),
         None => train(Cpu::<f32>::new(), &resolved, resumed, page.as_ref()),
     }
 }
@@ -138,12 +127,13 @@ fn on_hosts(
     resumed: Option<(RunFolder, Checkpoint)>,
     page: Option<&LivePage>,
 ) -> Result<ExitCode> {
-    if matches.get_one::<String>("device").is_some_and(|device| device == "cuda") {
-        bail!(
-            "`--device cuda` with `--hosts`: a swarm on several hosts is computed on their CPUs\nhelp: add `--device cpu`, or train on one host"
-        );
+    match device::gpu(matches)? {
+        Some(gpu) => {
+            let new = || Cuda::on(&gpu, device::precision(matches));
+            hosts::train(hosts, matches, resolved, resumed, page, &new)
+        }
+        None => hosts::train(hosts, matches, resolved, resumed, page, &|| Ok(Cpu::<f32>::new())),
     }
-    hosts::train(hosts, matches, resolved, resumed, page)
 }
 
 #[cfg(not(feature = "mesh"))]
@@ -157,20 +147,6 @@ fn on_hosts(
     bail!(
         "this build of fabswarm has no `train --hosts`\nhelp: add the feature, `cargo run --release --features mesh -- …`, or all of them, `--features full`"
     )
-}
-
-/// The GPU, where one is asked for or there is one to take.
-fn gpu(matches: &ArgMatches) -> Result<Option<Cuda>> {
-    let precision = match matches.get_one::<String>("precision").map(String::as_str) {
-        Some("f32") => Precision::F32,
-        Some("bf16") => Precision::Bf16,
-        _ => Precision::Tf32,
-    };
-    Ok(match matches.get_one::<String>("device").map(String::as_str) {
-        Some("cpu") => None,
-        Some("cuda") => Some(Cuda::new(precision)?),
-        _ => Cuda::new(precision).ok(),
-    })
 }
 
 /// Trains on `device`. Until the folder is made everything may be refused, from then on nothing is.

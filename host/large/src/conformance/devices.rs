@@ -4,7 +4,7 @@ use fabswarm_shared::scalar::Scalar;
 
 use super::{Check, distance};
 use crate::device::cpu::Cpu;
-use crate::device::{BatchSchedule, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use crate::device::{BatchSchedule, Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
 use crate::mixing::MixingMatrix;
@@ -117,14 +117,18 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     // Dense and sparse kernels, and among the most agents the sparse ones in one large block.
     for agents in [3, 10, 20, 40, 64, 70, 600, 1000] {
-        for ((what, found), (_, expected)) in
-            mix(device, agents)?.into_iter().zip(mix(&Cpu::<f64>::new(), agents)?)
-        {
-            checks.push(Check {
-                what: format!("{what} among {agents} agents"),
-                error: distance(found, expected),
-                tolerance,
-            });
+        // All of them, and a block of some whose others are on other hosts.
+        for own in [Block::whole(agents), Block { first: agents / 3, agents: agents / 2 }] {
+            let packed = Packed { own, ..Packed::whole(2, agents, 192) };
+            for ((what, found), (_, expected)) in
+                mix(device, packed)?.into_iter().zip(mix(&Cpu::<f64>::new(), packed)?)
+            {
+                checks.push(Check {
+                    what: format!("{what} among {agents} agents, {} of them here", own.agents),
+                    error: distance(found, expected),
+                    tolerance,
+                });
+            }
         }
     }
     Ok(checks)
@@ -140,8 +144,8 @@ fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> 
 }
 
 /// What comes of each way of mixing.
-fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f64>)>> {
-    let packed = Packed::whole(2, agents, 192);
+fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f64>)>> {
+    let agents = packed.agents;
     let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
     let heard: Vec<Vec<usize>> = (0..agents)
@@ -157,7 +161,8 @@ fn mix<D: Device>(device: &D, agents: usize) -> Result<Vec<(&'static str, Vec<f6
         })
         .collect();
     let (pull, push) = MixingMatrix::uniform(&heard);
-    let (mut pull_weights, mut push_weights) = (device.mixing(agents)?, device.mixing(agents)?);
+    let (mut pull_weights, mut push_weights) =
+        (device.mixing(agents, packed.own)?, device.mixing(agents, packed.own)?);
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
     let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);

@@ -15,8 +15,9 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use self::agent::AgentPass;
+use self::mixing::WeightRow;
 use super::{
-    BatchSchedule, BroadcastHistory, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE, Packed,
+    BatchSchedule, Block, BroadcastHistory, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE, Packed,
     Reception, Result,
 };
 use crate::mixing::MixingMatrix;
@@ -72,10 +73,11 @@ impl<S: Real> ProgramBuffers<S> {
 
 impl<S: Real> Device for Cpu<S> {
     type Scalar = S;
+    const HAS_SUMS: bool = true;
     type Reals = Vec<S>;
     type Indices = Vec<u32>;
     type Pass = CpuPass<S>;
-    type Mixing = Vec<Vec<(usize, S)>>;
+    type Mixing = Vec<WeightRow<S>>;
 
     fn name(&self) -> String {
         format!("CPU, {} threads", rayon::current_num_threads())
@@ -131,10 +133,6 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn takes_blocks(&self) -> bool {
-        true
-    }
-
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CpuPass<S>> {
         let samples = agents * program.samples;
         let (features, tokens) = match program.input {
@@ -158,14 +156,17 @@ impl<S: Real> Device for Cpu<S> {
         })
     }
 
-    fn mixing(&self, agents: usize) -> Result<Self::Mixing> {
-        Ok(vec![Vec::new(); agents])
+    fn mixing(&self, agents: usize, _: Block) -> Result<Self::Mixing> {
+        Ok(vec![WeightRow::default(); agents])
     }
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()> {
+        let narrowed = |(sender, weight): (usize, f64)| (sender, S::from_f64(weight));
         for (receiver, row) in to.iter_mut().enumerate() {
-            row.clear();
-            row.extend(mixing.row(receiver).map(|(sender, weight)| (sender, S::from_f64(weight))));
+            row.senders.clear();
+            row.senders.extend(mixing.row(receiver).map(narrowed));
+            let sum = |sum: &Vec<_>| sum.iter().copied().map(narrowed).collect();
+            row.sums = mixing.sums(receiver).iter().map(sum).collect();
         }
         Ok(())
     }

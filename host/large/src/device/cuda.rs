@@ -15,7 +15,7 @@ mod pass;
 mod sums;
 
 use std::collections::HashMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
@@ -37,6 +37,16 @@ pub enum Precision {
     Tf32,
     /// bf16 activations and products, sums in f32.
     Bf16,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        })
+    }
 }
 
 /// Bytes of scratch memory cuBLAS gets on each stream; its best Hopper kernels ask for this much.
@@ -61,7 +71,7 @@ pub struct Cuda {
 }
 
 impl Debug for Cuda {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cuda")
             .field("ordinal", &self.context.ordinal())
             .field("precision", &self.precision)
@@ -76,17 +86,27 @@ enum Replay {
     Recorded(CudaGraph),
 }
 
+/// Arguments that say which vectors of packed state are computed here, and how long they are.
+fn own_agents(packed: Packed) -> [Arg; 4] {
+    let Packed { agents, stride, own, .. } = packed;
+    [Arg::Int(agents), Arg::Int(own.first), Arg::Int(own.agents), Arg::Long(stride)]
+}
+
 /// Names what failed.
 fn during<T, E: Debug>(doing: &'static str, result: std::result::Result<T, E>) -> Result<T> {
     result.map_err(|cause| Error::Cuda { doing, cause: format!("{cause:?}") })
 }
 
-impl Cuda {
-    /// The first GPU.
+/// A GPU of this machine, before anything is computed on it.
+#[derive(Clone, Debug)]
+pub struct Gpu(Arc<CudaContext>);
+
+impl Gpu {
+    /// The GPU of that number, from 0 on.
     ///
     /// # Errors
-    /// When there is no driver, no GPU or no CUDA library; the message says which.
-    pub fn new(precision: Precision) -> Result<Self> {
+    /// When there is no driver, no such GPU or no CUDA library; the message says which.
+    pub fn open(number: usize) -> Result<Self> {
         // SAFETY: these only look for shared libraries.
         let (driver, nvrtc, cublas) = unsafe {
             (
@@ -104,8 +124,48 @@ impl Cuda {
                 return Err(Error::NoCuda(format!("{name} is not installed or not on the library path")));
             }
         }
-        let context = CudaContext::new(0)
+        let count = CudaContext::device_count().map_or(0, |count| usize::try_from(count).unwrap_or(0));
+        if number >= count.max(1) {
+            return Err(Error::NoCuda(format!("there is no GPU {number}, but {count} from number 0 on")));
+        }
+        let context = CudaContext::new(number)
             .map_err(|cause| Error::NoCuda(format!("the driver finds no usable GPU ({cause:?})")))?;
+        Ok(Gpu(context))
+    }
+
+    /// How many there are on this machine.
+    pub fn count() -> usize {
+        match Gpu::open(0) {
+            Ok(_) => CudaContext::device_count().map_or(0, |count| usize::try_from(count).unwrap_or(0)),
+            Err(_) => 0,
+        }
+    }
+
+    pub fn name(&self) -> String {
+        self.0.name().unwrap_or_else(|_| "GPU".to_owned())
+    }
+
+    /// Bytes of its memory that nobody uses, where that is known.
+    pub fn free_bytes(&self) -> Option<u64> {
+        self.0.mem_get_info().ok().map(|(free, _)| free as u64)
+    }
+}
+
+impl Cuda {
+    /// The first GPU.
+    ///
+    /// # Errors
+    /// As [`Gpu::open`], and when the GPU fails.
+    pub fn new(precision: Precision) -> Result<Self> {
+        Cuda::on(&Gpu::open(0)?, precision)
+    }
+
+    /// To compute on a GPU.
+    ///
+    /// # Errors
+    /// When the GPU fails.
+    pub fn on(Gpu(context): &Gpu, precision: Precision) -> Result<Self> {
+        let context = Arc::clone(context);
         // SAFETY: buffers are used on two streams whose order is fixed by explicit joins in `run`.
         unsafe { context.disable_event_tracking() };
         let stream = || during("making a stream", context.new_stream());
@@ -172,21 +232,20 @@ impl Cuda {
         unsafe { self.kernels.launch(self.main(), name, grid, block, 0, args) }
     }
 
-    /// Launches a kernel of the ledger: a thread for every word of packed state.
+    /// Launches a kernel with a thread for every word of packed state that is computed here.
     ///
     /// # Safety
     /// As for [`Kernels::launch`], where depth, agents and stride come after `args` and before `tail`.
-    unsafe fn launch_by_agent(
+    unsafe fn launch_by_own(
         &self,
         name: &'static str,
         mut args: Vec<Arg>,
         packed: Packed,
-        depth: usize,
         tail: &[Arg],
     ) -> Result<()> {
-        args.extend([Arg::Int(depth), Arg::Int(packed.agents), Arg::Long(packed.stride)]);
+        args.extend(own_agents(packed));
         args.extend_from_slice(tail);
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.own.agents];
         // SAFETY: the caller promises what `Kernels::launch` asks for.
         unsafe { self.launch(name, grid, [256, 1], &args) }
     }

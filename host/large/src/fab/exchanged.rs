@@ -6,8 +6,9 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use super::books::{HostBooks, near_shares};
 use super::push_sum::{PushSumExchange, PushSumRule};
+use super::sums::{SumLayout, weights_with_sums};
 use super::{FabConfig, Ledger};
-use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, ReceivedSums, Reception, Result};
 use crate::mixing::MixingMatrix;
 
 /// Who hears whom, in the device's memory.
@@ -19,12 +20,20 @@ pub(super) enum DeviceLinks<D: Device> {
 }
 
 impl<D: Device> DeviceLinks<D> {
-    pub(super) fn new(device: &D, config: &FabConfig) -> Result<Self> {
+    pub(super) fn new(device: &D, config: &FabConfig, own: Block) -> Result<Self> {
         let agents = config.agents;
         if let Some(ledger) = &config.ledger {
-            return Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?));
+            let mut reception = Reception::new(device, agents, ledger.shares())?;
+            if !config.sum_blocks.is_empty() {
+                reception.sums = Some(ReceivedSums {
+                    decisions: device.indices(agents * agents)?,
+                    masses: device.indices(agents * agents)?,
+                    heard: device.indices(agents)?,
+                });
+            }
+            return Ok(DeviceLinks::Ledger(reception));
         }
-        let (rows, push) = (device.mixing(agents)?, device.mixing(agents)?);
+        let (rows, push) = (device.mixing(agents, own)?, device.mixing(agents, own)?);
         Ok(match config.push_sum {
             Some(rule) => DeviceLinks::PushSum { rule, ratio: rows, push, factors: device.reals(agents)? },
             None => DeviceLinks::Weights { pull: rows, push },
@@ -38,15 +47,25 @@ impl<D: Device> DeviceLinks<D> {
         device.write(&mut reception.shares, 0, &shares)
     }
 
-    /// Writes the exchange of a round to the device.
+    /// Writes the exchange of a round to the device, of a swarm with this configuration and of which `own` is computed there.
     ///
     /// # Panics
     /// When it is not of the kind the swarm was made for.
-    pub(super) fn write(&mut self, device: &D, exchange: &Exchange<'_>) -> Result<()> {
+    pub(super) fn write(
+        &mut self,
+        device: &D,
+        config: &FabConfig,
+        own: Block,
+        exchange: &Exchange<'_>,
+    ) -> Result<()> {
         match (self, exchange) {
             (DeviceLinks::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
-                device.write_mixing(pull, pulled)?;
-                device.write_mixing(push, pushed)
+                if config.sum_blocks.is_empty() {
+                    device.write_mixing(pull, pulled)?;
+                    return device.write_mixing(push, pushed);
+                }
+                device.write_mixing(pull, &weights_with_sums(pulled, &config.sum_blocks, own))?;
+                device.write_mixing(push, &weights_with_sums(pushed, &config.sum_blocks, own))
             }
             (DeviceLinks::PushSum { ratio, push, factors, .. }, Exchange::PushSum(exchange)) => {
                 device.write_mixing(ratio, &exchange.ratio)?;
@@ -56,8 +75,15 @@ impl<D: Device> DeviceLinks<D> {
                 device.write(factors, 0, &words)
             }
             (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
-                device.write_indices(&mut reception.ages, ages)?;
-                device.write_indices(&mut reception.awake, awake)
+                device.write_indices(&mut reception.awake, awake)?;
+                let Some(sums) = &mut reception.sums else {
+                    return device.write_indices(&mut reception.ages, ages);
+                };
+                let layout = SumLayout::new(ages, awake.len(), &config.sum_blocks, own);
+                device.write_indices(&mut reception.ages, &layout.ages)?;
+                device.write_indices(&mut sums.decisions, &layout.decisions)?;
+                device.write_indices(&mut sums.masses, &layout.masses)?;
+                device.write_indices(&mut sums.heard, &layout.heard)
             }
             (_, exchange) => panic!("a swarm of another kind got {exchange:?}"),
         }

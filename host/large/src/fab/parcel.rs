@@ -6,10 +6,12 @@
 //! ```text
 //! push weights   v_j and t_j
 //! ledger         v_j as it was when the frame was sent, and for every link what its receiver takes, w_ij + s_ij t_j − recent
+//! sums           for every agent that hears any, what it would add up of these itself: see `fab/sums.rs`
 //! books          v_j as it was when the frame was sent, and σ_j at that time, as two words each
 //! ```
 //!
-//! There are [books](super::books) where a host may be lost while the others go on.
+//! There are [books](super::books) where a host may be lost while the others go on, and [sums](super::sums) where the scenario asks
+//! for them.
 //!
 //! What waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
 //! process.
@@ -17,11 +19,28 @@
 use std::collections::BTreeSet;
 
 use fabswarm_shared::scalar::Scalar as _;
+use serde::{Deserialize, Serialize};
 
 use super::books::{SUM_WORDS, to_sums, to_words};
 use super::exchanged::{DeviceLinks, Exchange, ExchangedVectors, LedgerState, link_number};
+use super::sums::{BlockLinks, RoundRows};
 use super::{Fab, PushSumExchange, Upper};
 use crate::device::{Block, Device, Packed, Reception, Result};
+use crate::mixing::add_weighted;
+
+/// Which half of a round a parcel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ParcelPart {
+    /// Decisions, which the round begins with.
+    Decisions,
+    /// Trackers, or what is taken of them, which are needed when the gradient is there.
+    Trackers,
+}
+
+impl ParcelPart {
+    /// In the order in which a round needs them.
+    pub const ALL: [Self; 2] = [ParcelPart::Decisions, ParcelPart::Trackers];
+}
 
 /// One agent's or link's vectors in a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +52,65 @@ enum ParcelItem {
     /// What the receiver takes of what waits, from a frame that was sent `age` rounds ago.
     Mass { receiver: usize, sender: usize, age: usize },
     /// σ of `age` rounds ago.
-    Sums { sender: usize, age: usize },
+    Sigma { sender: usize, age: usize },
+    /// The sum of all decisions that the receiver hears.
+    DecisionSum { receiver: usize },
+    /// The sum of all trackers that the receiver hears.
+    TrackerSum { receiver: usize },
+    /// The sum of all that the receiver takes.
+    MassSum { receiver: usize },
+}
+
+impl ParcelItem {
+    fn part(self) -> ParcelPart {
+        match self {
+            ParcelItem::Decisions { .. } | ParcelItem::DecisionSum { .. } => ParcelPart::Decisions,
+            ParcelItem::Tracker { .. }
+            | ParcelItem::Mass { .. }
+            | ParcelItem::Sigma { .. }
+            | ParcelItem::TrackerSum { .. }
+            | ParcelItem::MassSum { .. } => ParcelPart::Trackers,
+        }
+    }
+}
+
+/// How a swarm with a ledger hands over from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handover {
+    /// What each link's receiver takes.
+    Links,
+    /// The same, added up for every receiver.
+    Sums,
+    /// What a sender has ever set aside.
+    Books,
+}
+
+/// What the agents of `to` need of those of `from` for one part of a round.
+fn items(
+    exchange: &Exchange<'_>,
+    from: Block,
+    to: Block,
+    part: ParcelPart,
+    handover: Handover,
+) -> Vec<ParcelItem> {
+    let mut items = all_items(exchange, from, to, handover);
+    items.retain(|item| item.part() == part);
+    items
 }
 
 /// What the agents of `to` need of those of `from`.
-fn items(exchange: &Exchange<'_>, from: Block, to: Block, has_books: bool) -> Vec<ParcelItem> {
+fn all_items(exchange: &Exchange<'_>, from: Block, to: Block, handover: Handover) -> Vec<ParcelItem> {
     match *exchange {
+        Exchange::Weights { pull, push } if handover == Handover::Sums => {
+            let decision_sum = |receiver| ParcelItem::DecisionSum { receiver };
+            let decisions = |(sender, age)| ParcelItem::Decisions { sender, age };
+            let tracker_sum = |receiver| ParcelItem::TrackerSum { receiver };
+            let tracker = |(sender, _)| ParcelItem::Tracker { sender };
+            let links = |rows| BlockLinks { rows: RoundRows::Weights(rows), from, to };
+            let mut items = the_fewer(links(pull), decision_sum, decisions);
+            items.extend(the_fewer(links(push), tracker_sum, tracker));
+            items
+        }
         Exchange::Weights { pull: rows, push }
         | Exchange::PushSum(PushSumExchange { ratio: rows, push, .. }) => {
             let rows = to.range().flat_map(|receiver| rows.row(receiver).chain(push.row(receiver)));
@@ -48,29 +120,49 @@ fn items(exchange: &Exchange<'_>, from: Block, to: Block, has_books: bool) -> Ve
             senders.into_iter().flat_map(both).collect()
         }
         Exchange::Ledger { ages, awake } => {
-            let links = to.range().flat_map(|receiver| from.range().map(move |sender| (receiver, sender)));
-            let age_of = |(receiver, sender)| ages[receiver * awake.len() + sender] as usize;
-            let heard: Vec<_> = links.filter(|&link| age_of(link) > 0).collect();
-            let frames: BTreeSet<_> = heard.iter().map(|&link| (link.1, age_of(link) - 1)).collect();
-            if has_books {
-                let both =
-                    |(sender, age)| [ParcelItem::Decisions { sender, age }, ParcelItem::Sums { sender, age }];
-                return frames.into_iter().flat_map(both).collect();
+            let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
+            let decisions = |(sender, age)| ParcelItem::Decisions { sender, age };
+            let decision_sum = |receiver| ParcelItem::DecisionSum { receiver };
+            let frames = links.frames().into_iter();
+            match handover {
+                Handover::Books => {
+                    let both = |(sender, age)| [decisions((sender, age)), ParcelItem::Sigma { sender, age }];
+                    frames.flat_map(both).collect()
+                }
+                Handover::Links => {
+                    let taken_by = |receiver| {
+                        let mass = move |(sender, age)| ParcelItem::Mass { receiver, sender, age };
+                        links.heard_by(receiver).into_iter().map(mass)
+                    };
+                    frames.map(decisions).chain(to.range().flat_map(taken_by)).collect()
+                }
+                Handover::Sums => {
+                    let mut items = the_fewer(links, decision_sum, decisions);
+                    let taken = |receiver| ParcelItem::MassSum { receiver };
+                    items.extend(links.receivers().into_iter().map(taken));
+                    items
+                }
             }
-            let decisions = frames.into_iter().map(|(sender, age)| ParcelItem::Decisions { sender, age });
-            let taken = heard.iter().map(|&link| {
-                let (receiver, sender) = link;
-                ParcelItem::Mass { receiver, sender, age: age_of(link) - 1 }
-            });
-            decisions.chain(taken).collect()
         }
+    }
+}
+
+/// A sum for every receiver, or every frame once.
+fn the_fewer(
+    links: BlockLinks<'_>,
+    sum: impl Fn(usize) -> ParcelItem,
+    frame: impl Fn((usize, usize)) -> ParcelItem,
+) -> Vec<ParcelItem> {
+    match links.has_fewer_sums() {
+        true => links.receivers().into_iter().map(sum).collect(),
+        false => links.frames().into_iter().map(frame).collect(),
     }
 }
 
 impl<D: Device> Fab<D> {
     /// Words of the parcel that the host of `from` has for the host of `to` in a round with this `exchange`.
-    pub fn parcel_words(&self, exchange: &Exchange<'_>, from: Block, to: Block) -> usize {
-        let items = items(exchange, from, to, self.has_books());
+    pub fn parcel_words(&self, exchange: &Exchange<'_>, from: Block, to: Block, part: ParcelPart) -> usize {
+        let items = items(exchange, from, to, part, self.handover());
         let words =
             |item: &ParcelItem| self.vectors().map(|vectors| vectors.item_words(*item)).sum::<usize>();
         items.iter().map(words).sum()
@@ -80,17 +172,26 @@ impl<D: Device> Fab<D> {
     ///
     /// # Errors
     /// When the device fails.
-    pub fn parcel(&self, exchange: &Exchange<'_>, to: Block) -> Result<Vec<D::Scalar>> {
-        let mut words = Vec::with_capacity(self.parcel_words(exchange, self.own, to));
-        for item in items(exchange, self.own, to, self.has_books()) {
+    pub fn parcel(&self, exchange: &Exchange<'_>, to: Block, part: ParcelPart) -> Result<Vec<D::Scalar>> {
+        let mut words = Vec::with_capacity(self.parcel_words(exchange, self.own, to, part));
+        for item in items(exchange, self.own, to, part, self.handover()) {
             for vectors in self.vectors() {
-                vectors.read_item(&self.device, &self.links, exchange, self.round + 1, item, &mut words)?;
+                vectors.read_item(
+                    &self.device,
+                    &self.links,
+                    exchange,
+                    self.rounds() + 1,
+                    to,
+                    item,
+                    &mut words,
+                )?;
             }
         }
         Ok(words)
     }
 
-    /// Takes the parcel of the host of `from`, before the round with this `exchange`.
+    /// Takes a parcel of the host of `from` for the round `round` with this `exchange`: decisions before [`Fab::descend`], trackers
+    /// before [`Fab::follow`].
     ///
     /// # Errors
     /// When the device fails.
@@ -100,18 +201,28 @@ impl<D: Device> Fab<D> {
     pub fn take_parcel(
         &mut self,
         exchange: &Exchange<'_>,
+        round: u32,
         from: Block,
+        part: ParcelPart,
         mut words: &[D::Scalar],
     ) -> Result<()> {
-        let (round, own) = (self.round + 1, self.own);
-        for item in items(exchange, from, own, self.has_books()) {
-            words = self.lower.write_item(&self.device, exchange, round, item, words)?;
+        let own = self.own;
+        for item in items(exchange, from, own, part, self.handover()) {
+            words = self.lower.write_item(&self.device, exchange, round, from, item, words)?;
             if let Upper::Strength(x) = &mut self.upper {
-                words = x.write_item(&self.device, exchange, round, item, words)?;
+                words = x.write_item(&self.device, exchange, round, from, item, words)?;
             }
         }
         assert!(words.is_empty(), "{} words too many in a parcel", words.len());
         Ok(())
+    }
+
+    fn handover(&self) -> Handover {
+        match self.config.sum_blocks.is_empty() {
+            _ if self.has_books() => Handover::Books,
+            true => Handover::Links,
+            false => Handover::Sums,
+        }
     }
 
     /// Everything that is exchanged.
@@ -127,10 +238,65 @@ impl<D: Device> Fab<D> {
 impl<D: Device> ExchangedVectors<D> {
     fn item_words(&self, item: ParcelItem) -> usize {
         let words = self.packed.groups * self.packed.stride;
-        if let ParcelItem::Sums { .. } = item { SUM_WORDS * words } else { words }
+        if let ParcelItem::Sigma { .. } = item { SUM_WORDS * words } else { words }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what of the state, when, and for whom")]
     fn read_item(
+        &self,
+        device: &D,
+        links: &DeviceLinks<D>,
+        exchange: &Exchange<'_>,
+        round: u32,
+        to: Block,
+        item: ParcelItem,
+        words: &mut Vec<D::Scalar>,
+    ) -> Result<()> {
+        let from = self.packed.own;
+        // Each with its weight, in the order in which one process adds them up.
+        let parts: Vec<(ParcelItem, f64)> = match (item, exchange) {
+            (ParcelItem::DecisionSum { receiver }, Exchange::Ledger { ages, awake }) => {
+                let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
+                let part = |(sender, age)| (ParcelItem::Decisions { sender, age }, 1.0);
+                links.heard_by(receiver).into_iter().map(part).collect()
+            }
+            (ParcelItem::MassSum { receiver }, Exchange::Ledger { ages, awake }) => {
+                let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
+                let part = |(sender, age)| (ParcelItem::Mass { receiver, sender, age }, 1.0);
+                links.heard_by(receiver).into_iter().map(part).collect()
+            }
+            (ParcelItem::DecisionSum { receiver }, Exchange::Weights { pull, .. }) => {
+                let part = |(sender, weight)| (ParcelItem::Decisions { sender, age: 0 }, weight);
+                pull.row(receiver).filter(|&(sender, _)| from.has(sender)).map(part).collect()
+            }
+            (ParcelItem::TrackerSum { receiver }, Exchange::Weights { push, .. }) => {
+                let part = |(sender, weight)| (ParcelItem::Tracker { sender }, weight);
+                push.row(receiver).filter(|&(sender, _)| from.has(sender)).map(part).collect()
+            }
+            _ => return self.read_vectors(device, links, exchange, round, item, words),
+        };
+        let begun = words.len();
+        words.resize(begun + self.item_words(item), D::Scalar::ZERO);
+        let mut vectors = Vec::with_capacity(parts.len());
+        for &(part, _) in &parts {
+            let mut vector = Vec::with_capacity(words.len() - begun);
+            self.read_vectors(device, links, exchange, round, part, &mut vector)?;
+            vectors.push(vector);
+        }
+        let sum = &mut words[begun..];
+        if matches!(exchange, Exchange::Weights { .. }) {
+            let weights =
+                parts.iter().enumerate().map(|(at, &(_, weight))| (at, D::Scalar::from_f64(weight)));
+            add_weighted(sum, &weights.collect::<Vec<_>>(), |at| &vectors[at][..]);
+        } else {
+            for vector in &vectors {
+                sum.iter_mut().zip(vector).for_each(|(sum, &word)| *sum += word);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_vectors(
         &self,
         device: &D,
         links: &DeviceLinks<D>,
@@ -143,7 +309,7 @@ impl<D: Device> ExchangedVectors<D> {
         for group in 0..groups {
             let now = |sender: usize| (group * agents + sender) * stride;
             words.extend(match (item, &self.ledger) {
-                (ParcelItem::Sums { sender, age }, Some(ledger)) => {
+                (ParcelItem::Sigma { sender, age }, Some(ledger)) => {
                     to_words(&self.sum(device, exchange, ledger, round, group, sender, age)?)
                 }
                 (ParcelItem::Decisions { sender, age: 0 }, _) => device.read(&self.v, now(sender), stride)?,
@@ -238,14 +404,38 @@ impl<D: Device> ExchangedVectors<D> {
         device: &D,
         exchange: &Exchange<'_>,
         round: u32,
+        from: Block,
         item: ParcelItem,
         words: &'w [D::Scalar],
     ) -> Result<&'w [D::Scalar]> {
         let Packed { groups, agents, stride, own: here } = self.packed;
+        let place_for = |rows, receiver| {
+            let links = BlockLinks { rows, from, to: here };
+            links.place_for(receiver).expect("who takes a sum hears somebody")
+        };
+        // A sum takes the place of one of the frames.
+        let item = match (item, exchange) {
+            (ParcelItem::DecisionSum { receiver }, Exchange::Ledger { ages, .. }) => {
+                let (sender, age) = place_for(RoundRows::Ages(ages, agents), receiver);
+                ParcelItem::Decisions { sender, age }
+            }
+            (ParcelItem::MassSum { receiver }, Exchange::Ledger { ages, .. }) => {
+                let (sender, age) = place_for(RoundRows::Ages(ages, agents), receiver);
+                ParcelItem::Mass { receiver, sender, age }
+            }
+            (ParcelItem::DecisionSum { receiver }, Exchange::Weights { pull, .. }) => {
+                let (sender, age) = place_for(RoundRows::Weights(pull), receiver);
+                ParcelItem::Decisions { sender, age }
+            }
+            (ParcelItem::TrackerSum { receiver }, Exchange::Weights { push, .. }) => {
+                ParcelItem::Tracker { sender: place_for(RoundRows::Weights(push), receiver).0 }
+            }
+            (item, _) => item,
+        };
         let (own, rest) = words.split_at(self.item_words(item));
         for (group, words) in (0..groups).zip(own.chunks(own.len() / groups)) {
             match (item, &mut self.ledger) {
-                (ParcelItem::Sums { sender, age }, Some(LedgerState { mass, .. })) => {
+                (ParcelItem::Sigma { sender, age }, Some(LedgerState { mass, .. })) => {
                     let (Some(books), Exchange::Ledger { ages, .. }) = (&mut self.books, exchange) else {
                         unreachable!("sums are kept only where there are books")
                     };
@@ -271,8 +461,16 @@ impl<D: Device> ExchangedVectors<D> {
                     let link = link_number(agents, group * agents + receiver, sender);
                     device.write(mass, link * stride, words)?;
                 }
-                (ParcelItem::Mass { .. } | ParcelItem::Sums { .. }, None) => {
-                    unreachable!("mass waits only where there is a ledger")
+                (ParcelItem::Mass { .. } | ParcelItem::Sigma { .. }, None)
+                | (
+                    ParcelItem::DecisionSum { .. }
+                    | ParcelItem::TrackerSum { .. }
+                    | ParcelItem::MassSum { .. },
+                    _,
+                ) => {
+                    unreachable!(
+                        "mass waits only where there is a ledger, and sums have taken a frame's place"
+                    )
                 }
             }
         }

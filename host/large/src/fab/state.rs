@@ -9,7 +9,7 @@ use crate::device::{Device, Result};
 
 impl<D: Device> Fab<D> {
     pub fn rounds(&self) -> u32 {
-        self.round
+        self.round - u32::from(self.is_between)
     }
 
     pub fn device(&self) -> &D {
@@ -192,7 +192,7 @@ impl<D: Device> Fab<D> {
 
     /// Makes `round` the last that was done.
     pub fn set_rounds(&mut self, round: u32) {
-        self.round = round;
+        (self.round, self.is_between) = (round, false);
     }
 
     /// What the rows of a part belong to.

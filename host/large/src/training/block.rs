@@ -8,13 +8,14 @@ use super::batches::Batches;
 use super::links::{RoundLinks, TrainingNetwork};
 use super::{Error, TrainingSetup};
 use crate::device::{Block, Device};
-use crate::fab::Fab;
+use crate::fab::{Fab, ParcelPart};
 
 /// What a host has for another one in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
     /// The other host.
     pub to: usize,
+    pub part: ParcelPart,
     /// Its words, f32 each.
     pub bytes: Vec<u8>,
 }
@@ -24,6 +25,7 @@ pub struct Parcel {
 pub struct ExpectedParcel {
     /// The host that has it.
     pub from: usize,
+    pub part: ParcelPart,
     pub bytes: usize,
 }
 
@@ -36,8 +38,10 @@ pub struct BlockTrainer<'a, D: Device> {
     linked: u32,
     /// The links of the round that has begun.
     heard: Option<RoundLinks>,
-    /// Hosts that are not heard in it.
+    /// Hosts that are not heard in it, or no more.
     missed: Vec<usize>,
+    /// Whether the gradient of that round is there.
+    has_descended: bool,
     swarm: Fab<D>,
     batches: Batches,
     host: usize,
@@ -64,6 +68,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
             linked: 0,
             heard: None,
             missed: Vec::new(),
+            has_descended: false,
             swarm,
             batches,
             host,
@@ -99,6 +104,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     pub fn begin_round(&mut self) -> Result<Vec<Parcel>, Error> {
         let round = self.round() + 1;
         self.missed.clear();
+        self.has_descended = false;
         self.swarm.clear_taken();
         // After a checkpoint was restored, the rounds before it are gone through again.
         for earlier in self.linked + 1..round {
@@ -113,47 +119,73 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
         let mut parcels = Vec::new();
-        for (to, &block) in self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host) {
-            let words = self.swarm.parcel(&heard.exchange(), block)?;
-            if !words.is_empty() {
-                let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                parcels.push(Parcel { to, bytes });
+        for part in ParcelPart::ALL {
+            for (to, &block) in self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host) {
+                let words = self.swarm.parcel(&heard.exchange(), block, part)?;
+                if !words.is_empty() {
+                    let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                    parcels.push(Parcel { to, part, bytes });
+                }
             }
         }
         self.heard = Some(heard);
         Ok(parcels)
     }
 
-    /// The parcels that this host needs before it can end the round that has begun.
+    /// The parcels that this host needs in the round that has begun, in the order in which it needs them.
     pub fn expected(&self) -> Vec<ExpectedParcel> {
         let Some(heard) = &self.heard else { return Vec::new() };
         let own = self.blocks[self.host];
-        let of = |(from, &block): (usize, &Block)| {
-            let words = self.swarm.parcel_words(&heard.exchange(), block, own);
-            ExpectedParcel { from, bytes: words * size_of::<f32>() }
+        let others = || self.blocks.iter().enumerate().filter(|&(from, _)| from != self.host);
+        let all = ParcelPart::ALL.into_iter().flat_map(|part| others().map(move |other| (part, other)));
+        let of = |(part, (from, &block)): (ParcelPart, (usize, &Block))| {
+            let words = self.swarm.parcel_words(&heard.exchange(), block, own, part);
+            ExpectedParcel { from, part, bytes: words * size_of::<f32>() }
         };
-        let others = self.blocks.iter().enumerate().filter(|&(from, _)| from != self.host);
-        others.map(of).filter(|parcel| parcel.bytes > 0).collect()
+        all.map(of).filter(|parcel| parcel.bytes > 0).collect()
     }
 
-    /// Takes an expected parcel.
+    /// Takes an expected parcel; one of a host that is missed in this round is ignored.
     ///
     /// # Errors
     /// When the device fails.
     ///
     /// # Panics
     /// When it is not as long as expected.
-    pub fn take(&mut self, from: usize, parcel: &[u8]) -> Result<(), Error> {
+    pub fn take(&mut self, from: usize, part: ParcelPart, parcel: &[u8]) -> Result<(), Error> {
+        if self.missed.contains(&from) {
+            return Ok(());
+        }
         let words: Vec<f32> = parcel.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
         match &self.heard {
-            Some(heard) => Ok(self.swarm.take_parcel(&heard.exchange(), self.blocks[from], &words)?),
+            Some(heard) => {
+                let (exchange, block) = (heard.exchange(), self.blocks[from]);
+                Ok(self.swarm.take_parcel(&exchange, self.linked, block, part, &words)?)
+            }
             None => panic!("no round has begun"),
         }
     }
 
-    /// Goes without the parcel of a host: its agents are silent in this round.
+    /// Goes without the parcels of a host that have not been taken: its agents are silent in this round, or in the rest of it.
     pub fn miss(&mut self, from: usize) {
         self.missed.push(from);
+    }
+
+    /// Computes everything up to the gradient, for which the decisions of the other hosts must be there.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn descend(&mut self) -> Result<(), Error> {
+        let Some(heard) = &mut self.heard else { panic!("no round has begun") };
+        for &from in &self.missed {
+            heard.silence(self.blocks[from], self.blocks[self.host]);
+        }
+        let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
+        self.has_descended = true;
+        Ok(self.swarm.descend(&heard.exchange(), &draw)?)
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one; a round that has begun is not ended.
@@ -164,7 +196,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         Ok(self.swarm.skip_to(round)?)
     }
 
-    /// Ends the round: computes the agents of this host.
+    /// Ends the round: computes what is left of it.
     ///
     /// # Errors
     /// When the device fails.
@@ -172,12 +204,14 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// # Panics
     /// When no round has begun.
     pub fn end_round(&mut self) -> Result<(), Error> {
+        if !self.has_descended {
+            self.descend()?;
+        }
         let Some(mut heard) = self.heard.take() else { panic!("no round has begun") };
-        for from in self.missed.drain(..) {
+        for &from in &self.missed {
             heard.silence(self.blocks[from], self.blocks[self.host]);
         }
-        let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
-        Ok(self.swarm.round(&heard.exchange(), &draw)?)
+        Ok(self.swarm.follow(&heard.exchange())?)
     }
 }
 

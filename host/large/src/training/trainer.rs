@@ -58,19 +58,13 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     /// Plans the part of a host that computes the agents of `own`.
     ///
     /// # Errors
-    /// When its keys do not go together, its network falls apart, the device takes no blocks, or the part does not fit.
+    /// When its keys do not go together, its network falls apart, or the part does not fit.
     pub fn of_block(
         device: D,
         prepared: &'a TrainingSetup,
         resolved: &'a ResolvedScenario,
         own: Block,
     ) -> Result<Self, Error> {
-        if own != Block::whole(resolved.scenario.swarm.agents) && !device.takes_blocks() {
-            return Err(Error::Unfit {
-                what: "a swarm on several hosts is computed on their CPUs",
-                remedy: "add `--device cpu`, or train on one host",
-            });
-        }
         let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
         let length = RunLength::new(training, agents, prepared.training_samples());
         let scenario = Scenario {
@@ -79,6 +73,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         };
         let (links, ledger) = TrainingNetwork::new(&scenario)?;
         let config = config(&scenario, ledger);
+        check_sums::<D>(&config.sum_blocks, own, agents)?;
         let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
         Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
@@ -189,6 +184,26 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     }
 }
 
+/// Checks that a host can take sums.
+fn check_sums<D: Device>(blocks: &[Block], own: Block, agents: usize) -> Result<(), Error> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    if !D::HAS_SUMS {
+        return Err(Error::Unfit {
+            what: "blocks are added up on CPUs only",
+            remedy: "set training.block_sums to false, or `--device cpu`",
+        });
+    }
+    if own != Block::whole(agents) && own != Block::NONE && !blocks.contains(&own) {
+        return Err(Error::Unfit {
+            what: "with training.block_sums, a host computes one block of the network",
+            remedy: "set network.blocks to the number of hosts, and leave `agents` of the hosts away; or set training.block_sums to false",
+        });
+    }
+    Ok(())
+}
+
 /// Checks that the agents of a host can be silent while the others go on.
 ///
 /// # Errors
@@ -198,6 +213,12 @@ pub fn check_outlives_loss(scenario: &Scenario) -> Result<(), Error> {
         return Err(Error::Unfit {
             what: "with plain FAB, a host that is lost takes along what others have pushed to its agents",
             remedy: "set algorithm.kind to \"ledger\", or `--on-host-loss wait`",
+        });
+    }
+    if scenario.training.block_sums {
+        return Err(Error::Unfit {
+            what: "a sum that is lost cannot be asked for again when its parts have changed",
+            remedy: "set training.block_sums to false, or `--on-host-loss wait`",
         });
     }
     if scenario.faults.crashes.0.iter().any(|crash| !crash.keeps_memory) {

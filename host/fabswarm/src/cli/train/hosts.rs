@@ -9,10 +9,11 @@ use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, value_parser};
 
+use super::super::device::of_local_hosts;
 use super::super::live::LivePage;
 use super::super::{host, interrupt};
 use super::{TrainingJob, open_folder, prepare};
-use fabswarm_large::device::{self, Block, cpu::Cpu};
+use fabswarm_large::device::{self, Block, Device};
 use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_large::training::{self, TrainingPlan};
 use fabswarm_mesh::certificates::Credentials;
@@ -63,26 +64,32 @@ fn print_news(news: &HostNews) {
 /// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
 pub(super) fn blocks_of(given: &str, scenario: &Scenario) -> Result<Option<Flag>> {
     let hosts = HostList::read(given)?.hosts();
-    if scenario.network.exchange_every == 1 || scenario.network.blocks > 1 || hosts.len() == 1 {
+    let network = &scenario.network;
+    let needs_blocks = network.exchange_every > 1 || scenario.training.block_sums;
+    if !needs_blocks || network.blocks > 1 || hosts.len() == 1 {
         return Ok(None);
     }
     if hosts.iter().any(|host| host.agents.is_some()) {
         bail!(
-            "`--hosts {given}`: `network.exchange_every = {}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
-            scenario.network.exchange_every
+            "`--hosts {given}`: `{}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
+            match network.exchange_every {
+                1 => "training.block_sums = true".to_owned(),
+                every => format!("network.exchange_every = {every}"),
+            }
         );
     }
     let count = i64::try_from(hosts.len())?;
     Ok(Some(Flag::named(ScenarioCommand::Train, "blocks", count.into())?))
 }
 
-/// Trains on the hosts that `given` names.
-pub(super) fn train(
+/// Trains on the hosts that `given` names; what is evaluated here is computed on a device that `new_device` makes.
+pub(super) fn train<D: Device<Scalar = f32>>(
     given: &str,
     matches: &ArgMatches,
     resolved: &ResolvedScenario,
     mut resumed: Option<(RunFolder, Checkpoint)>,
     page: Option<&LivePage>,
+    new_device: &dyn Fn() -> device::Result<D>,
 ) -> Result<ExitCode> {
     let list = HostList::read(given)?;
     cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
@@ -99,18 +106,18 @@ pub(super) fn train(
     interrupt::on_ctrl_c(&interrupted)?;
     // Ended last, when the run on them is over.
     let local = match &list {
-        HostList::Local(_) => Some(LocalHosts::start(list.hosts())?),
+        HostList::Local(_) => Some(LocalHosts::start(list.hosts(), of_local_hosts(matches)?)?),
         HostList::Running(_) => None,
     };
     // The hosts of this machine are started without certificates.
     let credentials = credentials.as_ref().filter(|_| local.is_none());
     let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
-    let device = format!("CPUs of {} hosts", hosts.len());
+    let device = format!("{} hosts", hosts.len());
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
     let (kind, scenario) = (RunKind::Training { digest: prepared.digest() }, resolved.to_repeatable_toml());
     loop {
         // Nobody is computed here.
-        let planned = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, resolved, Block::NONE)?;
+        let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), credentials)?;
         let agents_of_all = resolved.scenario.swarm.agents;
         let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, policy)?;
@@ -175,13 +182,26 @@ fn wait_for_all(hosts: &[Host], credentials: Option<&Credentials>, run: &str, in
 fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
     let per_round = |count: u64| bytes(count / u64::from(rounds.max(1)));
     let line = |HostPart { name, traffic, .. }: &HostPart| {
-        let HostTraffic { planned_sent, sent, planned_received, received, repeated_chunks } = *traffic;
+        let HostTraffic {
+            planned_sent,
+            sent,
+            planned_received,
+            received,
+            repeated_chunks,
+            exchange_us,
+            compute_us,
+            hidden_us,
+        } = *traffic;
+        let per_round_ms = |time_us: u64| time_us as f64 / 1e3 / f64::from(rounds.max(1));
         format!(
-            "{name}: {} sent in a round, {} planned; {} received, {} planned; {repeated_chunks} chunks asked for again\n",
+            "{name}: {} sent in a round, {} planned; {} received, {} planned; {repeated_chunks} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
             per_round(sent),
             per_round(planned_sent),
             per_round(received),
             per_round(planned_received),
+            per_round_ms(exchange_us),
+            per_round_ms(compute_us),
+            per_round_ms(hidden_us),
         )
     };
     parts.iter().map(line).collect()

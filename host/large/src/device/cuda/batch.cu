@@ -53,12 +53,13 @@ extern "C" __global__ void step_logits(float* logits, const u32* rows, const flo
 }
 
 // One block per agent.
-extern "C" __global__ void norm_gap(const float* v, int agents, ll stride, float* gradient, int x_stride, float scale) {
-  const float *y = v + blockIdx.x * stride, *z = v + (agents + blockIdx.x) * stride;
+extern "C" __global__ void norm_gap(const float* v, int agents, int first, ll stride, float* gradient, int x_stride, float scale) {
+  int agent = first + blockIdx.x;
+  const float *y = v + agent * stride, *z = v + (agents + agent) * stride;
   float a = 0, b = 0;
   for (ll k = threadIdx.x; k < stride; k += blockDim.x) { a += y[k] * y[k]; b += z[k] * z[k]; }
   block_sums(a, b);
-  if (threadIdx.x == 0) gradient[(ll)blockIdx.x * x_stride] = scale * (a - b);
+  if (threadIdx.x == 0) gradient[(ll)agent * x_stride] = scale * (a - b);
 }
 
 extern "C" __global__ void decay_from(float* x, int x_stride, int agents, int groups, float* decay, float scale) {

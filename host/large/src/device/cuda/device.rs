@@ -1,11 +1,15 @@
 //! A GPU as a [`Device`].
 
+use std::sync::Arc;
+
 use super::kernels::{Arg, blocks};
 use super::mixing::terms;
-use super::{Cuda, CudaMixing, CudaPass, DeviceBuffer, POOL_PIECE, Precision, Reals, Replay, during};
+use super::{
+    Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, Replay, during, own_agents,
+};
 use crate::device::{
-    BatchSchedule, BroadcastHistory, Device, DeviceDataset, Error, Gradient, MemoryUse, Packed, Reception,
-    Result,
+    BatchSchedule, Block, BroadcastHistory, Device, DeviceDataset, Error, Gradient, MemoryUse, Packed,
+    Reception, Result,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -13,23 +17,18 @@ use cudarc::driver::sys;
 
 impl Device for Cuda {
     type Scalar = f32;
+    const HAS_SUMS: bool = false;
     type Reals = Reals;
     type Indices = DeviceBuffer<u32>;
     type Pass = CudaPass;
     type Mixing = CudaMixing;
 
     fn name(&self) -> String {
-        let name = self.context.name().unwrap_or_else(|_| "GPU".to_owned());
-        let precision = match self.precision {
-            Precision::F32 => "f32",
-            Precision::Tf32 => "tf32",
-            Precision::Bf16 => "bf16",
-        };
-        format!("{name}, {precision}")
+        format!("{}, {}", Gpu(Arc::clone(&self.context)).name(), self.precision)
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        self.context.mem_get_info().ok().map(|(free, _)| free as u64)
+        Gpu(Arc::clone(&self.context)).free_bytes()
     }
 
     fn memory_use(&self) -> Option<MemoryUse> {
@@ -74,16 +73,12 @@ impl Device for Cuda {
         self.upload(to, 0, words)
     }
 
-    fn takes_blocks(&self) -> bool {
-        false
-    }
-
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CudaPass> {
         CudaPass::new(self, program, agents)
     }
 
-    fn mixing(&self, agents: usize) -> Result<CudaMixing> {
-        CudaMixing::new(self, agents)
+    fn mixing(&self, agents: usize, own: Block) -> Result<CudaMixing> {
+        CudaMixing::new(self, agents, own)
     }
 
     fn write_mixing(&self, to: &mut CudaMixing, mixing: &MixingMatrix) -> Result<()> {
@@ -159,36 +154,24 @@ impl Device for Cuda {
             Arg::At(t.exact.pointer),
             Arg::At(narrow),
             Arg::At(factors.exact.pointer),
-            Arg::Int(packed.agents),
-            Arg::Long(packed.stride),
-            Arg::Float(steps[0]),
-            Arg::Float(steps[1]),
         ];
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
         // SAFETY: both vectors are of `packed`, and there is a factor for each agent.
-        unsafe { self.launch("descend", grid, [256, 1], &args) }
+        unsafe { self.launch_by_own("descend", args.to_vec(), packed, &steps.map(Arg::Float)) }
     }
 
     fn copy(&self, from: &Reals, to: &mut Reals, packed: Packed) -> Result<()> {
         let narrow = to.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let args = [
-            Arg::At(to.exact.pointer),
-            Arg::At(narrow),
-            Arg::At(from.exact.pointer),
-            Arg::Long(packed.stride),
-        ];
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        let args = [Arg::At(to.exact.pointer), Arg::At(narrow), Arg::At(from.exact.pointer)];
         // SAFETY: both vectors are of `packed`.
-        unsafe { self.launch("copy", grid, [256, 1], &args) }
+        unsafe { self.launch_by_own("copy", args.to_vec(), packed, &[]) }
     }
 
     fn recur(&self, gradient: Gradient<'_, Self>, again: &Reals, packed: Packed, keep: f64) -> Result<()> {
         let [fresh, last, v, strengths] = terms(&gradient);
         let again = Arg::At(again.exact.pointer);
-        let args = [fresh, last, again, v, strengths, Arg::Long(packed.stride), Arg::Float(keep)];
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        let args = vec![fresh, last, again, v, strengths];
         // SAFETY: all vectors are of `packed`, and where there is a regulariser it has a strength for each of them.
-        unsafe { self.launch("recur", grid, [256, 1], &args) }
+        unsafe { self.launch_by_own("recur", args, packed, &[Arg::Float(keep)]) }
     }
 
     fn track(
@@ -213,17 +196,9 @@ impl Device for Cuda {
         momentum: f64,
     ) -> Result<()> {
         let awake = reception.map_or(0, |reception| reception.awake.pointer);
-        let args = [
-            Arg::At(m.exact.pointer),
-            Arg::At(t.exact.pointer),
-            Arg::At(awake),
-            Arg::Int(packed.agents),
-            Arg::Long(packed.stride),
-            Arg::Float(momentum),
-        ];
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
+        let args = [Arg::At(m.exact.pointer), Arg::At(t.exact.pointer), Arg::At(awake)];
         // SAFETY: both vectors are of `packed`, and there is a word of `awake` for each agent.
-        unsafe { self.launch("accumulate", grid, [256, 1], &args) }
+        unsafe { self.launch_by_own("accumulate", args.to_vec(), packed, &[Arg::Float(momentum)]) }
     }
 
     fn record_broadcast(
@@ -238,8 +213,9 @@ impl Device for Cuda {
         let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
         let mut args = vectors.map(Arg::At).to_vec();
         args.extend([reception.awake.pointer, round.pointer].map(Arg::At));
+        args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
-        unsafe { self.launch_by_agent("record_broadcast", args, packed, history.depth, &[]) }
+        unsafe { self.launch_by_own("record_broadcast", args, packed, &[]) }
     }
 
     fn pull_received(
@@ -256,8 +232,9 @@ impl Device for Cuda {
         let mut args =
             [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
         args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
+        args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
-        unsafe { self.launch_by_agent("pull_received", args, packed, history.depth, &steps.map(Arg::Float)) }
+        unsafe { self.launch_by_own("pull_received", args, packed, &steps.map(Arg::Float)) }
     }
 
     fn track_by_ledger(
@@ -274,8 +251,11 @@ impl Device for Cuda {
         args.extend(terms(&gradient));
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
         args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
+        args.push(Arg::Int(history.depth));
+        args.extend(own_agents(packed));
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
-        unsafe { self.launch_by_agent("track_by_ledger", args, packed, history.depth, &[]) }
+        unsafe { self.launch("track_by_ledger", grid, [256, 1], &args) }
     }
 
     fn step_logits(
@@ -317,13 +297,14 @@ impl Device for Cuda {
         let args = [
             Arg::At(v.exact.pointer),
             Arg::Int(packed.agents),
+            Arg::Int(packed.own.first),
             Arg::Long(packed.stride),
             Arg::At(gradient.exact.pointer),
             Arg::Int(x_stride),
             Arg::Float(scale),
         ];
         // SAFETY: `v` is of `packed` with two groups, and the gradient has `x_stride` words per agent.
-        unsafe { self.launch("norm_gap", [packed.agents, 1], [1024, 1], &args) }
+        unsafe { self.launch("norm_gap", [packed.own.agents, 1], [1024, 1], &args) }
     }
 
     fn decay_from(

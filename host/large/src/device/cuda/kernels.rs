@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKe
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use super::during;
-use crate::device::{Error, Result};
+use crate::device::{Block, Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
 const PROGRAMS: [&str; 7] = [
@@ -92,10 +92,12 @@ impl Kernels {
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 
-    /// The kernels that mix the state of `agents` agents; the sparse ones take `columns` columns a block of `threads`.
+    /// The kernels that mix the state of `agents` agents, of which those of `own` are computed; the sparse ones take `columns`
+    /// columns a block of `threads`.
     pub(super) fn mixing(
         context: &Arc<CudaContext>,
         agents: usize,
+        own: Block,
         is_dense: bool,
         columns: usize,
         threads: usize,
@@ -103,6 +105,8 @@ impl Kernels {
         let options = vec![
             "-DNARROW=0".to_owned(),
             format!("-DAGENTS={agents}"),
+            format!("-DFIRST={}", own.first),
+            format!("-DLAST={}", own.first + own.agents.saturating_sub(1)),
             format!("-DCOLUMNS={columns}"),
             format!("-DTHREADS={threads}"),
         ];

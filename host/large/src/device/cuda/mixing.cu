@@ -1,8 +1,8 @@
 // Pull and push over packed state [groups, AGENTS, stride], in place: each word is read once and written once.
-// Compiled for one number of agents.
+// Compiled for one number of agents, of which those from FIRST to LAST are computed here; of the others only what they sent is read.
 
-#ifndef AGENTS
-#error AGENTS must say for how many agents
+#if !defined(AGENTS) || !defined(FIRST) || !defined(LAST)
+#error AGENTS, FIRST and LAST must say for which agents
 #endif
 
 // Dense: words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at
@@ -95,7 +95,7 @@ template <class Terms> __device__ __forceinline__ void mix_dense(float* v, const
 #pragma unroll
   for (int j = 0; j < AGENTS; j++) old[j] = *(const Lane*)(v + base + j * stride);
 #pragma unroll AT_ONCE
-  for (int i = 0; i < AGENTS; i++) {
+  for (int i = FIRST; i <= LAST; i++) {
     ll at = base + i * stride;
     Lane lane = terms.seed(blockIdx.y, i, at);
 #pragma unroll
@@ -134,7 +134,7 @@ template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, cons
   }
   __syncthreads();
 #pragma unroll 2
-  for (int place = threadIdx.x; place < AGENTS * LANES; place += blockDim.x) {
+  for (int place = FIRST * LANES + threadIdx.x; place < (LAST + 1) * LANES; place += blockDim.x) {
     int agent = place / LANES, column = place % LANES * LANE;
     if (column >= width) continue;
     ll at = base + agent * stride + column;

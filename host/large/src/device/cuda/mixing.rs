@@ -2,7 +2,7 @@
 
 use super::kernels::{Arg, Kernels, blocks};
 use super::{Cuda, DeviceBuffer};
-use crate::device::{Gradient, Packed, Result};
+use crate::device::{Block, Gradient, Packed, Result};
 use crate::mixing::MixingMatrix;
 
 /// Agents up to which mixing is a dense product.
@@ -52,7 +52,7 @@ impl SparseTile {
 }
 
 impl CudaMixing {
-    pub(super) fn new(device: &Cuda, agents: usize) -> Result<Self> {
+    pub(super) fn new(device: &Cuda, agents: usize, own: Block) -> Result<Self> {
         let links = agents * agents;
         let is_dense = agents <= DENSE;
         let tile = SparseTile::new(agents, device.shared_bytes()?);
@@ -61,7 +61,7 @@ impl CudaMixing {
             starts: device.memory(agents + 1)?,
             senders: device.memory(if is_dense { 0 } else { links })?,
             weights: device.memory(links)?,
-            kernels: Kernels::mixing(&device.context, agents, is_dense, tile.columns, tile.threads)?,
+            kernels: Kernels::mixing(&device.context, agents, own, is_dense, tile.columns, tile.threads)?,
             tile,
         })
     }

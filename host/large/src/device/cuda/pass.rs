@@ -161,7 +161,7 @@ impl CudaPass {
         packed: Packed,
         schedule: &BatchSchedule<Cuda>,
     ) -> Result<()> {
-        let first = group * packed.agents * packed.stride;
+        let first = (group * packed.agents + packed.own.first) * packed.stride;
         let running = PassLaunch {
             device,
             pass: self,

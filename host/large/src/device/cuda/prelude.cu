@@ -5,6 +5,11 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short half_word;
 
+// The vector of packed state that a block takes where the grid has those of `own` agents of every group, from number `first` on.
+__device__ __forceinline__ int own_vector(int agents, int first, int own) {
+  return blockIdx.y / own * agents + first + blockIdx.y % own;
+}
+
 __device__ __forceinline__ half_word to_bf16(float value) {
   half_word word;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(word) : "f"(value));

@@ -7,7 +7,7 @@ use super::super::{Evaluation, TrainingOutcome, TrainingPlan, report};
 use super::*;
 use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
-use crate::fab::{Imbalance, RemoteHosts};
+use crate::fab::{Exchange, Imbalance, RemoteHosts};
 use crate::training::checkpoint::Checkpoint;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::record::RunFolder;
@@ -51,10 +51,11 @@ impl RemoteHosts<f32> for HostsHere {
             let parcels: Vec<Vec<Parcel>> =
                 trainers.iter_mut().map(|trainer| trainer.begin_round().unwrap()).collect();
             for (host, trainer) in trainers.iter_mut().enumerate() {
-                for ExpectedParcel { from, bytes } in trainer.expected() {
-                    let parcel = parcels[from].iter().find(|parcel| parcel.to == host).unwrap();
+                for ExpectedParcel { from, part, bytes } in trainer.expected() {
+                    let is_it = |parcel: &&Parcel| (parcel.to, parcel.part) == (host, part);
+                    let parcel = parcels[from].iter().find(is_it).unwrap();
                     assert_eq!(parcel.bytes.len(), bytes, "both ends plan the same");
-                    trainer.take(from, &parcel.bytes).unwrap();
+                    trainer.take(from, part, &parcel.bytes).unwrap();
                 }
                 trainer.end_round().unwrap();
             }
@@ -177,6 +178,84 @@ fn a_swarm_on_several_hosts_computes_the_bits_of_one_process() {
     }
 }
 
+/// With sums, hosts are the blocks of the network; one process adds up in the same order, and another order than without.
+#[test]
+fn hosts_that_send_sums_compute_the_bits_of_one_process_with_the_same_blocks() {
+    let worst = with_ledger(faults().pop().unwrap().1);
+    let lossy = vec![("faults.iid_loss", 0.3.into())];
+    for (method, changes) in [
+        ("cleaning", vec![]),
+        ("tuning", lossy),
+        ("cleaning", with_ledger(vec![])),
+        ("cleaning", worst.clone()),
+        ("tuning", worst),
+    ] {
+        let of = |sums: bool, blocks: usize| {
+            let own = [
+                ("training.method", method.into()),
+                ("algorithm.eta_x", 0.01.into()),
+                ("network.blocks", (blocks as i64).into()),
+                ("training.block_sums", sums.into()),
+            ];
+            scenario(&[&own[..], &changes[..]].concat())
+        };
+        let run = |resolved: &ResolvedScenario| {
+            let folder = tempfile::tempdir().unwrap();
+            let outcome = train(resolved, folder.path(), false).unwrap();
+            (outcome, words(folder.path()))
+        };
+        let (_, without) = run(&of(false, 1));
+        for sizes in [&[2, 2][..], &[2, 1, 1], &[1, 1, 1, 1]] {
+            let resolved = of(true, sizes.len());
+            let (expected, checkpoint) = run(&resolved);
+            let folder = tempfile::tempdir().unwrap();
+            let what = format!("{method} {changes:?} on {sizes:?}");
+            assert_same(&train_on(sizes, &resolved, folder.path(), false), &expected, &what);
+            assert!(words(folder.path()) == checkpoint, "{what}: another checkpoint");
+            // A block of one agent has no sums.
+            assert_eq!(checkpoint == without, sizes.len() == 4, "{what}");
+        }
+    }
+    let split =
+        scenario(&with_ledger(vec![("network.blocks", 2.into()), ("training.block_sums", true.into())]));
+    let prepared =
+        TrainingSetup::new(&Cache::at(tempfile::tempdir().unwrap().path()), &split.scenario).unwrap();
+    let uneven = Block { first: 0, agents: 1 };
+    let error = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &split, uneven).unwrap_err();
+    assert!(error.to_string().contains("a host computes one block of the network"), "{error}");
+}
+
+/// Two vectors for every agent that hears another block, or one for every frame and one for every such agent.
+#[test]
+fn no_more_vectors_travel_than_sums_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let sums = with_ledger(vec![("network.blocks", 2.into()), ("training.block_sums", true.into())]);
+    let resolved = scenario(&sums);
+    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
+    let blocks = vec![Block { first: 0, agents: 2 }, Block { first: 2, agents: 2 }];
+    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, blocks[0]).unwrap();
+    let mut trainer = plan.start_block(0, blocks.clone(), false).unwrap();
+    trainer.begin_round().unwrap();
+    let vector =
+        trainer.swarm().parts().iter().find(|(name, _)| name == "v").unwrap().1 / 4 * size_of::<f32>();
+    let heard = trainer.heard.as_ref().unwrap();
+    let Exchange::Ledger { ages, .. } = heard.exchange() else { panic!("{heard:?}") };
+    let links: Vec<(usize, usize)> = (0..2)
+        .flat_map(|to| (2..4).map(move |from| (to, from)))
+        .filter(|(to, from)| ages[to * 4 + from] > 0)
+        .collect();
+    let count = |end: fn(&(usize, usize)) -> usize| {
+        links.iter().map(end).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let (receivers, senders) = (count(|link| link.0), count(|link| link.1));
+    let expected = trainer.expected();
+    let bytes =
+        |part| expected.iter().filter(|parcel| parcel.part == part).map(|parcel| parcel.bytes).sum::<usize>();
+    assert!(receivers > 0, "{links:?}");
+    assert_eq!(bytes(ParcelPart::Decisions), receivers.min(senders) * vector, "{links:?}");
+    assert_eq!(bytes(ParcelPart::Trackers), receivers * vector, "{links:?}");
+}
+
 #[test]
 fn a_run_goes_on_with_another_number_of_hosts() {
     let of = |epochs: i64| {
@@ -248,7 +327,7 @@ fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
                     _ => {}
                 }
             }
-            let mut parcels = vec![Vec::new(); blocks.len()];
+            let mut parcels: Vec<Vec<Parcel>> = vec![Vec::new(); blocks.len()];
             for host in (0..blocks.len()).filter(|&host| away[host] == 0) {
                 if trainers[host].round() < round - 1 {
                     trainers[host].skip_to(round - 1).unwrap();
@@ -256,11 +335,16 @@ fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
                 parcels[host] = trainers[host].begin_round().unwrap();
             }
             for (host, trainer) in trainers.iter_mut().enumerate().filter(|&(host, _)| away[host] == 0) {
-                for ExpectedParcel { from, bytes } in trainer.expected() {
-                    match parcels[from].iter().find(|parcel| parcel.to == host) {
+                let mut has_descended = false;
+                for ExpectedParcel { from, part, bytes } in trainer.expected() {
+                    if part == ParcelPart::Trackers && !has_descended {
+                        trainer.descend().unwrap();
+                        has_descended = true;
+                    }
+                    match parcels[from].iter().find(|parcel| (parcel.to, parcel.part) == (host, part)) {
                         Some(parcel) if draws.below(4) > 0 => {
                             assert_eq!(parcel.bytes.len(), bytes);
-                            trainer.take(from, &parcel.bytes).unwrap();
+                            trainer.take(from, part, &parcel.bytes).unwrap();
                         }
                         _ => trainer.miss(from),
                     }
