@@ -34,6 +34,8 @@ mod bench;
 mod boards;
 #[cfg(feature = "large")]
 mod data;
+#[cfg(feature = "large")]
+mod device;
 mod doctor;
 mod flags;
 #[cfg(feature = "mesh")]

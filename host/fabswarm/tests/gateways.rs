@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 fn fabswarm(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
     command.current_dir(folder).args(arguments).stdin(Stdio::null());
@@ -111,21 +113,57 @@ impl Drop for Host {
     }
 }
 
+/// Starts a run on two hosts that goes on until it is told to end, and waits for its first rows.
+fn start_endless(folder: &Path, hosts: &[Host; 2], out: &str) -> Child {
+    let addresses = format!("{},{}", hosts[0].address, hosts[1].address);
+    let endless =
+        ["run", "--rounds", "100000000", "--error-below", "0", "--agents", "4", "--boards", "native"];
+    let mut command = fabswarm(folder, &[&endless[..], &["--out", out, "--hosts", &addresses]].concat());
+    let starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::read(folder.join(out).join("metrics.csv.part")).map_or(0, |rows| rows.len()) < 500 {
+        assert!(begun.elapsed() < Duration::from_secs(300), "no row came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    starter
+}
+
+#[test]
+fn ctrl_c_anywhere_ends_the_run_in_order_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hosts = [Host::start(folder.path()), Host::start(folder.path())];
+    let ends = |starter: Child, out: &str| {
+        let output = starter.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let found = summary(&folder.path().join(out));
+        assert_eq!(
+            (&found["stopped_because"], &found["digest_mismatches"]),
+            (&"interrupted".into(), &0.into())
+        );
+        let table = String::from_utf8(read(&folder.path().join(out), "hosts.csv")).unwrap();
+        assert_eq!(table.lines().count(), 3, "{table}");
+    };
+    let starter = start_endless(folder.path(), &hosts, "starter");
+    kill_process(Pid::from_child(&starter), Signal::INT).unwrap();
+    ends(starter, "starter");
+    for host in &mut hosts {
+        for expected in ["run ", "the run has ended"] {
+            let mut line = String::new();
+            host.output.read_line(&mut line).unwrap();
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
+    let starter = start_endless(folder.path(), &hosts, "host");
+    kill_process(Pid::from_child(&hosts[1].child), Signal::INT).unwrap();
+    ends(starter, "host");
+    assert!(hosts[1].child.wait().unwrap().success());
+}
+
 #[test]
 fn a_host_that_is_killed_ends_the_run_and_the_other_waits_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut hosts = [Host::start(folder.path()), Host::start(folder.path())];
-    let addresses = format!("{},{}", hosts[0].address, hosts[1].address);
-    let endless =
-        ["run", "--rounds", "100000000", "--error-below", "0", "--agents", "4", "--boards", "native"];
-    let mut command =
-        fabswarm(folder.path(), &[&endless[..], &["--out", "lost", "--hosts", &addresses]].concat());
-    let starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while fs::read(folder.path().join("lost/metrics.csv.part")).map_or(0, |rows| rows.len()) < 500 {
-        assert!(begun.elapsed() < Duration::from_secs(300), "no row came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let starter = start_endless(folder.path(), &hosts, "lost");
     hosts[1].child.kill().unwrap();
     let output = starter.wait_with_output().unwrap();
     let message = text(&output.stderr);

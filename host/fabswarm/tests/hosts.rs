@@ -144,6 +144,36 @@ fn hosts_that_exchange_every_fourth_round_leave_the_bytes_of_blocks_in_one_proce
 }
 
 #[test]
+fn hosts_that_send_sums_leave_the_bytes_of_blocks_in_one_process_and_send_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |out: &str, more: &[&str]| {
+        let flags = ["--algorithm", "ledger", "--topology", "complete", "--iid-loss", "0.2"];
+        let flags = [&flags[..], &["--epochs", "2", "--out", out]].concat();
+        succeed(train(folder.path(), &[&flags[..], more].concat()));
+        folder.path().join(out)
+    };
+    let one = run("one", &["--device", "cpu", "--block-sums", "true", "--blocks", "2"]);
+    let many = run("many", &["--hosts", "127.0.0.1x2", "--block-sums", "true"]);
+    let links = run("links", &["--hosts", "127.0.0.1x2"]);
+    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
+        assert!(read(&many, file) == read(&one, file), "another {file}");
+    }
+    let ((planned, counted), (_, per_link)) = (sent(&many), sent(&links));
+    assert_eq!(planned, counted);
+    assert!(counted > 0 && counted * 4 < per_link * 3, "{counted} bytes, {per_link} by links");
+    // A sum that is lost cannot be handed over again, and blocks are hosts.
+    for (more, expected) in [
+        (&["--hosts", "127.0.0.1x2", "--on-host-loss", "continue"][..], "a sum that is lost"),
+        (&["--hosts", "127.0.0.1x3", "--blocks", "2"], "a host computes one block"),
+    ] {
+        let flags = ["--algorithm", "ledger", "--block-sums", "true", "--out", "refused"];
+        let output = train(folder.path(), &[&flags[..], more].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn hosts_that_run_take_part_in_one_run_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
@@ -392,6 +422,22 @@ fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back()
 }
 
 #[test]
+fn a_bench_of_hosts_prints_rates_and_predicted_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "version = 1\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 8\n";
+    fs::write(folder.path().join("small.toml"), scenario).unwrap();
+    let small = ["--mebibytes", "1", "--repeats", "1", "--rounds", "2", "--hosts", "3"];
+    let mut command = fabswarm(folder.path());
+    command.args(["bench", "hosts", "small.toml"]).args(small);
+    let printed = text(&succeed(command).stdout).to_owned();
+    assert_eq!(printed.matches(" GiB/s").count(), 2, "{printed}");
+    assert!(printed.contains("10 agents of 7850 parameters on 3 hosts"), "{printed}");
+    for link in ["1 Gb/s", "10 Gb/s", "25 Gb/s", "100 Gb/s", "on this machine, measured"] {
+        assert!(printed.contains(link), "{printed}");
+    }
+}
+
+#[test]
 fn what_cannot_be_a_run_on_hosts_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |hosts: &str, more: &[&str]| {
@@ -403,6 +449,6 @@ fn what_cannot_be_a_run_on_hosts_is_refused_before_anything_is_written() {
     };
     assert!(refused("127.0.0.1:1", &[]).contains("host 127.0.0.1:1 at 127.0.0.1:1 cannot be reached"));
     assert!(refused("127.0.0.1x9", &[]).contains("the scenario has 5 agents, for 9 hosts"));
-    assert!(refused("127.0.0.1x2", &["--device", "cuda"]).contains("computed on their CPUs"));
+    assert!(refused("127.0.0.1x2", &["--device", "cuda:99"]).contains("--device cpu"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
 }

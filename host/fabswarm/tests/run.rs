@@ -126,6 +126,7 @@ fn every_flag_is_its_key() {
                 ((*word).to_owned(), format!("\"{word}\""))
             }
             (None, "true") => ("false".to_owned(), "false".to_owned()),
+            (None, "false") => ("true".to_owned(), "true".to_owned()),
             _ if ["faults.radio_off", "faults.frozen", "faults.crashes"].contains(&key.path.as_str()) => {
                 ("3@200+50".to_owned(), "\"3@200+50\"".to_owned())
             }
@@ -343,6 +344,24 @@ fn more_agents_than_frames_can_name_run_on_arrays() {
     let few = ["--agents", "1100", "--rounds", "20", "--edge-probability", "0.01", "--error-below", "0"];
     let output = run(folder.path(), &[&few[..], &["--out", "run"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// The table of `docs/hosts.md`.
+#[test]
+fn blocks_that_hear_each_other_seldom_take_more_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let steps = ["--eta-x", "0.8", "--eta-y", "0.08", "--eta-z", "0.08", "--momentum", "0"];
+    let start = |every: &'static str| {
+        let blocks =
+            ["run", "--blocks", "2", "--exchange-every", every, "--extra-rounds", "0", "--out", every];
+        let mut command = fabswarm(folder.path());
+        (every, command.args(blocks).args(steps).stdout(Stdio::null()).spawn().unwrap())
+    };
+    let rounds = ["1", "2", "4", "8", "16"].map(start).map(|(every, mut run)| {
+        assert!(run.wait().unwrap().success());
+        summary(&folder.path().join(every))["rounds_to_one_percent_distance"].as_u64().unwrap()
+    });
+    assert_eq!(rounds, [628, 674, 776, 1000, 1580]);
 }
 
 #[test]

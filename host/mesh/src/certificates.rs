@@ -42,14 +42,14 @@ struct ClusterFile {
 pub fn new_cluster(folder: &Path, hosts: &[Host]) -> Result<(), Error> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let year = 1970 + i32::try_from(seconds / 31_556_952).unwrap_or(0);
-    new_cluster_until(folder, hosts, year + YEARS)
+    new_cluster_until(folder, hosts, &|_| year + YEARS)
 }
 
-/// The same with certificates that expire when `year` ends.
+/// The same with certificates that expire when the year ends which `year_of` names for each member; the authority lasts longer.
 ///
 /// # Errors
 /// As [`new_cluster`].
-pub fn new_cluster_until(folder: &Path, hosts: &[Host], year: i32) -> Result<(), Error> {
+pub fn new_cluster_until(folder: &Path, hosts: &[Host], year_of: &dyn Fn(&str) -> i32) -> Result<(), Error> {
     let unwritten = |path: &Path, what: String| Error::Cluster {
         path: path.to_owned(),
         what,
@@ -76,13 +76,14 @@ pub fn new_cluster_until(folder: &Path, hosts: &[Host], year: i32) -> Result<(),
             .map_err(|error| unwritten(&path, error.to_string()))
     };
     directory(folder)?;
-    let expires = |parameters: &mut CertificateParams, name: &str| {
+    let last = hosts.iter().map(|host| year_of(&host.name)).fold(year_of(STARTER), i32::max);
+    let expires = |parameters: &mut CertificateParams, name: &str, year: i32| {
         parameters.not_after = date_time_ymd(year, 12, 31);
         parameters.distinguished_name = DistinguishedName::new();
         parameters.distinguished_name.push(DnType::CommonName, name);
     };
     let mut parameters = CertificateParams::default();
-    expires(&mut parameters, "fabswarm cluster");
+    expires(&mut parameters, "fabswarm cluster", last);
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let key = KeyPair::generate().map_err(made)?;
@@ -99,7 +100,7 @@ pub fn new_cluster_until(folder: &Path, hosts: &[Host], year: i32) -> Result<(),
         let address = hosts.get(number).and_then(|host| host.address.parse::<SocketAddr>().ok());
         let addresses: Vec<String> = address.iter().map(|address| address.ip().to_string()).collect();
         let mut parameters = CertificateParams::new(addresses).map_err(made)?;
-        expires(&mut parameters, name);
+        expires(&mut parameters, name, year_of(name));
         let key = KeyPair::generate().map_err(made)?;
         let certificate = parameters.signed_by(&key, &issuer).map_err(made)?;
         let own = folder.join(name);

@@ -8,12 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fabswarm_large::data::Cache;
-use fabswarm_large::device::Device as _;
-use fabswarm_large::device::cpu::Cpu;
 
 use crate::Error;
 use crate::boards::{self, StartBoards};
 use crate::certificates::{Credentials, endpoint};
+use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{Peer, Replies};
 use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunKind, RunOrder, Unreadable, pack, unpack};
@@ -36,6 +35,7 @@ pub enum HostEvent {
 struct HostState {
     name: String,
     build: String,
+    device: HostDevice,
     run: Mutex<Option<Arc<HostedRun>>>,
     changed: Condvar,
 }
@@ -49,6 +49,7 @@ pub struct HostSetup {
     pub address: SocketAddr,
     /// Needed beyond loopback.
     pub credentials: Option<Credentials>,
+    pub device: HostDevice,
 }
 
 /// Takes part in runs until `interrupted`; in those with boards where it can start some.
@@ -66,7 +67,7 @@ pub fn serve(
     endpoint(&setup.address.to_string(), credentials)?;
     let address = chosen(setup.address)?;
     let name = setup.name.clone().unwrap_or_else(|| address.to_string());
-    let host = HostState::new(name, build_id());
+    let host = HostState::new(name, build_id(), setup.device.clone());
     let listener = ZenohListener::listen(&address.to_string(), credentials)?;
     observe(HostEvent::Listening(address));
     let is_over = AtomicBool::new(false);
@@ -88,7 +89,7 @@ pub fn serve(
 }
 
 /// The address with a port.
-fn chosen(address: SocketAddr) -> Result<SocketAddr, Error> {
+pub(crate) fn chosen(address: SocketAddr) -> Result<SocketAddr, Error> {
     let refused =
         |error: std::io::Error| Error::Listen { address: address.to_string(), what: error.to_string() };
     TcpListener::bind(address).and_then(|listener| listener.local_addr()).map_err(refused)
@@ -102,8 +103,8 @@ fn dial(order: &RunOrder, host: usize, credentials: Option<&Credentials>) -> Res
 }
 
 impl HostState {
-    fn new(name: String, build: String) -> Self {
-        HostState { name, build, run: Mutex::new(None), changed: Condvar::new() }
+    fn new(name: String, build: String, device: HostDevice) -> Self {
+        HostState { name, build, device, run: Mutex::new(None), changed: Condvar::new() }
     }
 
     fn run(&self) -> MutexGuard<'_, Option<Arc<HostedRun>>> {
@@ -139,7 +140,7 @@ impl HostState {
             let end = std::thread::scope(|scope| {
                 scope.spawn(|| run.answer_waiting(interrupted));
                 match &run.order.kind {
-                    RunKind::Training { digest } => worker::work(&run, digest, cache, dial),
+                    RunKind::Training { digest } => worker::work(&run, digest, cache, &self.device, dial),
                     RunKind::Boards { .. } => boards::attend(&run, start_boards),
                 }
             });
@@ -197,13 +198,12 @@ impl HostState {
     }
 
     fn status(&self, run: Option<&HostedRun>) -> HostStatus {
-        let device = Cpu::<f32>::new();
         HostStatus {
             name: self.name.clone(),
             protocol: PROTOCOL,
             build: self.build.clone(),
-            device: device.name(),
-            free_bytes: device.free_bytes(),
+            device: self.device.name(),
+            free_bytes: self.device.free_bytes(),
             clock_s: clock_s(),
             run: run.map(HostedRun::status),
         }

@@ -10,6 +10,7 @@ use crate::Error;
 use crate::chunks;
 use crate::line::Replies;
 use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack};
+use fabswarm_large::fab::ParcelPart;
 
 /// Rounds whose parcels are kept for hosts that are behind: a host that is further ahead waits for them.
 const KEPT_ROUNDS: usize = 4;
@@ -38,8 +39,8 @@ struct HostedState {
     /// The last round that was begun, and the last that is done; none while the host prepares.
     begun: u32,
     reached: Option<u32>,
-    /// Parcels by round and host.
-    parcels: BTreeMap<(u32, usize), Arc<Vec<u8>>>,
+    /// Parcels by round, part and host.
+    parcels: BTreeMap<(u32, ParcelPart, usize), Arc<Vec<u8>>>,
     waiting: Vec<WaitingQuestion>,
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
@@ -58,7 +59,7 @@ impl HostedState {
     fn silence(&mut self, host: usize) {
         self.silent.insert(host);
         self.unheard.remove(&host);
-        self.parcels.retain(|&(_, to), _| to != host);
+        self.parcels.retain(|&(_, _, to), _| to != host);
     }
 
     fn is_recalled(&self) -> bool {
@@ -173,11 +174,12 @@ impl HostedRun {
                 Some(Answer::Reached { round: state.until, is_leaving: state.is_leaving })
             }
             Request::Traffic { .. } => Some(Answer::Traffic(state.traffic)),
-            Request::Parcel { round, to, .. } => {
-                // Who asks for a round has what it needs of those before.
-                state.parcels.retain(|&(kept, other), _| other != *to || kept >= *round);
+            Request::Parcel { round, part, to, .. } => {
+                // Who asks for a parcel has what it needs of those before.
+                let now = (*round, *part);
+                state.parcels.retain(|&(round, part, other), _| other != *to || (round, part) >= now);
                 state.waiting.retain(|question| match &question.request {
-                    Request::Parcel { round: asked, to: other, .. } => other != to || asked >= round,
+                    Request::Parcel { round, part, to: other, .. } => other != to || (*round, *part) >= now,
                     _ => true,
                 });
                 None
@@ -217,7 +219,9 @@ impl HostedRun {
                         Request::Reached { round, .. } => {
                             state.is_leaving || state.reached.is_some_and(|reached| reached >= *round)
                         }
-                        Request::Parcel { round, to, .. } => state.parcels.contains_key(&(*round, *to)),
+                        Request::Parcel { round, part, to, .. } => {
+                            state.parcels.contains_key(&(*round, *part, *to))
+                        }
                         _ => true,
                     }
             };
@@ -260,11 +264,11 @@ impl HostedRun {
                         &[],
                     ));
                 }
-                Request::Parcel { round, to, chunks: wanted, .. } => {
-                    let parcel = state.parcels.get(&(round, to)).cloned();
+                Request::Parcel { round, part, to, chunks: wanted, .. } => {
+                    let parcel = state.parcels.get(&(round, part, to)).cloned();
                     drop(state);
                     match parcel {
-                        Some(parcel) => self.send(round, &parcel, &wanted, &*replies),
+                        Some(parcel) => self.send((round, part), &parcel, &wanted, &*replies),
                         None => replies.reply(pack(&Answer::NotYet, &[])),
                     }
                 }
@@ -273,11 +277,11 @@ impl HostedRun {
         }
     }
 
-    fn send(&self, round: u32, parcel: &[u8], wanted: &[u32], replies: &dyn Replies) {
+    fn send(&self, (round, part): (u32, ParcelPart), parcel: &[u8], wanted: &[u32], replies: &dyn Replies) {
         let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
         let numbers = if wanted.is_empty() { &all } else { wanted };
         for &number in numbers {
-            let Some((header, bytes)) = chunks::chunk(round, parcel, number) else { continue };
+            let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
             replies.reply(pack(&Answer::Chunk(header), bytes));
             self.state().traffic.sent += bytes.len() as u64;
         }
@@ -309,7 +313,7 @@ impl HostedRun {
     ///
     /// # Errors
     /// When the run is over, or the round is to be broken off.
-    pub fn offer(&self, round: u32, to: usize, parcel: Vec<u8>) -> Result<(), Error> {
+    pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: Vec<u8>) -> Result<(), Error> {
         let (mut state, begun) = (self.state(), Instant::now());
         loop {
             if self.is_over_in(&mut state) || state.is_recalled() {
@@ -318,8 +322,12 @@ impl HostedRun {
             if state.silent.contains(&to) {
                 return Ok(());
             }
-            let kept: BTreeSet<(u32, usize)> =
-                state.parcels.keys().copied().filter(|&(kept, _)| kept < round).collect();
+            let kept: BTreeSet<(u32, usize)> = state
+                .parcels
+                .keys()
+                .map(|&(kept, _, to)| (kept, to))
+                .filter(|&(kept, _)| kept < round)
+                .collect();
             let rounds: BTreeSet<u32> = kept.iter().map(|&(kept, _)| kept).collect();
             if rounds.len() < KEPT_ROUNDS {
                 break;
@@ -331,7 +339,7 @@ impl HostedRun {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.traffic.planned_sent += parcel.len() as u64;
-        state.parcels.insert((round, to), Arc::new(parcel));
+        state.parcels.insert((round, part, to), Arc::new(parcel));
         drop(state);
         self.changed.notify_all();
         Ok(())
@@ -399,6 +407,15 @@ impl HostedRun {
         traffic.planned_received += bytes as u64;
         traffic.received += bytes as u64;
         traffic.repeated_chunks += repeated_chunks;
+    }
+
+    /// Counts the time of a round that is done, and what of `compute` parcels came in beside.
+    pub fn spend(&self, exchange: Duration, compute: Duration, hidden: Duration) {
+        let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let traffic = &mut self.state().traffic;
+        traffic.exchange_us += microseconds(exchange);
+        traffic.compute_us += microseconds(compute);
+        traffic.hidden_us += microseconds(hidden);
     }
 
     /// Notes that a round begins.

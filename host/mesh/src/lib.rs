@@ -9,28 +9,33 @@
 //! | [`message`] | what hosts ask each other, and what they answer |
 //! | [`mod@line`] | the one way from a host to another: a question, and answers to it |
 //! | [`certificates`] | who belongs to a cluster |
+//! | [`strangers`] | says once who was refused |
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
-//! | [`worker`] | the rounds of a run on this host |
+//! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
 //! | [`boards`] | boards on other hosts, and what a host with boards does |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by who started it |
+//! | [`mod@bench`] | what parcels and rounds cost |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
 //!
 //! **Asked, not told.** A host never sends what it was not asked for: who needs something asks for it when it has room, and asks
 //! again for what did not come. Every question may be repeated, lost or late without harm. A host listens and never dials; who asks
 //! dials, so no two processes dial each other.
 
+pub mod bench;
 pub mod boards;
 pub mod certificates;
 pub mod chunks;
 pub mod cluster;
 pub mod daemon;
+pub mod host_device;
 pub mod hosted;
 pub mod hosts_file;
 pub mod line;
 pub mod local;
 pub mod message;
+pub mod strangers;
 pub mod worker;
 mod zenoh_line;
 

@@ -4,20 +4,39 @@
 //! callers here ask again.
 
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::chunks::IncomingParcel;
 use crate::message::{Answer, Request, Unreadable, pack, unpack};
+use fabswarm_large::fab::ParcelPart;
 
 /// How long a host may say nothing at all before it counts as lost.
 pub const PATIENCE: Duration = Duration::from_secs(15);
-/// How long it may say nothing before it is looked whether it is there at all.
+/// How long it may say nothing before it is looked whether it is there at all, and how often. Every look is a link that comes to
+/// nothing, and a host must not be kept from better ones.
 const DOUBT: Duration = Duration::from_secs(2);
 /// How long a question is open: a host that is alive answers sooner, if only that it will know later.
 pub const OPEN: Duration = Duration::from_secs(5);
 /// Pause before a question is repeated that nobody was there to answer.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
+
+/// The longest pause before a question is repeated.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long a host has said nothing, and when it was last looked whether it is there.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    since: Instant,
+    looked: Instant,
+}
+
+impl Silence {
+    fn begin() -> Self {
+        Silence { since: Instant::now(), looked: Instant::now() }
+    }
+}
 
 /// Asks one host.
 pub trait HostLine: Debug + Send + Sync {
@@ -46,11 +65,21 @@ pub struct Peer {
     pub line: Box<dyn HostLine>,
     /// How long it may say nothing.
     pub patience: Duration,
+    /// Memory of parcels that were used: fresh memory costs more than what is written to it.
+    pub(crate) used: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Peer {
     pub fn new(name: String, line: Box<dyn HostLine>) -> Self {
-        Peer { name, line, patience: PATIENCE }
+        Peer { name, line, patience: PATIENCE, used: Mutex::default() }
+    }
+
+    /// Takes back a parcel that was used, for the next one.
+    pub fn give_back(&self, parcel: Vec<u8>) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() < ParcelPart::ALL.len() {
+            used.push(parcel);
+        }
     }
 
     /// Asks until there is an answer, other than that it will come later, or `is_over`.
@@ -64,7 +93,7 @@ impl Peer {
         is_over: &dyn Fn() -> bool,
     ) -> Result<(Answer, Vec<u8>), Error> {
         let question = pack(request, body);
-        let mut heard = Instant::now();
+        let mut silence = Silence::begin();
         loop {
             let mut answer = None;
             let mut is_alive = false;
@@ -83,7 +112,7 @@ impl Peer {
                 }
                 Some(Ok(answer)) => return Ok(answer),
                 Some(Err(what)) => return Err(Error::Malformed { host: self.name.clone(), what }),
-                None => self.wait(is_alive, &mut heard, is_over)?,
+                None => self.wait(is_alive, &mut silence, is_over)?,
             }
         }
     }
@@ -96,15 +125,17 @@ impl Peer {
         &self,
         run: &str,
         round: u32,
+        part: ParcelPart,
         to: usize,
         bytes: usize,
         is_over: &dyn Fn() -> bool,
     ) -> Result<(Vec<u8>, u64), Error> {
-        let mut incoming = IncomingParcel::new(round, bytes);
-        let (mut heard, mut repeated) = (Instant::now(), 0);
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut incoming = IncomingParcel::new(round, part, bytes, used.unwrap_or_default());
+        let (mut silence, mut repeated) = (Silence::begin(), 0);
         let mut chunks = Vec::new();
         loop {
-            let request = Request::Parcel { run: run.to_owned(), round, to, chunks };
+            let request = Request::Parcel { run: run.to_owned(), round, part, to, chunks };
             let mut refusal = None;
             let mut is_alive = false;
             let mut missing = incoming.missing().len();
@@ -132,25 +163,27 @@ impl Peer {
             if chunks.len() < all {
                 repeated += chunks.len() as u64;
             }
-            self.wait(is_alive, &mut heard, is_over)?;
+            self.wait(is_alive, &mut silence, is_over)?;
         }
     }
 
     /// Between two questions: gives up where there was no word for too long.
-    fn wait(&self, is_alive: bool, heard: &mut Instant, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+    fn wait(&self, is_alive: bool, silence: &mut Silence, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
         if is_over() {
             return Err(Error::Over);
         }
         if is_alive {
-            *heard = Instant::now();
-        } else if heard.elapsed() >= DOUBT.min(self.patience / 2)
-            && let Err(what) = self.line.reach()
-        {
-            return Err(Error::Gone { host: self.name.clone(), what });
-        } else if heard.elapsed() >= self.patience {
+            *silence = Silence::begin();
+        } else if silence.looked.elapsed() >= DOUBT.min(self.patience / 2) {
+            silence.looked = Instant::now();
+            self.line.reach().map_err(|what| Error::Gone { host: self.name.clone(), what })?;
+        }
+        let silent = silence.since.elapsed();
+        if silent >= self.patience {
             return Err(Error::Silent { host: self.name.clone(), seconds: self.patience.as_secs() });
         }
-        std::thread::sleep(PAUSE);
+        // Whoever does not answer at once is asked less often.
+        std::thread::sleep((silent / 20).clamp(PAUSE, LONGEST_PAUSE));
         Ok(())
     }
 }

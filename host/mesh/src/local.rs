@@ -20,17 +20,23 @@ pub struct LocalHosts {
 }
 
 impl LocalHosts {
-    /// Starts hosts with the names of `hosts`, and waits until they listen.
+    /// The values of `--device` and `--precision` of a host that computes on the CPU.
+    pub const ON_CPU: [&str; 2] = ["cpu", "tf32"];
+
+    /// Starts hosts with the names of `hosts`, each with the value of `--device` and `--precision` that `device_of` has for its
+    /// number, and waits until they listen.
     ///
     /// # Errors
     /// When that fails.
-    pub fn start(hosts: Vec<Host>) -> Result<Self, Error> {
+    pub fn start(hosts: Vec<Host>, device_of: impl Fn(usize) -> [String; 2]) -> Result<Self, Error> {
         let refused = |error: std::io::Error| Error::Child(error.to_string());
         let program = std::env::current_exe().map_err(refused)?;
         let mut all = LocalHosts { children: Vec::new(), inputs: Vec::new(), hosts: Vec::new() };
-        for host in hosts {
+        for (number, host) in hosts.into_iter().enumerate() {
+            let [device, precision] = device_of(number);
             let mut child = Command::new(&program)
                 .args(["host", "--listen", "127.0.0.1:0", "--name", &host.name, "--until-eof"])
+                .args(["--device", &device, "--precision", &precision])
                 // Ctrl-C reaches this process alone, which tells the others in order.
                 .process_group(0)
                 .stdin(Stdio::piped())

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::boards::BoardsReport;
 use fabswarm_large::device::Block;
+use fabswarm_large::fab::ParcelPart;
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 5;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -43,8 +44,8 @@ pub enum Request {
     Imbalances { run: String, round: u32, offset: usize },
     /// What it sent and received.
     Traffic { run: String },
-    /// Chunks of its parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
-    Parcel { run: String, round: u32, to: usize, chunks: Vec<u32> },
+    /// Chunks of a parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
+    Parcel { run: String, round: u32, part: ParcelPart, to: usize, chunks: Vec<u32> },
     /// To go on without the host of that number.
     Silence { run: String, order: u64, host: usize },
     /// To hear the host of that number again.
@@ -164,6 +165,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkHeader {
     pub round: u32,
+    pub part: ParcelPart,
     pub number: u32,
     /// Bytes of the whole parcel.
     pub bytes: u64,
@@ -202,6 +204,11 @@ pub struct HostTraffic {
     pub received: u64,
     /// Chunks that had to be asked for again.
     pub repeated_chunks: u64,
+    /// Microseconds in which it waited for parcels and took them, and those of the rest of its rounds.
+    pub exchange_us: u64,
+    pub compute_us: u64,
+    /// Of the latter, those in which parcels came in beside what it computed.
+    pub hidden_us: u64,
 }
 
 /// Why bytes are not a message.

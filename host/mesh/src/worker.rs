@@ -1,15 +1,19 @@
 //! The rounds of a run on this host.
 
 use std::path::Path;
+use std::time::Instant;
 
 use fabswarm_large::data::Cache;
-use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
-use fabswarm_large::training::block::{BlockTrainer, Parcel};
+use fabswarm_large::device::cuda::Cuda;
+use fabswarm_large::device::{Block, Device};
+use fabswarm_large::fab::ParcelPart;
+use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, Parcel};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
 use crate::Error;
+use crate::host_device::HostDevice;
 use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
 use crate::line::{PAUSE, Peer};
 use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, to_bytes, to_words};
@@ -21,8 +25,21 @@ pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
 ///
 /// # Errors
 /// When the run cannot begin or go on here. The host has noted it, so that whoever started the run will know.
-pub fn work(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
-    take_part(run, digest, cache, dial).inspect_err(|error| run.fail(error.to_string()))
+pub fn work(
+    run: &HostedRun,
+    digest: &str,
+    cache: &Cache,
+    device: &HostDevice,
+    dial: &Dial<'_>,
+) -> Result<RunEnd, Error> {
+    let failed = |error| Error::from(fabswarm_large::training::Error::from(error));
+    let ended = match device {
+        HostDevice::Cpu => take_part(run, digest, cache, Cpu::<f32>::new(), dial),
+        HostDevice::Gpu(gpu, precision) => Cuda::on(gpu, *precision)
+            .map_err(failed)
+            .and_then(|device| take_part(run, digest, cache, device, dial)),
+    };
+    ended.inspect_err(|error| run.fail(error.to_string()))
 }
 
 /// The other hosts by number; nothing at the place of this one, and of those that a run goes on without.
@@ -49,7 +66,13 @@ impl Peers<'_> {
     }
 }
 
-fn take_part(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> Result<RunEnd, Error> {
+fn take_part<D: Device<Scalar = f32>>(
+    run: &HostedRun,
+    digest: &str,
+    cache: &Cache,
+    device: D,
+    dial: &Dial<'_>,
+) -> Result<RunEnd, Error> {
     let order = &run.order;
     let mut peers = Peers { dial, peers: order.hosts.iter().map(|_| None).collect() };
     (0..order.hosts.len()).try_for_each(|host| peers.meet(run, host))?;
@@ -65,7 +88,7 @@ fn take_part(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> R
         )));
     }
     let blocks: Vec<Block> = order.hosts.iter().map(|host| host.block).collect();
-    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, blocks[order.host])?;
+    let plan = TrainingPlan::of_block(device, &prepared, &resolved, blocks[order.host])?;
     let mut trainer = plan.start_block(order.host, blocks, order.outlives_loss)?;
     run.reach(trainer.round());
     loop {
@@ -81,54 +104,107 @@ fn take_part(run: &HostedRun, digest: &str, cache: &Cache, dial: &Dial<'_>) -> R
     }
 }
 
-fn round(
+fn round<D: Device<Scalar = f32>>(
     run: &HostedRun,
-    trainer: &mut BlockTrainer<'_, Cpu<f32>>,
+    trainer: &mut BlockTrainer<'_, D>,
     peers: &[Option<Peer>],
 ) -> Result<(), Error> {
-    let round = trainer.round() + 1;
+    let (round, begun) = (trainer.round() + 1, Instant::now());
     run.begin(round);
-    for Parcel { to, bytes } in trainer.begin_round()? {
-        run.offer(round, to, bytes)?;
+    for Parcel { to, part, bytes } in trainer.begin_round()? {
+        run.offer(round, part, to, bytes)?;
     }
-    for expected in trainer.expected() {
-        let from = expected.from;
-        let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else {
-            trainer.miss(from);
-            continue;
+    let asked = Instant::now();
+    let (decisions, trackers): (Vec<_>, Vec<_>) =
+        trainer.expected().into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
+    for expected in decisions {
+        let parcel = fetch(run, peers, round, expected)?;
+        take(run, trainer, peers, expected, parcel)?;
+    }
+    let waited = asked.elapsed();
+    // Trackers come in while the gradient is computed.
+    let (fetched, came_in, descended) = std::thread::scope(|scope| {
+        let fetch_all = || {
+            let begun = Instant::now();
+            let all: Vec<_> =
+                trackers.iter().map(|&expected| (expected, fetch(run, peers, round, expected))).collect();
+            (all, begun.elapsed())
         };
-        let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
-        loop {
-            match peer.fetch(&run.order.run, round, run.order.host, expected.bytes, &is_over) {
-                Ok((parcel, repeated)) => {
-                    run.hear(from, true);
-                    run.received(parcel.len(), repeated);
-                    trainer.take(from, &parcel)?;
-                    break;
-                }
-                Err(Error::Over) if run.is_over() || run.is_recalled() => return Err(Error::Over),
-                Err(_) if run.is_silent(from) => {
-                    trainer.miss(from);
-                    break;
-                }
-                // Whoever started the run decides who is lost, so that it is the same for all.
-                Err(_) if run.order.outlives_loss => {
-                    run.hear(from, false);
-                    std::thread::sleep(PAUSE);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let fetching = (!trackers.is_empty()).then(|| scope.spawn(fetch_all));
+        let descended = trainer.descend();
+        let missing = Instant::now();
+        let (all, came_in) = fetching.map_or_else(Default::default, |thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        (all, came_in, descended.map(|()| missing))
+    });
+    let missing = descended?;
+    for (expected, parcel) in fetched {
+        take(run, trainer, peers, expected, parcel?)?;
     }
+    let still_waited = missing.elapsed();
     trainer.end_round()?;
+    let exchange = waited + still_waited;
+    run.spend(exchange, begun.elapsed().saturating_sub(exchange), came_in.saturating_sub(still_waited));
     run.reach(round);
     Ok(())
 }
 
-/// Answers what needs the state of the agents.
-fn answer(
+/// Fetches a parcel; nothing where the run goes on without the host that has it.
+fn fetch(
     run: &HostedRun,
-    trainer: &mut BlockTrainer<'_, Cpu<f32>>,
+    peers: &[Option<Peer>],
+    round: u32,
+    ExpectedParcel { from, part, bytes }: ExpectedParcel,
+) -> Result<Option<(Vec<u8>, u64)>, Error> {
+    let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else { return Ok(None) };
+    let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
+    loop {
+        match peer.fetch(&run.order.run, round, part, run.order.host, bytes, &is_over) {
+            Ok(parcel) => {
+                run.hear(from, true);
+                return Ok(Some(parcel));
+            }
+            Err(Error::Over) if run.is_over() || run.is_recalled() => return Err(Error::Over),
+            Err(_) if run.is_silent(from) => return Ok(None),
+            // Whoever started the run decides who is lost, so that it is the same for all.
+            Err(_) if run.order.outlives_loss => {
+                run.hear(from, false);
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes a parcel, or goes without it.
+fn take<D: Device<Scalar = f32>>(
+    run: &HostedRun,
+    trainer: &mut BlockTrainer<'_, D>,
+    peers: &[Option<Peer>],
+    ExpectedParcel { from, part, .. }: ExpectedParcel,
+    parcel: Option<(Vec<u8>, u64)>,
+) -> Result<(), Error> {
+    match parcel {
+        Some((parcel, repeated)) => {
+            run.received(parcel.len(), repeated);
+            trainer.take(from, part, &parcel)?;
+            if let Some(peer) = &peers[from] {
+                peer.give_back(parcel);
+            }
+            Ok(())
+        }
+        None => {
+            trainer.miss(from);
+            Ok(())
+        }
+    }
+}
+
+/// Answers what needs the state of the agents.
+fn answer<D: Device<Scalar = f32>>(
+    run: &HostedRun,
+    trainer: &mut BlockTrainer<'_, D>,
     peers: &mut Peers<'_>,
     task: HostTask,
 ) -> Result<(), Error> {

@@ -6,7 +6,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use zenoh::handlers::{FifoChannel, FifoChannelHandler};
+use zenoh::handlers::{FifoChannel, RingChannel, RingChannelHandler};
 use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::{Config, Session, Wait as _};
 
@@ -116,7 +116,7 @@ impl Drop for ZenohLine {
 #[derive(Debug)]
 pub(crate) struct ZenohListener {
     session: Session,
-    questions: Queryable<FifoChannelHandler<Query>>,
+    questions: Queryable<RingChannelHandler<Query>>,
 }
 
 impl ZenohListener {
@@ -133,7 +133,8 @@ impl ZenohListener {
         let session = open(&settings).map_err(refused)?;
         let questions = session
             .declare_queryable(KEY)
-            .with(FifoChannel::new(QUESTIONS))
+            // Whoever asked more than fits asks again. A channel that waits would stop the whole link.
+            .with(RingChannel::new(QUESTIONS))
             .wait()
             .map_err(|error| refused(error.to_string()))?;
         Ok(ZenohListener { session, questions })

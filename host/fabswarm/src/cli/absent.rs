@@ -47,6 +47,8 @@ absent!(data, "data", "large");
 #[cfg(not(feature = "large"))]
 absent!(train, "train", "large");
 #[cfg(not(feature = "mesh"))]
+absent!(bench_hosts, "hosts", "mesh");
+#[cfg(not(feature = "mesh"))]
 absent!(host, "host", "mesh");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");

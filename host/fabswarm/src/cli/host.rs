@@ -12,18 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::interrupt;
+use super::{device, interrupt};
 use fabswarm_large::data::Cache;
 use fabswarm_mesh::boards::StartBoards;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
 use fabswarm_mesh::daemon::{self, HostEvent, HostSetup};
+use fabswarm_mesh::host_device::HostDevice;
 use fabswarm_mesh::hosted::RunEnd;
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
 #[cfg(feature = "boards")]
 use fabswarm_mesh::message::RunKind;
+use fabswarm_mesh::strangers;
 use fabswarm_sim::record::{agents, bytes};
 #[cfg(feature = "boards")]
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
@@ -64,6 +66,7 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("name").long("name").value_name("NAME").help("What to be called [default: the address]"),
         )
+        .args(device::arguments())
         .arg(
             Arg::new("until-eof")
                 .long("until-eof")
@@ -115,8 +118,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             flag.store(true, Ordering::Relaxed);
         });
     }
+    strangers::watch(|refusal| {
+        eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
+    });
     let name = matches.get_one::<String>("name").cloned();
-    let setup = HostSetup { name, address, credentials: credentials(matches)? };
+    let device = match device::gpu(matches)? {
+        Some(gpu) => HostDevice::Gpu(gpu, device::precision(matches)),
+        None => HostDevice::Cpu,
+    };
+    let setup = HostSetup { name, address, credentials: credentials(matches)?, device };
     let mut observe = |event: HostEvent| match event {
         HostEvent::Listening(address) => println!("{LISTENING}{address}"),
         _ if is_child => {}

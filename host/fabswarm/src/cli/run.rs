@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
@@ -22,7 +22,7 @@ use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
 #[cfg(not(all(feature = "boards", feature = "mesh")))]
 use fabswarm_sim::scenario::ResolvedScenario;
-use fabswarm_sim::scenario::{self, Scenario};
+use fabswarm_sim::scenario::{self, Flag, Scenario};
 #[cfg(not(all(feature = "boards", feature = "mesh")))]
 use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::task::OwnProblem;
@@ -83,6 +83,13 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(usize)),
         )
         .arg(
+            Arg::new("trial")
+                .long("trial")
+                .action(ArgAction::SetTrue)
+                .help("Let boards keep their own time and speak by radio, and only listen: --pace slots")
+                .conflicts_with("pace"),
+        )
+        .arg(
             Arg::new("hosts")
                 .long("hosts")
                 .value_name("HOSTS")
@@ -130,7 +137,10 @@ impl NoHosts {
 
 pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
-    let flags = flags::given(scenario::ScenarioCommand::Run, matches)?;
+    let mut flags = flags::given(scenario::ScenarioCommand::Run, matches)?;
+    if matches.get_flag("trial") {
+        flags.push(Flag::named(scenario::ScenarioCommand::Run, "pace", "slots".into())?);
+    }
     if let (Some(file), Some(out)) =
         (matches.get_one::<PathBuf>("recorded"), matches.get_one::<PathBuf>("snapshots"))
     {

@@ -10,6 +10,7 @@ use fabswarm_large::data::Cache;
 use super::*;
 use crate::cluster::Cluster;
 use crate::daemon::{HostEvent, HostSetup, serve};
+use crate::host_device::HostDevice;
 use crate::line::Peer;
 use crate::message::Request;
 use crate::zenoh_line::ZenohLine;
@@ -24,6 +25,7 @@ fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
         name: None,
         address: "127.0.0.1:0".parse().unwrap(),
         credentials: Some(Credentials::open(credentials).unwrap()),
+        device: HostDevice::Cpu,
     };
     let interrupted = AtomicBool::new(false);
     let (sender, listening) = mpsc::channel();
@@ -54,11 +56,11 @@ fn asks(address: &str, credentials: Option<&Path>) -> Result<String, Error> {
 fn only_members_of_the_cluster_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    new_cluster(&path("ours"), &[host("a"), host("b")]).unwrap();
+    let year_of = |name: &str| if name == "old" { 2020 } else { 2100 };
+    new_cluster_until(&path("ours"), &[host("a"), host("b"), host("old")], &year_of).unwrap();
     new_cluster(&path("other"), &[host("a")]).unwrap();
-    new_cluster_until(&path("expired"), &[host("a")], 2020).unwrap();
     // Who starts runs is no member any more, for this host.
-    std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\"]\n").unwrap();
+    std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\", \"old\"]\n").unwrap();
     with_host(&path("ours/a"), folder.path(), |address| {
         // A machine that is busy with other things may take longer than one dial waits.
         let is_answered = || (0..5).any(|_| asks(address, Some(&path("ours/b"))).is_ok());
@@ -66,7 +68,7 @@ fn only_members_of_the_cluster_are_answered() {
         TcpStream::connect(address).unwrap().write_all(&[0x5a; 4096]).unwrap();
         let stranger = Credentials::open(&path("ours/starter")).unwrap();
         std::thread::scope(|scope| {
-            for credentials in [Some("other/starter"), Some("expired/starter"), None] {
+            for credentials in [Some("other/starter"), Some("ours/old"), None] {
                 let credentials = credentials.map(path);
                 scope.spawn(move || {
                     let refusal = asks(address, credentials.as_deref()).unwrap_err().to_string();
@@ -84,9 +86,11 @@ fn only_members_of_the_cluster_are_answered() {
         assert!(is_answered(), "the host goes on");
     });
     // A host that shows an expired certificate, or one of another cluster, is not believed.
-    with_host(&path("expired/a"), folder.path(), |address| {
-        assert!(asks(address, Some(&path("ours/b"))).is_err());
-    });
+    for shown in ["ours/old", "other/a"] {
+        with_host(&path(shown), folder.path(), |address| {
+            assert!(asks(address, Some(&path("ours/b"))).is_err(), "{shown}");
+        });
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
+mod both_ends;
 pub(crate) mod fake;
 mod losses;
+mod many;
 
 use std::path::Path;
 
+use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::fab::RemoteHosts as _;
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for};

@@ -47,7 +47,8 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
         let mut most = 0;
         for round in 1..=ROUNDS {
             // The first question is forgotten by who asked it.
-            let request = || Request::Parcel { run: "a".to_owned(), round, to, chunks: Vec::new() };
+            let part = ParcelPart::Decisions;
+            let request = || Request::Parcel { run: "a".to_owned(), round, part, to, chunks: Vec::new() };
             drop(ask(&run, request()));
             let answer = ask(&run, request()).recv().unwrap();
             let (Answer::Chunk(header), body) = unpack::<Answer>(&answer).unwrap() else {
@@ -63,7 +64,8 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
         scope.spawn(|| run.answer_waiting(&is_over));
         scope.spawn(|| {
             for round in 1..=ROUNDS {
-                (1..3).for_each(|to| run.offer(round, to, vec![to as u8; 64]).unwrap());
+                (1..3)
+                    .for_each(|to| run.offer(round, ParcelPart::Decisions, to, vec![to as u8; 64]).unwrap());
             }
         });
         let fetch = &fetch;

@@ -56,7 +56,9 @@ impl BoardHosts {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Self, fabswarm_mesh::Error> {
         let local = match list {
-            HostList::Local(_) => Some(LocalHosts::start(list.hosts())?),
+            HostList::Local(_) => {
+                Some(LocalHosts::start(list.hosts(), |_| LocalHosts::ON_CPU.map(str::to_owned))?)
+            }
             HostList::Running(_) => None,
         };
         // The hosts of this machine are started without certificates.

@@ -127,8 +127,9 @@ impl HostsHere {
         boards: Option<Arc<StartBoards>>,
     ) -> Self {
         let name = |number| format!("h{number}");
-        let states: Vec<Arc<HostState>> =
-            (0..count).map(|number| Arc::new(HostState::new(name(number), BUILD.to_owned()))).collect();
+        let states: Vec<Arc<HostState>> = (0..count)
+            .map(|number| Arc::new(HostState::new(name(number), BUILD.to_owned(), HostDevice::Cpu)))
+            .collect();
         let interrupted = Arc::new(AtomicBool::new(false));
         let stalled = StalledHosts::default();
         let mut hosts = HostsHere { states, interrupted, threads: Vec::new(), seed, rate, stalled };

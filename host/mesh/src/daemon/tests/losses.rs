@@ -7,8 +7,10 @@ use std::time::Instant;
 use fabswarm_large::device::Block;
 use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingRound};
 use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::record::{self, RunFolder};
 
+use super::both_ends::BothEnds;
 use super::*;
 use crate::cluster::HostNews;
 
@@ -45,6 +47,8 @@ const RATE: f64 = 0.02;
 static LOST: AtomicUsize = AtomicUsize::new(0);
 static BACK: AtomicUsize = AtomicUsize::new(0);
 static REMEMBERED: AtomicUsize = AtomicUsize::new(0);
+static COMPARED: AtomicUsize = AtomicUsize::new(0);
+static UNPROVED: AtomicUsize = AtomicUsize::new(0);
 
 fn count(news: &HostNews) {
     match news {
@@ -56,6 +60,28 @@ fn count(news: &HostNews) {
     };
 }
 
+/// Words of a part of a host's state; nothing where it is lost, or is lost with that.
+fn read_part(swarm: &ClusterSwarm, host: usize, part: &str, words: usize) -> Option<Vec<f32>> {
+    if swarm.is_lost(host) {
+        return None;
+    }
+    let read = swarm.read(host, part, 0, words);
+    read.map_err(|error| assert!(swarm.lose(host, &error), "{error}")).ok()
+}
+
+/// Both ends of the links of a run on `blocks`.
+fn both_ends(
+    prepared: &TrainingSetup,
+    resolved: &ResolvedScenario,
+    blocks: &[Block],
+    rounds: u32,
+) -> BothEnds {
+    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[0]).unwrap();
+    let trainer = plan.start_block(0, blocks.to_vec(), true).unwrap();
+    let audiences = LinkSource::new(&resolved.scenario).unwrap().audiences(rounds);
+    BothEnds::new(&trainer, blocks, audiences)
+}
+
 /// Checks the books of all hosts after every round, and then does to one of them what the seed says.
 struct FaultSchedule<'h> {
     hosts: &'h HostsHere,
@@ -63,6 +89,7 @@ struct FaultSchedule<'h> {
     draws: Stream,
     away: BTreeSet<usize>,
     rounds: u32,
+    ends: BothEnds,
 }
 
 impl FaultSchedule<'_> {
@@ -85,6 +112,8 @@ impl TrainingObserver for FaultSchedule<'_> {
         self.rounds = evaluation.round;
         let defect = self.swarm.imbalances().unwrap()[0].defect();
         assert!(defect < 1e-5, "the books are off by {defect} after round {}", evaluation.round);
+        let compared = self.ends.compare(&|host, part, words| read_part(&self.swarm, host, part, words));
+        compared.unwrap_or_else(|what| panic!("after round {}: {what}", evaluation.round));
         let (deed, host) = (self.draws.below(6), self.draws.below(HOSTS as u32) as usize);
         let is_spared = self.away.len() == MOST_AWAY || self.away.contains(&host);
         match deed {
@@ -120,12 +149,15 @@ fn go_through(seed: u64) {
     let kept = RunFolder::at(&folder.path().join("run")).unwrap();
     trainer.keep(&kept).unwrap();
     let draws = Stream::new(seed, 99, 0, Purpose::Air);
-    let mut schedule = FaultSchedule { hosts: &hosts, swarm, draws, away: BTreeSet::new(), rounds: 0 };
+    let ends = both_ends(&prepared, &resolved, swarm.blocks(), trainer.rounds());
+    let mut schedule = FaultSchedule { hosts: &hosts, swarm, draws, away: BTreeSet::new(), rounds: 0, ends };
     let outcome = trainer
         .run(&kept, &mut schedule, &interrupted)
         .unwrap_or_else(|error| panic!("schedule {seed}: {error}"));
     assert_eq!(schedule.rounds, trainer.rounds());
     assert!(outcome.tracking_defect < 1e-5, "schedule {seed}: {}", outcome.tracking_defect);
+    COMPARED.fetch_add(schedule.ends.compared, Ordering::Relaxed);
+    UNPROVED.fetch_add(schedule.ends.unproved, Ordering::Relaxed);
     hosts.wake();
 }
 
@@ -140,4 +172,69 @@ fn whatever_happens_to_hosts_the_others_go_on_and_the_books_balance() {
     println!("{lost} losses, {back} returns, {remembered} of them with memory");
     assert!(lost > SCHEDULES as usize / 2 && back > SCHEDULES as usize / 4);
     assert!(remembered > 0 && remembered < back);
+    let [compared, unproved] = [&COMPARED, &UNPROVED].map(|count| count.load(Ordering::Relaxed));
+    println!("{compared} links compared at both ends, {unproved} of them not proved");
+    assert!(compared > 100 * SCHEDULES as usize && unproved < compared / 100);
+}
+
+/// What a host does to its own state when it takes more over a link: its own books balance.
+fn take_more(swarm: &ClusterSwarm, host: usize, vector: usize, link: usize, taken: &[f64], more: &[f64]) {
+    let words = taken.len();
+    let mut t = swarm.read(host, "t", vector * words, words).unwrap();
+    let more: Vec<f32> = more.iter().map(|&word| word as f32).collect();
+    t.iter_mut().zip(&more).for_each(|(t, more)| *t += more);
+    swarm.write(host, "t", vector * words, &t).unwrap();
+    let sums = taken.iter().zip(&more).map(|(taken, &more)| taken + f64::from(more));
+    let (whole, rest): (Vec<f32>, Vec<f32>) =
+        sums.map(|sum| (sum as f32, (sum - f64::from(sum as f32)) as f32)).unzip();
+    swarm.write(host, "taken", 2 * link * words, &[whole, rest].concat()).unwrap();
+}
+
+/// Mass that is taken twice, or from somebody else, balances on every host, and is noticed where both ends are looked at.
+#[test]
+fn mass_that_no_sender_set_aside_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("table.csv");
+    std::fs::write(&data, table()).unwrap();
+    let resolved = small(&data);
+    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
+    for wrong in ["nothing", "doubled", "from another sender"] {
+        let hosts = HostsHere::start(HOSTS, 3, 0.0, folder.path());
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
+        let (kind, text) = (training(&prepared), resolved.to_repeatable_toml());
+        let run = hosts.cluster(BUILD).start(&kind, &text, 5, &interrupted, policy).unwrap();
+        let swarm = ClusterSwarm(Arc::new(run));
+        let mut ends = both_ends(&prepared, &resolved, swarm.blocks(), 10);
+        let read = |host: usize, part: &str, words: usize| read_part(&swarm, host, part, words);
+        for round in 1..=5 {
+            swarm.permit(round).unwrap();
+            swarm.wait_for(round).unwrap();
+            ends.compare(&read).unwrap();
+        }
+        let has_taken = |receiver: usize, sender: usize| {
+            let host = ends.host_of(receiver);
+            host != ends.host_of(sender)
+                && ends.taken(host, ends.link(receiver, sender)).iter().any(|&word| word != 0.0)
+        };
+        let heard = |receiver: usize| (0..5).filter(move |&sender| has_taken(receiver, sender));
+        let two = |receiver: usize| Some((receiver, heard(receiver).next()?, heard(receiver).nth(1)?));
+        let (receiver, sender, other) = (0..5).find_map(two).expect("an agent hears two other hosts");
+        let (host, link) = (ends.host_of(receiver), ends.link(receiver, sender));
+        let taken = ends.taken(host, link).to_vec();
+        let others = ends.sum(ends.host_of(other), other).to_vec();
+        let more: Vec<f64> = match wrong {
+            "nothing" => vec![0.0; taken.len()],
+            "from another sender" => others.iter().zip(&taken).map(|(other, taken)| other - taken).collect(),
+            _ => taken.clone(),
+        };
+        take_more(&swarm, host, receiver, link, &taken, &more);
+        let defect = swarm.imbalances().unwrap()[0].defect();
+        assert!(defect < 1e-5, "{wrong}: a host notices it by itself, {defect}");
+        match (wrong, ends.compare(&read)) {
+            ("nothing", found) => found.unwrap(),
+            (_, Err(what)) => assert!(what.contains(&format!("from agent {sender} of host")), "{what}"),
+            (_, Ok(())) => panic!("{wrong}: it is not noticed"),
+        }
+    }
 }
