@@ -3,7 +3,7 @@
 #
 #   run.sh [bilevel] [trackers] [cleaning]        all three by default
 #
-# PYTHON          Python 3.13 or newer for the first two (default: python3.13)
+# PYTHON          Python for the first two (default: python3, and python3.13 for trackers, which needs that or a newer one)
 # TORCH_PYTHON    a Python with PyTorch and NumPy for the third (default: /usr/bin/python3)
 # FABSWARM        the command with the feature `large` (default: it is built)
 set -eu
@@ -21,29 +21,32 @@ fail() {
     exit 1
 }
 
-# The virtual environment of benchopt and decent-bench.
+# install NAME LEAST PYTHON PACKAGES...: a virtual environment NAME, of a Python not older than LEAST, with PACKAGES.
 install() {
-    python=${PYTHON:-python3.13}
-    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null ||
-        fail "$python is not Python 3.13 or newer, which decent-bench needs" \
+    name=$1 least=$2 python=${PYTHON:-$3}
+    shift 3
+    "$python" -c "import sys; sys.exit(sys.version_info < ($least))" 2>/dev/null ||
+        fail "$python is not Python ($least) or newer, which the referee $name needs" \
             "install it (Debian 13: apt install python3.13 python3.13-venv; pyenv: pyenv install 3.13) or set PYTHON"
-    [ -x "$out/venv/bin/python" ] || "$python" -m venv "$out/venv"
-    # decent-array, which decent-bench needs, is compiled where PyPI has no wheel of it: some minutes, with gcc.
-    "$out/venv/bin/pip" install --quiet benchopt decent-bench pandas pyarrow
+    venv=$out/$name
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet "$@"
 }
 
 for referee in $referees; do
     case $referee in
     bilevel)
-        install
+        # The Python package is built here: some minutes.
+        install bilevel "3, 10" python3 benchopt pandas pyarrow ./host/python
         rm -f "$out/bilevel.parquet"
-        "$out/venv/bin/benchopt" run "$here/bilevel" --config "$here/bilevel/config.yml" --no-cache --no-plot \
+        "$venv/bin/benchopt" run "$here/bilevel" --config "$here/bilevel/config.yml" --no-cache --no-plot \
             --output "$out/bilevel.parquet" >"$out/bilevel.log" 2>&1 || fail "benchopt failed" "read $out/bilevel.log"
-        "$out/venv/bin/python" "$here/bilevel/table.py" "$out/bilevel.parquet"
+        "$venv/bin/python" "$here/bilevel/table.py" "$out/bilevel.parquet"
         ;;
     trackers)
-        install
-        "$out/venv/bin/python" "$here/trackers.py" "$FABSWARM"
+        # decent-array, which decent-bench needs, is compiled where PyPI has no wheel of it: some minutes, with gcc.
+        install trackers "3, 13" python3.13 decent-bench
+        "$venv/bin/python" "$here/trackers.py" "$FABSWARM"
         ;;
     cleaning)
         python=${TORCH_PYTHON:-/usr/bin/python3}

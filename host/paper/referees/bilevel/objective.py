@@ -22,7 +22,8 @@ class Objective(BaseObjective):
         self.x0, self.y0 = np.full_like(self.best, -2.0), np.zeros_like(self.g.b)
 
     def get_objective(self):
-        return dict(g=self.g, f=self.f, x0=self.x0, y0=self.y0, steps=self.steps, chain=self.chain)
+        shares = list(zip(self.lower, self.upper))
+        return dict(g=self.g, f=self.f, x0=self.x0, y0=self.y0, steps=self.steps, shares=shares, chain=self.chain)
 
     def evaluate_result(self, x, y, penalty=None):
         away = lambda target: float(np.linalg.norm(x - target) / np.linalg.norm(self.best))

@@ -8,7 +8,7 @@ class Solver(BaseSolver):
     name = "F2SA"
     parameters = {"penalty, growth": [(10.0, 0.0), (100.0, 0.0), (1000.0, 0.0), (1.0, 0.1)], "inner_steps": [10]}
 
-    def set_objective(self, g, f, x0, y0, steps, chain):
+    def set_objective(self, g, f, x0, y0, steps, **_):
         self.g, self.f, self.x0, self.y0 = g, f, x0, y0
         self.step, self.outer_step = steps
 
