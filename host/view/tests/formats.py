@@ -96,17 +96,20 @@ def killed_run():
     killed = time.time()
     process.send_signal(signal.SIGKILL)
     process.wait()
-    messages = []
+    messages, topics = [], {}
     with open(log, "rb") as file:
         try:
             for record in StreamReader(file, validate_crcs=True).records:
-                if type(record).__name__ == "Message":
+                if type(record).__name__ == "Channel":
+                    topics[record.id] = record.topic
+                elif type(record).__name__ == "Message":
                     messages.append(record)
         except EndOfFile:
             pass
     assert messages, "nothing was left"
     gap = killed - messages[-1].log_time / 1e9
-    last = json.loads(messages[-1].data)["round"]
+    # The last message may be a frame, which is not JSON.
+    last = [json.loads(record.data)["round"] for record in messages if topics[record.channel_id] == "/metrics"][-1]
     assert rows(table)[-1]["round"], "a whole line"
     print(f"killed run: readable until {gap:.2f} s before the kill (round {last})")
     report = [FABSWARM, "report", str(folder)]
