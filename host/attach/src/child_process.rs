@@ -31,6 +31,8 @@ impl ChildProcess {
             .append(true)
             .open(messages)
             .map_err(|source| Error::File { path: messages.to_owned(), source })?;
+        // Of the processes before it. It may print before this host runs again.
+        let messages_read = file.metadata().map_or(0, |file| file.len() as usize);
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
             .arg(program)
@@ -45,7 +47,6 @@ impl ChildProcess {
                 io::ErrorKind::NotFound => Error::NoSetpriv,
                 _ => Error::Start { program: program.to_owned(), source },
             })?;
-        let messages_read = std::fs::metadata(messages).map_or(0, |file| file.len() as usize);
         Ok(Self { child, messages: messages.to_owned(), messages_read })
     }
 
