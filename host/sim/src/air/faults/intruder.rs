@@ -14,6 +14,7 @@ const AMBUSH_ROUNDS: u32 = 50;
 const REPLAY: u32 = u32::MAX;
 const FORGERY: u32 = u32::MAX - 1;
 const MEMORY: u32 = u32::MAX - 2;
+const KEY: u32 = u32::MAX - 3;
 /// Above all seeds that people choose, so that relays are drawn apart from everything else of a receiver.
 const RELAY_SEED: u64 = 1 << 63;
 
@@ -23,7 +24,6 @@ pub(in super::super) struct Intruder {
     settings: IntruderSection,
     seed: u64,
     agents: usize,
-    key: Key,
     /// The newest frames, in a ring whose oldest is at `oldest`.
     newest: Vec<RecordedFrame>,
     oldest: usize,
@@ -65,13 +65,10 @@ pub(in super::super) struct Replay<'a> {
 impl Intruder {
     /// The intruder that `settings` ask for, if it sends anything.
     pub(in super::super) fn new(settings: &IntruderSection, agents: usize, seed: u64) -> Option<Self> {
-        let mut stream = Stream::new(seed, REPLAY, u32::MAX, Purpose::Air);
-        let key = Key::new(&std::array::from_fn(|_| stream.next_u32() as u8));
         settings.is_on_air().then(|| Self {
             settings: settings.clone(),
             seed,
             agents,
-            key,
             newest: Vec::new(),
             oldest: 0,
             selection: Vec::new(),
@@ -127,13 +124,20 @@ impl Intruder {
         (0..to_all).map(|_| None).chain(aimed).filter_map(&mut replay).collect()
     }
 
-    /// What it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with its own key.
+    /// What it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with a key of its own.
     pub(in super::super) fn forges(&self, slot: u32) -> Vec<(usize, Vec<u8>)> {
         let mut stream = Stream::new(self.seed, FORGERY, slot, Purpose::Air);
         if stream.uniform_f64() >= self.settings.wrong_key {
             return Vec::new();
         }
         (0..self.settings.frames_per_round).filter_map(|_| self.forge(slot, &mut stream)).collect()
+    }
+
+    /// The key it tries in `slot`: another in each, as one in 256 has the check byte of the swarm's key and is refused only after
+    /// decryption.
+    fn key(&self, slot: u32) -> Key {
+        let mut stream = Stream::new(self.seed, KEY, slot, Purpose::Air);
+        Key::new(&std::array::from_fn(|_| stream.next_u32() as u8))
     }
 
     fn forge(&self, slot: u32, stream: &mut Stream) -> Option<(usize, Vec<u8>)> {
@@ -147,7 +151,7 @@ impl Intruder {
         let mut sealer =
             Sealer::start(sender as u16, 1, &mut VolatileBoots::after(stream.next_u32() >> 12)).ok()?;
         let mut sealed = vec![0; frame_length + OVERHEAD_MAX];
-        let sealed_length = sealer.seal(&self.key, &frame[..frame_length], &mut sealed).ok()?;
+        let sealed_length = sealer.seal(&self.key(slot), &frame[..frame_length], &mut sealed).ok()?;
         sealed.truncate(sealed_length);
         Some((sender as usize, sealed))
     }
@@ -212,7 +216,7 @@ mod tests {
                 assert!(sender < 10 && (100..150).contains(&bytes.len()));
                 let refused = opener.open(&key, &bytes, &mut [0; 200]).unwrap_err();
                 assert!(matches!(refused, wire::Error::ForeignKey | wire::Error::Tampered));
-                assert!(opener.open(&intruder.key, &bytes, &mut [0; 200]).is_ok(), "it is sealed well");
+                assert!(opener.open(&intruder.key(slot), &bytes, &mut [0; 200]).is_ok(), "it is sealed well");
             }
         }
     }
