@@ -181,6 +181,21 @@ pub struct ReceivedSums<D: Device> {
     pub heard: D::Indices,
 }
 
+impl<D: Device> ReceivedSums<D> {
+    /// Nothing is added up yet.
+    ///
+    /// # Errors
+    /// When the device has too little memory.
+    pub fn new(device: &D, agents: usize) -> Result<Self> {
+        let links = agents * agents;
+        Ok(Self {
+            decisions: device.indices(links)?,
+            masses: device.indices(links)?,
+            heard: device.indices(agents)?,
+        })
+    }
+}
+
 /// Where in a sum something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -216,9 +231,6 @@ impl<D: Device> Reception<D> {
 pub trait Device: Debug + Sized {
     /// The scalar state is read and written in.
     type Scalar: Real;
-
-    /// Whether it adds up what blocks of agents send ([`ReceivedSums`]).
-    const HAS_SUMS: bool;
     type Reals: Debug;
     type Indices: Debug;
     /// A program made ready for all agents: its batch, losses and intermediate buffers.
@@ -261,8 +273,9 @@ pub trait Device: Debug + Sized {
     /// Makes `program` ready for `agents` agents.
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;
 
-    /// Memory for the weights of a round among `agents`, of which those of `own` are computed here.
-    fn mixing(&self, agents: usize, own: Block) -> Result<Self::Mixing>;
+    /// Memory for the weights of a round among `agents`, of which those of `own` are computed here; `has_sums` where parts of a
+    /// row are added up first ([`MixingMatrix::with_sums`]).
+    fn mixing(&self, agents: usize, own: Block, has_sums: bool) -> Result<Self::Mixing>;
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 
@@ -300,7 +313,8 @@ pub trait Device: Debug + Sized {
     /// `v ← A v`.
     fn mix(&self, v: &mut Self::Reals, packed: Packed, rows: &Self::Mixing) -> Result<()>;
 
-    /// `v ← v − η c t`, with one step per group and one factor c per agent.
+    /// `v ← v − η c t`, with one step per group and one factor c per agent; also for the vectors of other hosts, since what is
+    /// mixed has descended.
     fn descend(
         &self,
         v: &mut Self::Reals,

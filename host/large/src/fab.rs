@@ -44,6 +44,9 @@ pub use parcel::ParcelPart;
 pub use push_sum::{PushSumExchange, PushSumRule, PushSumWeights};
 pub use round_batch::RoundBatch;
 
+pub(crate) use exchanged::write_ages;
+pub(crate) use sums::weights_with_sums;
+
 use fabswarm_shared::scalar::Scalar as _;
 
 use self::books::HostBooks;

@@ -73,7 +73,6 @@ impl<S: Real> ProgramBuffers<S> {
 
 impl<S: Real> Device for Cpu<S> {
     type Scalar = S;
-    const HAS_SUMS: bool = true;
     type Reals = Vec<S>;
     type Indices = Vec<u32>;
     type Pass = CpuPass<S>;
@@ -156,7 +155,7 @@ impl<S: Real> Device for Cpu<S> {
         })
     }
 
-    fn mixing(&self, agents: usize, _: Block) -> Result<Self::Mixing> {
+    fn mixing(&self, agents: usize, _: Block, _: bool) -> Result<Self::Mixing> {
         Ok(vec![WeightRow::default(); agents])
     }
 
@@ -297,7 +296,6 @@ impl<S: Real> Device for Cpu<S> {
         steps: [f64; 2],
     ) -> Result<()> {
         let vectors = v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
-        // Also those that came from other hosts: what is mixed has descended.
         vectors.for_each(|(vector, (v, t))| {
             let step = S::from_f64(steps[vector / packed.agents]) * factors[vector % packed.agents];
             v.iter_mut().zip(t).for_each(|(v, &t)| *v -= step * t);

@@ -25,15 +25,12 @@ impl<D: Device> DeviceLinks<D> {
         if let Some(ledger) = &config.ledger {
             let mut reception = Reception::new(device, agents, ledger.shares())?;
             if !config.sum_blocks.is_empty() {
-                reception.sums = Some(ReceivedSums {
-                    decisions: device.indices(agents * agents)?,
-                    masses: device.indices(agents * agents)?,
-                    heard: device.indices(agents)?,
-                });
+                reception.sums = Some(ReceivedSums::new(device, agents)?);
             }
             return Ok(DeviceLinks::Ledger(reception));
         }
-        let (rows, push) = (device.mixing(agents, own)?, device.mixing(agents, own)?);
+        let has_sums = !config.sum_blocks.is_empty();
+        let (rows, push) = (device.mixing(agents, own, has_sums)?, device.mixing(agents, own, has_sums)?);
         Ok(match config.push_sum {
             Some(rule) => DeviceLinks::PushSum { rule, ratio: rows, push, factors: device.reals(agents)? },
             None => DeviceLinks::Weights { pull: rows, push },
@@ -76,18 +73,29 @@ impl<D: Device> DeviceLinks<D> {
             }
             (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
                 device.write_indices(&mut reception.awake, awake)?;
-                let Some(sums) = &mut reception.sums else {
-                    return device.write_indices(&mut reception.ages, ages);
-                };
-                let layout = SumLayout::new(ages, awake.len(), &config.sum_blocks, own);
-                device.write_indices(&mut reception.ages, &layout.ages)?;
-                device.write_indices(&mut sums.decisions, &layout.decisions)?;
-                device.write_indices(&mut sums.masses, &layout.masses)?;
-                device.write_indices(&mut sums.heard, &layout.heard)
+                write_ages(device, reception, ages, &config.sum_blocks, own)
             }
             (_, exchange) => panic!("a swarm of another kind got {exchange:?}"),
         }
     }
+}
+
+/// Writes the ages of what is received, and where sums of the `sum_blocks` are where there are any.
+pub(crate) fn write_ages<D: Device>(
+    device: &D,
+    reception: &mut Reception<D>,
+    ages: &[u32],
+    sum_blocks: &[Block],
+    own: Block,
+) -> Result<()> {
+    let Some(sums) = &mut reception.sums else {
+        return device.write_indices(&mut reception.ages, ages);
+    };
+    let layout = SumLayout::new(ages, ages.len().isqrt(), sum_blocks, own);
+    device.write_indices(&mut reception.ages, &layout.ages)?;
+    device.write_indices(&mut sums.decisions, &layout.decisions)?;
+    device.write_indices(&mut sums.masses, &layout.masses)?;
+    device.write_indices(&mut sums.heard, &layout.heard)
 }
 
 /// Who receives what from whom in a round.

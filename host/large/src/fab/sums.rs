@@ -79,7 +79,7 @@ fn is_in(own: Block, block: Block) -> bool {
 
 /// The rows of a host that computes the agents of `own`, all or one of the `blocks`: sums of other blocks are added up by
 /// themselves, or stand in a sender's place already.
-pub(super) fn weights_with_sums(rows: &MixingMatrix, blocks: &[Block], own: Block) -> MixingMatrix {
+pub(crate) fn weights_with_sums(rows: &MixingMatrix, blocks: &[Block], own: Block) -> MixingMatrix {
     let (mut near, mut sums) = (Vec::new(), Vec::new());
     for receiver in 0..rows.agents() {
         let (mut row, mut row_sums) = (Vec::new(), Vec::new());

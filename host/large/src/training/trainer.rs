@@ -73,7 +73,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         };
         let (links, ledger) = TrainingNetwork::new(&scenario)?;
         let config = config(&scenario, ledger);
-        check_sums::<D>(&config.sum_blocks, own, agents)?;
+        check_sums(&config.sum_blocks, own, agents)?;
         let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
         Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
@@ -185,15 +185,9 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
 }
 
 /// Checks that a host can take sums.
-fn check_sums<D: Device>(blocks: &[Block], own: Block, agents: usize) -> Result<(), Error> {
+fn check_sums(blocks: &[Block], own: Block, agents: usize) -> Result<(), Error> {
     if blocks.is_empty() {
         return Ok(());
-    }
-    if !D::HAS_SUMS {
-        return Err(Error::Unfit {
-            what: "blocks are added up on CPUs only",
-            remedy: "set training.block_sums to false, or `--device cpu`",
-        });
     }
     if own != Block::whole(agents) && own != Block::NONE && !blocks.contains(&own) {
         return Err(Error::Unfit {

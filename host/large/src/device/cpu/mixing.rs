@@ -191,7 +191,7 @@ mod tests {
             let device = Cpu::<f64>::new();
             let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
             let mut pushed = gradients[0].clone();
-            let mut weights = device.mixing(AGENTS, PACKED.own).unwrap();
+            let mut weights = device.mixing(AGENTS, PACKED.own, false).unwrap();
             for links in rounds {
                 let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
                 let heard: Vec<Vec<usize>> =

@@ -17,7 +17,6 @@ use cudarc::driver::sys;
 
 impl Device for Cuda {
     type Scalar = f32;
-    const HAS_SUMS: bool = false;
     type Reals = Reals;
     type Indices = DeviceBuffer<u32>;
     type Pass = CudaPass;
@@ -77,8 +76,8 @@ impl Device for Cuda {
         CudaPass::new(self, program, agents)
     }
 
-    fn mixing(&self, agents: usize, own: Block) -> Result<CudaMixing> {
-        CudaMixing::new(self, agents, own)
+    fn mixing(&self, agents: usize, own: Block, has_sums: bool) -> Result<CudaMixing> {
+        CudaMixing::new(self, agents, own, has_sums)
     }
 
     fn write_mixing(&self, to: &mut CudaMixing, mixing: &MixingMatrix) -> Result<()> {
@@ -149,14 +148,13 @@ impl Device for Cuda {
         steps: [f64; 2],
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let args = [
-            Arg::At(v.exact.pointer),
-            Arg::At(t.exact.pointer),
-            Arg::At(narrow),
-            Arg::At(factors.exact.pointer),
-        ];
+        let mut args =
+            [v.exact.pointer, t.exact.pointer, narrow, factors.exact.pointer].map(Arg::At).to_vec();
+        args.extend([Arg::Int(packed.agents), Arg::Long(packed.stride)]);
+        args.extend(steps.map(Arg::Float));
+        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
         // SAFETY: both vectors are of `packed`, and there is a factor for each agent.
-        unsafe { self.launch_by_own("descend", args.to_vec(), packed, &steps.map(Arg::Float)) }
+        unsafe { self.launch("descend", grid, [256, 1], &args) }
     }
 
     fn copy(&self, from: &Reals, to: &mut Reals, packed: Packed) -> Result<()> {
@@ -231,8 +229,10 @@ impl Device for Cuda {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let mut args =
             [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
-        args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
-        args.push(Arg::Int(history.depth));
+        let (places, heard) =
+            reception.sums.as_ref().map_or((0, 0), |sums| (sums.decisions.pointer, sums.heard.pointer));
+        args.extend([reception.ages.pointer, reception.awake.pointer, places, heard].map(Arg::At));
+        args.extend([Arg::At(round.pointer), Arg::Int(history.depth)]);
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
         unsafe { self.launch_by_own("pull_received", args, packed, &steps.map(Arg::Float)) }
     }
@@ -250,7 +250,8 @@ impl Device for Cuda {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
-        args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
+        let places = reception.sums.as_ref().map_or(0, |sums| sums.masses.pointer);
+        args.extend([reception.shares.exact.pointer, places, round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         args.extend(own_agents(packed));
         let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];

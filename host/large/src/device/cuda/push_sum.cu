@@ -1,11 +1,11 @@
 // What methods with push-sum weights do besides mixing, over packed state [groups, agents, stride]. A thread takes one column of
-// one agent that is computed here; grid (columns, groups * own).
+// one agent that is computed here; where nothing else is said, the grid is (columns, groups * own).
 
-// v <- v - step * factor * t, with a factor for each agent.
-extern "C" __global__ void descend(float* v, const float* t, half_word* narrow, const float* factors, int agents, int first, int own, ll stride, float step_y, float step_z) {
+// v <- v - step * factor * t, with a factor for each agent. The grid is (columns, groups * agents): what came from other hosts has to descend as well before it is mixed.
+extern "C" __global__ void descend(float* v, const float* t, half_word* narrow, const float* factors, int agents, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
-  int vector = own_vector(agents, first, own);
+  int vector = blockIdx.y;
   ll at = vector * stride + column;
   float value = v[at] - (vector < agents ? step_y : step_z) * factors[vector % agents] * t[at];
   v[at] = value;
