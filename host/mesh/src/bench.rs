@@ -89,8 +89,8 @@ pub fn serve_parcel(bytes: usize) -> Result<ParcelAddresses, Error> {
 }
 
 fn answer(run: &HostedRun, question: &[u8], replies: Box<dyn Replies>) {
-    if let Ok((request @ (Request::Parcel { .. } | Request::Alive { .. }), body)) = unpack(question) {
-        run.answer(request, body, replies);
+    if let Ok((request @ (Request::Parcel { .. } | Request::Alive { .. }), body)) = unpack(&[question]) {
+        run.answer(request, &body.to_vec(), replies);
     }
 }
 

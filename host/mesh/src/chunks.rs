@@ -1,6 +1,8 @@
 //! Parcels in chunks: small enough to pass between other messages, and asked for again where one is missing.
 
-use crate::message::ChunkHeader;
+use bytes::Bytes;
+
+use crate::message::{Body, ChunkHeader};
 use fabswarm_large::fab::ParcelPart;
 
 /// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
@@ -12,9 +14,9 @@ pub fn count(bytes: usize) -> u32 {
 }
 
 /// One chunk of `parcel`, if it has so many.
-pub fn chunk(round: u32, part: ParcelPart, parcel: &[u8], number: u32) -> Option<(ChunkHeader, &[u8])> {
+pub fn chunk(round: u32, part: ParcelPart, parcel: &Bytes, number: u32) -> Option<(ChunkHeader, Bytes)> {
     let bytes = parcel.chunks(CHUNK_BYTES).nth(number as usize)?;
-    Some((ChunkHeader { round, part, number, bytes: parcel.len() as u64 }, bytes))
+    Some((ChunkHeader { round, part, number, bytes: parcel.len() as u64 }, parcel.slice_ref(bytes)))
 }
 
 /// A parcel that is coming in.
@@ -35,13 +37,13 @@ impl IncomingParcel {
 
     /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
     /// ignored.
-    pub fn take(&mut self, header: &ChunkHeader, chunk: &[u8]) -> bool {
+    pub fn take(&mut self, header: &ChunkHeader, chunk: &Body<'_>) -> bool {
         let is_ours =
             (header.round, header.part) == (self.round, self.part) && header.bytes == self.bytes.len() as u64;
         let place = self.bytes.chunks_mut(CHUNK_BYTES).nth(header.number as usize);
         match (place, self.has.get_mut(header.number as usize)) {
-            (Some(place), Some(has)) if is_ours && !*has && place.len() == chunk.len() => {
-                place.copy_from_slice(chunk);
+            (Some(place), Some(has)) if is_ours && !*has && place.len() == chunk.bytes() => {
+                chunk.copy_to(place);
                 *has = true;
                 true
             }
@@ -69,25 +71,27 @@ mod tests {
 
     #[test]
     fn a_parcel_comes_together_in_any_order_from_its_own_chunks() {
-        let parcel: Vec<u8> = (0..3 * CHUNK_BYTES + 17).map(|at| (at % 251) as u8).collect();
+        let parcel: Bytes = (0..3 * CHUNK_BYTES + 17).map(|at| (at % 251) as u8).collect();
         let part = ParcelPart::Trackers;
         let mut incoming = IncomingParcel::new(7, part, parcel.len(), vec![9; 5]);
         assert_eq!(incoming.missing(), [0, 1, 2, 3]);
         let (header, bytes) = chunk(7, part, &parcel, 3).unwrap();
-        assert!(incoming.take(&header, bytes) && !incoming.take(&header, bytes), "it counts once");
+        let last = Body(vec![&bytes[..5], &bytes[5..]]);
+        assert!(incoming.take(&header, &last) && !incoming.take(&header, &last), "it counts once");
         let (header, bytes) = chunk(7, part, &parcel, 1).unwrap();
-        assert!(!incoming.take(&header, &bytes[1..]), "too short");
-        assert!(!incoming.take(&ChunkHeader { round: 6, ..header }, bytes), "of another round");
+        let [whole, short] = [&bytes[..], &bytes[1..]].map(|bytes| Body(vec![bytes]));
+        assert!(!incoming.take(&header, &short), "too short");
+        assert!(!incoming.take(&ChunkHeader { round: 6, ..header }, &whole), "of another round");
         let of_other_part = ChunkHeader { part: ParcelPart::Decisions, ..header };
-        assert!(!incoming.take(&of_other_part, bytes), "of the other part");
-        assert!(!incoming.take(&ChunkHeader { number: 9, ..header }, bytes), "there is none");
-        assert!(!incoming.take(&ChunkHeader { bytes: 5, ..header }, bytes), "of another parcel");
-        assert!(incoming.take(&header, bytes));
+        assert!(!incoming.take(&of_other_part, &whole), "of the other part");
+        assert!(!incoming.take(&ChunkHeader { number: 9, ..header }, &whole), "there is none");
+        assert!(!incoming.take(&ChunkHeader { bytes: 5, ..header }, &whole), "of another parcel");
+        assert!(incoming.take(&header, &whole));
         assert_eq!(incoming.missing(), [0, 2]);
         let mut incoming = incoming.complete().unwrap_err();
         for number in [2, 0] {
             let (header, bytes) = chunk(7, part, &parcel, number).unwrap();
-            assert!(incoming.take(&header, bytes));
+            assert!(incoming.take(&header, &Body(vec![&bytes])));
         }
         assert!(incoming.complete().unwrap() == parcel);
         assert!(chunk(7, part, &parcel, 4).is_none());

@@ -158,19 +158,19 @@ impl HostState {
     }
 
     fn answer(&self, question: &[u8], replies: Box<dyn Replies>) {
-        let (request, body) = match unpack::<Request>(question) {
+        let (request, body) = match unpack::<Request>(&[question]) {
             Ok(found) => found,
             // Who asked it does so again.
-            Err(Unreadable::Damaged) => return replies.reply(pack(&Answer::NotYet, &[])),
+            Err(Unreadable::Damaged) => return replies.reply(pack(&Answer::NotYet)),
             Err(Unreadable::Malformed(what)) => {
-                return replies.reply(pack(&Answer::Refused(format!("not a question: {what}")), &[]));
+                return replies.reply(pack(&Answer::Refused(format!("not a question: {what}"))));
             }
         };
         let current = self.run().clone();
         let answer = match (&request, current) {
             (Request::Status, run) => Answer::Status(Box::new(self.status(run.as_deref()))),
             (_, Some(run)) if request.run() == Some(&run.order.run) => {
-                return run.answer(request, body, replies);
+                return run.answer(request, &body.to_vec(), replies);
             }
             (Request::Begin(order), None) => self.begin(order),
             // It is being put away.
@@ -182,7 +182,7 @@ impl HostState {
             (Request::End { .. }, _) => Answer::Done,
             _ => Answer::Refused("it takes no part in this run any more".to_owned()),
         };
-        replies.reply(pack(&answer, &[]));
+        replies.reply(pack(&answer));
     }
 
     fn begin(&self, order: &RunOrder) -> Answer {

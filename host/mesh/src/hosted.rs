@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use bytes::Bytes;
 
 use crate::Error;
 use crate::chunks;
 use crate::line::Replies;
-use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack};
+use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack, pack_with};
 use fabswarm_large::fab::ParcelPart;
 
 /// Rounds whose parcels are kept for hosts that are behind: a host that is further ahead waits for them.
@@ -40,7 +42,7 @@ struct HostedState {
     begun: u32,
     reached: Option<u32>,
     /// Parcels by round, part and host.
-    parcels: BTreeMap<(u32, ParcelPart, usize), Arc<Vec<u8>>>,
+    parcels: BTreeMap<(u32, ParcelPart, usize), Bytes>,
     waiting: Vec<WaitingQuestion>,
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
@@ -198,7 +200,7 @@ impl HostedRun {
         match answer {
             Some(answer) => {
                 drop(state);
-                replies.reply(pack(&answer, &[]));
+                replies.reply(pack(&answer));
             }
             None => state.waiting.push(WaitingQuestion { request, replies, since: Instant::now() }),
         }
@@ -229,7 +231,7 @@ impl HostedRun {
             let delayed = state.tasks.iter().position(|task| task.since.elapsed() >= not_yet_after);
             if let Some(task) = delayed.and_then(|at| state.tasks.remove(at)) {
                 drop(state);
-                task.replies.reply(pack(&Answer::NotYet, &[]));
+                task.replies.reply(pack(&Answer::NotYet));
                 continue;
             }
             let found = (0..state.waiting.len()).find(|&at| ready(&state, &state.waiting[at]));
@@ -247,29 +249,26 @@ impl HostedRun {
             });
             if let Some(what) = refusal {
                 drop(state);
-                replies.reply(pack(&Answer::Refused(what), &[]));
+                replies.reply(pack(&Answer::Refused(what)));
                 continue;
             }
             match request {
                 Request::Reached { round, .. } => {
                     let (reached, is_leaving) = (state.reached, state.is_leaving);
                     drop(state);
-                    replies.reply(pack(
-                        &match reached {
-                            Some(reached) if reached >= round || is_leaving => {
-                                Answer::Reached { round: reached, is_leaving }
-                            }
-                            _ => Answer::NotYet,
-                        },
-                        &[],
-                    ));
+                    replies.reply(pack(&match reached {
+                        Some(reached) if reached >= round || is_leaving => {
+                            Answer::Reached { round: reached, is_leaving }
+                        }
+                        _ => Answer::NotYet,
+                    }));
                 }
                 Request::Parcel { round, part, to, chunks: wanted, .. } => {
                     let parcel = state.parcels.get(&(round, part, to)).cloned();
                     drop(state);
                     match parcel {
                         Some(parcel) => self.send((round, part), &parcel, &wanted, &*replies),
-                        None => replies.reply(pack(&Answer::NotYet, &[])),
+                        None => replies.reply(pack(&Answer::NotYet)),
                     }
                 }
                 _ => {}
@@ -277,13 +276,14 @@ impl HostedRun {
         }
     }
 
-    fn send(&self, (round, part): (u32, ParcelPart), parcel: &[u8], wanted: &[u32], replies: &dyn Replies) {
+    fn send(&self, (round, part): (u32, ParcelPart), parcel: &Bytes, wanted: &[u32], replies: &dyn Replies) {
         let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
         let numbers = if wanted.is_empty() { &all } else { wanted };
         for &number in numbers {
             let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
-            replies.reply(pack(&Answer::Chunk(header), bytes));
-            self.state().traffic.sent += bytes.len() as u64;
+            let sent = bytes.len() as u64;
+            replies.reply(pack_with(&Answer::Chunk(header), bytes));
+            self.state().traffic.sent += sent;
         }
     }
 
@@ -339,7 +339,7 @@ impl HostedRun {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.traffic.planned_sent += parcel.len() as u64;
-        state.parcels.insert((round, part, to), Arc::new(parcel));
+        state.parcels.insert((round, part, to), parcel.into());
         drop(state);
         self.changed.notify_all();
         Ok(())

@@ -7,9 +7,11 @@ use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use crate::Error;
 use crate::chunks::IncomingParcel;
-use crate::message::{Answer, Request, Unreadable, pack, unpack};
+use crate::message::{Answer, Message, Request, Unreadable, pack, pack_with, unpack};
 use fabswarm_large::fab::ParcelPart;
 
 /// How long a host may say nothing at all before it counts as lost.
@@ -40,9 +42,9 @@ impl Silence {
 
 /// Asks one host.
 pub trait HostLine: Debug + Send + Sync {
-    /// Asks, and gives `take` every answer that comes within `timeout`, until it returns false. Whether and how often it comes is
+    /// Asks, and gives `take` the pieces of every answer that comes within `timeout`, until it returns false. Whether and how often it comes is
     /// left open.
-    fn ask(&self, question: Vec<u8>, timeout: Duration, take: &mut dyn FnMut(&[u8]) -> bool);
+    fn ask(&self, question: Message, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool);
 
     /// Whether there is still somebody to ask.
     ///
@@ -55,7 +57,7 @@ pub trait HostLine: Debug + Send + Sync {
 
 /// Where the answers to one question go.
 pub trait Replies: Send {
-    fn reply(&self, answer: Vec<u8>);
+    fn reply(&self, answer: Message);
 }
 
 /// A host that can be asked.
@@ -92,7 +94,7 @@ impl Peer {
         body: &[u8],
         is_over: &dyn Fn() -> bool,
     ) -> Result<(Answer, Vec<u8>), Error> {
-        let question = pack(request, body);
+        let question = pack_with(request, Bytes::copy_from_slice(body));
         let mut silence = Silence::begin();
         loop {
             let mut answer = None;
@@ -139,9 +141,9 @@ impl Peer {
             let mut refusal = None;
             let mut is_alive = false;
             let mut missing = incoming.missing().len();
-            self.line.ask(pack(&request, &[]), OPEN, &mut |message| {
+            self.line.ask(pack(&request), OPEN, &mut |message| {
                 match unpack::<Answer>(message) {
-                    Ok((Answer::Chunk(header), chunk)) if incoming.take(&header, chunk) => {
+                    Ok((Answer::Chunk(header), chunk)) if incoming.take(&header, &chunk) => {
                         (is_alive, missing) = (true, missing - 1);
                     }
                     Ok((Answer::Refused(what), _)) => refusal = Some(what),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::boards::BoardsReport;
@@ -220,49 +222,95 @@ pub enum Unreadable {
     Malformed(String),
 }
 
-/// A message as it travels: the length of its header, a checksum, the header, and what is behind it.
-pub fn pack(header: &impl Serialize, body: &[u8]) -> Vec<u8> {
+/// A message as it travels: the length of its header, a checksum, the header, and what is behind it, which is not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub head: Vec<u8>,
+    pub body: Bytes,
+}
+
+/// A message with nothing behind its header.
+pub fn pack(header: &impl Serialize) -> Message {
+    pack_with(header, Bytes::new())
+}
+
+/// A message with `body` behind its header.
+pub fn pack_with(header: &impl Serialize, body: Bytes) -> Message {
     let header = serde_json::to_vec(header).expect("messages are plain data");
-    let length = u32::try_from(header.len()).expect("a header has less than 4 GiB");
-    let mut message = Vec::with_capacity(PREFIX_BYTES + header.len() + body.len());
-    message.extend_from_slice(&length.to_le_bytes());
-    message.extend_from_slice(&[0; CHECKSUM_BYTES]);
-    message.extend_from_slice(&header);
-    message.extend_from_slice(body);
-    let checksum = checksum(&message[..LENGTH_BYTES], &message[PREFIX_BYTES..]);
-    message[LENGTH_BYTES..PREFIX_BYTES].copy_from_slice(&checksum.to_le_bytes());
-    message
+    let length = u32::try_from(header.len()).expect("a header has less than 4 GiB").to_le_bytes();
+    let mut checksum = crc32fast::Hasher::new();
+    [&length[..], &header, &body].iter().for_each(|part| checksum.update(part));
+    let head = [&length[..], &checksum.finalize().to_le_bytes(), &header].concat();
+    Message { head, body }
 }
 
-fn checksum(length: &[u8], rest: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(length);
-    hasher.update(rest);
-    hasher.finalize()
+/// What is behind a header, in the pieces in which it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body<'a>(pub(crate) Vec<&'a [u8]>);
+
+impl Body<'_> {
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|piece| piece.len()).sum()
+    }
+
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.0.concat()
+    }
+
+    /// Copies it to where it belongs.
+    ///
+    /// # Panics
+    /// When it has another length.
+    pub fn copy_to(&self, mut place: &mut [u8]) {
+        for piece in &self.0 {
+            let (here, rest) = place.split_at_mut(piece.len());
+            here.copy_from_slice(piece);
+            place = rest;
+        }
+        assert!(place.is_empty(), "{} bytes too few", place.len());
+    }
 }
 
-/// The header and what is behind it.
+/// Cuts the first `count` bytes off the pieces and returns a copy of them; nothing when there are fewer.
+fn cut(pieces: &mut Vec<&[u8]>, count: usize) -> Option<Vec<u8>> {
+    let mut first = Vec::new();
+    while first.len() < count {
+        let piece = pieces.first_mut()?;
+        let (taken, rest) = piece.split_at(piece.len().min(count - first.len()));
+        first.extend_from_slice(taken);
+        *piece = rest;
+        if rest.is_empty() {
+            pieces.remove(0);
+        }
+    }
+    Some(first)
+}
+
+/// The header of a message that came in these pieces, and what is behind it.
 ///
 /// # Errors
 /// When it is not a message.
-pub fn unpack<'a, H: Deserialize<'a>>(message: &'a [u8]) -> Result<(H, &'a [u8]), Unreadable> {
-    let Some((prefix, rest)) = message.split_first_chunk::<PREFIX_BYTES>() else {
-        return Err(Unreadable::Damaged);
-    };
-    let [length, checksum] = [&prefix[..LENGTH_BYTES], &prefix[LENGTH_BYTES..]]
+pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, Body<'a>), Unreadable> {
+    let mut rest = pieces.to_vec();
+    let prefix = cut(&mut rest, PREFIX_BYTES).ok_or(Unreadable::Damaged)?;
+    let [length, expected] = [&prefix[..LENGTH_BYTES], &prefix[LENGTH_BYTES..]]
         .map(|word| word.try_into().map_or(0, u32::from_le_bytes));
-    if self::checksum(&prefix[..LENGTH_BYTES], rest) != checksum {
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&prefix[..LENGTH_BYTES]);
+    rest.iter().for_each(|piece| checksum.update(piece));
+    if checksum.finalize() != expected {
         return Err(Unreadable::Damaged);
     }
-    let Some((header, body)) = rest.split_at_checked(length as usize) else {
+    let bytes: usize = rest.iter().map(|piece| piece.len()).sum();
+    let Some(body) = bytes.checked_sub(length as usize) else {
         return Err(Unreadable::Damaged);
     };
-    if header.len() > HEADER_MAX || body.len() > BODY_MAX {
-        let what = format!("{} bytes with a header of {}", message.len(), header.len());
-        return Err(Unreadable::Malformed(what));
+    if length as usize > HEADER_MAX || body > BODY_MAX {
+        return Err(Unreadable::Malformed(format!("{bytes} bytes with a header of {length}")));
     }
-    let header = serde_json::from_slice(header).map_err(|error| Unreadable::Malformed(error.to_string()))?;
-    Ok((header, body))
+    let header = cut(&mut rest, length as usize).ok_or(Unreadable::Damaged)?;
+    let header = serde_json::from_slice(&header).map_err(|error| Unreadable::Malformed(error.to_string()))?;
+    Ok((header, Body(rest)))
 }
 
 /// Words as bytes.
@@ -284,17 +332,26 @@ mod tests {
         let request = Request::Write { run: "a".to_owned(), round: 3, part: "v".to_owned(), offset: 64 };
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
-        let message = pack(&request, &to_bytes(&words));
-        let (header, body) = unpack::<Request>(&message).unwrap();
-        assert_eq!((header, bits(&to_words(body))), (request, bits(&words)));
+        let Message { head, body } = pack_with(&request, to_bytes(&words).into());
+        let message = [&head[..], &body].concat();
+        // However it is cut on its way.
         for at in 0..message.len() {
-            assert_eq!(unpack::<Request>(&message[..at]), Err(Unreadable::Damaged), "{at} bytes");
+            let (front, back) = message.split_at(at);
+            let (header, body) = unpack::<Request>(&[front, back]).unwrap();
+            assert_eq!((&header, body.bytes()), (&request, 12));
+            assert_eq!(bits(&to_words(&body.to_vec())), bits(&words), "cut at {at}");
+            let mut place = [0; 12];
+            body.copy_to(&mut place);
+            assert_eq!(bits(&to_words(&place)), bits(&words), "cut at {at}");
+        }
+        for at in 0..message.len() {
+            assert_eq!(unpack::<Request>(&[&message[..at]]), Err(Unreadable::Damaged), "{at} bytes");
             let mut damaged = message.clone();
             damaged[at] ^= 16;
-            assert_eq!(unpack::<Request>(&damaged), Err(Unreadable::Damaged), "byte {at} was changed");
+            assert_eq!(unpack::<Request>(&[&damaged]), Err(Unreadable::Damaged), "byte {at} was changed");
         }
-        assert!(matches!(unpack::<Answer>(&message), Err(Unreadable::Malformed(_))));
-        let large = pack(&Request::Status, &vec![0; BODY_MAX + 1]);
-        assert!(matches!(unpack::<Request>(&large), Err(Unreadable::Malformed(_))));
+        assert!(matches!(unpack::<Answer>(&[&message]), Err(Unreadable::Malformed(_))));
+        let large = pack_with(&Request::Status, vec![0; BODY_MAX + 1].into());
+        assert!(matches!(unpack::<Request>(&[&large.head, &large.body]), Err(Unreadable::Malformed(_))));
     }
 }

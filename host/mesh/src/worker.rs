@@ -16,7 +16,7 @@ use crate::Error;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
 use crate::line::{PAUSE, Peer};
-use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, to_bytes, to_words};
+use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with, to_bytes, to_words};
 
 /// Finds the way to the host of a number, of a run.
 pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
@@ -260,6 +260,6 @@ fn answer<D: Device<Scalar = f32>>(
             Vec::new(),
         ),
     };
-    replies.reply(pack(&answer, &words));
+    replies.reply(pack_with(&answer, words.into()));
     Ok(())
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::{BoardBatch, BoardCall, BoardsReport};
 use crate::Error;
 use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
-use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack};
+use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, pack_with};
 use fabswarm_sim::swarm::{Remote, SwarmError};
 
 /// How often it is looked whether boards that do not answer are still waited for.
@@ -76,13 +78,13 @@ impl Gateway<'_> {
                     self.report = self.make_calls(&body);
                     self.done = number;
                 }
-                pack(&Answer::Boards(Box::new(self.report.clone())), &[])
+                pack(&Answer::Boards(Box::new(self.report.clone())))
             }
             Request::BoardLogs { offset, .. } => match self.read_logs(offset) {
-                Ok(piece) => pack(&Answer::Words, piece),
-                Err(error) => pack(&Answer::Refused(format!("the logs of boards: {error}")), &[]),
+                Ok(piece) => pack_with(&Answer::Words, Bytes::copy_from_slice(piece)),
+                Err(error) => pack(&Answer::Refused(format!("the logs of boards: {error}"))),
             },
-            other => pack(&Answer::Refused(format!("a host with boards cannot answer {other:?}")), &[]),
+            other => pack(&Answer::Refused(format!("a host with boards cannot answer {other:?}"))),
         };
         replies.reply(reply);
     }

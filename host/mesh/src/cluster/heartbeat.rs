@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::line::Peer;
-use crate::message::{Answer, Request, pack, unpack};
+use crate::message::{Answer, Message, Request, pack, unpack};
 
 /// How often hosts hear of whoever started their run, where they need not answer sooner.
 const ALIVE_EVERY: Duration = Duration::from_secs(3);
@@ -42,8 +42,8 @@ impl RunPeers {
         self.signs[host].lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn ask_for_a_sign(&self, host: usize, question: &[u8], timeout: Duration) {
-        self.peers[host].line.ask(question.to_vec(), timeout, &mut |answer| {
+    fn ask_for_a_sign(&self, host: usize, question: &Message, timeout: Duration) {
+        self.peers[host].line.ask(question.clone(), timeout, &mut |answer| {
             let mut sign = self.signs[host].lock().unwrap_or_else(PoisonError::into_inner);
             sign.at = Instant::now();
             if let Ok((Answer::Alive { order, unheard }, _)) = unpack::<Answer>(answer) {
@@ -64,7 +64,7 @@ impl Heartbeat {
         let beat = |host: usize| {
             let (stop, stopped) = mpsc::channel();
             let shared = Arc::clone(shared);
-            let alive = pack(&Request::Alive { run: shared.run.clone() }, &[]);
+            let alive = pack(&Request::Alive { run: shared.run.clone() });
             let thread = std::thread::spawn(move || {
                 while stopped.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
                     shared.ask_for_a_sign(host, &alive, every);

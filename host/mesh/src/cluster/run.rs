@@ -418,7 +418,7 @@ pub fn table(parts: &[HostPart]) -> String {
 impl Drop for ClusterRun {
     fn drop(&mut self) {
         self.heartbeat.take();
-        let end = crate::message::pack(&Request::End { run: self.run() }, &[]);
+        let end = crate::message::pack(&Request::End { run: self.run() });
         for (host, peer) in self.shared.peers.iter().enumerate() {
             // One that never hears it ends the run when it misses the heartbeat.
             let mut is_told = false;

@@ -1,13 +1,13 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::message::{HostPlace, PROTOCOL, RunKind, unpack};
+use crate::message::{HostPlace, Message, PROTOCOL, RunKind, unpack};
 use fabswarm_large::device::Block;
 
-struct ReplyChannel(mpsc::Sender<Vec<u8>>);
+struct ReplyChannel(mpsc::Sender<Message>);
 
 impl Replies for ReplyChannel {
-    fn reply(&self, answer: Vec<u8>) {
+    fn reply(&self, answer: Message) {
         // Nobody waits for it any more.
         let _ = self.0.send(answer);
     }
@@ -32,7 +32,7 @@ fn run_of(hosts: usize) -> HostedRun {
     })
 }
 
-fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Vec<u8>> {
+fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Message> {
     let (sender, receiver) = mpsc::channel();
     run.answer(request, &[], Box::new(ReplyChannel(sender)));
     receiver
@@ -51,10 +51,11 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
             let request = || Request::Parcel { run: "a".to_owned(), round, part, to, chunks: Vec::new() };
             drop(ask(&run, request()));
             let answer = ask(&run, request()).recv().unwrap();
-            let (Answer::Chunk(header), body) = unpack::<Answer>(&answer).unwrap() else {
+            let (Answer::Chunk(header), body) = unpack::<Answer>(&[&answer.head, &answer.body]).unwrap()
+            else {
                 panic!("no chunk")
             };
-            assert_eq!((header.round, body), (round, &[to as u8; 64][..]));
+            assert_eq!((header.round, body.to_vec()), (round, vec![to as u8; 64]));
             let state = run.state();
             most = most.max(state.parcels.len() + state.waiting.len() + state.tasks.len());
         }
@@ -87,7 +88,7 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
         let answer = ask(&run, Request::BoardLogs { run: "a".to_owned(), offset: 0 }).recv().unwrap();
-        assert_eq!(unpack::<Answer>(&answer).unwrap().0, Answer::NotYet);
+        assert_eq!(unpack::<Answer>(&[&answer.head]).unwrap().0, Answer::NotYet);
         drop(ask(&run, Request::End { run: "a".to_owned() }));
     });
 }

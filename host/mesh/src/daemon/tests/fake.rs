@@ -11,6 +11,7 @@ use super::super::*;
 use crate::cluster::Cluster;
 use crate::hosts_file::Host;
 use crate::line::HostLine;
+use crate::message::Message;
 
 /// Those that neither ask nor answer, by number.
 type StalledHosts = Arc<Mutex<BTreeSet<usize>>>;
@@ -29,10 +30,14 @@ struct FaultyLine {
 
 struct ReplyChannel(mpsc::Sender<Vec<u8>>);
 
+fn one_piece(message: &Message) -> Vec<u8> {
+    [&message.head[..], &message.body].concat()
+}
+
 impl Replies for ReplyChannel {
-    fn reply(&self, answer: Vec<u8>) {
+    fn reply(&self, answer: Message) {
         // Nobody waits for it any more.
-        let _ = self.0.send(answer);
+        let _ = self.0.send(one_piece(&answer));
     }
 }
 
@@ -53,7 +58,8 @@ impl FaultyLine {
 }
 
 impl HostLine for FaultyLine {
-    fn ask(&self, mut question: Vec<u8>, _: Duration, take: &mut dyn FnMut(&[u8]) -> bool) {
+    fn ask(&self, question: Message, _: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
+        let mut question = one_piece(&question);
         if self.ends.iter().any(|end| self.stalled.lock().unwrap().contains(end)) {
             return std::thread::sleep(Duration::from_millis(5));
         }
@@ -94,7 +100,8 @@ impl HostLine for FaultyLine {
                 answer[at] ^= 1;
             }
             let times = 1 + usize::from(self.happens());
-            if (0..times).any(|_| !take(&answer)) {
+            let (front, back) = answer.split_at(self.below(answer.len()));
+            if (0..times).any(|_| !take(&[front, back])) {
                 return;
             }
         }
@@ -155,8 +162,8 @@ impl HostsHere {
     /// Makes a host lose its memory, as one does that is killed and started anew.
     pub(crate) fn kill(&self, host: usize, run: &str) {
         let (sender, _receiver) = mpsc::channel();
-        let end = pack(&Request::End { run: run.to_owned() }, &[]);
-        self.states[host].answer(&end, Box::new(ReplyChannel(sender)));
+        let end = pack(&Request::End { run: run.to_owned() });
+        self.states[host].answer(&one_piece(&end), Box::new(ReplyChannel(sender)));
     }
 
     /// Lets a host neither ask nor answer.
