@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::experiment::ExperimentError;
 
 /// The experiments, in the order of the paper.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("hyper-tuning", include_str!("../experiments/training/hyper-tuning.toml")),
     ("hyper-cleaning-corruption", include_str!("../experiments/training/hyper-cleaning-corruption.toml")),
     (
@@ -32,6 +32,7 @@ const FILES: [(&str, &str); 6] = [
     ("hyper-cleaning-connectivity", include_str!("../experiments/training/hyper-cleaning-connectivity.toml")),
     ("hyper-cleaning-width", include_str!("../experiments/training/hyper-cleaning-width.toml")),
     ("texts", include_str!("../experiments/training/texts.toml")),
+    ("texts-time", include_str!("../experiments/training/texts-time.toml")),
 ];
 
 /// Values of scenario keys, by their path.

@@ -70,6 +70,12 @@ impl TrainingSeriesOutcome {
         values.map(|values| Spread::of(values.into_iter()).mean)
     }
 
+    /// The seconds after which the mean accuracy is first `level` or more.
+    #[must_use]
+    pub fn seconds_to(&self, level: f64) -> Option<f64> {
+        self.curve(Chart::Seconds).into_iter().find(|(_, accuracy)| accuracy.mean >= level).map(|(at, _)| at)
+    }
+
     /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
     #[must_use]
     pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {

@@ -7,6 +7,8 @@ use crate::verdict::{Verdict, finding};
 /// Names of series in the experiments' files.
 const FAB: &str = "FAB";
 const CONTROL: &str = "Push-Pull, clean samples only";
+/// The panel of times with the most wrong labels.
+const MANY_WRONG: &str = "cr = 0.3";
 
 pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcome]) -> Vec<Verdict> {
     let panels = experiment.panels();
@@ -24,7 +26,6 @@ pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcom
             |label| label == CONTROL,
         ),
     ];
-    verdicts.retain(|verdict| !verdict.measured.is_empty());
     match experiment.name {
         "hyper-cleaning-corruption" => verdicts.push(widening(&panels, series)),
         "hyper-cleaning-heterogeneity" => {
@@ -34,8 +35,25 @@ pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcom
         "hyper-cleaning-connectivity" => verdicts.push(unchanged(&panels, series)),
         "hyper-cleaning-width" => verdicts.push(linear_bytes(&panels, series)),
         "hyper-tuning" => verdicts.push(learned(&panels, series)),
+        "texts-time" => {
+            let (high, low): (Vec<&str>, Vec<&str>) = panels.iter().partition(|panel| **panel == MANY_WRONG);
+            verdicts.push(sooner(
+                "Where few labels are wrong, baselines need less time than FAB",
+                &low,
+                series,
+                false,
+            ));
+            verdicts.push(sooner(
+                "Where more labels are wrong, FAB needs less time than the baselines",
+                &high,
+                series,
+                true,
+            ));
+        }
         _ => {}
     }
+    // Of panels and baselines that were not run.
+    verdicts.retain(|verdict| !verdict.measured.is_empty());
     verdicts
 }
 
@@ -121,6 +139,28 @@ fn milder(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
         claim: "FAB loses less accuracy to heterogeneity than the baselines".into(),
         measured: format!("from {first} to {last}: FAB {fab:.3}, {}", texts.join(", ")),
         finding: finding(&others.iter().map(|(_, fall)| fab < *fall).collect::<Vec<_>>(), "the baseline"),
+    }
+}
+
+/// The seconds that FAB and each baseline take to an accuracy that both reach.
+fn sooner(claim: &str, panels: &[&str], series: &[TrainingSeriesOutcome], is_fab: bool) -> Verdict {
+    let (mut holds, mut measured) = (Vec::new(), Vec::new());
+    for panel in panels {
+        let Some(fab) = find(series, panel, FAB) else { continue };
+        for label in baselines(series) {
+            let Some(other) = find(series, panel, label) else { continue };
+            let level = fab.accuracy().mean.min(other.accuracy().mean);
+            let (Some(ours), Some(theirs)) = (fab.seconds_to(level), other.seconds_to(level)) else {
+                continue;
+            };
+            holds.push(if is_fab { ours < theirs } else { theirs < ours });
+            measured.push(format!("{panel}, to {level:.3}: FAB {ours:.0} s, {label} {theirs:.0} s"));
+        }
+    }
+    Verdict {
+        claim: claim.into(),
+        measured: measured.join("; "),
+        finding: finding(&holds, "panel and baseline"),
     }
 }
 
