@@ -16,6 +16,7 @@ const SLICE = 200_000;
 /** Instructions between two looks at what the host has sent. */
 const FEED_EVERY = 64;
 const LONGEST_SLEEP_MS = 1000;
+const TIMER = 0x40054;
 const WATCHDOG = 0x40058;
 
 /** rp2040js has no XIP_CTRL: the cache is always ready, and no background read is under way. */
@@ -46,6 +47,22 @@ function answerUniqueId(ssi, id) {
   ssi.readUint32 = (offset) => (offset === DATA && answer.length > 0 ? answer.shift() : read(offset));
 }
 
+/**
+ * rp2040js lets an alarm of the timer fire up to a microsecond early. embassy then sets it again, and one that is set a moment too
+ * late fires after 71 minutes: until then nothing that waits for a time wakes up.
+ */
+function fireOnTime(timer, clock) {
+  const MICROSECOND = 1000;
+  for (const { clockAlarm } of timer.alarms) {
+    const schedule = clockAlarm.schedule.bind(clockAlarm);
+    clockAlarm.schedule = (nanoseconds) => {
+      const due = Math.ceil((clock.nanos + nanoseconds) / MICROSECOND) * MICROSECOND;
+      // One more, so that no rounding makes it early again.
+      schedule(due - clock.nanos + 1);
+    };
+  }
+}
+
 export class Pico {
   #inbox;
   #port;
@@ -74,7 +91,13 @@ export class Pico {
       },
     };
     chip.onBreak = (code) => this.onFault(`stopped at ${chip.core.PC.toString(16)} (code ${code})`);
-    chip.peripherals[WATCHDOG].onWatchdogTrigger = () => (this.isReset = true);
+    fireOnTime(chip.peripherals[TIMER], chip.clock);
+    const watchdog = chip.peripherals[WATCHDOG];
+    watchdog.onWatchdogTrigger = () => {
+      this.isReset = true;
+      // Otherwise its alarm fires again and again at the same time.
+      watchdog.alarm.enable = false;
+    };
     this.#port = port === 'usb' ? new UsbPort(chip, inbox) : new UartPort(chip, inbox);
     // What the second boot stage does.
     chip.core.VTOR = VECTORS;
