@@ -134,9 +134,17 @@ export class Pico {
     }
   }
 
-  /** Lets the clock go on while the processor sleeps, at most to the next alarm. */
+  /**
+   * Lets the clock go on while the processor sleeps, at most to the next alarm. The watchdog stands still meanwhile: time in which a
+   * busy machine did not let this process run is not the firmware's fault.
+   */
   sleep(nanoseconds) {
-    this.chip.clock.tick(Math.min(nanoseconds, this.chip.clock.nanosToNextAlarm || Infinity));
+    const { clock } = this.chip;
+    const { timer } = this.chip.peripherals[WATCHDOG];
+    const isWatched = timer.enable;
+    timer.enable = false;
+    clock.tick(Math.min(nanoseconds, clock.nanosToNextAlarm || Infinity));
+    timer.enable = isWatched;
   }
 
   /** Takes the cable away, or brings it back, while the Pico runs on. */
