@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::message::{Body, ChunkHeader};
+use crate::message::{ChunkHeader, MessageBody};
 use fabswarm_large::fab::ParcelPart;
 
 /// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
@@ -37,7 +37,7 @@ impl IncomingParcel {
 
     /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
     /// ignored.
-    pub fn take(&mut self, header: &ChunkHeader, chunk: &Body<'_>) -> bool {
+    pub fn take(&mut self, header: &ChunkHeader, chunk: &MessageBody<'_>) -> bool {
         let is_ours =
             (header.round, header.part) == (self.round, self.part) && header.bytes == self.bytes.len() as u64;
         let place = self.bytes.chunks_mut(CHUNK_BYTES).nth(header.number as usize);
@@ -76,10 +76,10 @@ mod tests {
         let mut incoming = IncomingParcel::new(7, part, parcel.len(), vec![9; 5]);
         assert_eq!(incoming.missing(), [0, 1, 2, 3]);
         let (header, bytes) = chunk(7, part, &parcel, 3).unwrap();
-        let last = Body(vec![&bytes[..5], &bytes[5..]]);
+        let last = MessageBody(vec![&bytes[..5], &bytes[5..]]);
         assert!(incoming.take(&header, &last) && !incoming.take(&header, &last), "it counts once");
         let (header, bytes) = chunk(7, part, &parcel, 1).unwrap();
-        let [whole, short] = [&bytes[..], &bytes[1..]].map(|bytes| Body(vec![bytes]));
+        let [whole, short] = [&bytes[..], &bytes[1..]].map(|bytes| MessageBody(vec![bytes]));
         assert!(!incoming.take(&header, &short), "too short");
         assert!(!incoming.take(&ChunkHeader { round: 6, ..header }, &whole), "of another round");
         let of_other_part = ChunkHeader { part: ParcelPart::Decisions, ..header };
@@ -91,7 +91,7 @@ mod tests {
         let mut incoming = incoming.complete().unwrap_err();
         for number in [2, 0] {
             let (header, bytes) = chunk(7, part, &parcel, number).unwrap();
-            assert!(incoming.take(&header, &Body(vec![&bytes])));
+            assert!(incoming.take(&header, &MessageBody(vec![&bytes])));
         }
         assert!(incoming.complete().unwrap() == parcel);
         assert!(chunk(7, part, &parcel, 4).is_none());

@@ -246,9 +246,9 @@ pub fn pack_with(header: &impl Serialize, body: Bytes) -> Message {
 
 /// What is behind a header, in the pieces in which it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body<'a>(pub(crate) Vec<&'a [u8]>);
+pub struct MessageBody<'a>(pub(crate) Vec<&'a [u8]>);
 
-impl Body<'_> {
+impl MessageBody<'_> {
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|piece| piece.len()).sum()
     }
@@ -290,7 +290,7 @@ fn cut(pieces: &mut Vec<&[u8]>, count: usize) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// When it is not a message.
-pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, Body<'a>), Unreadable> {
+pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, MessageBody<'a>), Unreadable> {
     let mut rest = pieces.to_vec();
     let prefix = cut(&mut rest, PREFIX_BYTES).ok_or(Unreadable::Damaged)?;
     let [length, expected] = [&prefix[..LENGTH_BYTES], &prefix[LENGTH_BYTES..]]
@@ -310,7 +310,7 @@ pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, Body<'
     }
     let header = cut(&mut rest, length as usize).ok_or(Unreadable::Damaged)?;
     let header = serde_json::from_slice(&header).map_err(|error| Unreadable::Malformed(error.to_string()))?;
-    Ok((header, Body(rest)))
+    Ok((header, MessageBody(rest)))
 }
 
 /// Words as bytes.
