@@ -18,6 +18,8 @@ mod plain;
 mod unguarded;
 mod view;
 
+pub use fabswarm_shared::fab::Turns;
+
 pub use agents::{
     AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, ShadowRound,
     UncollectedMass,
@@ -54,6 +56,10 @@ pub trait Swarm {
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
+    /// The turns that agents in lock-step take.
+    fn turns(&self) -> Turns {
+        Turns::TOGETHER
+    }
     /// The decisions of all agents as they stand.
     fn answer(&self) -> Answer;
     /// How well the swarm does in its task's own terms.

@@ -87,18 +87,19 @@ where
         let exchanged = self.shape.exchanged();
         let words = exchanged.len();
 
-        let peers = &self.peers;
-        let fresh =
-            (0..peers.listed()).map(|index| peers.listed_at(index).1).filter(|reception| reception.is_fresh);
-        let sums = &mut self.next[..words];
-        sums.copy_from_slice(&self.v[exchanged.clone()]);
-        gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
-        let v = &mut self.v[exchanged.clone()];
-        scaled(pull_weight(usize::from(heard)), sums, v);
+        if self.config.turns.pulls(self.round) {
+            let peers = &self.peers;
+            let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1);
+            let fresh = fresh.filter(|reception| reception.is_fresh);
+            let sums = &mut self.next[..words];
+            sums.copy_from_slice(&self.v[exchanged.clone()]);
+            gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
+            scaled(pull_weight(usize::from(heard)), sums, &mut self.v[exchanged.clone()]);
+        }
         if self.config.turns.descends(self.round) {
             let steps = self.config.steps;
             let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
-            descend::<A>(&self.shape, &steps, &self.before[..words], m, v);
+            descend::<A>(&self.shape, &steps, &self.before[..words], m, &mut self.v[exchanged]);
             // What never travels is its own tracker.
             for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
                 descend_word(steps.momentum, steps.x, d, m, v);

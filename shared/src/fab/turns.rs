@@ -3,10 +3,16 @@
 //! On a directed ring of n agents pull and push turn the same way. With pull weight α, push weight 1 − κ and curvature h the
 //! mode at the angle θ = 2π/n obeys $(z - a)(z - b) + \eta h (z - 1) = 0$ with $a = 1 - \alpha(1 - e^{-i\theta})$ and
 //! $b = \kappa + (1 - \kappa)e^{-i\theta}$, and leaves the unit circle unless $\eta h < (\alpha + 1 - \kappa)\theta^2$: steps
-//! would have to shrink like 1/n². One after the other, both are stable with the steps of a well-connected graph:
+//! would have to shrink like 1/n². In turn, each is stable with the steps of a well-connected graph:
 //!
-//! - to *gather*, agents pull decisions and push trackers, and nobody descends;
-//! - to *descend*, agents pull decisions and push nothing: a tracker changes by `d⁺ − d`, and by mass that was late.
+//! 1. to *gather trackers*, agents push them, and decisions stand still;
+//! 2. to *descend*, agents pull decisions and push nothing: a tracker changes by `d⁺ − d`, and by mass that was late;
+//! 3. to *gather decisions*, agents pull them, and neither push nor descend.
+//!
+//! To gather both at once would save rounds, but decisions and trackers travel around a ring at the same speed: what is left of
+//! a wave in the decisions drives the trackers in their own slowest mode. After k rounds they disagree by about
+//! $k \frac{\theta}{2} \cos^k \frac{\theta}{2}$ of what decisions did, and the next descent turns that into decisions again: a gain that grows
+//! with n, and past 1 the swarm diverges turn by turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,15 +22,17 @@ use serde::{Deserialize, Serialize};
 /// use fabswarm_shared::fab::Turns;
 ///
 /// let turns = Turns { gather_rounds: 2, descend_rounds: 3 };
-/// assert_eq!([0, 1, 2, 3, 4, 5].map(|round| turns.pushes(round)), [true, true, false, false, false, true]);
-/// assert_eq!([0, 1, 2, 3, 4, 5].map(|round| turns.descends(round)), [false, false, true, true, true, false]);
-/// assert!(Turns::TOGETHER.pushes(7) && Turns::TOGETHER.descends(7));
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.pushes(round) as u8), [1, 1, 0, 0, 0, 0, 0, 1]);
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.pulls(round) as u8), [0, 0, 1, 1, 1, 1, 1, 0]);
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.descends(round) as u8), [0, 0, 1, 1, 1, 0, 0, 0]);
+/// assert!(Turns::TOGETHER.pushes(7) && Turns::TOGETHER.pulls(7) && Turns::TOGETHER.descends(7));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
-    /// Rounds of gathering, with which agents begin; 0: agents gather and descend in every round.
+    /// Rounds in which agents gather trackers, with which they begin, and as many in which they gather decisions after each
+    /// descent; 0: agents gather and descend in every round.
     pub gather_rounds: u32,
-    /// Rounds of descending that follow, before agents gather again.
+    /// Rounds of descending in between.
     pub descend_rounds: u32,
 }
 
@@ -35,19 +43,33 @@ impl Turns {
     /// Whether agents give shares of their trackers away in `round`.
     #[must_use]
     pub const fn pushes(self, round: u32) -> bool {
-        self.gather_rounds == 0 || self.is_gathering(round)
+        self.gather_rounds == 0 || self.place(round) < self.gather_rounds
+    }
+
+    /// Whether agents average the decisions they hear in `round`.
+    #[must_use]
+    pub const fn pulls(self, round: u32) -> bool {
+        self.place(round) >= self.gather_rounds
     }
 
     /// Whether decisions descend in `round`.
     #[must_use]
     pub const fn descends(self, round: u32) -> bool {
-        self.gather_rounds == 0 || !self.is_gathering(round)
+        self.gather_rounds == 0
+            || (self.pulls(round) && self.place(round) - self.gather_rounds < self.descend_rounds)
     }
 
-    const fn is_gathering(self, round: u32) -> bool {
-        match round.checked_rem(self.gather_rounds.saturating_add(self.descend_rounds)) {
-            Some(round) => round < self.gather_rounds,
-            None => false,
+    /// Rounds of all three turns together.
+    #[must_use]
+    pub const fn cycle(self) -> u32 {
+        self.gather_rounds.saturating_mul(2).saturating_add(self.descend_rounds)
+    }
+
+    /// How many rounds of its cycle are over before `round`.
+    const fn place(self, round: u32) -> u32 {
+        match round.checked_rem(self.cycle()) {
+            Some(place) => place,
+            None => 0,
         }
     }
 }

@@ -25,6 +25,7 @@ use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::scenario::{self, Flag, Scenario};
 #[cfg(not(all(feature = "boards", feature = "mesh")))]
 use fabswarm_sim::swarm::Swarm;
+use fabswarm_sim::swarm::Turns;
 use fabswarm_sim::task::OwnProblem;
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::trial;
@@ -172,6 +173,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         }
         None => (None, build_with(scenario, own, &interrupted)?),
     };
+    note_turns(swarm.turns());
     if let Some(agent) = followed {
         swarm.follow_log(agent);
     }
@@ -214,6 +216,16 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         page.stay(&interrupted);
     }
     Ok(code)
+}
+
+/// Prints why the error will stand still for long, on links that mix slowly.
+fn note_turns(turns: Turns) {
+    if turns != Turns::TOGETHER && !output::is_quiet() {
+        let Turns { gather_rounds, descend_rounds } = turns;
+        eprintln!(
+            "note: agents take turns: {gather_rounds} rounds to gather trackers, {descend_rounds} to descend, {gather_rounds} to gather decisions"
+        );
+    }
 }
 
 /// Prints which outages a run that converged early did not reach. Those after `swarm.rounds` were printed before the run.

@@ -23,6 +23,7 @@ use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Collection, Config, Links, MemberSet, Mode};
+use fabswarm_shared::fab::Turns;
 use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -402,6 +403,10 @@ impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A
 
     fn round(&self) -> u64 {
         u64::from(self.slot)
+    }
+
+    fn turns(&self) -> Turns {
+        self.setup.config.turns
     }
 
     fn metrics(&self) -> Metrics {

@@ -22,7 +22,7 @@ use pulp::{Arch, NullaryFnOnce};
 pub struct LedgerConstants {
     /// Step sizes.
     pub steps: Steps<f32>,
-    /// Rounds in which agents push and descend.
+    /// Rounds in which agents push, pull and descend.
     pub turns: Turns,
     /// Penalty on the lower level.
     pub penalty: Penalty<f32>,
@@ -125,13 +125,14 @@ impl ExactRound<'_> {
                 Exact::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
             let v = &self.v[agent * words..][..words];
-            let heard = senders.map(|sender| &self.v[sender * words..][exchanged.clone()]);
-            let next = &mut next_v[local..];
-            next.copy_from_slice(&v[exchanged.clone()]);
-            gather::<3, _>(next, heard);
-            next.iter_mut().for_each(|word| *word *= weight);
+            next_v.copy_from_slice(v);
+            if self.constants.turns.pulls(self.round) {
+                let heard = senders.map(|sender| &self.v[sender * words..][exchanged.clone()]);
+                let next = &mut next_v[local..];
+                gather::<3, _>(next, heard);
+                next.iter_mut().for_each(|word| *word *= weight);
+            }
             let steps = &self.constants.steps;
-            next_v[..local].copy_from_slice(&v[..local]);
             if self.constants.turns.descends(self.round) {
                 let (local_m, m) = m.split_at_mut(local);
                 let before = &self.before[agent * shared..][..shared];
@@ -274,6 +275,10 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         })?;
         self.begin_round();
         Ok(())
+    }
+
+    fn turns(&self) -> Turns {
+        self.constants.turns
     }
 
     fn round(&self) -> u64 {

@@ -28,12 +28,9 @@ pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32])
     let faults = &scenario.faults;
     let mixing = Mixing { source, audiences, arriving: (1.0 - faults.iid_loss) * (1.0 - faults.burst_loss) };
     match mixing.rounds_to_spread() {
-        Some(gather_rounds)
-            if gather_rounds > WELL_MIXED
-                && u64::from(gather_rounds) + u64::from(descend_rounds) <= scenario.swarm.rounds
-                && mixing.gain(gather_rounds) <= LARGEST_GAIN =>
-        {
-            Turns { gather_rounds, descend_rounds }
+        Some(gather_rounds) if gather_rounds > WELL_MIXED && mixing.gain(gather_rounds) <= LARGEST_GAIN => {
+            let turns = Turns { gather_rounds, descend_rounds };
+            if u64::from(turns.cycle()) <= scenario.swarm.rounds { turns } else { Turns::TOGETHER }
         }
         _ => Turns::TOGETHER,
     }

@@ -26,21 +26,29 @@ fn agents_push_and_descend_in_different_rounds() {
     for now in 0..130 {
         let sums: Vec<Vec<i32>> = agents.iter().map(|agent| agent.sigma().to_vec()).collect();
         let is_moving = agents.iter().any(|agent| agent.accumulator().iter().any(|&m| m != 0.0));
-        assert_eq!(is_moving, now > 8 && (now - 1) % 13 >= 8, "round {now}");
+        assert_eq!(is_moving, now > 8 && (8..13).contains(&((now - 1) % 21)), "round {now}");
         round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver && (now + sender) % 5 != 0);
         check_invariant(&agents);
         let has_pushed = agents.iter().zip(&sums).any(|(agent, sums)| agent.sigma() != sums);
-        assert_eq!(has_pushed, (now + 1) % 13 < 8, "round {now}");
+        assert_eq!(has_pushed, (now + 1) % 21 < 8, "round {now}");
     }
 }
 
-/// A gather alone averages: decisions agree while nobody descends.
+/// Decisions agree while nobody descends, and then stand still while trackers travel.
 #[test]
-fn a_gather_brings_decisions_together() {
+fn decisions_come_together_after_a_descent_and_then_stand_still() {
     let mut agents = ring();
     let hears = |receiver: usize, sender: usize| (sender + 1) % AGENTS == receiver;
     (0..13).for_each(|_| round(&mut agents, hears));
     let before = spread(&agents);
     (0..8).for_each(|_| round(&mut agents, hears));
     assert!(before > 0.0 && spread(&agents) < 0.2 * before, "{before} {}", spread(&agents));
+    let decisions = |agents: &[Small<Exact>]| {
+        agents.iter().flat_map(|agent| agent.decision().to_vec()).collect::<Vec<_>>()
+    };
+    let gathered = decisions(&agents);
+    (0..8).for_each(|_| round(&mut agents, hears));
+    assert_eq!(decisions(&agents), gathered);
+    round(&mut agents, hears);
+    assert_ne!(decisions(&agents), gathered);
 }
