@@ -134,6 +134,9 @@ mod tests {
         assert_eq!(set.len(), 10);
         assert_eq!(MemberSet::from_bytes(set.as_bytes()), Some(set));
         assert_eq!(set.as_bytes().len(), 9);
+        let mut stored = [0; 16];
+        postcard::to_slice(&set, &mut stored).unwrap();
+        assert_eq!(postcard::from_bytes(&stored), Ok(set));
         assert_eq!(MemberSet::from_bytes(&[1; 129]), None);
         assert!(MemberSet::first(1025).is_none());
         assert!(!set.is_empty() && MemberSet::default().is_empty());

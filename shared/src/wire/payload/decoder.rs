@@ -248,3 +248,39 @@ impl SigmaBits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: usize = 4;
+
+    /// Decodes a payload of zeros that builds on ρ and v of up to a window ago.
+    fn decode(decoder: &mut Decoder<WORDS>, width: Width, window: u8, round: u32) -> Coverage {
+        let head: &[u8] = match width {
+            Width::Full => &[FULL],
+            Width::Half => &[HALF, window, 0],
+            Width::Byte => &[BYTE, window, window, 0],
+        };
+        let mut payload = [0; Width::Full.length(WORDS, 0)];
+        payload[..head.len()].copy_from_slice(head);
+        let payload = &payload[..width.length(WORDS, round)];
+        decoder.decode(payload, round, &[0; WORDS], &mut [0.0; WORDS], &mut [0; WORDS]).unwrap()
+    }
+
+    /// ρ is zero again, so a payload that builds on an older one would be put together wrongly.
+    #[test]
+    fn a_new_epoch_forgets_what_payloads_build_on() {
+        let all = Coverage { v: true, sigma: SigmaCoverage::All };
+        let mut decoder = Decoder::new();
+        assert_eq!(decode(&mut decoder, Width::Full, 0, 7), all);
+        assert_eq!(decode(&mut decoder, Width::Half, 1, 8), all);
+        assert_eq!(decode(&mut decoder, Width::Byte, 1, 9), Coverage { v: true, sigma: SigmaCoverage::Half });
+        decoder.start_epoch();
+        let nothing = Coverage { v: false, sigma: SigmaCoverage::None };
+        assert_eq!(decode(&mut decoder.clone(), Width::Byte, 1, 10), nothing);
+        let decision = Coverage { v: true, sigma: SigmaCoverage::None };
+        assert_eq!(decode(&mut decoder.clone(), Width::Half, 1, 10), decision);
+        assert_eq!(decode(&mut decoder, Width::Half, EPOCH, 10), all);
+    }
+}
