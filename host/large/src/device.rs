@@ -266,7 +266,20 @@ pub trait Device: Debug + Sized {
 
     fn write(&self, to: &mut Self::Reals, offset: usize, words: &[Self::Scalar]) -> Result<()>;
 
-    fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>>;
+    /// Appends words of `from` to `to`.
+    fn append(
+        &self,
+        from: &Self::Reals,
+        offset: usize,
+        words: usize,
+        to: &mut Vec<Self::Scalar>,
+    ) -> Result<()>;
+
+    fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>> {
+        let mut to = Vec::with_capacity(words);
+        self.append(from, offset, words, &mut to)?;
+        Ok(to)
+    }
 
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
 

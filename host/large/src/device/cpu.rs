@@ -123,8 +123,9 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn read(&self, from: &Vec<S>, offset: usize, words: usize) -> Result<Vec<S>> {
-        Ok(from[offset..offset + words].to_vec())
+    fn append(&self, from: &Vec<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
+        to.extend_from_slice(&from[offset..offset + words]);
+        Ok(())
     }
 
     fn write_indices(&self, to: &mut Vec<u32>, words: &[u32]) -> Result<()> {

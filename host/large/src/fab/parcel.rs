@@ -308,26 +308,29 @@ impl<D: Device> ExchangedVectors<D> {
         let Packed { groups, agents, stride, .. } = self.packed;
         for group in 0..groups {
             let now = |sender: usize| (group * agents + sender) * stride;
-            words.extend(match (item, &self.ledger) {
+            match (item, &self.ledger) {
                 (ParcelItem::Sigma { sender, age }, Some(ledger)) => {
-                    to_words(&self.sum(device, exchange, ledger, round, group, sender, age)?)
+                    let sum = self.sum(device, exchange, ledger, round, group, sender, age)?;
+                    words.extend(to_words::<D::Scalar>(&sum));
                 }
-                (ParcelItem::Decisions { sender, age: 0 }, _) => device.read(&self.v, now(sender), stride)?,
+                (ParcelItem::Decisions { sender, age: 0 }, _) => {
+                    device.append(&self.v, now(sender), stride, words)?;
+                }
                 (ParcelItem::Decisions { sender, age }, Some(LedgerState { history, .. })) => {
                     let at = history.place(self.packed, round, age, group, sender);
-                    device.read(&history.v, at, stride)?
+                    device.append(&history.v, at, stride, words)?;
                 }
-                (ParcelItem::Tracker { sender }, _) => device.read(&self.t, now(sender), stride)?,
+                (ParcelItem::Tracker { sender }, _) => device.append(&self.t, now(sender), stride, words)?,
                 (ParcelItem::Mass { receiver, sender, age }, Some(ledger)) => {
                     let (Exchange::Ledger { awake, .. }, DeviceLinks::Ledger(reception)) = (exchange, links)
                     else {
                         unreachable!("mass waits only where there is a ledger")
                     };
                     let link = ParcelLink { group, receiver, sender, is_up: awake[sender] == 1 };
-                    self.taken(device, reception, ledger, round, link, age)?
+                    words.extend(self.taken(device, reception, ledger, round, link, age)?);
                 }
                 _ => unreachable!("only a ledger has a history"),
-            });
+            }
         }
         Ok(())
     }

@@ -64,8 +64,8 @@ impl Device for Cuda {
         self.narrow(to, offset, words.len())
     }
 
-    fn read(&self, from: &Reals, offset: usize, words: usize) -> Result<Vec<f32>> {
-        self.download(&from.exact, offset, words)
+    fn append(&self, from: &Reals, offset: usize, words: usize, to: &mut Vec<f32>) -> Result<()> {
+        self.download(&from.exact, offset, words, to)
     }
 
     fn write_indices(&self, to: &mut DeviceBuffer<u32>, words: &[u32]) -> Result<()> {
@@ -329,11 +329,15 @@ impl Device for Cuda {
     }
 
     fn losses(&self, pass: &CudaPass) -> Result<Vec<f32>> {
-        self.download(&pass.losses, 0, pass.agents * pass.program.samples)
+        let mut losses = Vec::new();
+        self.download(&pass.losses, 0, pass.agents * pass.program.samples, &mut losses)?;
+        Ok(losses)
     }
 
     fn hits(&self, pass: &CudaPass) -> Result<Vec<f32>> {
-        self.download(&pass.hits, 0, pass.agents * pass.program.samples)
+        let mut hits = Vec::new();
+        self.download(&pass.hits, 0, pass.agents * pass.program.samples, &mut hits)?;
+        Ok(hits)
     }
 
     fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
