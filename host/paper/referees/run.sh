@@ -46,7 +46,8 @@ for referee in $referees; do
     trackers)
         # decent-array, which decent-bench needs, is compiled where PyPI has no wheel of it: some minutes, with gcc.
         install trackers "3, 13" python3.13 decent-bench
-        "$venv/bin/python" "$here/trackers.py" "$FABSWARM"
+        "$venv/bin/python" "$here/trackers.py" "$FABSWARM" --problem classification --rounds 960
+        "$venv/bin/python" "$here/trackers.py" "$FABSWARM" --problem regions
         ;;
     cleaning)
         python=${TORCH_PYTHON:-/usr/bin/python3}

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Trackers of one level beside decent-bench's (E. Ram, N. Bastianello and others, pypi.org/project/decent-bench), with lost messages.
 
-    trackers.py FABSWARM [--rounds 240] [--seeds 3]
+    trackers.py FABSWARM [--problem regions|classification] [--rounds 240] [--seeds 3]
 
-Everybody solves one logistic regression with decent-bench's cost, 10 agents with unequal data on one undirected graph, from one start.
+Everybody solves one logistic regression with decent-bench's cost, 10 agents on one undirected graph, from one start: either of `regions`, 60
+samples each that are unequal and a regulariser, or decent-bench's own `classification` (create_classification_problem: 10 samples each that
+are alike, no regulariser).
 decent-bench runs ATC-Tracking, EXTRA and LT-ADMM. FABSWARM, the command with the feature `large`, runs push-pull and the ledger as
 `fabswarm train --model softmax --method single-level-noisy` with whole batches: of two classes, u = w₁ − w₀ moves by the gradient of
 decent-bench's cost with τ/2 for τ and twice the step, so the problem is the same, and so is the table's step. Steps are searched for
@@ -27,56 +29,94 @@ from decent_array import interoperability as iop
 from decent_array.types import Devices, Frameworks
 from decent_bench.agents import Agent
 from decent_bench.algorithms.p2p import ATC_Tracking, EXTRA, LT_ADMM
-from decent_bench.benchmark import configure
+from decent_bench.benchmark import configure, create_classification_problem
 from decent_bench.costs import L2RegularizerCost, LogisticRegressionCost
 from decent_bench.networks import P2PNetwork
 from decent_bench.schemes import UniformDropRate
 
-AGENTS, FEATURES, SAMPLES, DEGREE = 10, 5, 60, 3
-REGULARISATION = 0.1
-LOSSES = [0.0, 0.3]
-STEPS = [0.05, 0.1, 0.2, 0.5]
+AGENTS, DEGREE = 10, 3
+LOSSES = [0.0, 0.1, 0.3]
 COUPLINGS = [0.02, 0.05, 0.1]
 SEARCH_SEED = 101
+
+
+def pairs(rows, label):
+    """Samples as decent-bench's costs take them."""
+    return [(iop.from_numpy(row), iop.from_numpy(np.array([float(y)]))) for row, y in zip(rows, label)]
+
+
+class Regions:
+    """Each agent sees another region, so that none can do without the others."""
+
+    regularisation = 0.1
+    steps = [0.05, 0.1, 0.2, 0.5]
+    minimum = None
+
+    def __init__(self, seed):
+        features, samples = 5, 60
+        rng = np.random.default_rng(seed)
+        self.agent = np.repeat(np.arange(AGENTS), samples)
+        noise = rng.normal(size=(AGENTS, features))[self.agent] + rng.normal(size=(len(self.agent), features))
+        self.x = noise.astype(np.float32)
+        self.label = (self.x @ rng.normal(size=features) + rng.normal(size=len(self.agent)) > 0).astype(np.int64)
+        # decent-bench wants both classes at every agent.
+        self.label[::samples], self.label[1::samples] = 0, 1
+
+
+class Classification:
+    """The classification problem that decent-bench ships.
+
+    It has no bias, and fabswarm's classifier has one. So everybody gets a bias, and each sample a second time with features and label
+    inverted: the gradient of the weights stays as it is, and the bias is 0 at the minimum, which must be the one that decent-bench finds.
+    """
+
+    regularisation = 0.0
+    # Flatter, and so with larger steps.
+    steps = [0.5, 1.0, 2.0, 5.0]
+
+    def __init__(self, seed):
+        iop.set_seed(seed)
+        costs, minimum, _ = create_classification_problem(LogisticRegressionCost, n_agents=AGENTS, show_progress=False)
+        self.minimum = np.append(iop.to_numpy(minimum), 0.0)
+        samples = [(i, iop.to_numpy(x), int(iop.to_numpy(y)[0])) for i, cost in enumerate(costs) for x, y in cost.dataset]
+        agent, x, label = (np.array(column) for column in zip(*samples))
+        self.agent, self.label = np.r_[agent, agent], np.r_[label, 1 - label]
+        self.x = np.r_[x, -x].astype(np.float32)
 
 
 class Trial:
     """Data, graph and start, by seed."""
 
-    def __init__(self, seed, command, folder):
-        self.seed, self.command, self.folder = seed, command, folder / str(seed)
+    def __init__(self, make, seed, command, folder):
+        self.problem, self.seed, self.command, self.folder = make(seed), seed, command, folder / str(seed)
         self.folder.mkdir()
-        rng = np.random.default_rng(seed)
-        agent = np.repeat(np.arange(AGENTS), SAMPLES)
-        # Each agent sees another region, so that none can do without the others.
-        x = (rng.normal(size=(AGENTS, FEATURES))[agent] + rng.normal(size=(len(agent), FEATURES))).astype(np.float32)
-        label = (x @ rng.normal(size=FEATURES) + rng.normal(size=len(agent)) > 0).astype(np.int64)
-        # decent-bench wants both classes at every agent.
-        label[::SAMPLES], label[1::SAMPLES] = 0, 1
-        self.costs = []
-        for i in range(AGENTS):
-            rows = [np.append(row, 1.0).astype(float) for row in x[agent == i]]
-            pairs = [(iop.from_numpy(row), iop.from_numpy(np.array([float(y)]))) for row, y in zip(rows, label[agent == i])]
-            self.costs.append(LogisticRegressionCost(pairs) + (REGULARISATION / 2) * L2RegularizerCost((FEATURES + 1,)))
-        self.best = self.minimiser(np.c_[x, np.ones(len(x))].astype(float), label)
+        x, label, agent = self.problem.x, self.problem.label, self.problem.agent
+        rows, mine = np.c_[x, np.ones(len(x))].astype(float), [agent == i for i in range(AGENTS)]
+        self.costs = [LogisticRegressionCost(pairs(rows[own], label[own])) for own in mine]
+        if self.problem.regularisation > 0:
+            regulariser = (self.problem.regularisation / 2) * L2RegularizerCost((rows.shape[1],))
+            self.costs = [cost + regulariser for cost in self.costs]
+        self.best = self.minimiser(rows, label)
+        if self.problem.minimum is not None:
+            assert np.allclose(self.best, self.problem.minimum, atol=1e-5), "the minimum is not decent-bench's"
         self.graph = networkx.random_regular_graph(DEGREE, AGENTS, seed=seed)
         # What train asks for and single-level-noisy does not use: one validation sample per agent.
-        extra = np.zeros((AGENTS, FEATURES), dtype=np.float32)
+        extra = np.zeros((AGENTS, x.shape[1]), dtype=np.float32)
         np.savez(self.folder / "data.npz", x_train=np.r_[x, extra], y_train=np.r_[label, np.zeros(AGENTS, dtype=np.int64)],
                  agent=np.r_[agent, np.arange(AGENTS)], validation=np.r_[np.zeros(len(x), dtype=np.int64), np.ones(AGENTS, dtype=np.int64)],
                  x_test=x, y_test=label)
-        pairs = [pair for edge in self.graph.edges for pair in (edge, edge[::-1])]
-        (self.folder / "graph.csv").write_text("sender,receiver\n" + "".join(f"{j},{i}\n" for j, i in sorted(pairs)))
+        links = [link for edge in self.graph.edges for link in (edge, edge[::-1])]
+        (self.folder / "graph.csv").write_text("sender,receiver\n" + "".join(f"{j},{i}\n" for j, i in sorted(links)))
         # Steps that move nothing leave the start behind.
         self.start = self.train("fab", 0.0, 1, 1e-30)
 
     def minimiser(self, x, label):
         """Newton's method, and decent-bench's gradient must agree."""
-        u = np.zeros(FEATURES + 1)
+        u, strength = np.zeros(x.shape[1]), self.problem.regularisation / 2
         for _ in range(50):
             p = 1 / (1 + np.exp(-x @ u))
-            hessian = (x * (p * (1 - p))[:, None]).T @ x / len(x) + REGULARISATION / 2 * np.eye(len(u))
-            u = u - np.linalg.solve(hessian, x.T @ (p - label) / len(x) + REGULARISATION / 2 * u)
+            hessian = (x * (p * (1 - p))[:, None]).T @ x / len(x) + strength * np.eye(len(u))
+            u = u - np.linalg.solve(hessian, x.T @ (p - label) / len(x) + strength * u)
         gradient = iop.to_numpy(reduce(add, [cost.gradient(iop.from_numpy(u)) for cost in self.costs]))
         assert np.linalg.norm(gradient) < 1e-10, "the two costs differ"
         return u
@@ -85,14 +125,14 @@ class Trial:
         """The mean model of fabswarm."""
         with tempfile.TemporaryDirectory() as out:
             flags = dict(data="data.npz", model="softmax", method="single-level-noisy", algorithm=algorithm, agents=AGENTS, topology="recorded",
-                         graphs="graph.csv", batch=SAMPLES + 1, epochs=rounds, eta_y=step / 2, momentum=0.0, regularisation=REGULARISATION,
+                         graphs="graph.csv", batch=len(self.problem.x) // AGENTS + 1, epochs=rounds, eta_y=step / 2, momentum=0.0, regularisation=self.problem.regularisation,
                          iid_loss=loss, seed=self.seed, evaluate_every=0, checkpoint_every=0, device="cpu", out=out)
             flags = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), str(value))]
             # A run that diverges ends with another status, and leaves no model.
             subprocess.run([self.command, "train", "--quiet", *flags], cwd=self.folder, stderr=subprocess.DEVNULL, check=False)
             path = pathlib.Path(out) / "model.safetensors"
             if not path.exists():
-                return np.full(FEATURES + 1, np.inf)
+                return np.full(len(self.best), np.inf)
             raw = path.read_bytes()
         size = int.from_bytes(raw[:8], "little")
         head, body = json.loads(raw[8 : 8 + size]), raw[8 + size :]
@@ -125,20 +165,21 @@ def ours(algorithm):
     return lambda trial, loss, at, step: [trial.error(trial.train(algorithm, loss, rounds, step)) for rounds in at]
 
 
-ALONE = [(step,) for step in STEPS]
+PROBLEMS = {"regions": Regions, "classification": Classification}
+# Each with the steps it has beside the first.
 METHODS = {
-    "decent-bench ATC-Tracking": (theirs(lambda x0, step: ATC_Tracking(step_size=step, x0=x0)), ALONE),
-    "decent-bench EXTRA": (theirs(lambda x0, step: EXTRA(step_size=step, x0=x0)), ALONE),
-    "decent-bench LT-ADMM": (theirs(lambda x0, step, coupling: LT_ADMM(step_size=step, aux_step_size=coupling, x0=x0)),
-                             list(itertools.product(STEPS, COUPLINGS))),
-    "fabswarm push-pull": (ours("fab"), ALONE),
-    "fabswarm ledger": (ours("ledger"), ALONE),
+    "decent-bench ATC-Tracking": (theirs(lambda x0, step: ATC_Tracking(step_size=step, x0=x0)), []),
+    "decent-bench EXTRA": (theirs(lambda x0, step: EXTRA(step_size=step, x0=x0)), []),
+    "decent-bench LT-ADMM": (theirs(lambda x0, step, coupling: LT_ADMM(step_size=step, aux_step_size=coupling, x0=x0)), [COUPLINGS]),
+    "fabswarm push-pull": (ours("fab"), []),
+    "fabswarm ledger": (ours("ledger"), []),
 }
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("fabswarm")
+    arguments.add_argument("--problem", choices=PROBLEMS, default="regions")
     arguments.add_argument("--rounds", type=int, default=240)
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
@@ -147,9 +188,10 @@ def main():
     print(f"decent-bench {importlib.metadata.version('decent-bench')}; error ‖x̄ − x*‖/‖x*‖, median (worst) of seeds 1 to {given.seeds}\n")
     print(f"| lost | method | steps | {' | '.join(f'round {k}' for k in at)} |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        make = lambda seed: Trial(seed, command, pathlib.Path(folder))
+        make = lambda seed: Trial(PROBLEMS[given.problem], seed, command, pathlib.Path(folder))
         search, trials = make(SEARCH_SEED), [make(seed) for seed in range(1, given.seeds + 1)]
-        for loss, (name, (run, grid)) in itertools.product(LOSSES, METHODS.items()):
+        for loss, (name, (run, others)) in itertools.product(LOSSES, METHODS.items()):
+            grid = itertools.product(PROBLEMS[given.problem].steps, *others)
             # The sum of logarithms at two rounds: who is nearer, sooner.
             score = lambda steps: np.sum(np.log(np.maximum(run(search, loss, at[:2], *steps), 1e-7)))
             steps = min(grid, key=score)
