@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
 /// Whether the user was asked to press Ctrl-C, or is told elsewhere what it does.
 static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
+
+/// A signal that follows another so soon is the same once more: `timeout` sends it to a program and then to all of its group.
+const ECHO: Duration = Duration::from_millis(500);
 
 /// From now on, Ctrl-C needs no explanation.
 #[cfg(any(feature = "live", feature = "mesh", feature = "tui"))]
@@ -20,7 +24,12 @@ pub(super) fn is_expected() {
 /// If the signals cannot be handled.
 pub(super) fn on_ctrl_c(interrupted: &Arc<AtomicBool>) -> Result<()> {
     let flag = Arc::clone(interrupted);
+    let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || {
+        if first.is_some_and(|first| first.elapsed() < ECHO) {
+            return;
+        }
+        first.get_or_insert_with(Instant::now);
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
