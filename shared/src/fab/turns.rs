@@ -59,15 +59,9 @@ impl Turns {
             || (self.pulls(round) && self.place(round) - self.gather_rounds < self.descend_rounds)
     }
 
-    /// Rounds of all three turns together.
-    #[must_use]
-    pub const fn cycle(self) -> u32 {
-        self.gather_rounds.saturating_mul(2).saturating_add(self.descend_rounds)
-    }
-
-    /// How many rounds of its cycle are over before `round`.
+    /// How many rounds of its three turns are over before `round`.
     const fn place(self, round: u32) -> u32 {
-        match round.checked_rem(self.cycle()) {
+        match round.checked_rem(self.gather_rounds.saturating_mul(2).saturating_add(self.descend_rounds)) {
             Some(place) => place,
             None => 0,
         }

@@ -29,8 +29,9 @@ pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32])
     let mixing = Mixing { source, audiences, arriving: (1.0 - faults.iid_loss) * (1.0 - faults.burst_loss) };
     match mixing.rounds_to_spread() {
         Some(gather_rounds) if gather_rounds > WELL_MIXED && mixing.gain(gather_rounds) <= LARGEST_GAIN => {
-            let turns = Turns { gather_rounds, descend_rounds };
-            if u64::from(turns.cycle()) <= scenario.swarm.rounds { turns } else { Turns::TOGETHER }
+            // One descent is enough to be near; the gather after it may not come to its end.
+            let has_descent = u64::from(gather_rounds) + u64::from(descend_rounds) <= scenario.swarm.rounds;
+            if has_descent { Turns { gather_rounds, descend_rounds } } else { Turns::TOGETHER }
         }
         _ => Turns::TOGETHER,
     }
@@ -167,6 +168,7 @@ mod tests {
         assert_eq!(chosen, Turns { gather_rounds: 7, descend_rounds: 5 });
         assert_eq!(turns_of(10, |scenario| scenario.algorithm.gather_rounds = 0), Turns::TOGETHER);
         assert_eq!(turns_of(10, |scenario| scenario.swarm.rounds = 400), Turns::TOGETHER);
+        assert_ne!(turns_of(10, |scenario| scenario.swarm.rounds = 410), Turns::TOGETHER);
         assert_eq!(turns_of(1000, |_| {}), Turns::TOGETHER);
         let free = turns_of(10, |scenario| scenario.swarm.mode = ModeKind::FreeRunning);
         assert_eq!(free, Turns::TOGETHER);
