@@ -42,7 +42,7 @@ pub(super) fn verdicts_in_turn(series: &[SeriesOutcome]) -> Vec<Verdict> {
             finding: finding(&soon.0, "n and loss"),
         },
         Verdict {
-            claim: "No ring of up to 100 agents leaves its least error again within 60,000 rounds".into(),
+            claim: "No ring of up to 100 agents leaves its least error again".into(),
             measured: never_rising.1.join("; "),
             finding: finding(&never_rising.0, "n and loss"),
         },
