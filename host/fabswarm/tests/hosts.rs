@@ -294,12 +294,12 @@ fn a_host_that_stalls_or_is_killed_and_comes_back_costs_no_bit() {
 }
 
 /// Carries everything between two ends until it is cut, and again when it is not.
-struct Cable {
+struct TcpRelay {
     address: String,
     is_cut: Arc<AtomicBool>,
 }
 
-impl Cable {
+impl TcpRelay {
     fn to(address: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (own, to) = (listener.local_addr().unwrap().to_string(), address.to_owned());
@@ -315,7 +315,7 @@ impl Cable {
                 }
             }
         });
-        Cable { address: own, is_cut }
+        TcpRelay { address: own, is_cut }
     }
 }
 
@@ -353,8 +353,8 @@ fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back()
     let folder = tempfile::tempdir().unwrap();
     let start = |address: &str| Host::start(folder.path(), address);
     let mut hosts = [start("127.0.0.1:0"), start("127.0.0.1:0"), start("127.0.0.1:0")];
-    let cable = Cable::to(&hosts[2].address);
-    hosts[2].address.clone_from(&cable.address);
+    let relay = TcpRelay::to(&hosts[2].address);
+    hosts[2].address.clone_from(&relay.address);
     hosts_file(folder.path(), &[&hosts[0], &hosts[1], &hosts[2]]);
     let ledger = ["--algorithm", "ledger", "--iid-loss", "0.2", "--checkpoint-every", "5"];
     let flags = |more: &[&str]| {
@@ -396,9 +396,9 @@ fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back()
     std::thread::sleep(Duration::from_secs(15).saturating_sub(stopped.elapsed()));
     hosts[2].signal(Signal::CONT);
     news(1, "host h2 is back");
-    cable.is_cut.store(true, Ordering::Relaxed);
+    relay.is_cut.store(true, Ordering::Relaxed);
     news(2, "host h2 is lost");
-    cable.is_cut.store(false, Ordering::Relaxed);
+    relay.is_cut.store(false, Ordering::Relaxed);
     news(2, "host h2 is back");
     kill_process(Pid::from_child(&starter), Signal::INT).unwrap();
     let status = starter.wait().unwrap();
