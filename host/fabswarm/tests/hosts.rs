@@ -107,8 +107,15 @@ fn two_and_three_hosts_leave_the_bytes_of_one_process() {
             folder.path().join(out)
         };
         let one = run(&format!("{name}-1"), &["--device", "cpu"]);
-        for count in [2, 3] {
-            let many = run(&format!("{name}-{count}"), &["--hosts", &format!("127.0.0.1x{count}")]);
+        for (count, shares_memory) in [(2, true), (2, false), (3, true)] {
+            let many = run(
+                &format!("{name}-{count}-{shares_memory}"),
+                &["--hosts", &format!("127.0.0.1x{count}"), "--shared-memory", &shares_memory.to_string()],
+            );
+            let [planned, sent, received, shared] = ["planned_sent", "sent", "received", "received_shared"]
+                .map(|column| of_hosts(&many, &format!("{column}_bytes")).iter().sum::<u64>());
+            assert!(planned > 0 && sent == planned && received == planned, "{name} on {count} hosts");
+            assert_eq!(shared, if shares_memory { received } else { 0 }, "{name} on {count} hosts");
             for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
                 assert!(read(&many, file) == read(&one, file), "{name} on {count} hosts: another {file}");
             }
@@ -116,12 +123,18 @@ fn two_and_three_hosts_leave_the_bytes_of_one_process() {
     }
 }
 
+/// A column of `hosts.csv`, which has a row per host.
+fn of_hosts(folder: &Path, column: &str) -> Vec<u64> {
+    let table = String::from_utf8(read(folder, "hosts.csv")).unwrap();
+    let mut lines = table.lines().map(|line| line.split(','));
+    let at = lines.next().unwrap().position(|name| name == column).unwrap();
+    lines.map(|mut line| line.nth(at).unwrap().parse().unwrap()).collect()
+}
+
 /// `planned_sent_bytes` and `sent_bytes` of all hosts.
 fn sent(folder: &Path) -> (u64, u64) {
-    let table = String::from_utf8(read(folder, "hosts.csv")).unwrap();
-    let bytes = |line: &str, column: usize| line.split(',').nth(column).unwrap().parse::<u64>().unwrap();
-    let sum = |column| table.lines().skip(1).map(|line| bytes(line, column)).sum();
-    (sum(3), sum(4))
+    let sum = |column| of_hosts(folder, column).iter().sum();
+    (sum("planned_sent_bytes"), sum("sent_bytes"))
 }
 
 #[test]
@@ -407,10 +420,8 @@ fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back()
     assert!(said.contains("with its state of the last checkpoint"), "{said}");
     assert!(said.contains("with the state it had"), "{said}");
     let many = folder.path().join("many");
-    let table = String::from_utf8(read(&many, "hosts.csv")).unwrap();
-    let silent: Vec<u32> =
-        table.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
-    assert!(silent[0] == 0 && silent[1] > 0 && silent[2] > 0, "{table}");
+    let silent = of_hosts(&many, "silent_rounds");
+    assert!(silent[0] == 0 && silent[1] > 0 && silent[2] > 0, "{silent:?}");
     let found = summary(&many);
     assert!(found["tracking_defect"].as_f64().unwrap() < 1e-4, "{found}");
     // The run without a fault is as long.
@@ -432,7 +443,9 @@ fn a_bench_of_hosts_prints_rates_and_predicted_rounds() {
     let printed = text(&succeed(command).stdout).to_owned();
     assert_eq!(printed.matches(" GiB/s").count(), 2, "{printed}");
     assert!(printed.contains("10 agents of 7850 parameters on 3 hosts"), "{printed}");
-    for link in ["1 Gb/s", "10 Gb/s", "25 Gb/s", "100 Gb/s", "on this machine, measured"] {
+    for link in
+        ["1 Gb/s", "10 Gb/s", "25 Gb/s", "100 Gb/s", "over TCP, measured", "in shared memory, measured"]
+    {
         assert!(printed.contains(link), "{printed}");
     }
 }

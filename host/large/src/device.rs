@@ -5,6 +5,7 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod shared;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -26,6 +27,10 @@ pub enum Error {
         "CUDA failed while {doing}: {cause}\nhelp: see with nvidia-smi that the GPU is there and not full"
     )]
     Cuda { doing: &'static str, cause: String },
+    #[error(
+        "no memory is shared between hosts of this machine: {0}\nhelp: let parcels go over the network, with `--shared-memory false`"
+    )]
+    Sharing(String),
     /// What happened between hosts, and what to try.
     #[error("{0}")]
     Hosts(String),
@@ -280,6 +285,20 @@ pub trait Device: Debug + Sized {
         self.append(from, offset, words, &mut to)?;
         Ok(to)
     }
+
+    /// Copies words of one buffer to the beginning of another.
+    fn copy_words(&self, from: &Self::Reals, offset: usize, words: usize, to: &mut Self::Reals)
+    -> Result<()>;
+
+    /// `to ← to + scale · from`, from the beginning of `to` on.
+    fn add_scaled(
+        &self,
+        from: &Self::Reals,
+        offset: usize,
+        words: usize,
+        scale: Self::Scalar,
+        to: &mut Self::Reals,
+    ) -> Result<()>;
 
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
 

@@ -30,6 +30,7 @@ mod evaluation;
 mod exchanged;
 mod ledger;
 mod parcel;
+pub(crate) mod parcel_words;
 mod push_sum;
 mod round_batch;
 mod rounds;

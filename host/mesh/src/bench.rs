@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, ClusterSwarm, HostPart, LossPolicy};
 use crate::daemon::chosen;
 use crate::hosted::HostedRun;
 use crate::hosts_file::Host;
-use crate::line::{Peer, Replies};
+use crate::line::{Fetched, Peer, Replies};
 use crate::message::{HostPlace, PROTOCOL, Request, RunKind, RunOrder, unpack};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
@@ -64,9 +64,10 @@ pub fn serve_parcel(bytes: usize) -> Result<ParcelAddresses, Error> {
         host: SERVER,
         outlives_loss: false,
         patience_ms: 60_000,
+        shares_memory: false,
     }));
     let parcel: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
-    run.offer(ROUND, ParcelPart::Decisions, RECEIVER, parcel.clone())?;
+    run.offer(ROUND, ParcelPart::Decisions, RECEIVER, parcel.clone().into())?;
     let answering = Arc::clone(&run);
     std::thread::spawn(move || answering.answer_waiting(&AtomicBool::new(false)));
     std::thread::spawn(move || {
@@ -115,9 +116,11 @@ pub fn fetch_parcels(addresses: ParcelAddresses, bytes: usize, repeats: usize) -
         // A run is given up by hosts that hear nothing of who started it.
         peer.ask(&Request::Alive { run: RUN.to_owned() }, &[], &|| false)?;
         let begun = Instant::now();
-        let (parcel, _) = peer.fetch(RUN, ROUND, ParcelPart::Decisions, RECEIVER, bytes, &|| false)?;
+        let fetched = peer.fetch(RUN, ROUND, ParcelPart::Decisions, RECEIVER, bytes, &|| false)?;
         let by_hosts = begun.elapsed();
-        peer.give_back(parcel);
+        if let Fetched::Chunks { parcel, .. } = fetched {
+            peer.give_back(parcel);
+        }
         let begun = Instant::now();
         plain.write_all(&[0]).map_err(gone)?;
         plain.read_exact(&mut by_tcp).map_err(gone)?;
@@ -211,7 +214,8 @@ pub fn measure_blocks(
         let mut parcels: Vec<Vec<Parcel>> = Vec::new();
         for (trainer, rest) in trainers.iter_mut().zip(&mut costs.rest) {
             let begun = Instant::now();
-            parcels.push(trainer.begin_round()?);
+            let outgoing = trainer.begin_round()?;
+            parcels.push(trainer.parcels(&outgoing)?);
             *rest += share * begun.elapsed().as_secs_f64();
         }
         for (host, trainer) in trainers.iter_mut().enumerate() {
@@ -246,7 +250,8 @@ pub fn measure_blocks(
     Ok(costs)
 }
 
-/// Seconds of a round on hosts that run, after one that does not count; and what each host has done.
+/// Seconds of a round on hosts that run, after one that does not count; and what each host has done. Hosts of one machine share
+/// memory where `shares_memory`.
 ///
 /// # Errors
 /// When the hosts cannot agree on the run.
@@ -255,11 +260,12 @@ pub fn measure_hosts(
     prepared: &TrainingSetup,
     resolved: &ResolvedScenario,
     rounds: u32,
+    shares_memory: bool,
 ) -> Result<(f64, Vec<HostPart>), Error> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let kind = RunKind::Training { digest: prepared.digest() };
     let (scenario, agents) = (resolved.to_repeatable_toml(), resolved.scenario.swarm.agents);
-    let cluster = Cluster::dial(hosts, None)?;
+    let cluster = Cluster::dial(hosts, None)?.sharing_memory(shares_memory);
     let run = cluster.start(&kind, &scenario, agents, &interrupted, LossPolicy::default())?;
     let swarm = ClusterSwarm(Arc::new(run));
     let go_to = |round: u32| -> Result<(), Error> {

@@ -24,22 +24,24 @@ pub fn chunk(round: u32, part: ParcelPart, parcel: &Bytes, number: u32) -> Optio
 pub struct IncomingParcel {
     round: u32,
     part: ParcelPart,
+    length: usize,
+    /// As long as that once a chunk has come: a parcel may come in another way.
     bytes: Vec<u8>,
     has: Vec<bool>,
 }
 
 impl IncomingParcel {
     /// A parcel of `round`, of which nothing has come yet, in the memory of one that was used.
-    pub fn new(round: u32, part: ParcelPart, bytes: usize, mut used: Vec<u8>) -> Self {
-        used.resize(bytes, 0);
-        IncomingParcel { round, part, bytes: used, has: vec![false; count(bytes) as usize] }
+    pub fn new(round: u32, part: ParcelPart, length: usize, used: Vec<u8>) -> Self {
+        IncomingParcel { round, part, length, bytes: used, has: vec![false; count(length) as usize] }
     }
 
     /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
     /// ignored.
     pub fn take(&mut self, header: &ChunkHeader, chunk: &MessageBody<'_>) -> bool {
         let is_ours =
-            (header.round, header.part) == (self.round, self.part) && header.bytes == self.bytes.len() as u64;
+            (header.round, header.part) == (self.round, self.part) && header.bytes == self.length as u64;
+        self.bytes.resize(self.length, 0);
         let place = self.bytes.chunks_mut(CHUNK_BYTES).nth(header.number as usize);
         match (place, self.has.get_mut(header.number as usize)) {
             (Some(place), Some(has)) if is_ours && !*has && place.len() == chunk.bytes() => {

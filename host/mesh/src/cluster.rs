@@ -31,6 +31,7 @@ pub struct Cluster {
     hosts: Vec<Host>,
     peers: Vec<Peer>,
     build: String,
+    shares_memory: bool,
 }
 
 impl Cluster {
@@ -49,7 +50,13 @@ impl Cluster {
 
     /// Hosts that are reached already.
     pub(crate) fn of(hosts: Vec<Host>, peers: Vec<Peer>, build: String) -> Self {
-        Cluster { hosts, peers, build }
+        Cluster { hosts, peers, build, shares_memory: true }
+    }
+
+    /// Says whether hosts of one machine share memory in a run, as they do unless this says otherwise.
+    #[must_use]
+    pub fn sharing_memory(self, shares_memory: bool) -> Self {
+        Cluster { shares_memory, ..self }
     }
 
     /// Who is there.
@@ -111,6 +118,7 @@ impl Cluster {
             host,
             outlives_loss: policy.outlives,
             patience_ms: u64::try_from(policy.patience.as_millis()).unwrap_or(u64::MAX),
+            shares_memory: self.shares_memory,
         };
         let first = order(0);
         let orders = (0..places.len()).map(|host| RunOrder { host, ..first.clone() }).collect();

@@ -1,17 +1,20 @@
 //! A run on this host, as others see it: what they may ask is answered at once, later, or by the thread that computes.
 
+mod offered;
+mod run_end;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
+pub use self::offered::OfferedParcel;
+pub use self::run_end::RunEnd;
 use crate::Error;
-use crate::chunks;
 use crate::line::Replies;
-use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack, pack_with};
+use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack};
+use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Rounds whose parcels are kept for hosts that are behind: a host that is further ahead waits for them.
@@ -42,10 +45,14 @@ struct HostedState {
     begun: u32,
     reached: Option<u32>,
     /// Parcels by round, part and host.
-    parcels: BTreeMap<(u32, ParcelPart, usize), Bytes>,
+    parcels: BTreeMap<(u32, ParcelPart, usize), OfferedParcel>,
     waiting: Vec<WaitingQuestion>,
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
+    /// A slab of the memory that it shares, if it does; nothing while it prepares.
+    slab: Option<Option<SlabHandle>>,
+    /// Hosts that it shares memory with.
+    sharing: BTreeSet<usize>,
     /// Hosts that this one goes on without.
     silent: BTreeSet<usize>,
     /// Hosts that it does not hear, and waits for until whoever started the run says that they are lost.
@@ -69,17 +76,6 @@ impl HostedState {
             |task: &HostTask| matches!(task.request, Request::Rejoin { order, .. } if order > self.order);
         self.tasks.iter().any(is_recall)
     }
-}
-
-/// Why a run is over on this host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunEnd {
-    /// Whoever started it said so.
-    Ended,
-    /// Whoever started it is gone.
-    Abandoned,
-    /// It cannot go on here.
-    Failed(String),
 }
 
 struct WaitingQuestion {
@@ -121,6 +117,8 @@ impl HostedRun {
             waiting: Vec::new(),
             tasks: VecDeque::new(),
             traffic: HostTraffic::default(),
+            slab: None,
+            sharing: BTreeSet::new(),
             silent: BTreeSet::new(),
             unheard: BTreeSet::new(),
             heard_of_starter: Instant::now(),
@@ -147,10 +145,7 @@ impl HostedRun {
                 state.is_forgotten = true;
                 Some(Answer::Done)
             }
-            _ if state.end.is_some() => Some(Answer::Refused(match &state.end {
-                Some(RunEnd::Failed(what)) => what.clone(),
-                _ => "the run is over on this host".to_owned(),
-            })),
+            _ if state.end.is_some() => state.end.as_ref().map(RunEnd::refusal),
             Request::Begin(order) if **order == self.order => Some(Answer::Done),
             Request::Begin(_) => Some(Answer::Refused("it has begun this run in another way".to_owned())),
             Request::Alive { .. } => {
@@ -186,7 +181,11 @@ impl HostedRun {
                 });
                 None
             }
-            Request::Reached { .. } => None,
+            Request::Share { host, .. } => {
+                state.sharing.insert(*host);
+                Some(Answer::Done)
+            }
+            Request::Reached { .. } | Request::Slab { .. } => None,
             _ => {
                 // Who asks again no longer waits for the first answer.
                 state.tasks.retain(|task| task.request != request);
@@ -224,6 +223,7 @@ impl HostedRun {
                         Request::Parcel { round, part, to, .. } => {
                             state.parcels.contains_key(&(*round, *part, *to))
                         }
+                        Request::Slab { .. } => state.slab.is_some(),
                         _ => true,
                     }
             };
@@ -243,13 +243,9 @@ impl HostedRun {
                 continue;
             };
             let WaitingQuestion { request, replies, .. } = state.waiting.swap_remove(at);
-            let refusal = state.end.as_ref().map(|end| match end {
-                RunEnd::Failed(what) => what.clone(),
-                _ => "the run is over on this host".to_owned(),
-            });
-            if let Some(what) = refusal {
+            if let Some(refusal) = state.end.as_ref().map(RunEnd::refusal) {
                 drop(state);
-                replies.reply(pack(&Answer::Refused(what)));
+                replies.reply(pack(&refusal));
                 continue;
             }
             match request {
@@ -267,24 +263,31 @@ impl HostedRun {
                     let parcel = state.parcels.get(&(round, part, to)).cloned();
                     drop(state);
                     match parcel {
-                        Some(parcel) => self.send((round, part), &parcel, &wanted, &*replies),
+                        Some(parcel) => parcel.send((round, part), &wanted, &*replies, |bytes| {
+                            self.state().traffic.sent += bytes as u64;
+                        }),
                         None => replies.reply(pack(&Answer::NotYet)),
                     }
+                }
+                Request::Slab { .. } => {
+                    let slab = state.slab.clone();
+                    drop(state);
+                    replies.reply(pack(&slab.map_or(Answer::NotYet, Answer::Slab)));
                 }
                 _ => {}
             }
         }
     }
 
-    fn send(&self, (round, part): (u32, ParcelPart), parcel: &Bytes, wanted: &[u32], replies: &dyn Replies) {
-        let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
-        let numbers = if wanted.is_empty() { &all } else { wanted };
-        for &number in numbers {
-            let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
-            let sent = bytes.len() as u64;
-            replies.reply(pack_with(&Answer::Chunk(header), bytes));
-            self.state().traffic.sent += sent;
-        }
+    /// Notes whether this host shares memory with others of its machine.
+    pub fn set_slab(&self, slab: Option<SlabHandle>) {
+        self.state().slab = Some(slab);
+        self.changed.notify_all();
+    }
+
+    /// Whether another host has opened the memory that this one shares.
+    pub fn shares_with(&self, host: usize) -> bool {
+        self.state().sharing.contains(&host)
     }
 
     /// Waits for something to do.
@@ -313,7 +316,7 @@ impl HostedRun {
     ///
     /// # Errors
     /// When the run is over, or the round is to be broken off.
-    pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: Vec<u8>) -> Result<(), Error> {
+    pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: OfferedParcel) -> Result<(), Error> {
         let (mut state, begun) = (self.state(), Instant::now());
         loop {
             if self.is_over_in(&mut state) || state.is_recalled() {
@@ -338,8 +341,8 @@ impl HostedRun {
             let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.traffic.planned_sent += parcel.len() as u64;
-        state.parcels.insert((round, part, to), parcel.into());
+        state.traffic.planned_sent += parcel.bytes() as u64;
+        state.parcels.insert((round, part, to), parcel);
         drop(state);
         self.changed.notify_all();
         Ok(())
@@ -407,6 +410,12 @@ impl HostedRun {
         traffic.planned_received += bytes as u64;
         traffic.received += bytes as u64;
         traffic.repeated_chunks += repeated_chunks;
+    }
+
+    /// Counts a parcel that was taken from shared memory.
+    pub fn received_shared(&self, bytes: usize) {
+        self.received(bytes, 0);
+        self.state().traffic.received_shared += bytes as u64;
     }
 
     /// Counts the time of a round that is done, and what of `compute` parcels came in beside.

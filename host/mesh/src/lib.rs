@@ -35,6 +35,7 @@ pub mod hosts_file;
 pub mod line;
 pub mod local;
 pub mod message;
+mod near;
 pub mod strangers;
 pub mod worker;
 mod zenoh_line;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use crate::Error;
 use crate::chunks::IncomingParcel;
 use crate::message::{Answer, Message, Request, Unreadable, pack, pack_with, unpack};
+use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// How long a host may say nothing at all before it counts as lost.
@@ -58,6 +59,15 @@ pub trait HostLine: Debug + Send + Sync {
 /// Where the answers to one question go.
 pub trait Replies: Send {
     fn reply(&self, answer: Message);
+}
+
+/// A parcel that another host has sent.
+#[derive(Debug)]
+pub enum Fetched {
+    /// In chunks, of which so many were asked for again.
+    Chunks { parcel: Vec<u8>, repeated: u64 },
+    /// In memory that both hosts have.
+    Shared(Vec<SlabHandle>),
 }
 
 /// A host that can be asked.
@@ -119,7 +129,7 @@ impl Peer {
         }
     }
 
-    /// Fetches a parcel, with as many questions as it takes; returns it with the number of chunks that were asked for again.
+    /// Fetches a parcel, with as many questions as it takes.
     ///
     /// # Errors
     /// When the host is silent for too long or refuses, or it is over.
@@ -131,14 +141,14 @@ impl Peer {
         to: usize,
         bytes: usize,
         is_over: &dyn Fn() -> bool,
-    ) -> Result<(Vec<u8>, u64), Error> {
+    ) -> Result<Fetched, Error> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut incoming = IncomingParcel::new(round, part, bytes, used.unwrap_or_default());
         let (mut silence, mut repeated) = (Silence::begin(), 0);
         let mut chunks = Vec::new();
         loop {
             let request = Request::Parcel { run: run.to_owned(), round, part, to, chunks };
-            let mut refusal = None;
+            let (mut refusal, mut shared) = (None, None);
             let mut is_alive = false;
             let mut missing = incoming.missing().len();
             self.line.ask(pack(&request), OPEN, &mut |message| {
@@ -146,18 +156,26 @@ impl Peer {
                     Ok((Answer::Chunk(header), chunk)) if incoming.take(&header, &chunk) => {
                         (is_alive, missing) = (true, missing - 1);
                     }
+                    Ok((Answer::Shared(header), _))
+                        if (header.round, header.part) == (round, part) && header.bytes == bytes as u64 =>
+                    {
+                        shared = Some(header.slabs);
+                    }
                     Ok((Answer::Refused(what), _)) => refusal = Some(what),
                     Ok((Answer::NotYet, _)) => is_alive = true,
                     // Damaged, or repeated: what is missing is asked for again.
                     _ => {}
                 }
-                missing > 0 && refusal.is_none()
+                missing > 0 && refusal.is_none() && shared.is_none()
             });
             if let Some(what) = refusal {
                 return Err(Error::Refused { host: self.name.clone(), what });
             }
+            if let Some(slabs) = shared {
+                return Ok(Fetched::Shared(slabs));
+            }
             incoming = match incoming.complete() {
-                Ok(parcel) => return Ok((parcel, repeated)),
+                Ok(parcel) => return Ok(Fetched::Chunks { parcel, repeated }),
                 Err(incoming) => incoming,
             };
             let all = crate::chunks::count(bytes) as usize;

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::boards::BoardsReport;
 use fabswarm_large::device::Block;
+use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -48,6 +49,10 @@ pub enum Request {
     Traffic { run: String },
     /// Chunks of a parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
     Parcel { run: String, round: u32, part: ParcelPart, to: usize, chunks: Vec<u32> },
+    /// A slab of the memory that it shares with others of its machine.
+    Slab { run: String },
+    /// To share memory with the host of that number from now on, which has opened that slab.
+    Share { run: String, host: usize },
     /// To go on without the host of that number.
     Silence { run: String, order: u64, host: usize },
     /// To hear the host of that number again.
@@ -78,6 +83,8 @@ impl Request {
             | Request::Imbalances { run, .. }
             | Request::Traffic { run }
             | Request::Parcel { run, .. }
+            | Request::Slab { run }
+            | Request::Share { run, .. }
             | Request::Silence { run, .. }
             | Request::Admit { run, .. }
             | Request::Rejoin { run, .. }
@@ -105,6 +112,8 @@ pub struct RunOrder {
     pub outlives_loss: bool,
     /// How long a host may say nothing before it counts as lost.
     pub patience_ms: u64,
+    /// Whether hosts of one machine share memory.
+    pub shares_memory: bool,
 }
 
 /// What hosts do in a run.
@@ -158,6 +167,10 @@ pub enum Answer {
     Traffic(HostTraffic),
     /// One chunk of a parcel of so many bytes; its words are behind it.
     Chunk(ChunkHeader),
+    /// A parcel that lies in memory which both hosts have.
+    Shared(SharedHeader),
+    /// A slab of the memory it shares, if it shares any.
+    Slab(Option<SlabHandle>),
     Boards(Box<BoardsReport>),
     /// Why it does not do that.
     Refused(String),
@@ -171,6 +184,16 @@ pub struct ChunkHeader {
     pub number: u32,
     /// Bytes of the whole parcel.
     pub bytes: u64,
+}
+
+/// Which parcel it is, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedHeader {
+    pub round: u32,
+    pub part: ParcelPart,
+    /// Bytes of the whole parcel.
+    pub bytes: u64,
+    pub slabs: Vec<SlabHandle>,
 }
 
 /// A host, as it sees itself.
@@ -204,6 +227,8 @@ pub struct HostTraffic {
     pub sent: u64,
     pub planned_received: u64,
     pub received: u64,
+    /// Of the latter, those that lay in memory which both hosts have.
+    pub received_shared: u64,
     /// Chunks that had to be asked for again.
     pub repeated_chunks: u64,
     /// Microseconds in which it waited for parcels and took them, and those of the rest of its rounds.
@@ -313,19 +338,10 @@ pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, Messag
     Ok((header, MessageBody(rest)))
 }
 
-/// Words as bytes.
-pub fn to_bytes(words: &[f32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-/// Bytes as words; what does not fill a word is left out.
-pub fn to_words(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fabswarm_large::training::block::{to_bytes, to_words};
 
     #[test]
     fn messages_come_back_as_they_were_and_damaged_ones_are_refused() {

@@ -4,19 +4,21 @@ use std::path::Path;
 use std::time::Instant;
 
 use fabswarm_large::data::Cache;
+use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
-use fabswarm_large::device::{Block, Device};
+use fabswarm_large::device::shared::SharedMemory;
 use fabswarm_large::fab::ParcelPart;
-use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, Parcel};
+use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, to_bytes, to_words};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
 use crate::Error;
 use crate::host_device::HostDevice;
-use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
-use crate::line::{PAUSE, Peer};
-use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with, to_bytes, to_words};
+use crate::hosted::{HostTask, HostWork, HostedRun, OfferedParcel, RunEnd};
+use crate::line::{Fetched, PAUSE, Peer};
+use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with};
+use crate::near::NearMemory;
 
 /// Finds the way to the host of a number, of a run.
 pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
@@ -66,7 +68,7 @@ impl Peers<'_> {
     }
 }
 
-fn take_part<D: Device<Scalar = f32>>(
+fn take_part<D: SharedMemory>(
     run: &HostedRun,
     digest: &str,
     cache: &Cache,
@@ -90,12 +92,13 @@ fn take_part<D: Device<Scalar = f32>>(
     let blocks: Vec<Block> = order.hosts.iter().map(|host| host.block).collect();
     let plan = TrainingPlan::of_block(device, &prepared, &resolved, blocks[order.host])?;
     let mut trainer = plan.start_block(order.host, blocks, order.outlives_loss)?;
+    let mut near = NearMemory::share(run, trainer.swarm().device(), &peers.peers);
     run.reach(trainer.round());
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
             HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task)?,
-            HostWork::Round => match round(run, &mut trainer, &peers.peers) {
+            HostWork::Round => match round(run, &mut trainer, &mut near, &peers.peers) {
                 // Only a host that is told so ends: what others see is what it was told. One that is recalled finds its task.
                 Err(Error::Over) => {}
                 done => done?,
@@ -104,22 +107,27 @@ fn take_part<D: Device<Scalar = f32>>(
     }
 }
 
-fn round<D: Device<Scalar = f32>>(
+fn round<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
+    near: &mut NearMemory<D>,
     peers: &[Option<Peer>],
 ) -> Result<(), Error> {
     let (round, begun) = (trainer.round() + 1, Instant::now());
     run.begin(round);
-    for Parcel { to, part, bytes } in trainer.begin_round()? {
-        run.offer(round, part, to, bytes)?;
+    for outgoing in trainer.begin_round()? {
+        let parcel = match near.parcel(run, trainer, outgoing)? {
+            Some(parcel) => OfferedParcel::Shared { parcel, bytes: outgoing.bytes },
+            None => trainer.parcel(outgoing)?.into(),
+        };
+        run.offer(round, outgoing.part, outgoing.to, parcel)?;
     }
     let asked = Instant::now();
     let (decisions, trackers): (Vec<_>, Vec<_>) =
         trainer.expected().into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
     for expected in decisions {
         let parcel = fetch(run, peers, round, expected)?;
-        take(run, trainer, peers, expected, parcel)?;
+        take(run, trainer, near, peers, expected, parcel)?;
     }
     let waited = asked.elapsed();
     // Trackers come in while the gradient is computed.
@@ -140,7 +148,7 @@ fn round<D: Device<Scalar = f32>>(
     });
     let missing = descended?;
     for (expected, parcel) in fetched {
-        take(run, trainer, peers, expected, parcel?)?;
+        take(run, trainer, near, peers, expected, parcel?)?;
     }
     let still_waited = missing.elapsed();
     trainer.end_round()?;
@@ -156,7 +164,7 @@ fn fetch(
     peers: &[Option<Peer>],
     round: u32,
     ExpectedParcel { from, part, bytes }: ExpectedParcel,
-) -> Result<Option<(Vec<u8>, u64)>, Error> {
+) -> Result<Option<Fetched>, Error> {
     let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else { return Ok(None) };
     let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
     loop {
@@ -178,15 +186,21 @@ fn fetch(
 }
 
 /// Takes a parcel, or goes without it.
-fn take<D: Device<Scalar = f32>>(
+fn take<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
+    near: &mut NearMemory<D>,
     peers: &[Option<Peer>],
-    ExpectedParcel { from, part, .. }: ExpectedParcel,
-    parcel: Option<(Vec<u8>, u64)>,
+    expected: ExpectedParcel,
+    parcel: Option<Fetched>,
 ) -> Result<(), Error> {
+    let ExpectedParcel { from, part, bytes } = expected;
     match parcel {
-        Some((parcel, repeated)) => {
+        Some(Fetched::Shared(slabs)) => {
+            run.received_shared(bytes);
+            near.take(trainer, expected, &slabs)
+        }
+        Some(Fetched::Chunks { parcel, repeated }) => {
             run.received(parcel.len(), repeated);
             trainer.take(from, part, &parcel)?;
             if let Some(peer) = &peers[from] {
@@ -202,7 +216,7 @@ fn take<D: Device<Scalar = f32>>(
 }
 
 /// Answers what needs the state of the agents.
-fn answer<D: Device<Scalar = f32>>(
+fn answer<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
     peers: &mut Peers<'_>,

@@ -69,6 +69,7 @@ fn host_arguments() -> Vec<Arg> {
         super::host::cluster_argument().hide_short_help(true),
         hosts::loss_argument(),
         hosts::patience_argument().hide_short_help(true),
+        hosts::shared_memory_argument().hide_short_help(true),
     ];
     #[cfg(not(feature = "mesh"))]
     Vec::new()

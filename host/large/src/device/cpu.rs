@@ -6,7 +6,9 @@ mod ledger;
 mod matrix;
 mod mixing;
 mod norms;
+mod pass;
 mod pointwise;
+mod shared;
 mod text;
 
 use std::marker::PhantomData;
@@ -16,6 +18,8 @@ use rayon::prelude::*;
 
 use self::agent::AgentPass;
 use self::mixing::WeightRow;
+pub use self::pass::CpuPass;
+use self::pass::ProgramBuffers;
 use super::{
     BatchSchedule, Block, BroadcastHistory, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE, Packed,
     Reception, Result,
@@ -34,40 +38,6 @@ pub struct Cpu<S>(PhantomData<S>);
 impl<S: Real> Cpu<S> {
     pub fn new() -> Self {
         Cpu(PhantomData)
-    }
-}
-
-/// A program with the batch of every agent.
-#[derive(Debug)]
-pub struct CpuPass<S> {
-    ready: ProgramBuffers<S>,
-    agents: usize,
-    features: Vec<S>,
-    tokens: Vec<u32>,
-    lengths: Vec<u32>,
-    labels: Vec<u32>,
-    weights: Vec<S>,
-    losses: Vec<S>,
-    hits: Vec<S>,
-}
-
-/// A program and its intermediate buffers, which belong to threads, not agents.
-#[derive(Debug)]
-struct ProgramBuffers<S> {
-    program: ModelProgram,
-    arena: Arena,
-    /// Buffers no task uses now.
-    spare: Mutex<Vec<Vec<S>>>,
-}
-
-impl<S: Real> ProgramBuffers<S> {
-    fn take(&self) -> Vec<S> {
-        let spare = self.spare.lock().expect("no task panics while it holds the lock").pop();
-        spare.unwrap_or_else(|| vec![S::ZERO; self.arena.activation_words() + self.arena.exact_words()])
-    }
-
-    fn give(&self, arena: Vec<S>) {
-        self.spare.lock().expect("no task panics while it holds the lock").push(arena);
     }
 }
 
@@ -125,6 +95,23 @@ impl<S: Real> Device for Cpu<S> {
 
     fn append(&self, from: &Vec<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
         to.extend_from_slice(&from[offset..offset + words]);
+        Ok(())
+    }
+
+    fn copy_words(&self, from: &Vec<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
+        to[..words].copy_from_slice(&from[offset..offset + words]);
+        Ok(())
+    }
+
+    fn add_scaled(
+        &self,
+        from: &Vec<S>,
+        offset: usize,
+        words: usize,
+        scale: S,
+        to: &mut Vec<S>,
+    ) -> Result<()> {
+        to[..words].iter_mut().zip(&from[offset..offset + words]).for_each(|(to, &from)| *to += scale * from);
         Ok(())
     }
 

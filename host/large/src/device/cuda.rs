@@ -12,6 +12,7 @@ mod memory;
 mod mixing;
 mod ops;
 mod pass;
+mod shared;
 mod sums;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use self::memory::AllocationCounter;
 pub use self::memory::{DeviceBuffer, Reals};
 pub use self::mixing::CudaMixing;
 pub use self::pass::CudaPass;
+pub use self::shared::CudaSlab;
 use super::{Error, Packed, Result};
 
 /// What products and activations are computed in; state is f32 in all of them.

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::books::{SUM_WORDS, to_sums, to_words};
 use super::exchanged::{DeviceLinks, Exchange, ExchangedVectors, LedgerState, link_number};
+use super::parcel_words::{ParcelSink, ParcelSource};
 use super::sums::{BlockLinks, RoundRows};
 use super::{Fab, PushSumExchange, Upper};
 use crate::device::{Block, Device, Packed, Reception, Result};
@@ -168,52 +169,44 @@ impl<D: Device> Fab<D> {
         items.iter().map(words).sum()
     }
 
-    /// The parcel for the host of `to`, at the start of the round with this `exchange`.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn parcel(&self, exchange: &Exchange<'_>, to: Block, part: ParcelPart) -> Result<Vec<D::Scalar>> {
-        let mut words = Vec::with_capacity(self.parcel_words(exchange, self.own, to, part));
+    /// Puts the parcel for the host of `to` into `sink`, at the start of the round with this `exchange`.
+    pub(crate) fn write_parcel(
+        &self,
+        exchange: &Exchange<'_>,
+        to: Block,
+        part: ParcelPart,
+        sink: &mut dyn ParcelSink<D>,
+    ) -> Result<()> {
         for item in items(exchange, self.own, to, part, self.handover()) {
             for vectors in self.vectors() {
-                vectors.read_item(
-                    &self.device,
-                    &self.links,
-                    exchange,
-                    self.rounds() + 1,
-                    to,
-                    item,
-                    &mut words,
-                )?;
+                let round = self.rounds() + 1;
+                vectors.read_item(&self.device, &self.links, exchange, round, to, item, sink)?;
             }
         }
-        Ok(words)
+        Ok(())
     }
 
     /// Takes a parcel of the host of `from` for the round `round` with this `exchange`: decisions before [`Fab::descend`], trackers
     /// before [`Fab::follow`].
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When it does not have [`Fab::parcel_words`] words.
-    pub fn take_parcel(
+    pub(crate) fn take_parcel(
         &mut self,
         exchange: &Exchange<'_>,
         round: u32,
         from: Block,
         part: ParcelPart,
-        mut words: &[D::Scalar],
+        source: &mut dyn ParcelSource<D>,
     ) -> Result<()> {
         let own = self.own;
         for item in items(exchange, from, own, part, self.handover()) {
-            words = self.lower.write_item(&self.device, exchange, round, from, item, words)?;
+            self.lower.write_item(&self.device, exchange, round, from, item, source)?;
             if let Upper::Strength(x) = &mut self.upper {
-                words = x.write_item(&self.device, exchange, round, from, item, words)?;
+                x.write_item(&self.device, exchange, round, from, item, source)?;
             }
         }
-        assert!(words.is_empty(), "{} words too many in a parcel", words.len());
+        assert_eq!(source.left(), 0, "words too many in a parcel");
         Ok(())
     }
 
@@ -250,7 +243,7 @@ impl<D: Device> ExchangedVectors<D> {
         round: u32,
         to: Block,
         item: ParcelItem,
-        words: &mut Vec<D::Scalar>,
+        sink: &mut dyn ParcelSink<D>,
     ) -> Result<()> {
         let from = self.packed.own;
         // Each with its weight, in the order in which one process adds them up.
@@ -273,27 +266,25 @@ impl<D: Device> ExchangedVectors<D> {
                 let part = |(sender, weight)| (ParcelItem::Tracker { sender }, weight);
                 push.row(receiver).filter(|&(sender, _)| from.has(sender)).map(part).collect()
             }
-            _ => return self.read_vectors(device, links, exchange, round, item, words),
+            _ => return self.read_vectors(device, links, exchange, round, item, sink),
         };
-        let begun = words.len();
-        words.resize(begun + self.item_words(item), D::Scalar::ZERO);
+        let mut sum = vec![D::Scalar::ZERO; self.item_words(item)];
         let mut vectors = Vec::with_capacity(parts.len());
         for &(part, _) in &parts {
-            let mut vector = Vec::with_capacity(words.len() - begun);
+            let mut vector = Vec::with_capacity(sum.len());
             self.read_vectors(device, links, exchange, round, part, &mut vector)?;
             vectors.push(vector);
         }
-        let sum = &mut words[begun..];
         if matches!(exchange, Exchange::Weights { .. }) {
             let weights =
                 parts.iter().enumerate().map(|(at, &(_, weight))| (at, D::Scalar::from_f64(weight)));
-            add_weighted(sum, &weights.collect::<Vec<_>>(), |at| &vectors[at][..]);
+            add_weighted(&mut sum, &weights.collect::<Vec<_>>(), |at| &vectors[at][..]);
         } else {
             for vector in &vectors {
                 sum.iter_mut().zip(vector).for_each(|(sum, &word)| *sum += word);
             }
         }
-        Ok(())
+        sink.write(device, &sum)
     }
 
     fn read_vectors(
@@ -303,7 +294,7 @@ impl<D: Device> ExchangedVectors<D> {
         exchange: &Exchange<'_>,
         round: u32,
         item: ParcelItem,
-        words: &mut Vec<D::Scalar>,
+        sink: &mut dyn ParcelSink<D>,
     ) -> Result<()> {
         let Packed { groups, agents, stride, .. } = self.packed;
         for group in 0..groups {
@@ -311,23 +302,24 @@ impl<D: Device> ExchangedVectors<D> {
             match (item, &self.ledger) {
                 (ParcelItem::Sigma { sender, age }, Some(ledger)) => {
                     let sum = self.sum(device, exchange, ledger, round, group, sender, age)?;
-                    words.extend(to_words::<D::Scalar>(&sum));
+                    sink.write(device, &to_words::<D::Scalar>(&sum))?;
                 }
                 (ParcelItem::Decisions { sender, age: 0 }, _) => {
-                    device.append(&self.v, now(sender), stride, words)?;
+                    sink.copy(device, &self.v, now(sender), stride)?;
                 }
                 (ParcelItem::Decisions { sender, age }, Some(LedgerState { history, .. })) => {
                     let at = history.place(self.packed, round, age, group, sender);
-                    device.append(&history.v, at, stride, words)?;
+                    sink.copy(device, &history.v, at, stride)?;
                 }
-                (ParcelItem::Tracker { sender }, _) => device.append(&self.t, now(sender), stride, words)?,
+                (ParcelItem::Tracker { sender }, _) => sink.copy(device, &self.t, now(sender), stride)?,
                 (ParcelItem::Mass { receiver, sender, age }, Some(ledger)) => {
                     let (Exchange::Ledger { awake, .. }, DeviceLinks::Ledger(reception)) = (exchange, links)
                     else {
                         unreachable!("mass waits only where there is a ledger")
                     };
                     let link = ParcelLink { group, receiver, sender, is_up: awake[sender] == 1 };
-                    words.extend(self.taken(device, reception, ledger, round, link, age)?);
+                    let taken = self.taken(device, reception, ledger, round, link, age)?;
+                    sink.copy(device, &taken, 0, stride)?;
                 }
                 _ => unreachable!("only a ledger has a history"),
             }
@@ -365,7 +357,7 @@ impl<D: Device> ExchangedVectors<D> {
         Ok(books.sum(vector, now.as_deref(), &later))
     }
 
-    /// What the receiver of a link takes: as in `device/cpu/ledger.rs`.
+    /// What the receiver of a link takes, in a buffer of its own: as in `device/cpu/ledger.rs`.
     fn taken(
         &self,
         device: &D,
@@ -374,43 +366,40 @@ impl<D: Device> ExchangedVectors<D> {
         round: u32,
         ParcelLink { group, receiver, sender, is_up }: ParcelLink,
         age: usize,
-    ) -> Result<Vec<D::Scalar>> {
+    ) -> Result<D::Reals> {
         let Packed { agents, stride, .. } = self.packed;
         let share = device.read(&reception.shares, receiver * agents + sender, 1)?[0];
         // This round is recorded when it begins; until then it stands in the state itself.
-        let tracker_at = |age: usize| match age {
-            0 if !is_up => Ok(vec![D::Scalar::ZERO; stride]),
-            0 => device.read(&self.t, (group * agents + sender) * stride, stride),
-            age => device.read(
-                &ledger.history.t,
-                ledger.history.place(self.packed, round, age, group, sender),
-                stride,
-            ),
+        let add = |age: usize, scale: D::Scalar, to: &mut D::Reals| match age {
+            0 if !is_up => device.add_scaled(&device.reals(stride)?, 0, stride, scale, to),
+            0 => device.add_scaled(&self.t, (group * agents + sender) * stride, stride, scale, to),
+            age => {
+                let at = ledger.history.place(self.packed, round, age, group, sender);
+                device.add_scaled(&ledger.history.t, at, stride, scale, to)
+            }
         };
         let at = link_number(agents, group * agents + receiver, sender) * stride;
-        let mut taken = device.read(&ledger.mass, at, stride)?;
-        taken.iter_mut().zip(tracker_at(0)?).for_each(|(mass, now)| *mass += share * now);
+        let mut taken = device.reals(stride)?;
+        device.copy_words(&ledger.mass, at, stride, &mut taken)?;
+        add(0, share, &mut taken)?;
         if age > 0 {
-            let mut recent = vec![D::Scalar::ZERO; stride];
-            for since in 0..age {
-                let trackers = tracker_at(since)?;
-                recent.iter_mut().zip(trackers).for_each(|(recent, t)| *recent += share * t);
-            }
-            taken.iter_mut().zip(recent).for_each(|(taken, recent)| *taken -= recent);
+            let mut recent = device.reals(stride)?;
+            (0..age).try_for_each(|since| add(since, share, &mut recent))?;
+            device.add_scaled(&recent, 0, stride, -D::Scalar::ONE, &mut taken)?;
         }
         Ok(taken)
     }
 
-    /// Writes an item to where the round looks for it, and returns the words behind it.
-    fn write_item<'w>(
+    /// Writes the next item of `source` to where the round looks for it.
+    fn write_item(
         &mut self,
         device: &D,
         exchange: &Exchange<'_>,
         round: u32,
         from: Block,
         item: ParcelItem,
-        words: &'w [D::Scalar],
-    ) -> Result<&'w [D::Scalar]> {
+        source: &mut dyn ParcelSource<D>,
+    ) -> Result<()> {
         let Packed { groups, agents, stride, own: here } = self.packed;
         let place_for = |rows, receiver| {
             let links = BlockLinks { rows, from, to: here };
@@ -435,14 +424,13 @@ impl<D: Device> ExchangedVectors<D> {
             }
             (item, _) => item,
         };
-        let (own, rest) = words.split_at(self.item_words(item));
-        for (group, words) in (0..groups).zip(own.chunks(own.len() / groups)) {
+        for group in 0..groups {
             match (item, &mut self.ledger) {
                 (ParcelItem::Sigma { sender, age }, Some(LedgerState { mass, .. })) => {
                     let (Some(books), Exchange::Ledger { ages, .. }) = (&mut self.books, exchange) else {
                         unreachable!("sums are kept only where there are books")
                     };
-                    let sums = to_sums(words);
+                    let sums = to_sums(&source.read(device, SUM_WORDS * stride)?);
                     for receiver in
                         here.range().filter(|receiver| ages[receiver * agents + sender] as usize == age + 1)
                     {
@@ -451,18 +439,18 @@ impl<D: Device> ExchangedVectors<D> {
                     }
                 }
                 (ParcelItem::Decisions { sender, .. }, None) => {
-                    device.write(&mut self.v, (group * agents + sender) * stride, words)?;
+                    source.copy(device, &mut self.v, (group * agents + sender) * stride, stride)?;
                 }
                 (ParcelItem::Decisions { sender, age }, Some(LedgerState { history, .. })) => {
                     let at = history.place(self.packed, round, age, group, sender);
-                    device.write(&mut history.v, at, words)?;
+                    source.copy(device, &mut history.v, at, stride)?;
                 }
                 (ParcelItem::Tracker { sender }, _) => {
-                    device.write(&mut self.t, (group * agents + sender) * stride, words)?;
+                    source.copy(device, &mut self.t, (group * agents + sender) * stride, stride)?;
                 }
                 (ParcelItem::Mass { receiver, sender, .. }, Some(LedgerState { mass, .. })) => {
                     let link = link_number(agents, group * agents + receiver, sender);
-                    device.write(mass, link * stride, words)?;
+                    source.copy(device, mass, link * stride, stride)?;
                 }
                 (ParcelItem::Mass { .. } | ParcelItem::Sigma { .. }, None)
                 | (
@@ -477,7 +465,7 @@ impl<D: Device> ExchangedVectors<D> {
                 }
             }
         }
-        Ok(rest)
+        Ok(())
     }
 }
 

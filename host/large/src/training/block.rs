@@ -7,13 +7,23 @@
 use super::batches::Batches;
 use super::links::{RoundLinks, TrainingNetwork};
 use super::{Error, TrainingSetup};
+use crate::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool, SlabWriter};
 use crate::device::{Block, Device};
+use crate::fab::parcel_words::ParcelSource;
 use crate::fab::{Fab, ParcelPart};
 
-/// What a host has for another one in a round.
+/// A parcel that this host has for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingParcel {
+    /// The other host.
+    pub to: usize,
+    pub part: ParcelPart,
+    pub bytes: usize,
+}
+
+/// Such a parcel as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// The other host.
     pub to: usize,
     pub part: ParcelPart,
     /// Its words, f32 each.
@@ -27,6 +37,17 @@ pub struct ExpectedParcel {
     pub from: usize,
     pub part: ParcelPart,
     pub bytes: usize,
+}
+
+/// Words as they travel.
+pub fn to_bytes(words: &[f32]) -> Vec<u8> {
+    let little: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
+    little.into_flattened()
+}
+
+/// Bytes as words; what does not fill a word is left out.
+pub fn to_words(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
 }
 
 /// The agents of one host, at their start or later.
@@ -97,11 +118,11 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         &mut self.swarm
     }
 
-    /// Begins a round: what the other hosts get from this one.
+    /// Begins a round: returns which parcels the other hosts get from this one, in the order in which they need them.
     ///
     /// # Errors
     /// When the device fails.
-    pub fn begin_round(&mut self) -> Result<Vec<Parcel>, Error> {
+    pub fn begin_round(&mut self) -> Result<Vec<OutgoingParcel>, Error> {
         let round = self.round() + 1;
         self.missed.clear();
         self.has_descended = false;
@@ -118,18 +139,68 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
-        let mut parcels = Vec::new();
-        for part in ParcelPart::ALL {
-            for (to, &block) in self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host) {
-                let words = self.swarm.parcel(&heard.exchange(), block, part)?;
-                if !words.is_empty() {
-                    let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                    parcels.push(Parcel { to, part, bytes });
-                }
-            }
-        }
+        let others = || self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host);
+        let all = ParcelPart::ALL.into_iter().flat_map(|part| others().map(move |other| (part, other)));
+        let of = |(part, (to, &block)): (ParcelPart, (usize, &Block))| {
+            let words = self.swarm.parcel_words(&heard.exchange(), self.blocks[self.host], block, part);
+            OutgoingParcel { to, part, bytes: words * size_of::<f32>() }
+        };
+        let outgoing = all.map(of).filter(|parcel| parcel.bytes > 0).collect();
         self.heard = Some(heard);
-        Ok(parcels)
+        Ok(outgoing)
+    }
+
+    fn heard(&self) -> &RoundLinks {
+        self.heard.as_ref().expect("a round has begun")
+    }
+
+    /// A parcel of the round that has begun, before it goes on: its words as bytes.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn parcel(&self, outgoing: OutgoingParcel) -> Result<Vec<u8>, Error> {
+        let OutgoingParcel { to, part, bytes } = outgoing;
+        let mut words: Vec<f32> = Vec::with_capacity(bytes / size_of::<f32>());
+        self.swarm.write_parcel(&self.heard().exchange(), self.blocks[to], part, &mut words)?;
+        Ok(to_bytes(&words))
+    }
+
+    /// Several of them.
+    ///
+    /// # Errors
+    /// When the device fails.
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn parcels(&self, outgoing: &[OutgoingParcel]) -> Result<Vec<Parcel>, Error> {
+        let of = |&outgoing: &OutgoingParcel| -> Result<Parcel, Error> {
+            Ok(Parcel { to: outgoing.to, part: outgoing.part, bytes: self.parcel(outgoing)? })
+        };
+        outgoing.iter().map(of).collect()
+    }
+
+    /// A parcel in memory that other processes can read.
+    ///
+    /// # Errors
+    /// When the device fails, or has no more memory to share.
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn shared_parcel(
+        &self,
+        outgoing: OutgoingParcel,
+        pool: &mut SlabPool<D>,
+    ) -> Result<SharedParcel, Error>
+    where
+        D: SharedMemory,
+    {
+        let OutgoingParcel { to, part, bytes } = outgoing;
+        let (exchange, block) = (self.heard().exchange(), self.blocks[to]);
+        let write = |slabs: &mut SlabWriter<'_, D>| self.swarm.write_parcel(&exchange, block, part, slabs);
+        Ok(pool.fill(self.swarm.device(), bytes / size_of::<f32>(), write)?)
     }
 
     /// The parcels that this host needs in the round that has begun, in the order in which it needs them.
@@ -153,14 +224,41 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// # Panics
     /// When it is not as long as expected.
     pub fn take(&mut self, from: usize, part: ParcelPart, parcel: &[u8]) -> Result<(), Error> {
+        let words = to_words(parcel);
+        self.take_from(from, part, &mut &words[..])
+    }
+
+    /// Takes an expected parcel from memory of another process, which is read no more when this returns.
+    ///
+    /// # Errors
+    /// When the device fails, or the memory is not what it should be.
+    pub fn take_shared(
+        &mut self,
+        ExpectedParcel { from, part, bytes }: ExpectedParcel,
+        slabs: &[SlabHandle],
+        opened: &mut OpenedSlabs<D>,
+    ) -> Result<(), Error>
+    where
+        D: SharedMemory,
+    {
+        let mut words = opened.read(self.swarm.device(), slabs, bytes / size_of::<f32>())?;
+        self.take_from(from, part, &mut words)?;
+        Ok(self.swarm.device().wait()?)
+    }
+
+    fn take_from(
+        &mut self,
+        from: usize,
+        part: ParcelPart,
+        words: &mut dyn ParcelSource<D>,
+    ) -> Result<(), Error> {
         if self.missed.contains(&from) {
             return Ok(());
         }
-        let words: Vec<f32> = parcel.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
         match &self.heard {
             Some(heard) => {
                 let (exchange, block) = (heard.exchange(), self.blocks[from]);
-                Ok(self.swarm.take_parcel(&exchange, self.linked, block, part, &words)?)
+                Ok(self.swarm.take_parcel(&exchange, self.linked, block, part, words)?)
             }
             None => panic!("no round has begun"),
         }

@@ -393,13 +393,14 @@ pub struct HostPart {
 
 /// The parts of all hosts as CSV: what `hosts.csv` of a run folder has.
 pub fn table(parts: &[HostPart]) -> String {
-    let mut text = "host,first_agent,agents,planned_sent_bytes,sent_bytes,planned_received_bytes,received_bytes,repeated_chunks,exchange_seconds,compute_seconds,hidden_seconds,silent_rounds\n".to_owned();
+    let mut text = "host,first_agent,agents,planned_sent_bytes,sent_bytes,planned_received_bytes,received_bytes,repeated_chunks,exchange_seconds,compute_seconds,hidden_seconds,silent_rounds,received_shared_bytes\n".to_owned();
     for HostPart { name, block, traffic, silent_rounds } in parts {
         let HostTraffic {
             planned_sent,
             sent,
             planned_received,
             received,
+            received_shared,
             repeated_chunks,
             exchange_us,
             compute_us,
@@ -408,7 +409,7 @@ pub fn table(parts: &[HostPart]) -> String {
         let [exchange, compute, hidden] = [exchange_us, compute_us, hidden_us].map(|time| time as f64 / 1e6);
         let name = name.replace('"', "\"\"");
         text += &format!(
-            "\"{name}\",{},{},{planned_sent},{sent},{planned_received},{received},{repeated_chunks},{exchange:.3},{compute:.3},{hidden:.3},{silent_rounds}\n",
+            "\"{name}\",{},{},{planned_sent},{sent},{planned_received},{received},{repeated_chunks},{exchange:.3},{compute:.3},{hidden:.3},{silent_rounds},{received_shared}\n",
             block.first, block.agents
         );
     }

@@ -8,7 +8,8 @@ use fabswarm_large::fab::{Imbalance, RemoteHosts};
 
 use super::run::ClusterRun;
 use super::unexpected;
-use crate::message::{Answer, Request, to_bytes, to_words};
+use crate::message::{Answer, Request};
+use fabswarm_large::training::block::{to_bytes, to_words};
 
 /// Words of state in one message.
 const PIECE: usize = 128 << 10;

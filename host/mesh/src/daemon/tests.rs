@@ -2,6 +2,7 @@ mod both_ends;
 pub(crate) mod fake;
 mod losses;
 mod many;
+mod near;
 
 use std::path::Path;
 

@@ -29,6 +29,7 @@ fn run_of(hosts: usize) -> HostedRun {
         host: 0,
         outlives_loss: false,
         patience_ms: 60_000,
+        shares_memory: false,
     })
 }
 
@@ -65,8 +66,9 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
         scope.spawn(|| run.answer_waiting(&is_over));
         scope.spawn(|| {
             for round in 1..=ROUNDS {
-                (1..3)
-                    .for_each(|to| run.offer(round, ParcelPart::Decisions, to, vec![to as u8; 64]).unwrap());
+                (1..3).for_each(|to| {
+                    run.offer(round, ParcelPart::Decisions, to, vec![to as u8; 64].into()).unwrap()
+                });
             }
         });
         let fetch = &fetch;

@@ -122,26 +122,28 @@ pub(in crate::cli) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let blocks = cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
     let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
     let costs = bench::measure_blocks(&prepared, &resolved, &blocks, rounds)?;
-    let (measured, parts) = {
-        let local = LocalHosts::start(list.hosts(), |_| LocalHosts::ON_CPU.map(str::to_owned))?;
-        bench::measure_hosts(local.hosts.clone(), &prepared, &resolved, rounds)?
+    let local = LocalHosts::start(list.hosts(), |_| LocalHosts::ON_CPU.map(str::to_owned))?;
+    let measure = |shares_memory| {
+        bench::measure_hosts(local.hosts.clone(), &prepared, &resolved, rounds, shares_memory)
     };
+    let ((by_tcp, tcp_parts), (in_memory, memory_parts)) = (measure(false)?, measure(true)?);
+    drop(local);
     println!(
         "{} agents of {} parameters on {hosts} hosts, {} over the busiest link in a round, mean of {rounds} rounds\n",
         resolved.scenario.swarm.agents,
         prepared.parameters(),
         bytes(costs.busiest() as u64)
     );
-    print!("{}\n{}", table(&costs, rate, measured), timeline(&parts, rounds + 1));
+    println!("{}", table(&costs, rate, [by_tcp, in_memory]));
+    println!("{}", timeline("over TCP, ms", &tcp_parts, rounds + 1));
+    print!("{}", timeline("in shared memory, ms", &memory_parts, rounds + 1));
     Ok(ExitCode::SUCCESS)
 }
 
 /// What each host spent its rounds on, in milliseconds per round.
-fn timeline(parts: &[HostPart], rounds: u32) -> String {
-    let mut text = format!(
-        "{:<20} {:>12} {:>12} {:>22}\n",
-        "measured, ms", "parcels", "the rest", "of it beside parcels"
-    );
+fn timeline(what: &str, parts: &[HostPart], rounds: u32) -> String {
+    let mut text =
+        format!("{what:<20} {:>12} {:>12} {:>22}\n", "parcels", "the rest", "of it beside parcels");
     for HostPart { name, traffic, .. } in parts {
         let times = [traffic.exchange_us, traffic.compute_us, traffic.hidden_us];
         let [exchange, compute, hidden] = times.map(|time| time as f64 / 1e3 / f64::from(rounds));
@@ -150,16 +152,17 @@ fn timeline(parts: &[HostPart], rounds: u32) -> String {
     text
 }
 
-/// Predicted rounds by links, and the measured one.
-fn table(costs: &RoundCosts, loopback: f64, measured: f64) -> String {
-    let mut text = format!("{:<44} {:>12}\n", "a round", "ms");
-    let mut row = |what: &str, seconds: f64| text += &format!("{what:<44} {:>12.1}\n", 1e3 * seconds);
+/// Predicted rounds by links, and those measured over TCP and in shared memory.
+fn table(costs: &RoundCosts, loopback: f64, [by_tcp, in_memory]: [f64; 2]) -> String {
+    let mut text = format!("{:<54} {:>12}\n", "a round", "ms");
+    let mut row = |what: &str, seconds: f64| text += &format!("{what:<54} {:>12.1}\n", 1e3 * seconds);
     for link in LINKS_GBPS {
         let bytes_per_s = f64::from(link) * 1e9 / 8.0;
         row(&format!("a machine per host, {link} Gb/s, predicted"), costs.on_machines(bytes_per_s));
     }
-    row("all hosts on this machine, predicted", costs.on_one_machine(loopback));
-    row("all hosts on this machine, measured", measured);
+    row("all hosts on this machine, over TCP, predicted", costs.on_one_machine(loopback));
+    row("all hosts on this machine, over TCP, measured", by_tcp);
+    row("all hosts on this machine, in shared memory, measured", in_memory);
     text
 }
 
@@ -174,8 +177,8 @@ mod tests {
         let link = LinkBytes { sent: vec![5e7, 0.0], received: vec![0.0, 5e7] };
         let (descent, rest) = (vec![0.01, 0.02], vec![0.0, 0.0]);
         let costs = RoundCosts { descent, rest, decisions: link.clone(), trackers: link };
-        let text = table(&costs, 1e9, 0.14);
+        let text = table(&costs, 1e9, [0.14, 0.11]);
         let last: Vec<&str> = text.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap()).collect();
-        assert_eq!(last, ["800.0", "80.0", "36.0", "24.0", "130.0", "140.0"], "{text}");
+        assert_eq!(last, ["800.0", "80.0", "36.0", "24.0", "130.0", "140.0", "110.0"], "{text}");
     }
 }

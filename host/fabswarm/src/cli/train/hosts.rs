@@ -47,6 +47,16 @@ pub(super) fn patience_argument() -> Arg {
         .help("How long a host may say nothing before it is lost")
 }
 
+/// The flag that says whether hosts of one machine share memory.
+pub(super) fn shared_memory_argument() -> Arg {
+    Arg::new("shared-memory")
+        .long("shared-memory")
+        .value_name("BOOL")
+        .default_value("true")
+        .value_parser(value_parser!(bool))
+        .help("Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some")
+}
+
 /// Prints that a host is lost or back.
 fn print_news(news: &HostNews) {
     match news {
@@ -100,6 +110,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         training::check_outlives_loss(&resolved.scenario)?;
     }
     let patience = Duration::from_secs(*matches.get_one("host-patience").expect("it has a default"));
+    let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
     let policy = LossPolicy { outlives, patience, news: print_news };
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -118,7 +129,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     loop {
         // Nobody is computed here.
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
-        let cluster = Cluster::dial(hosts.clone(), credentials)?;
+        let cluster = Cluster::dial(hosts.clone(), credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
         let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, policy)?;
         let run = Arc::new(run);
@@ -187,6 +198,7 @@ fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
             sent,
             planned_received,
             received,
+            received_shared,
             repeated_chunks,
             exchange_us,
             compute_us,
@@ -194,11 +206,12 @@ fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
         } = *traffic;
         let per_round_ms = |time_us: u64| time_us as f64 / 1e3 / f64::from(rounds.max(1));
         format!(
-            "{name}: {} sent in a round, {} planned; {} received, {} planned; {repeated_chunks} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
+            "{name}: {} sent in a round, {} planned; {} received, {} planned, {} of it in shared memory; {repeated_chunks} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
             per_round(sent),
             per_round(planned_sent),
             per_round(received),
             per_round(planned_received),
+            per_round(received_shared),
             per_round_ms(exchange_us),
             per_round_ms(compute_us),
             per_round_ms(hidden_us),

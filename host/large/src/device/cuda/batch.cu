@@ -74,3 +74,8 @@ extern "C" __global__ void to_narrow(const float* from, half_word* to, ll words)
   ll at = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (at < words) to[at] = to_bf16(from[at]);
 }
+
+extern "C" __global__ void add_scaled(const float* from, float* to, ll words, float scale) {
+  ll at = (ll)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < words) to[at] += scale * from[at];
+}

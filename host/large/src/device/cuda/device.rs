@@ -68,6 +68,28 @@ impl Device for Cuda {
         self.download(&from.exact, offset, words, to)
     }
 
+    fn copy_words(&self, from: &Reals, offset: usize, words: usize, to: &mut Reals) -> Result<()> {
+        let part = from.exact.slice.slice(offset..offset + words);
+        during("copying", self.main().memcpy_dtod(&part, &mut to.exact.slice.slice_mut(..words)))?;
+        self.narrow(to, 0, words)
+    }
+
+    fn add_scaled(
+        &self,
+        from: &Reals,
+        offset: usize,
+        words: usize,
+        scale: f32,
+        to: &mut Reals,
+    ) -> Result<()> {
+        assert!(offset + words <= from.exact.slice.len() && words <= to.exact.slice.len(), "{words} words");
+        let places = [Arg::At(from.exact.at(offset)), Arg::At(to.exact.pointer)];
+        let args = [&places[..], &[Arg::Long(words), Arg::Float(scale.into())]].concat();
+        // SAFETY: both buffers have so many words from there on.
+        unsafe { self.launch("add_scaled", [blocks(words, 256), 1], [256, 1], &args) }?;
+        self.narrow(to, 0, words)
+    }
+
     fn write_indices(&self, to: &mut DeviceBuffer<u32>, words: &[u32]) -> Result<()> {
         self.upload(to, 0, words)
     }

@@ -80,6 +80,7 @@ impl Kernels {
             "norm_gap",
             "decay_from",
             "to_narrow",
+            "add_scaled",
             "accumulate",
             "descend",
             "copy",

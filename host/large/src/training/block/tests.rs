@@ -22,6 +22,12 @@ struct HostsHere {
     overrun: u32,
 }
 
+/// Begins a round, and makes all parcels.
+fn begin(trainer: &mut BlockTrainer<'_, Cpu<f32>>) -> Vec<Parcel> {
+    let outgoing = trainer.begin_round().unwrap();
+    trainer.parcels(&outgoing).unwrap()
+}
+
 impl RemoteHosts<f32> for HostsHere {
     fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -48,8 +54,7 @@ impl RemoteHosts<f32> for HostsHere {
     fn wait_for(&self, round: u32) -> device::Result<()> {
         let mut trainers = self.trainers.lock().unwrap();
         while trainers[0].round() < round {
-            let parcels: Vec<Vec<Parcel>> =
-                trainers.iter_mut().map(|trainer| trainer.begin_round().unwrap()).collect();
+            let parcels: Vec<Vec<Parcel>> = trainers.iter_mut().map(begin).collect();
             for (host, trainer) in trainers.iter_mut().enumerate() {
                 for ExpectedParcel { from, part, bytes } in trainer.expected() {
                     let is_it = |parcel: &&Parcel| (parcel.to, parcel.part) == (host, part);
@@ -332,7 +337,7 @@ fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
                 if trainers[host].round() < round - 1 {
                     trainers[host].skip_to(round - 1).unwrap();
                 }
-                parcels[host] = trainers[host].begin_round().unwrap();
+                parcels[host] = begin(&mut trainers[host]);
             }
             for (host, trainer) in trainers.iter_mut().enumerate().filter(|&(host, _)| away[host] == 0) {
                 let mut has_descended = false;

@@ -153,7 +153,13 @@ impl HostsHere {
     }
 
     pub(crate) fn cluster(&self, build: &str) -> Cluster {
-        let host = |number: usize| Host { name: format!("h{number}"), address: String::new(), agents: None };
+        self.cluster_at(build, |_| String::new())
+    }
+
+    /// Hosts that know each other's addresses, which nobody listens at.
+    pub(crate) fn cluster_at(&self, build: &str, address: impl Fn(usize) -> String) -> Cluster {
+        let host =
+            |number: usize| Host { name: format!("h{number}"), address: address(number), agents: None };
         let all = 0..self.states.len();
         let peer = |to: usize| peer(&self.states, &self.stalled, [all.end, to], self.seed, self.rate);
         Cluster::of(all.clone().map(host).collect(), all.clone().map(peer).collect(), build.to_owned())

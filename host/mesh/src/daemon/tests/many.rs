@@ -43,7 +43,7 @@ impl TrainingObserver for Nobody {
     }
 }
 
-fn train(trainer: &mut Trainer<'_, Cpu<f32>>, folder: &Path) -> TrainingOutcome {
+pub(super) fn train(trainer: &mut Trainer<'_, Cpu<f32>>, folder: &Path) -> TrainingOutcome {
     let folder = RunFolder::at(folder).unwrap();
     trainer.run(&folder, &mut Nobody, &AtomicBool::new(false)).unwrap()
 }

@@ -1,0 +1,63 @@
+//! Parcels that other hosts may fetch.
+
+use bytes::Bytes;
+
+use crate::chunks;
+use crate::line::Replies;
+use crate::message::{Answer, SharedHeader, pack, pack_with};
+use fabswarm_large::device::shared::SharedParcel;
+use fabswarm_large::fab::ParcelPart;
+
+/// A parcel that another host may fetch.
+#[derive(Clone, Debug)]
+pub enum OfferedParcel {
+    Bytes(Bytes),
+    /// In memory that the other host has opened.
+    Shared {
+        parcel: SharedParcel,
+        bytes: usize,
+    },
+}
+
+impl OfferedParcel {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            OfferedParcel::Bytes(parcel) => parcel.len(),
+            OfferedParcel::Shared { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Sends the chunks that are `wanted`, all of them where none is named, or where it lies; tells `sent` of every so many bytes.
+    pub(super) fn send(
+        &self,
+        (round, part): (u32, ParcelPart),
+        wanted: &[u32],
+        replies: &dyn Replies,
+        sent: impl Fn(usize),
+    ) {
+        match self {
+            OfferedParcel::Bytes(parcel) => {
+                let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
+                let numbers = if wanted.is_empty() { &all } else { wanted };
+                for &number in numbers {
+                    let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
+                    let count = bytes.len();
+                    replies.reply(pack_with(&Answer::Chunk(header), bytes));
+                    sent(count);
+                }
+            }
+            OfferedParcel::Shared { parcel, bytes } => {
+                let slabs = parcel.slabs.clone();
+                let header = SharedHeader { round, part, bytes: *bytes as u64, slabs };
+                replies.reply(pack(&Answer::Shared(header)));
+                sent(*bytes);
+            }
+        }
+    }
+}
+
+impl From<Vec<u8>> for OfferedParcel {
+    fn from(parcel: Vec<u8>) -> Self {
+        OfferedParcel::Bytes(parcel.into())
+    }
+}

@@ -1,0 +1,87 @@
+//! Hosts of one machine, which hand parcels over in memory that they share.
+//!
+//! Whoever makes a parcel must know that the other host can open its memory. So before the first round each host asks those at its own
+//! address for a slab, tries to open it, and says so where it could. What fails here is no error: such parcels go over the network.
+
+use std::net::{IpAddr, SocketAddr};
+
+use fabswarm_large::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool};
+use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, OutgoingParcel};
+
+use crate::Error;
+use crate::hosted::HostedRun;
+use crate::line::Peer;
+use crate::message::{Answer, Request, RunOrder};
+
+/// Memory that this host shares, and that others share with it.
+#[derive(Debug)]
+pub(crate) struct NearMemory<D: SharedMemory> {
+    pool: Option<SlabPool<D>>,
+    opened: OpenedSlabs<D>,
+}
+
+impl<D: SharedMemory> NearMemory<D> {
+    /// Finds out which hosts can open each other's memory.
+    pub(crate) fn share(run: &HostedRun, device: &D, peers: &[Option<Peer>]) -> Self {
+        let (order, near) = (&run.order, near(&run.order));
+        let owner = format!("{}/{}", order.run, order.host);
+        let pool = match near.is_empty() {
+            true => None,
+            false => SlabPool::new(device, &owner).ok(),
+        };
+        run.set_slab(pool.as_ref().map(SlabPool::sample));
+        let mut memory = NearMemory { pool, opened: OpenedSlabs::new() };
+        for peer in near.into_iter().filter_map(|host| peers[host].as_ref()) {
+            // A host that fails is named where it is needed.
+            if memory.open(run, device, peer).unwrap_or(false) {
+                let share = Request::Share { run: order.run.clone(), host: order.host };
+                let _ = peer.ask(&share, &[], &|| run.is_over());
+            }
+        }
+        memory
+    }
+
+    /// Whether memory of another host can be opened.
+    fn open(&mut self, run: &HostedRun, device: &D, peer: &Peer) -> Result<bool, Error> {
+        let question = Request::Slab { run: run.order.run.clone() };
+        let slab = match peer.ask(&question, &[], &|| run.is_over())? {
+            (Answer::Slab(slab), _) => slab,
+            _ => None,
+        };
+        Ok(slab.is_some_and(|slab| self.opened.open(device, &slab).is_ok()))
+    }
+
+    /// A parcel in shared memory, if the host it is for has opened it.
+    pub(crate) fn parcel(
+        &mut self,
+        run: &HostedRun,
+        trainer: &BlockTrainer<'_, D>,
+        outgoing: OutgoingParcel,
+    ) -> Result<Option<SharedParcel>, Error> {
+        match self.pool.as_mut().filter(|_| run.shares_with(outgoing.to)) {
+            Some(pool) => Ok(Some(trainer.shared_parcel(outgoing, pool)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes a parcel from memory of another host.
+    pub(crate) fn take(
+        &mut self,
+        trainer: &mut BlockTrainer<'_, D>,
+        expected: ExpectedParcel,
+        slabs: &[SlabHandle],
+    ) -> Result<(), Error> {
+        Ok(trainer.take_shared(expected, slabs, &mut self.opened)?)
+    }
+}
+
+/// The other hosts at the address of this one. With a host that may be lost while the others go on there are none: it could wake up
+/// and read what was written over meanwhile.
+fn near(order: &RunOrder) -> Vec<usize> {
+    let address = |host: usize| -> Option<IpAddr> {
+        order.hosts[host].address.parse().ok().map(|address: SocketAddr| address.ip())
+    };
+    let here = address(order.host).filter(|_| order.shares_memory && !order.outlives_loss);
+    let is_near = |&host: &usize| host != order.host && here.is_some() && address(host) == here;
+    (0..order.hosts.len()).filter(is_near).collect()
+}
