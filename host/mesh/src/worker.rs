@@ -8,7 +8,7 @@ use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::device::shared::SharedMemory;
-use fabswarm_large::fab::ParcelPart;
+use fabswarm_large::fab::{Imbalance, ParcelPart};
 use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, to_bytes, to_words};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
@@ -94,10 +94,11 @@ fn take_part<D: SharedMemory>(
     let mut trainer = plan.start_block(order.host, blocks, order.outlives_loss)?;
     let mut near = NearMemory::share(run, trainer.swarm().device(), &peers.peers);
     run.reach(trainer.round());
+    let mut imbalances = None;
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
-            HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task)?,
+            HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task, &mut imbalances)?,
             HostWork::Round => match round(run, &mut trainer, &mut near, &peers.peers) {
                 // Only a host that is told so ends: what others see is what it was told. One that is recalled finds its task.
                 Err(Error::Over) => {}
@@ -215,15 +216,31 @@ fn take<D: SharedMemory>(
     }
 }
 
-/// Answers what needs the state of the agents.
+/// Imbalances as they travel.
+struct ImbalanceNumbers {
+    /// How many sums there are of each kind.
+    sums: Vec<usize>,
+    /// Each kind's sums before its sizes.
+    numbers: Vec<f64>,
+}
+
+impl ImbalanceNumbers {
+    fn of(all: &[Imbalance]) -> Self {
+        let numbers = all.iter().flat_map(|part| part.sums.iter().chain(&part.sizes)).copied().collect();
+        ImbalanceNumbers { sums: all.iter().map(|part| part.sums.len()).collect(), numbers }
+    }
+}
+
+/// Answers what needs the state of the agents. Imbalances are sent in pieces, and kept from one piece to the next.
 fn answer<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
     peers: &mut Peers<'_>,
     task: HostTask,
+    imbalances: &mut Option<ImbalanceNumbers>,
 ) -> Result<(), Error> {
     let HostTask { request, body, replies, .. } = task;
-    let stands = trainer.round();
+    let (stands, kept) = (trainer.round(), imbalances.take());
     let (answer, words) = match request {
         Request::SetRounds { round, .. } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
@@ -263,11 +280,18 @@ fn answer<D: SharedMemory>(
             }
         }
         Request::Imbalances { round, offset, .. } if round == stands => {
-            let all = trainer.swarm().imbalances().map_err(fabswarm_large::training::Error::from)?;
-            let numbers = all.iter().flat_map(|part| part.sums.iter().chain(&part.sizes));
-            let piece = numbers.skip(offset).take(BODY_MAX / size_of::<f64>());
-            let piece = piece.flat_map(|number| number.to_le_bytes()).collect();
-            (Answer::Imbalances(all.iter().map(|part| part.sums.len()).collect()), piece)
+            let all = match kept.filter(|_| offset > 0) {
+                Some(kept) => kept,
+                None => ImbalanceNumbers::of(
+                    &trainer.swarm().imbalances().map_err(fabswarm_large::training::Error::from)?,
+                ),
+            };
+            let rest = all.numbers.get(offset..).unwrap_or_default();
+            let (piece, later) = rest.split_at(rest.len().min(BODY_MAX / size_of::<f64>()));
+            let piece = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
+            let (sums, is_last) = (all.sums.clone(), later.is_empty());
+            *imbalances = Some(all).filter(|_| !is_last);
+            (Answer::Imbalances(sums), piece)
         }
         _ => (
             Answer::Refused(format!("it stands after round {stands} and cannot answer {request:?}")),

@@ -14,6 +14,7 @@ use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for
 use self::fake::{BUILD, HostsHere};
 use super::*;
 use crate::cluster::{ClusterSwarm, LossPolicy};
+use crate::message::BODY_MAX;
 
 fn scenario(more: &str) -> ResolvedScenario {
     let text = format!(
@@ -61,6 +62,32 @@ fn hosts_stop_in_one_round_wherever_they_are() {
     swarm.permit(6).unwrap();
     swarm.wait_for(6).unwrap();
     assert!(interrupted.load(Ordering::Relaxed));
+}
+
+/// Lines lose and repeat pieces, and what is asked for again is not computed from another piece.
+#[test]
+fn imbalances_come_in_as_many_messages_as_they_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let resolved = scenario_of(
+        "version = 1\n[swarm]\nagents = 2\n[training]\ndata = \"sample\"\nmodel_width = 512\nbatch = 8\nepochs = 1\n",
+    );
+    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
+    let hosts = HostsHere::start(2, 9, 0.2, folder.path());
+    let (kind, interrupted) = (training(&prepared), Arc::new(AtomicBool::new(false)));
+    let cluster = hosts.cluster(BUILD);
+    let run = cluster.start(&kind, &resolved.to_repeatable_toml(), 2, &interrupted, LossPolicy::default());
+    let swarm = ClusterSwarm(Arc::new(run.unwrap()));
+    let numbers = 2 * 2 * prepared.parameters();
+    assert!(numbers * size_of::<f64>() > BODY_MAX, "they take more than one message");
+    for round in [1, 2] {
+        swarm.permit(round).unwrap();
+        swarm.wait_for(round).unwrap();
+        let lower = &swarm.imbalances().unwrap()[0];
+        assert!(lower.sums.len() == lower.sizes.len() && 2 * lower.sums.len() >= numbers);
+        let [sums, sizes] =
+            [&lower.sums, &lower.sizes].map(|all| all.iter().map(|one| one.abs()).sum::<f64>());
+        assert!(sizes > 0.0 && sums < 1e-5 * sizes && lower.defect() < 1e-5, "{sums} of {sizes}");
+    }
 }
 
 #[test]
