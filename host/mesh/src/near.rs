@@ -30,7 +30,7 @@ impl<D: SharedMemory> NearMemory<D> {
             false => SlabPool::new(device, &owner).ok(),
         };
         run.set_slab(pool.as_ref().map(SlabPool::sample));
-        let mut memory = NearMemory { pool, opened: OpenedSlabs::new() };
+        let mut memory = NearMemory { pool, opened: OpenedSlabs::default() };
         for peer in near.into_iter().filter_map(|host| peers[host].as_ref()) {
             // A host that fails is named where it is needed.
             if memory.open(run, device, peer).unwrap_or(false) {
@@ -51,7 +51,7 @@ impl<D: SharedMemory> NearMemory<D> {
         Ok(slab.is_some_and(|slab| self.opened.open(device, &slab).is_ok()))
     }
 
-    /// A parcel in shared memory, if the host it is for has opened it.
+    /// A parcel in shared memory, if the host it is for has opened it and there is memory left.
     pub(crate) fn parcel(
         &mut self,
         run: &HostedRun,
@@ -59,7 +59,7 @@ impl<D: SharedMemory> NearMemory<D> {
         outgoing: OutgoingParcel,
     ) -> Result<Option<SharedParcel>, Error> {
         match self.pool.as_mut().filter(|_| run.shares_with(outgoing.to)) {
-            Some(pool) => Ok(Some(trainer.shared_parcel(outgoing, pool)?)),
+            Some(pool) => Ok(trainer.shared_parcel(outgoing, pool)?),
             None => Ok(None),
         }
     }

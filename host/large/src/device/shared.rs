@@ -124,19 +124,21 @@ impl<D: SharedMemory> SlabPool<D> {
         self.slabs[0].handle.clone()
     }
 
-    /// Fills slabs that nobody uses with so many words, which `write` puts there.
+    /// Fills slabs that nobody uses with so many words, which `write` puts there; nothing where there is no memory for more slabs.
     ///
     /// # Errors
-    /// When the device has no memory for them, or `write` fails.
+    /// When `write` fails.
     pub fn fill(
         &mut self,
         device: &D,
         words: usize,
         write: impl FnOnce(&mut SlabWriter<'_, D>) -> Result<()>,
-    ) -> Result<SharedParcel> {
+    ) -> Result<Option<SharedParcel>> {
         let is_free = |slab: &PooledSlab<D>| Arc::strong_count(&slab.lease) == 1;
         while self.slabs.iter().filter(|slab| is_free(slab)).count() < slabs_of(words) {
-            self.grow(device)?;
+            if self.grow(device).is_err() {
+                return Ok(None);
+            }
         }
         let chosen: Vec<&PooledSlab<D>> =
             self.slabs.iter().filter(|slab| is_free(slab)).take(slabs_of(words)).collect();
@@ -144,7 +146,10 @@ impl<D: SharedMemory> SlabPool<D> {
         let mut writer = SlabWriter { slabs: chosen.iter().map(|slab| &slab.slab).collect(), at: 0 };
         write(&mut writer)?;
         device.wait()?;
-        Ok(SharedParcel { slabs: chosen.iter().map(|slab| slab.handle.clone()).collect(), _leases: leases })
+        Ok(Some(SharedParcel {
+            slabs: chosen.iter().map(|slab| slab.handle.clone()).collect(),
+            _leases: leases,
+        }))
     }
 
     fn grow(&mut self, device: &D) -> Result<()> {
@@ -162,16 +167,18 @@ impl<D: SharedMemory> SlabPool<D> {
 }
 
 /// Slabs of other processes; each is opened once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OpenedSlabs<D: SharedMemory> {
     opened: HashMap<String, D::Slab>,
 }
 
-impl<D: SharedMemory> OpenedSlabs<D> {
-    pub fn new() -> Self {
+impl<D: SharedMemory> Default for OpenedSlabs<D> {
+    fn default() -> Self {
         OpenedSlabs { opened: HashMap::new() }
     }
+}
 
+impl<D: SharedMemory> OpenedSlabs<D> {
     /// Opens a slab, unless it is open.
     ///
     /// # Errors

@@ -182,10 +182,10 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         outgoing.iter().map(of).collect()
     }
 
-    /// A parcel in memory that other processes can read.
+    /// A parcel in memory that other processes can read; nothing where there is no more memory to share.
     ///
     /// # Errors
-    /// When the device fails, or has no more memory to share.
+    /// When the device fails.
     ///
     /// # Panics
     /// When no round has begun.
@@ -193,7 +193,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         &self,
         outgoing: OutgoingParcel,
         pool: &mut SlabPool<D>,
-    ) -> Result<SharedParcel, Error>
+    ) -> Result<Option<SharedParcel>, Error>
     where
         D: SharedMemory,
     {

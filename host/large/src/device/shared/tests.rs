@@ -16,9 +16,9 @@ fn words_come_back_from_slabs_as_they_were() {
         writer.copy(&device, &all, 0, ROOM - 3)?;
         writer.write(&device, &all[ROOM - 3..])
     });
-    let parcel = parcel.unwrap();
+    let parcel = parcel.unwrap().unwrap();
     assert_eq!((parcel.slabs.len(), slabs_of(count)), (3, 3));
-    let (mut opened, mut state) = (OpenedSlabs::new(), vec![0.0; count]);
+    let (mut opened, mut state) = (OpenedSlabs::default(), vec![0.0; count]);
     let mut reader = opened.read(&device, &parcel.slabs, count).unwrap();
     assert_eq!(reader.read(&device, 7).unwrap(), all[..7]);
     reader.copy(&device, &mut state, 7, count - 7).unwrap();
@@ -31,10 +31,11 @@ fn words_come_back_from_slabs_as_they_were() {
 fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
     let device = Cpu::<f32>::new();
     let mut pool = SlabPool::new(&device, "a/0").unwrap();
-    let mut fill = |word: f32| pool.fill(&device, 1, |writer| writer.write(&device, &[word])).unwrap();
+    let mut fill =
+        |word: f32| pool.fill(&device, 1, |writer| writer.write(&device, &[word])).unwrap().unwrap();
     let (first, second) = (fill(1.0), fill(2.0));
     assert_ne!(first.slabs, second.slabs);
-    let mut opened = OpenedSlabs::new();
+    let mut opened = OpenedSlabs::default();
     let mut read =
         |parcel: &SharedParcel| opened.read(&device, &parcel.slabs, 1).unwrap().read(&device, 1).unwrap()[0];
     assert_eq!([read(&first), read(&second)], [1.0, 2.0]);
@@ -49,7 +50,7 @@ fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
 fn what_is_not_the_slab_it_should_be_is_not_read() {
     let device = Cpu::<f32>::new();
     let pool = SlabPool::new(&device, "a/0").unwrap();
-    let (slab, mut opened) = (pool.sample(), OpenedSlabs::new());
+    let (slab, mut opened) = (pool.sample(), OpenedSlabs::default());
     let mut told = |handle: SlabHandle| opened.open(&device, &handle).unwrap_err().to_string();
     let of_other = told(SlabHandle { machine: "another".to_owned(), ..slab.clone() });
     assert!(of_other.contains("another machine"), "{of_other}");
