@@ -86,7 +86,7 @@ fn check_table() -> Result<()> {
 }
 
 /// The folders under `boards/` that are crates, sorted.
-fn names() -> Result<Vec<String>> {
+pub(crate) fn names() -> Result<Vec<String>> {
     let folder = step::root().join("boards");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut names = Vec::new();

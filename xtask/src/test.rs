@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
         run: install,
     },
     Step { name: "fmt", what: "check the formatting", run: || cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "locks", what: "check that every lock file has what is depended on", run: locks },
     Step { name: "clippy", what: "lint all code", run: clippy },
     Step {
         name: "boards",
@@ -79,6 +80,21 @@ fn install() -> Result<()> {
     }
     qemu::install()?;
     rp2040js::install()
+}
+
+/// What stands outside the workspace has lock files of its own, which a new dependency of a crate makes stale: better known at once
+/// than when it is built.
+fn locks() -> Result<()> {
+    let boards = boards::names()?.into_iter().map(|board| format!("boards/{board}"));
+    for folder in [".", "fuzz", "host/python"].into_iter().map(str::to_owned).chain(boards) {
+        let mut command = step::command("cargo", &["tree", "--locked", "--quiet"]);
+        let output = command.current_dir(step::root().join(&folder)).output();
+        let output = output.context("cannot start cargo")?;
+        if !output.status.success() {
+            bail!("{folder}/Cargo.lock: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+    }
+    Ok(())
 }
 
 fn clippy() -> Result<()> {
