@@ -32,6 +32,9 @@ pub trait SharedMemory: Device<Scalar = f32> {
     /// Memory of this process or of another one, of [`SLAB_WORDS`] words.
     type Slab: Debug;
 
+    /// Slabs that a process may have at once, besides what it has memory for.
+    const MOST_SLABS: usize;
+
     /// A slab that others can open.
     fn new_slab(&self) -> Result<Self::Slab>;
 
@@ -153,6 +156,9 @@ impl<D: SharedMemory> SlabPool<D> {
     }
 
     fn grow(&mut self, device: &D) -> Result<()> {
+        if self.slabs.len() >= D::MOST_SLABS {
+            return Err(Error::Sharing(format!("{} slabs are the most there may be", D::MOST_SLABS)));
+        }
         let slab = device.new_slab()?;
         let handle = SlabHandle {
             machine: self.machine.clone(),
@@ -209,7 +215,11 @@ impl<D: SharedMemory> OpenedSlabs<D> {
         handles: &[SlabHandle],
         words: usize,
     ) -> Result<SlabReader<'s, D>> {
-        handles.iter().try_for_each(|handle| self.open(device, handle))?;
+        if handles.iter().try_for_each(|handle| self.open(device, handle)).is_err() {
+            // A process can have only so many open at once.
+            self.opened.clear();
+            handles.iter().try_for_each(|handle| self.open(device, handle))?;
+        }
         if handles.len() != slabs_of(words) {
             return Err(Error::Sharing(format!("{words} words do not lie in {} slabs", handles.len())));
         }

@@ -54,6 +54,8 @@ impl Drop for CudaSlab {
 impl SharedMemory for Cuda {
     type Slab = CudaSlab;
 
+    const MOST_SLABS: usize = usize::MAX;
+
     fn new_slab(&self) -> Result<CudaSlab> {
         during("making the GPU ready", self.context.bind_to_thread())?;
         // Memory of the driver's pools cannot be shared.

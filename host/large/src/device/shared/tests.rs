@@ -47,6 +47,17 @@ fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
 }
 
 #[test]
+fn what_finds_no_slab_is_not_shared_until_one_is_free() {
+    let device = Cpu::<f32>::new();
+    let mut pool = SlabPool::new(&device, "a/0").unwrap();
+    let mut fill = || pool.fill(&device, 1, |writer| writer.write(&device, &[1.0])).unwrap();
+    let mut parcels: Vec<SharedParcel> = (0..Cpu::MOST_SLABS).map(|_| fill().unwrap()).collect();
+    assert!(fill().is_none());
+    parcels.pop();
+    assert!(fill().is_some());
+}
+
+#[test]
 fn what_is_not_the_slab_it_should_be_is_not_read() {
     let device = Cpu::<f32>::new();
     let pool = SlabPool::new(&device, "a/0").unwrap();
