@@ -169,9 +169,9 @@ mod tests {
     }
 
     /// A cable that takes everything and brings nothing.
-    struct Cable;
+    struct SilentLink;
 
-    impl Link for Cable {
+    impl Link for SilentLink {
         async fn send(&mut self, _: &[u8]) {}
 
         async fn receive(&mut self, _: &mut [u8]) -> usize {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// Sends telemetry while frames arrive, and returns what was heard.
-    async fn hear_while_telling(link: &mut SplitLink<impl Link, Cable, 16>, packets: usize) -> Vec<u8> {
+    async fn hear_while_telling(link: &mut SplitLink<impl Link, SilentLink, 16>, packets: usize) -> Vec<u8> {
         let mut heard = Vec::new();
         for _ in 0..1000 {
             let pause = async {
@@ -207,11 +207,11 @@ mod tests {
     fn telemetry_loses_no_frame() {
         let (sent, started) = (Cell::new(0), Cell::new(None));
         let radio = || SlowRadio { heard: 0, sent: &sent, started: &started };
-        let mut bare = SplitLink::new(radio(), Cable);
+        let mut bare = SplitLink::new(radio(), SilentLink);
         bare.start(7, 1, AirKind::Slots);
         assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
         let queue = RadioQueue::<8, 2>::new();
-        let mut link = SplitLink::new(ListeningLink::new(&queue), Cable);
+        let mut link = SplitLink::new(ListeningLink::new(&queue), SilentLink);
         link.start(7, 1, AirKind::Slots);
         let mut radio = radio();
         // The radio's task never ends.

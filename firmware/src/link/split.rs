@@ -81,12 +81,12 @@ mod tests {
     use std::{vec, vec::Vec};
 
     /// A cable whose host reads or does not; it counts what it took.
-    struct Cable<'a> {
+    struct StallingLink<'a> {
         is_read: &'a Cell<bool>,
         taken: &'a Cell<u32>,
     }
 
-    impl Link for Cable<'_> {
+    impl Link for StallingLink<'_> {
         async fn send(&mut self, _: &[u8]) {
             if !self.is_read.get() {
                 pending::<()>().await;
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn a_host_that_does_not_read_costs_the_radio_one_timeout() {
         let (is_read, taken) = (Cell::new(false), Cell::new(0));
-        let radio = Cable { is_read: &Cell::new(true), taken: &Cell::new(0) };
-        let mut link = SplitLink::<_, _, 8>::new(radio, Cable { is_read: &is_read, taken: &taken });
+        let radio = StallingLink { is_read: &Cell::new(true), taken: &Cell::new(0) };
+        let mut link = SplitLink::<_, _, 8>::new(radio, StallingLink { is_read: &is_read, taken: &taken });
         link.start(1, 1, AirKind::Slots);
         let begun = Instant::now();
         for _ in 0..100 {
