@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, ClusterSwarm, HostPart, LossPolicy};
 use crate::daemon::chosen;
 use crate::hosted::HostedRun;
 use crate::hosts_file::Host;
-use crate::line::{Fetched, Peer, Replies};
+use crate::line::{FetchedParcel, Peer, Replies};
 use crate::message::{HostPlace, PROTOCOL, Request, RunKind, RunOrder, unpack};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
@@ -118,7 +118,7 @@ pub fn fetch_parcels(addresses: ParcelAddresses, bytes: usize, repeats: usize) -
         let begun = Instant::now();
         let fetched = peer.fetch(RUN, ROUND, ParcelPart::Decisions, RECEIVER, bytes, &|| false)?;
         let by_hosts = begun.elapsed();
-        if let Fetched::Chunks { parcel, .. } = fetched {
+        if let FetchedParcel::Chunks { parcel, .. } = fetched {
             peer.give_back(parcel);
         }
         let begun = Instant::now();

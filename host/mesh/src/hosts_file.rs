@@ -40,7 +40,7 @@ struct HostsFile {
 impl HostList {
     /// The hosts; those that are still to be started have no address.
     pub fn hosts(&self) -> Vec<Host> {
-        let local = |number| Host { name: format!("host {number}"), address: String::new(), agents: None };
+        let local = |number| Host { name: format!("local{number}"), address: String::new(), agents: None };
         match self {
             HostList::Running(hosts) => hosts.clone(),
             HostList::Local(count) => (1..=*count).map(local).collect(),

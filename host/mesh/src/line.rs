@@ -63,7 +63,7 @@ pub trait Replies: Send {
 
 /// A parcel that another host has sent.
 #[derive(Debug)]
-pub enum Fetched {
+pub enum FetchedParcel {
     /// In chunks, of which so many were asked for again.
     Chunks { parcel: Vec<u8>, repeated: u64 },
     /// In memory that both hosts have.
@@ -141,7 +141,7 @@ impl Peer {
         to: usize,
         bytes: usize,
         is_over: &dyn Fn() -> bool,
-    ) -> Result<Fetched, Error> {
+    ) -> Result<FetchedParcel, Error> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut incoming = IncomingParcel::new(round, part, bytes, used.unwrap_or_default());
         let (mut silence, mut repeated) = (Silence::begin(), 0);
@@ -172,10 +172,10 @@ impl Peer {
                 return Err(Error::Refused { host: self.name.clone(), what });
             }
             if let Some(slabs) = shared {
-                return Ok(Fetched::Shared(slabs));
+                return Ok(FetchedParcel::Shared(slabs));
             }
             incoming = match incoming.complete() {
-                Ok(parcel) => return Ok(Fetched::Chunks { parcel, repeated }),
+                Ok(parcel) => return Ok(FetchedParcel::Chunks { parcel, repeated }),
                 Err(incoming) => incoming,
             };
             let all = crate::chunks::count(bytes) as usize;

@@ -16,7 +16,7 @@ use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 use crate::Error;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostTask, HostWork, HostedRun, OfferedParcel, RunEnd};
-use crate::line::{Fetched, PAUSE, Peer};
+use crate::line::{FetchedParcel, PAUSE, Peer};
 use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with};
 use crate::near::NearMemory;
 
@@ -165,7 +165,7 @@ fn fetch(
     peers: &[Option<Peer>],
     round: u32,
     ExpectedParcel { from, part, bytes }: ExpectedParcel,
-) -> Result<Option<Fetched>, Error> {
+) -> Result<Option<FetchedParcel>, Error> {
     let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else { return Ok(None) };
     let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
     loop {
@@ -193,15 +193,15 @@ fn take<D: SharedMemory>(
     near: &mut NearMemory<D>,
     peers: &[Option<Peer>],
     expected: ExpectedParcel,
-    parcel: Option<Fetched>,
+    parcel: Option<FetchedParcel>,
 ) -> Result<(), Error> {
     let ExpectedParcel { from, part, bytes } = expected;
     match parcel {
-        Some(Fetched::Shared(slabs)) => {
+        Some(FetchedParcel::Shared(slabs)) => {
             run.received_shared(bytes);
             near.take(trainer, expected, &slabs)
         }
-        Some(Fetched::Chunks { parcel, repeated }) => {
+        Some(FetchedParcel::Chunks { parcel, repeated }) => {
             run.received(parcel.len(), repeated);
             trainer.take(from, part, &parcel)?;
             if let Some(peer) = &peers[from] {

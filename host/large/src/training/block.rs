@@ -139,15 +139,20 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
-        let others = || self.blocks.iter().enumerate().filter(|&(to, _)| to != self.host);
-        let all = ParcelPart::ALL.into_iter().flat_map(|part| others().map(move |other| (part, other)));
-        let of = |(part, (to, &block)): (ParcelPart, (usize, &Block))| {
-            let words = self.swarm.parcel_words(&heard.exchange(), self.blocks[self.host], block, part);
+        let of = |(part, to): (ParcelPart, usize)| {
+            let ends = [self.host, to].map(|host| self.blocks[host]);
+            let words = self.swarm.parcel_words(&heard.exchange(), ends[0], ends[1], part);
             OutgoingParcel { to, part, bytes: words * size_of::<f32>() }
         };
-        let outgoing = all.map(of).filter(|parcel| parcel.bytes > 0).collect();
+        let outgoing = self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect();
         self.heard = Some(heard);
         Ok(outgoing)
+    }
+
+    /// All hosts but this one, for each part of a round in turn.
+    fn other_hosts(&self) -> impl Iterator<Item = (ParcelPart, usize)> + use<'_, 'a, D> {
+        let others = || (0..self.blocks.len()).filter(|&host| host != self.host);
+        ParcelPart::ALL.into_iter().flat_map(move |part| others().map(move |host| (part, host)))
     }
 
     fn heard(&self) -> &RoundLinks {
@@ -206,14 +211,12 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// The parcels that this host needs in the round that has begun, in the order in which it needs them.
     pub fn expected(&self) -> Vec<ExpectedParcel> {
         let Some(heard) = &self.heard else { return Vec::new() };
-        let own = self.blocks[self.host];
-        let others = || self.blocks.iter().enumerate().filter(|&(from, _)| from != self.host);
-        let all = ParcelPart::ALL.into_iter().flat_map(|part| others().map(move |other| (part, other)));
-        let of = |(part, (from, &block)): (ParcelPart, (usize, &Block))| {
-            let words = self.swarm.parcel_words(&heard.exchange(), block, own, part);
+        let of = |(part, from): (ParcelPart, usize)| {
+            let ends = [from, self.host].map(|host| self.blocks[host]);
+            let words = self.swarm.parcel_words(&heard.exchange(), ends[0], ends[1], part);
             ExpectedParcel { from, part, bytes: words * size_of::<f32>() }
         };
-        all.map(of).filter(|parcel| parcel.bytes > 0).collect()
+        self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect()
     }
 
     /// Takes an expected parcel; one of a host that is missed in this round is ignored.
