@@ -246,42 +246,26 @@ pub trait Problem<S: Scalar> {
     }
 }
 
-#[cfg(not(any(
-    feature = "policy-evaluation",
-    feature = "hyper-tuning",
-    feature = "hyper-cleaning",
-    feature = "sensor-trust"
-)))]
-compile_error!("AnyProblem is one of the problems whose features are on: turn on at least one of them");
-
-/// Any of the problems whose Cargo features are on, chosen at run time: a board pays flash for these alone.
+/// Any of the four built-in problems, chosen at run time.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum AnyProblem<'a, S> {
     /// Value of a policy from shared features and private rewards.
-    #[cfg(feature = "policy-evaluation")]
     PolicyEvaluation(PolicyEvaluation<'a, S>),
     /// Regulariser of a classifier.
-    #[cfg(feature = "hyper-tuning")]
     HyperTuning(HyperTuning<'a, S>),
     /// Weights of training samples with corrupted labels.
-    #[cfg(feature = "hyper-cleaning")]
     HyperCleaning(HyperCleaning<'a, S>),
     /// Trust in the sensors of a flying swarm.
-    #[cfg(feature = "sensor-trust")]
     SensorTrust(SensorTrust<'a, S>),
 }
 
 macro_rules! each_problem {
     ($self:ident, $problem:ident => $call:expr) => {
         match $self {
-            #[cfg(feature = "policy-evaluation")]
             AnyProblem::PolicyEvaluation($problem) => $call,
-            #[cfg(feature = "hyper-tuning")]
             AnyProblem::HyperTuning($problem) => $call,
-            #[cfg(feature = "hyper-cleaning")]
             AnyProblem::HyperCleaning($problem) => $call,
-            #[cfg(feature = "sensor-trust")]
             AnyProblem::SensorTrust($problem) => $call,
         }
     };

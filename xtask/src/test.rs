@@ -139,11 +139,6 @@ fn targets() -> Result<()> {
     for target in TARGETS {
         cargo(&["build", "--package", "fabswarm-shared", "--release", "--locked", "--target", target])?;
     }
-    // A board may leave out all problems but one.
-    for problem in ["policy-evaluation", "hyper-tuning", "hyper-cleaning", "sensor-trust"] {
-        let only = ["--no-default-features", "--features", problem, "--target", TARGETS[0]];
-        cargo(&[&["build", "--package", "fabswarm-shared", "--release", "--locked"], &only[..]].concat())?;
-    }
     Ok(())
 }
 

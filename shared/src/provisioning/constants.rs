@@ -33,7 +33,6 @@ pub(super) enum ProblemConstants<'a> {
 impl<'a> ProblemConstants<'a> {
     pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Result<Self, WriteError> {
         Ok(match problem {
-            #[cfg(feature = "policy-evaluation")]
             AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
                 states: count("states", problem.rewards.len())?,
                 features: per_row(problem.features, problem.rewards.len())?,
@@ -43,14 +42,12 @@ impl<'a> ProblemConstants<'a> {
                 reward_noise: problem.reward_noise,
                 seed: problem.seed,
             },
-            #[cfg(feature = "hyper-tuning")]
             AnyProblem::HyperTuning(problem) => Self::HyperTuning {
                 classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
                 validation: problem.validation.labels,
                 features: per_row(problem.train.features, problem.train.len())?,
             },
-            #[cfg(feature = "hyper-cleaning")]
             AnyProblem::HyperCleaning(problem) => Self::HyperCleaning {
                 classes: count("classes", problem.classes.0)?,
                 train: problem.train.labels,
@@ -58,7 +55,6 @@ impl<'a> ProblemConstants<'a> {
                 features: per_row(problem.train.features, problem.train.len())?,
                 regularisation: problem.regularisation,
             },
-            #[cfg(feature = "sensor-trust")]
             AnyProblem::SensorTrust(problem) => Self::SensorTrust {
                 sensors: count("sensors", problem.sensors)?,
                 sensor_of: problem.sensor_of,
@@ -73,7 +69,6 @@ impl<'a> ProblemConstants<'a> {
     pub(super) fn with(self, words: &'a [f32]) -> Result<AnyProblem<'a, f32>, Error> {
         let mut words = WordCursor(words);
         let problem = match self {
-            #[cfg(feature = "policy-evaluation")]
             Self::PolicyEvaluation {
                 states,
                 features,
@@ -95,7 +90,6 @@ impl<'a> ProblemConstants<'a> {
                     seed,
                 })
             }
-            #[cfg(feature = "hyper-tuning")]
             Self::HyperTuning { classes, train, validation, features } => {
                 AnyProblem::HyperTuning(HyperTuning {
                     train: words.samples(train, features)?,
@@ -103,7 +97,6 @@ impl<'a> ProblemConstants<'a> {
                     classes: Classes(classes.into()),
                 })
             }
-            #[cfg(feature = "hyper-cleaning")]
             Self::HyperCleaning { classes, train, validation, features, regularisation } => {
                 AnyProblem::HyperCleaning(HyperCleaning {
                     train: words.samples(train, features)?,
@@ -112,7 +105,6 @@ impl<'a> ProblemConstants<'a> {
                     regularisation,
                 })
             }
-            #[cfg(feature = "sensor-trust")]
             Self::SensorTrust { sensors, sensor_of, calibrated, features, regularisation } => {
                 AnyProblem::SensorTrust(SensorTrust {
                     readings: words.readings(sensor_of.len(), features)?,
@@ -122,7 +114,7 @@ impl<'a> ProblemConstants<'a> {
                     regularisation,
                 })
             }
-            _ => return Err(Error::OtherProblem),
+            Self::Own { .. } => return Err(Error::OtherProblem),
         };
         if words.0.is_empty() { Ok(problem) } else { Err(Error::Malformed) }
     }
@@ -131,13 +123,9 @@ impl<'a> ProblemConstants<'a> {
 /// The words of a problem, in the order in which [`ProblemConstants::with`] takes them.
 pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
     match problem {
-        #[cfg(feature = "policy-evaluation")]
         AnyProblem::PolicyEvaluation(problem) => [problem.features, problem.successors, problem.rewards, &[]],
-        #[cfg(feature = "hyper-tuning")]
         AnyProblem::HyperTuning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
-        #[cfg(feature = "hyper-cleaning")]
         AnyProblem::HyperCleaning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
-        #[cfg(feature = "sensor-trust")]
         AnyProblem::SensorTrust(problem) => [
             problem.readings.basis,
             problem.readings.values,
@@ -150,7 +138,6 @@ pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
 /// Words not yet given to a problem.
 struct WordCursor<'a>(&'a [f32]);
 
-#[allow(dead_code, reason = "each problem uses some of these")]
 impl<'a> WordCursor<'a> {
     fn rows(&mut self, rows: usize, columns: u16) -> Result<&'a [f32], Error> {
         let (taken, rest) = rows
