@@ -127,7 +127,7 @@ fn flashing() -> Result<()> {
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds
 /// everything else once more for it.
 pub(crate) fn build_command() -> Result<PathBuf> {
-    cargo(&["test", "--workspace", EVERY_COMMAND, "--locked", "--no-run", "--test", "view"])?;
+    cargo(&["test", "--workspace", EVERY_COMMAND, "--locked", "--no-run", "--test", "cli"])?;
     Ok(step::root().join("target/debug/fabswarm"))
 }
 

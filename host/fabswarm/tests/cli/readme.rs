@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-const README: &str = include_str!("../../../README.md");
+const README: &str = include_str!("../../../../README.md");
 
 #[test]
 fn the_commands_of_the_readme_work() {

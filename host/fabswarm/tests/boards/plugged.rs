@@ -1,10 +1,6 @@
 //! Boards behind pseudo-terminals, as real ones are behind serial ports.
 
-#[path = "ether.rs"]
-mod ether;
-
-pub(crate) use ether::Ether;
-use ether::Radio;
+use crate::ether::{Ether, Radio};
 use fabswarm_attach::{BoardFile, BoardKind};
 use rustix::fs::OFlags;
 use rustix::pty::{self, OpenptFlags};

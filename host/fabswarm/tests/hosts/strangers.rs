@@ -1,5 +1,4 @@
 //! Whoever does not belong to a cluster is refused while a run goes on: real processes on loopback, with certificates.
-#![cfg(feature = "mesh")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};

@@ -1,5 +1,4 @@
 //! Swarms on several hosts, as real processes on loopback.
-#![cfg(feature = "mesh")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

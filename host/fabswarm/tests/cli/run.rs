@@ -100,7 +100,7 @@ fn a_run_is_repeated_from_its_folder() {
 fn what_is_printed_is_a_scenario_that_prints_itself() {
     let folder = tempfile::tempdir().unwrap();
     let default = run(folder.path(), &["--print-scenario"]);
-    let (printed, file) = (text(&default.stdout), include_str!("../../scenario/src/default.toml"));
+    let (printed, file) = (text(&default.stdout), include_str!("../../../scenario/src/default.toml"));
     assert!(file.starts_with(printed), "it prints the default scenario without the keys of other commands");
 
     let changed = run(folder.path(), &["--eta-x", "0.25", "--topology", "ring", "--print-scenario"]);

@@ -1,5 +1,4 @@
 //! Boards on several hosts form one swarm, as real processes on loopback.
-#![cfg(all(feature = "boards", feature = "mesh"))]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,12 +1,8 @@
 //! Real boards on serial ports, played by native boards behind pseudo-terminals: whatever happens to a port ends in a rejoin or in a
 //! clear error.
 
-#[allow(dead_code, reason = "native boards start at once, and are not waited for")]
-#[path = "support/plugged.rs"]
-mod plugged;
-
+use crate::plugged::{Garble, PluggedBoard, clean, plug};
 use fabswarm_attach::BoardKind;
-use plugged::{Garble, PluggedBoard, clean, plug};
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -1,9 +1,6 @@
 //! What the `fabswarm` command does beside running: what it prints, refuses and tells.
 
-#[path = "support/outcome.rs"]
-mod outcome;
-
-use outcome::{assert_ends, text};
+use crate::outcome::{assert_ends, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,7 +1,5 @@
 //! `run --tui` on a pseudo-terminal.
 
-#![cfg(feature = "tui")]
-
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, Winsize};
 use std::fs::File;

@@ -1,9 +1,6 @@
 //! Data, problems and graphs of a user's own, from outside.
 
-#[path = "support/outcome.rs"]
-mod outcome;
-
-use outcome::{assert_ends, text};
+use crate::outcome::{assert_ends, text};
 use safetensors::tensor::{Dtype, TensorView};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,9 +1,6 @@
 //! What can be made of a run afterwards: `replay --verify`, `report`, `runs`.
 
-#[path = "support/outcome.rs"]
-mod outcome;
-
-use outcome::{assert_ends, text};
+use crate::outcome::{assert_ends, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

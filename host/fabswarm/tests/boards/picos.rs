@@ -1,11 +1,7 @@
 //! Emulated Picos behind serial ports: a crash and a replug in the middle of a run, by UART and by USB.
 
-#[allow(dead_code, reason = "boards on clean lines need only a part of it")]
-#[path = "support/plugged.rs"]
-mod plugged;
-
+use crate::plugged::PluggedBoard;
 use fabswarm_attach::BoardKind;
-use plugged::PluggedBoard;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,11 +1,8 @@
 //! Boards on serial ports that keep their own time: native boards behind pseudo-terminals, with a radio of their own. The host only
 //! listens, by cable.
 
-#[allow(dead_code, reason = "boards with a radio need only a part of it")]
-#[path = "support/plugged.rs"]
-mod plugged;
-
-use plugged::{Ether, PluggedBoard};
+use crate::ether::Ether;
+use crate::plugged::PluggedBoard;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

@@ -1,5 +1,4 @@
 //! `fabswarm paper` seen from outside.
-#![cfg(feature = "paper")]
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,14 @@
+//! The `fabswarm` command seen from outside: swarms in one process, and what can be made of their folders.
+
+mod commands;
+mod files;
+#[path = "../support/outcome.rs"]
+mod outcome;
+#[cfg(feature = "paper")]
+mod paper;
+mod readme;
+mod run;
+mod sweep;
+#[cfg(feature = "tui")]
+mod tui;
+mod view;
