@@ -13,7 +13,6 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::{self, Agent, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
     graph::Schedule,
-    ledger::Exact,
     packet,
     problem::Problem,
     provisioning::{Error, Pace, Page},
@@ -26,10 +25,10 @@ use fabswarm_shared::{
 };
 
 /// The peers of a board's agent. They take most of its memory and are constructed in place.
-pub(crate) type PeerList = heapless::Vec<PeerSlot<Exact, WORDS>, PEERS>;
+pub(crate) type PeerList = heapless::Vec<PeerSlot<WORDS>, PEERS>;
 
 /// The agent that a board runs.
-pub(crate) type BoardAgent<'a, P> = Agent<P, Exact, &'a mut PeerList, WORDS>;
+pub(crate) type BoardAgent<'a, P> = Agent<P, &'a mut PeerList, WORDS>;
 
 /// The agent of a board, with what seals and opens its frames.
 pub(crate) struct SealedAgent<'p, 'a, P> {

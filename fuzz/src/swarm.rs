@@ -3,7 +3,6 @@
 use fabswarm_shared::agent::{Agent, Config, Origin, PeerSlot, Received, read_from};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::heapless;
-use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::problem::PolicyEvaluation;
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
 
@@ -13,8 +12,7 @@ const WORDS: usize = 3;
 const RESTART_EVERY: u32 = 40;
 const MOST_ROUNDS: u32 = 300;
 
-type SmallAgent =
-    Agent<PolicyEvaluation<'static, f32>, Exact, heapless::Vec<PeerSlot<Exact, WORDS>, AGENTS>, WORDS>;
+type SmallAgent = Agent<PolicyEvaluation<'static, f32>, heapless::Vec<PeerSlot<WORDS>, AGENTS>, WORDS>;
 
 struct Member {
     agent: SmallAgent,

@@ -49,7 +49,7 @@ use sync::RoundSync;
 
 use crate::fab::Steps;
 use crate::graph::Schedule;
-use crate::ledger::{Arithmetic, ShareWeights};
+use crate::ledger::{self, ShareWeights};
 use crate::problem::{Mismatch, Moment, Problem, Shape};
 use crate::wire::frame::DATA_HEADER_MAX;
 use crate::wire::payload::{Encoder, Width};
@@ -79,9 +79,6 @@ pub enum Error {
     /// The gradient at the start is not finite or outside the ledger's range.
     #[error("at the start, {0}")]
     Gradient(Fault),
-    /// Narrow frames need exact arithmetic.
-    #[error("narrow frames need exact arithmetic")]
-    Width,
     /// The saved state is of another agent, another problem or another version, or is damaged.
     #[error("the saved state does not belong to this agent")]
     Memory,
@@ -95,13 +92,13 @@ impl From<Mismatch> for Error {
 
 /// Mass that an agent collected from one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Collection<'a, A: Arithmetic> {
+pub struct Collection<'a> {
     /// The sender.
     pub sender: u16,
     /// The sender's round.
     pub round: u32,
     /// ρ: the sender's running sum as it was then.
-    pub rho: &'a [A::Word],
+    pub rho: &'a [i32],
 }
 
 /// What is to be sent in this round.
@@ -112,21 +109,20 @@ struct Outbox {
     has_data: bool,
 }
 
-/// One agent: problem `P`, arithmetic `A`, peers `L`, room for `WORDS` words of decision.
+/// One agent: problem `P`, peers `L`, room for `WORDS` words of decision.
 ///
 /// An agent alone solves its own problem (see the [crate's root](crate) for two that agree):
 ///
 /// ```
 /// # use fabswarm_shared::agent::{Agent, Config, PeerSlot};
 /// # use fabswarm_shared::heapless::Vec;
-/// # use fabswarm_shared::ledger::Exact;
 /// # use fabswarm_shared::problem::PolicyEvaluation;
 /// # let problem = PolicyEvaluation {
 /// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
 /// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
 /// # };
-/// let peers: Vec<PeerSlot<Exact, 3>, 1> = Vec::new();
-/// let mut agent = Agent::<_, Exact, _, 3>::new(Config::founder(0, 1), problem, &[0.0; 3], peers)?;
+/// let peers: Vec<PeerSlot<3>, 1> = Vec::new();
+/// let mut agent = Agent::<_, _, 3>::new(Config::founder(0, 1), problem, &[0.0; 3], peers)?;
 /// for _ in 0..3000 {
 ///     agent.end_round();
 /// }
@@ -135,7 +131,7 @@ struct Outbox {
 /// # Ok::<(), fabswarm_shared::agent::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
+pub struct Agent<P, L, const WORDS: usize> {
     config: Config,
     problem: P,
     shape: Shape,
@@ -167,12 +163,12 @@ pub struct Agent<P, A: Arithmetic, L, const WORDS: usize> {
     /// m, packed like `v`: what momentum has accumulated in this epoch.
     accumulator: [f32; WORDS],
     /// Trackers, last gradients, shares' remainders and the running sum of the exchanged words.
-    t: [A::Word; WORDS],
-    d: [A::Word; WORDS],
-    carry: [A::Carry; WORDS],
-    sigma: [A::Word; WORDS],
+    t: [i32; WORDS],
+    d: [i32; WORDS],
+    carry: [i64; WORDS],
+    sigma: [i32; WORDS],
     /// Trackers before this round's push: what decisions descend along.
-    before: [A::Word; WORDS],
+    before: [i32; WORDS],
     /// Working memory of a round.
     next: [f32; WORDS],
     scratch: [f32; WORDS],
@@ -186,18 +182,17 @@ const ANNOUNCE_EVERY: u32 = 16;
 /// After so many rounds without hearing of an epoch, an agent that joins assumes that there is none.
 const ALONE_ROUNDS: u32 = 4 * ANNOUNCE_EVERY;
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// An agent at rest at `start`. `peers` is empty.
     ///
     /// # Errors
     /// Where the problem does not fit together or not into this agent.
     pub fn new(config: Config, problem: P, start: &[f32], peers: L) -> Result<Self, Error> {
-        check(&config, &problem, A::IS_MODULAR, WORDS)?;
+        check(&config, &problem, WORDS)?;
         let mut agent = Self::blank(config, problem, peers);
         agent.reset(start)?;
         Ok(agent)
@@ -215,7 +210,7 @@ where
         peers: L,
     ) -> Result<&'p mut Self, Error> {
         *place = None;
-        check(&config, &problem, A::IS_MODULAR, WORDS)?;
+        check(&config, &problem, WORDS)?;
         if let Err(error) = place.insert(Self::blank(config, problem, peers)).reset(start) {
             *place = None;
             return Err(error);
@@ -252,11 +247,11 @@ where
             v: [0.0; WORDS],
             gradient: [0.0; WORDS],
             accumulator: [0.0; WORDS],
-            t: [A::Word::default(); WORDS],
-            d: [A::Word::default(); WORDS],
-            carry: [A::Carry::default(); WORDS],
-            sigma: [A::Word::default(); WORDS],
-            before: [A::Word::default(); WORDS],
+            t: [0; WORDS],
+            d: [0; WORDS],
+            carry: [0; WORDS],
+            sigma: [0; WORDS],
+            before: [0; WORDS],
             next: [0.0; WORDS],
             scratch: [0.0; WORDS],
             wire: [0; WORDS],
@@ -342,37 +337,37 @@ where
 
     /// Trackers of the exchanged words.
     #[must_use]
-    pub fn trackers(&self) -> &[A::Word] {
+    pub fn trackers(&self) -> &[i32] {
         &self.t[..self.exchanged()]
     }
 
     /// The last gradients of the exchanged words, in the ledger's arithmetic.
     #[must_use]
-    pub fn tracked_gradients(&self) -> &[A::Word] {
+    pub fn tracked_gradients(&self) -> &[i32] {
         &self.d[..self.exchanged()]
     }
 
     /// The running sum of shares.
     #[must_use]
-    pub fn sigma(&self) -> &[A::Word] {
+    pub fn sigma(&self) -> &[i32] {
         &self.sigma[..self.exchanged()]
     }
 
     /// The mass that it collected in this epoch, in ascending order of senders.
-    pub fn collected(&self) -> impl Iterator<Item = Collection<'_, A>> {
+    pub fn collected(&self) -> impl Iterator<Item = Collection<'_>> {
         let collecting = self.peers.in_order().filter(|peer| peer.is_collecting);
         collecting.filter_map(|peer| self.collection_of(peer))
     }
 
     /// The mass that it collected since this round began, in ascending order of senders.
-    pub fn collections(&self) -> impl Iterator<Item = Collection<'_, A>> {
+    pub fn collections(&self) -> impl Iterator<Item = Collection<'_>> {
         let listed = (0..self.peers.listed()).map(|index| self.peers.listed_at(index));
         listed
             .filter(|(_, reception)| reception.is_collected)
             .filter_map(|(peer, _)| self.collection_of(peer))
     }
 
-    fn collection_of<'p>(&self, peer: &'p Peer<A, WORDS>) -> Option<Collection<'p, A>> {
+    fn collection_of<'p>(&self, peer: &'p Peer<WORDS>) -> Option<Collection<'p>> {
         let rho = &peer.rho[..self.exchanged()];
         Some(Collection { sender: peer.sender, round: peer.taken_round?, rho })
     }
@@ -445,7 +440,7 @@ where
         self.problem.penalty_gradient(&self.config.penalty, at, v, gradient, &mut self.scratch);
         let exchanged = self.shape.exchanged();
         let start = exchanged.start;
-        A::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
+        ledger::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
             .map_err(|error| Fault::from_gradient(error, start))
     }
 }
@@ -457,7 +452,7 @@ fn largest_step(steps: &Steps<f32>) -> f32 {
 }
 
 /// Whether an agent can be made.
-fn check<P: Problem<f32>>(config: &Config, problem: &P, is_modular: bool, room: usize) -> Result<(), Error> {
+fn check<P: Problem<f32>>(config: &Config, problem: &P, room: usize) -> Result<(), Error> {
     problem.check()?;
     let shape = problem.shape();
     let needed = shape.words().max(problem.scratch_words());
@@ -466,9 +461,6 @@ fn check<P: Problem<f32>>(config: &Config, problem: &P, is_modular: bool, room: 
     }
     if usize::from(config.id) >= MemberSet::CAPACITY || usize::from(config.founders) > MemberSet::CAPACITY {
         return Err(Error::Identity);
-    }
-    if !is_modular && config.width != Width::Full {
-        return Err(Error::Width);
     }
     Ok(())
 }

@@ -17,7 +17,6 @@
 //! ```
 //! use fabswarm_shared::agent::{Agent, Config, Origin, PeerSlot};
 //! use fabswarm_shared::heapless::Vec;
-//! use fabswarm_shared::ledger::Exact;
 //! use fabswarm_shared::problem::PolicyEvaluation;
 //! use fabswarm_shared::rng::{Purpose, Stream};
 //!
@@ -34,7 +33,7 @@
 //!     seed: 0,
 //! };
 //! // Room for decisions of 3 words [x | y | z], and for one peer.
-//! type Small<'a> = Agent<PolicyEvaluation<'a, f32>, Exact, Vec<PeerSlot<Exact, 3>, 1>, 3>;
+//! type Small<'a> = Agent<PolicyEvaluation<'a, f32>, Vec<PeerSlot<3>, 1>, 3>;
 //! let start = [0.0; 3];
 //! let mut agents = [
 //!     Small::new(Config::founder(0, 2), problem(&[1.0]), &start, Vec::new())?,

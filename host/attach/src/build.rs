@@ -2,7 +2,6 @@
 
 use super::flight::{Flight, FlightError};
 use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement, PlacementError};
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::swarm::{AgentSwarm, Remote, Swarm};
@@ -173,6 +172,6 @@ fn shadows_of<const WORDS: usize>(
     ExactAgents { task, setup, air, .. }: ExactAgents,
     boards: Box<dyn Remote>,
 ) -> Result<Box<dyn Swarm>, BoardSwarmError> {
-    let agents = AgentSwarm::<Exact, WORDS>::new(task, air, scenario.swarm.agents, setup);
+    let agents = AgentSwarm::<WORDS>::new(task, air, scenario.swarm.agents, setup);
     Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(boards)))
 }

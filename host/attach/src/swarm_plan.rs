@@ -5,7 +5,6 @@ use super::firmware_crate::FirmwareNeeds;
 use super::flash_file::page_bytes;
 use super::{BoardKind, Error};
 use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
-use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::problem::AnyProblem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire::payload::Width;
@@ -80,14 +79,14 @@ fn firmware_ram_bytes(needs: &FirmwareNeeds) -> usize {
     let members = if needs.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
     // Both sizes are linear in the words.
     let at = |small: usize, large: usize| small + (large - small) / 32 * (words - 32);
-    let peer = at(size_of::<PeerSlot<Exact, 32>>(), size_of::<PeerSlot<Exact, 64>>());
+    let peer = at(size_of::<PeerSlot<32>>(), size_of::<PeerSlot<64>>());
     let agent = at(size_of::<BoardAgent<32>>(), size_of::<BoardAgent<64>>());
     let packet = PACKET_OVERHEAD_BYTES + Width::Full.payload_bytes(words).max(MemberSet::BYTES);
     (members - 1) * peer + agent + QUEUED_PACKETS * packet + FIXED_RAM_BYTES
 }
 
 /// The agent of a board.
-type BoardAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, Exact, HeapPeers<Exact, WORDS>, WORDS>;
+type BoardAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, HeapPeers<WORDS>, WORDS>;
 
 /// Packets in the queues of the firmware, and what each takes besides its payload.
 const QUEUED_PACKETS: usize = 6;

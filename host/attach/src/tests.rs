@@ -314,8 +314,7 @@ fn the_first_divergence_is_reported_with_both_states() {
         .collect();
     let boards = Boards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
-    let agents =
-        fabswarm_sim::swarm::AgentSwarm::<fabswarm_shared::ledger::Exact, 64>::new(task, air, 10, setup);
+    let agents = fabswarm_sim::swarm::AgentSwarm::<64>::new(task, air, 10, setup);
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));
     let outcome = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
     let message = outcome.unwrap_err().to_string();

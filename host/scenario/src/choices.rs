@@ -68,16 +68,6 @@ choice! {
 }
 
 choice! {
-    /// How a ledger counts.
-    ArithmeticKind {
-        /// In integers.
-        Exact = "exact",
-        /// In single precision.
-        Float = "float",
-    }
-}
-
-choice! {
     /// When a round ends.
     ModeKind {
         /// For all agents together.
@@ -228,7 +218,6 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "swarm.lost_boards" => Some(LostBoards::WORDS),
         "frames.width" => Some(WidthKind::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
-        "algorithm.arithmetic" => Some(ArithmeticKind::WORDS),
         "algorithm.weights" => Some(WeightsKind::WORDS),
         "network.topology" => Some(TopologyKind::WORDS),
         "motion.pattern" => Some(FlightPattern::WORDS),

@@ -17,7 +17,7 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
     }
     match (section, name) {
         ("swarm", "clock_spread") => swarm.mode == ModeKind::FreeRunning,
-        ("algorithm", "arithmetic" | "give_up_after") | ("frames", _) => is_ledger,
+        ("algorithm", "give_up_after") | ("frames", _) => is_ledger,
         ("algorithm", "gather_rounds") => is_ledger && swarm.mode == ModeKind::LockStep,
         ("algorithm", "descend_rounds") => {
             is_ledger && swarm.mode == ModeKind::LockStep && algorithm.gather_rounds != 0

@@ -25,8 +25,8 @@ mod settings;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, ArithmeticKind, FlightPattern, LostBoards, ModeKind, PaceKind, PrecisionKind, ProblemKind,
-    RadioFamily, TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
+    AlgorithmKind, FlightPattern, LostBoards, ModeKind, PaceKind, PrecisionKind, ProblemKind, RadioFamily,
+    TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
@@ -153,7 +153,6 @@ pub struct AlgorithmSection {
     pub self_weight: f64,
     pub gather_rounds: i64,
     pub descend_rounds: u32,
-    pub arithmetic: ArithmeticKind,
     pub give_up_after: u32,
     pub weights: WeightsKind,
 }

@@ -1,13 +1,12 @@
 //! Attacks and accidents that once changed the answer of a swarm, unseen.
 
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::scenario::{Crash, Crashes, Scenario, resolve};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{ExactAgents, exact_agents, setup};
 
-type Agents = AgentSwarm<Exact, 64>;
+type Agents = AgentSwarm<64>;
 
 /// The scenario of a file with these lines.
 fn scenario(lines: &str) -> Scenario {

@@ -1,12 +1,11 @@
 //! The same run with and without an intruder. Its relays are left out: they are links that the graph does not have.
 
 use fabswarm_shared::agent::Agent;
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::scenario::{IntruderSection, ModeKind, Scenario, resolve};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{ExactAgents, exact_agents};
 
-type Agents = AgentSwarm<Exact, 64>;
+type Agents = AgentSwarm<64>;
 
 /// Faults of the air that an intruder is added to, as lines of a scenario.
 const NOISE: &str = "iid_loss = 0.3\nbit_corruption = 0.02\nduplication = 0.05\nreordering = 0.05\n";
@@ -76,7 +75,7 @@ fn assert_same_states(scenario: &Scenario, rounds: u32, frames: u32) -> u64 {
         alone.step().unwrap_or_else(|error| panic!("{topology:?}: {error}"));
         attacked.step().unwrap_or_else(|error| panic!("{topology:?}, attacked: {error}"));
         for (one, other) in alone.agents().zip(attacked.agents()) {
-            let state = |agent: &Agent<_, _, _, 64>| (agent.digest(), *agent.members());
+            let state = |agent: &Agent<_, _, 64>| (agent.digest(), *agent.members());
             let id = one.id();
             assert_eq!(
                 state(one),

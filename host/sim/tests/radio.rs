@@ -1,7 +1,6 @@
 //! Agents on the simulated radio: their own clocks, slots, fragments, loss.
 
 use fabswarm_shared::agent::{Agent, Origin};
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::air::radio::{
     Places, RadioAir, RadioEvent, RadioKind, RadioNeeds, RadioPlan, RadioSettings, RadioTiming,
 };
@@ -13,7 +12,7 @@ use std::sync::Arc;
 const WORDS: usize = 45;
 const AGENTS: usize = 20;
 
-type RadioAgent = Agent<AgentProblem, Exact, HeapPeers<Exact, WORDS>, WORDS>;
+type RadioAgent = Agent<AgentProblem, HeapPeers<WORDS>, WORDS>;
 
 /// Twenty agents with clocks of ±40 ppm solve the default problem, although every fifth packet is lost, and with it the frame of four
 /// packets that it belongs to.

@@ -1,6 +1,5 @@
 //! What every swarm keeps to, whatever its problem and graph.
 
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::air::{Air, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentSwarm, ExactFab, Swarm};
@@ -65,7 +64,7 @@ proptest! {
         let told = setup(&scenario).unwrap();
         let mut arrays =
             ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();
-        let mut speaking = AgentSwarm::<Exact, 512>::new(
+        let mut speaking = AgentSwarm::<512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();
         for _ in 0..65 {

@@ -10,7 +10,6 @@
 
 use super::peers::Peers;
 use super::{ALONE_ROUNDS, Agent, MemberSet, Received, Refusal, next_epoch};
-use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
 use crate::wire::frame::{Admission, Challenge, Hello};
@@ -91,11 +90,10 @@ impl Admissions {
     }
 }
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// An agent without a ledger asks to be let in: it needs an epoch above every one it has heard of.
     pub(super) fn receive_hello(&mut self, hello: &Hello) -> Received {

@@ -2,7 +2,7 @@
 
 use super::peers::Peers;
 use super::{ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
-use crate::ledger::{Arithmetic, ShareWeights};
+use crate::ledger::ShareWeights;
 use crate::problem::Problem;
 use crate::wire::frame::{DataHeader, MembersHeader};
 
@@ -21,11 +21,10 @@ pub(super) const fn next_epoch(epoch: u32, opener: u16) -> Option<u32> {
     if next <= LAST_EPOCH { Some(next) } else { None }
 }
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// Leaves the swarm: opens an epoch without this agent, and sends no data or hello frames from then on.
     pub fn leave(&mut self) {
@@ -161,8 +160,8 @@ where
         self.t = self.d;
         self.before = self.d;
         self.accumulator = [0.0; WORDS];
-        self.sigma = [A::Word::default(); WORDS];
-        self.carry = [A::Carry::default(); WORDS];
+        self.sigma = [0; WORDS];
+        self.carry = [0; WORDS];
         for index in 0..self.peers.listed() {
             self.peers.listed_at_mut(index).1.reset();
         }

@@ -5,7 +5,6 @@
 
 use super::peers::{Peers, Reception};
 use super::{Agent, Error, RoundSync};
-use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::payload::Encoder;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -27,11 +26,10 @@ pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
     }
 }
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// What a saved state must agree with.
     fn signature(&self) -> [u32; 6] {
@@ -41,7 +39,8 @@ where
             self.shape.x as u32,
             self.shape.y as u32,
             u32::from(self.shape.x_is_local),
-            u32::from(A::IS_MODULAR),
+            // The running sum is modular.
+            1,
         ]
     }
 
@@ -72,7 +71,7 @@ where
         for state in [&self.t, &self.d, &self.sigma, &self.before] {
             write(cast_slice(&state[..words]))?;
         }
-        write(A::carry_words(&self.carry[..words]))?;
+        write(cast_slice(&self.carry[..words]))?;
         write(&[self.peers.len() as u32])?;
         for peer in self.peers.in_order() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
@@ -117,7 +116,7 @@ where
         for state in [&mut self.t, &mut self.d, &mut self.sigma, &mut self.before] {
             fill(cast_slice_mut(&mut state[..words]))?;
         }
-        fill(A::carry_words_mut(&mut self.carry[..words]))?;
+        fill(cast_slice_mut(&mut self.carry[..words]))?;
         let mut peers = [0];
         fill(&mut peers)?;
         for _ in 0..peers[0] {

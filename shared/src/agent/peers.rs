@@ -3,12 +3,12 @@
 //! A [`Peer`] lasts for as long as the agent runs, and there may be a thousand of them. A [`Reception`] holds what came of a sender
 //! in this round or waits for the next one; only those that are *listed* are looked at in a round.
 
-use crate::ledger::Arithmetic;
+use crate::ledger;
 use crate::wire::payload::Decoder;
 
 /// One sender.
 #[derive(Clone, Debug)]
-pub struct Peer<A: Arithmetic, const WORDS: usize> {
+pub struct Peer<const WORDS: usize> {
     pub(super) sender: u16,
     /// The sender's round of what was last taken in this epoch.
     pub(super) taken_round: Option<u32>,
@@ -19,21 +19,14 @@ pub struct Peer<A: Arithmetic, const WORDS: usize> {
     /// Whether mass of the sender is for this agent.
     pub(super) is_collecting: bool,
     /// ρ, what was taken of the sender's running sum.
-    pub(super) rho: [A::Word; WORDS],
+    pub(super) rho: [i32; WORDS],
 }
 
-impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
+impl<const WORDS: usize> Peer<WORDS> {
     /// A sender that was never heard.
     #[must_use]
     pub fn new(sender: u16) -> Self {
-        Self {
-            sender,
-            taken_round: None,
-            heard_at: None,
-            taken_at: 0,
-            is_collecting: true,
-            rho: [A::Word::default(); WORDS],
-        }
+        Self { sender, taken_round: None, heard_at: None, taken_at: 0, is_collecting: true, rho: [0; WORDS] }
     }
 
     /// Its number in the swarm.
@@ -63,7 +56,7 @@ impl<A: Arithmetic, const WORDS: usize> Peer<A, WORDS> {
     /// Forgets everything that belongs to an epoch.
     pub(super) fn reset(&mut self) {
         self.taken_round = None;
-        self.rho = [A::Word::default(); WORDS];
+        self.rho = [0; WORDS];
     }
 }
 
@@ -123,44 +116,25 @@ impl<const WORDS: usize> Reception<WORDS> {
 
     /// Takes the decoded payload of the sender's `round`: its decision counts in this round, and its mass goes to `tracker`.
     #[inline]
-    pub(super) fn take<A: Arithmetic>(
-        &mut self,
-        peer: &mut Peer<A, WORDS>,
-        round: u32,
-        words: usize,
-        tracker: &mut [A::Word],
-    ) {
+    pub(super) fn take(&mut self, peer: &mut Peer<WORDS>, round: u32, words: usize, tracker: &mut [i32]) {
         (self.is_heard, self.is_fresh) = (true, self.has_v);
         self.take_mass(peer, round, words, tracker);
     }
 
-    fn take_mass<A: Arithmetic>(
-        &mut self,
-        peer: &mut Peer<A, WORDS>,
-        round: u32,
-        words: usize,
-        tracker: &mut [A::Word],
-    ) {
+    fn take_mass(&mut self, peer: &mut Peer<WORDS>, round: u32, words: usize, tracker: &mut [i32]) {
         if peer.is_collecting {
-            A::take(&self.wire[..words], &mut peer.rho, tracker);
+            ledger::take(&self.wire[..words], &mut peer.rho, tracker);
             self.is_collected = true;
         } else {
             // Later payloads build on this sum all the same.
-            for (rho, &wire) in peer.rho.iter_mut().zip(&self.wire[..words]) {
-                *rho = A::from_wire(wire);
-            }
+            peer.rho[..words].copy_from_slice(&self.wire[..words]);
         }
         peer.taken_round = Some(round);
     }
 
     /// Skips rounds. A frame that waits is too old for its decision to count, but its mass is due all the same: later payloads
     /// build on it.
-    pub(super) fn skip<A: Arithmetic>(
-        &mut self,
-        peer: &mut Peer<A, WORDS>,
-        words: usize,
-        tracker: &mut [A::Word],
-    ) {
+    pub(super) fn skip(&mut self, peer: &mut Peer<WORDS>, words: usize, tracker: &mut [i32]) {
         (self.is_heard, self.is_fresh) = (false, false);
         if let Some(round) = self.early_round.take() {
             self.take_mass(peer, round, words, tracker);
@@ -168,12 +142,12 @@ impl<const WORDS: usize> Reception<WORDS> {
     }
 
     /// Lets the frame that waits for `round` count.
-    pub(super) fn take_early<A: Arithmetic>(
+    pub(super) fn take_early(
         &mut self,
-        peer: &mut Peer<A, WORDS>,
+        peer: &mut Peer<WORDS>,
         round: u32,
         words: usize,
-        tracker: &mut [A::Word],
+        tracker: &mut [i32],
     ) {
         if self.early_round.take_if(|early| *early == round).is_some() {
             core::mem::swap(&mut self.v, &mut self.early_v);
@@ -189,7 +163,7 @@ impl<const WORDS: usize> Reception<WORDS> {
 }
 
 /// The peers of an agent. Each has a place, which it keeps until another one is inserted.
-pub trait Peers<A: Arithmetic, const WORDS: usize> {
+pub trait Peers<const WORDS: usize> {
     /// How many there are.
     fn len(&self) -> usize;
 
@@ -199,15 +173,13 @@ pub trait Peers<A: Arithmetic, const WORDS: usize> {
     }
 
     /// The peer at a place.
-    fn get(&self, place: usize) -> &Peer<A, WORDS>;
+    fn get(&self, place: usize) -> &Peer<WORDS>;
 
     /// The peer at a place, for writing.
-    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS>;
+    fn get_mut(&mut self, place: usize) -> &mut Peer<WORDS>;
 
     /// All of them, in ascending order of their numbers.
-    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
-    where
-        A: 'p;
+    fn in_order(&self) -> impl Iterator<Item = &Peer<WORDS>>;
 
     /// Where `sender` is, or where it would be inserted.
     ///
@@ -222,16 +194,16 @@ pub trait Peers<A: Arithmetic, const WORDS: usize> {
     fn clear(&mut self);
 
     /// The peer at a place with its reception, which is listed from here on.
-    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>);
+    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
 
     /// How many receptions are listed.
     fn listed(&self) -> usize;
 
     /// A listed reception with its peer, in ascending order of senders.
-    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>);
+    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>);
 
     /// The same, for writing.
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>);
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
 
     /// May unlist receptions that are [idle](Reception::is_idle), where payloads do not build on each other.
     fn unlist_idle(&mut self) {}
@@ -239,31 +211,26 @@ pub trait Peers<A: Arithmetic, const WORDS: usize> {
 
 /// A peer and its reception side by side, as on a microcontroller.
 #[derive(Clone, Debug)]
-pub struct PeerSlot<A: Arithmetic, const WORDS: usize> {
-    peer: Peer<A, WORDS>,
+pub struct PeerSlot<const WORDS: usize> {
+    peer: Peer<WORDS>,
     reception: Reception<WORDS>,
 }
 
 /// Room for a fixed number of peers in ascending order; all of them are listed.
-impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
-    for heapless::Vec<PeerSlot<A, WORDS>, MEMBERS>
-{
+impl<const WORDS: usize, const MEMBERS: usize> Peers<WORDS> for heapless::Vec<PeerSlot<WORDS>, MEMBERS> {
     fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    fn get(&self, place: usize) -> &Peer<A, WORDS> {
+    fn get(&self, place: usize) -> &Peer<WORDS> {
         &self[place].peer
     }
 
-    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
+    fn get_mut(&mut self, place: usize) -> &mut Peer<WORDS> {
         &mut self[place].peer
     }
 
-    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
-    where
-        A: 'p,
-    {
+    fn in_order(&self) -> impl Iterator<Item = &Peer<WORDS>> {
         self.iter().map(|slot| &slot.peer)
     }
 
@@ -286,7 +253,7 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
         self.clear();
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         let PeerSlot { peer, reception } = &mut self[place];
         (peer, reception)
     }
@@ -295,34 +262,31 @@ impl<A: Arithmetic, const WORDS: usize, const MEMBERS: usize> Peers<A, WORDS>
         self.as_slice().len()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
+    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
         let PeerSlot { peer, reception } = &self[index];
         (peer, reception)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         self.list(index)
     }
 }
 
 /// Peers outside the agent, which is then small enough to be moved on a microcontroller's stack.
-impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for &mut L {
+impl<L: Peers<WORDS>, const WORDS: usize> Peers<WORDS> for &mut L {
     fn len(&self) -> usize {
         (**self).len()
     }
 
-    fn get(&self, place: usize) -> &Peer<A, WORDS> {
+    fn get(&self, place: usize) -> &Peer<WORDS> {
         (**self).get(place)
     }
 
-    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
+    fn get_mut(&mut self, place: usize) -> &mut Peer<WORDS> {
         (**self).get_mut(place)
     }
 
-    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
-    where
-        A: 'p,
-    {
+    fn in_order(&self) -> impl Iterator<Item = &Peer<WORDS>> {
         (**self).in_order()
     }
 
@@ -338,7 +302,7 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
         (**self).clear();
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         (**self).list(place)
     }
 
@@ -346,11 +310,11 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
         (**self).listed()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
+    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
         (**self).listed_at(index)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         (**self).listed_at_mut(index)
     }
 
@@ -362,9 +326,8 @@ impl<A: Arithmetic, L: Peers<A, WORDS>, const WORDS: usize> Peers<A, WORDS> for 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Exact;
 
-    type Room = heapless::Vec<PeerSlot<Exact, 2>, 3>;
+    type Room = heapless::Vec<PeerSlot<2>, 3>;
 
     #[test]
     fn peers_stay_in_order_and_within_their_room() {
@@ -386,8 +349,8 @@ mod tests {
         let mut peers = Room::new();
         let mut lent = &mut peers;
         assert!(Peers::is_empty(&lent) && Peers::insert(&mut lent, 0, 4));
-        Peers::<Exact, 2>::get_mut(&mut lent, 0).heard_at = Some(7);
-        Peers::<Exact, 2>::list(&mut lent, 0).1.is_heard = true;
+        Peers::<2>::get_mut(&mut lent, 0).heard_at = Some(7);
+        Peers::<2>::list(&mut lent, 0).1.is_heard = true;
         assert_eq!((Peers::len(&lent), lent.listed(), lent.find(4), lent.find(5)), (1, 1, Ok(0), Err(1)));
         assert_eq!(Peers::get(&lent, 0).heard_at, Some(7));
         assert!(lent.listed_at(0).1.is_heard && lent.listed_at_mut(0).1.is_heard);
@@ -410,14 +373,14 @@ mod tests {
         let mut reception = Reception::<2>::new();
         (reception.is_heard, reception.is_fresh, reception.is_collected) = (true, true, true);
         reception.early_round = Some(7);
-        Peer::<Exact, 2>::new(1).renew_reception(&mut reception);
+        Peer::<2>::new(1).renew_reception(&mut reception);
         assert!(!reception.is_heard && !reception.is_fresh && !reception.is_collected);
         assert_eq!(reception.early_round, None);
     }
 
     #[test]
     fn a_borrowed_room_lists_as_many_as_the_room() {
-        fn listed(peers: impl Peers<Exact, 2>) -> usize {
+        fn listed(peers: impl Peers<2>) -> usize {
             peers.listed()
         }
         let mut room = Room::new();

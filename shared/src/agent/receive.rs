@@ -3,7 +3,6 @@
 use super::peers::Peers;
 use super::sync::FrameAge;
 use super::{Agent, MemberSet, Mode, RoundSync};
-use crate::ledger::Arithmetic;
 use crate::linear::first_exception;
 use crate::problem::Problem;
 use crate::wire;
@@ -90,11 +89,10 @@ pub enum Refusal {
 /// Rounds by which a sender may be ahead before a single frame is not enough to believe it.
 const ROUNDS_AHEAD: u32 = 64;
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// Takes a frame that arrived. No bytes make it panic.
     pub fn receive(&mut self, origin: Origin, bytes: &[u8]) -> Received {
@@ -226,18 +224,17 @@ where
         let rounds_ahead = if is_lock_step { header.round.saturating_sub(self.round) } else { 0 };
         let is_early = rounds_ahead == 1;
         // A payload builds on the one before it, whether that has counted or waits.
-        if reception.early_round.is_some() {
+        let sigma_before = if reception.early_round.is_some() {
             self.wire[..words].copy_from_slice(&reception.wire[..words]);
+            &self.wire[..words]
         } else {
-            for (wire, &rho) in self.wire.iter_mut().zip(&peer.rho[..words]) {
-                *wire = A::to_wire(rho);
-            }
-        }
+            &peer.rho[..words]
+        };
         let v = if is_early { &mut reception.early_v } else { &mut reception.v };
         let coverage = reception.decoder.decode(
             payload,
             header.round,
-            &self.wire[..words],
+            sigma_before,
             &mut v[..words],
             &mut reception.wire[..words],
         );

@@ -3,7 +3,7 @@
 use super::peers::{Peers, Reception};
 use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, RoundSync, digest};
 use crate::fab::{gather, pull_weight};
-use crate::ledger::{Arithmetic, descend, descend_word};
+use crate::ledger::{self, descend, descend_word};
 use crate::linear::{first_exception, scaled};
 use crate::problem::Problem;
 use crate::wire::payload::Width;
@@ -23,11 +23,10 @@ pub struct Report {
     pub fault: Option<Fault>,
 }
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// Ends the round: pull, gradient, push. Frames of the next round that came early count from here on.
     #[cfg_attr(microcontroller, inline(never))]
@@ -75,7 +74,7 @@ where
         let words = self.exchanged();
         let header = [self.round, self.epoch].into_iter();
         let decision = self.decision().iter().chain(self.gradient()).map(|word| word.to_bits());
-        let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| A::to_wire(word) as u32);
+        let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| word as u32);
         let has_momentum = self.config.steps.momentum != 0.0;
         let accumulator = self.accumulator().iter().filter(|_| has_momentum).map(|word| word.to_bits());
         digest::of(header.chain(decision).chain(ledger).chain(accumulator))
@@ -99,7 +98,7 @@ where
         if self.config.turns.descends(self.round) {
             let steps = self.config.steps;
             let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
-            descend::<A>(&self.shape, &steps, &self.before[..words], m, &mut self.v[exchanged]);
+            descend(&self.shape, &steps, &self.before[..words], m, &mut self.v[exchanged]);
             // What never travels is its own tracker.
             for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
                 descend_word(steps.momentum, steps.x, d, m, v);
@@ -119,14 +118,10 @@ where
         if self.config.width == Width::Full {
             return Ok(());
         }
-        let words = self.exchanged();
-        for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {
-            *wire = A::to_wire(sigma);
-        }
         let exchanged = self.shape.exchanged();
         let v = &self.v[exchanged.clone()];
         self.encoder
-            .end_round(self.round, v, &self.wire[..words])
+            .end_round(self.round, v, &self.sigma[..v.len()])
             .map_err(|_| Fault::new(exchanged.start, FaultCause::Encoder))
     }
 
@@ -148,9 +143,9 @@ where
         if self.config.turns.pushes(self.round) {
             let granularity = match self.config.width {
                 Width::Full => 0,
-                _ => self.encoder.granularity(A::largest_share(&self.share_weights, &self.t[..words])),
+                _ => self.encoder.granularity(ledger::largest_share(&self.share_weights, &self.t[..words])),
             };
-            A::give(
+            ledger::give(
                 &self.share_weights,
                 granularity,
                 &mut self.t[..words],

@@ -2,16 +2,14 @@
 
 use super::Agent;
 use super::peers::Peers;
-use crate::ledger::Arithmetic;
 use crate::problem::Problem;
 use crate::wire::frame::{Admission, DataHeader, Frame, Hello, MembersHeader};
 use crate::wire::{self, SCHEMA};
 
-impl<P, A, L, const WORDS: usize> Agent<P, A, L, WORDS>
+impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
-    A: Arithmetic,
-    L: Peers<A, WORDS>,
+    L: Peers<WORDS>,
 {
     /// Writes the next frame to send in this round and returns its length, or `None` if there is none.
     ///
@@ -61,12 +59,8 @@ where
     fn write_data(&mut self, out: &mut [u8]) -> Result<usize, wire::Error> {
         let header = DataHeader { sender: self.config.id, epoch: self.epoch, round: self.round };
         let start = header.encode_header(out)?;
-        let words = self.exchanged();
-        for (wire, &sigma) in self.wire.iter_mut().zip(&self.sigma[..words]) {
-            *wire = A::to_wire(sigma);
-        }
         let v = &self.v[self.shape.exchanged()];
-        let payload = self.encoder.encode(self.round, v, &self.wire[..words], &mut out[start..])?;
+        let payload = self.encoder.encode(self.round, v, &self.sigma[..v.len()], &mut out[start..])?;
         Ok(start + payload)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::MemberSet;
 use super::memory::VERSION;
-use crate::ledger::{Arithmetic, Exact};
+use crate::ledger;
 use crate::problem::Shape;
 use core::fmt;
 
@@ -37,14 +37,13 @@ enum Place {
 /// ```
 /// use fabswarm_shared::agent::{Agent, Config, PeerSlot, StateField};
 /// # use fabswarm_shared::heapless::Vec;
-/// # use fabswarm_shared::ledger::Exact;
 /// # use fabswarm_shared::problem::PolicyEvaluation;
 /// # let problem = PolicyEvaluation {
 /// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
 /// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
 /// # };
-/// # let peers: Vec<PeerSlot<Exact, 3>, 1> = Vec::new();
-/// let agent = Agent::<_, Exact, _, 3>::new(Config::founder(0, 1), problem, &[0.5; 3], peers)?;
+/// # let peers: Vec<PeerSlot<3>, 1> = Vec::new();
+/// let agent = Agent::<_, _, 3>::new(Config::founder(0, 1), problem, &[0.5; 3], peers)?;
 /// let mut state = std::vec::Vec::new();
 /// agent.save(|words| Ok::<_, ()>(state.extend_from_slice(words))).unwrap();
 /// let word = state.iter().position(|&word| word == 0.5_f32.to_bits()).unwrap();
@@ -64,13 +63,12 @@ impl StateField {
     /// The field of word `word` of `state`; `None` where the state has no such word, or is of another version.
     #[must_use]
     pub fn find(state: &[u32], word: usize) -> Option<Self> {
-        let &[version, _, x, y, x_is_local, is_modular] = state.first_chunk()?;
+        let &[version, _, x, y, x_is_local, _] = state.first_chunk()?;
         if version != VERSION || x.max(y) > MOST_WORDS || word >= state.len() {
             return None;
         }
         let shape = Shape { x: x as usize, y: y as usize, x_is_local: x_is_local == 1 };
-        let (exchanged, is_modular) = (shape.exchanged(), is_modular == 1);
-        let ledger = if is_modular { WordKind::FixedPoint } else { WordKind::Float };
+        let exchanged = shape.exchanged();
         let mut left = word;
         let mut within = |words: usize| {
             let found = (left < words).then_some(left);
@@ -100,14 +98,12 @@ impl StateField {
         }
         for name in ["tracker", "tracked gradient", "sigma", "tracker before"] {
             if let Some(index) = within(exchanged.len()) {
-                return field(name, packed(&shape, exchanged.start + index), ledger);
+                return field(name, packed(&shape, exchanged.start + index), WordKind::FixedPoint);
             }
         }
-        for name in ["remainder"].into_iter().filter(|_| is_modular) {
-            // 64 bits each.
-            if let Some(index) = within(2 * exchanged.len()) {
-                return field(name, packed(&shape, exchanged.start + index / 2), WordKind::Integer);
-            }
+        // 64 bits each.
+        if let Some(index) = within(2 * exchanged.len()) {
+            return field("remainder", packed(&shape, exchanged.start + index / 2), WordKind::Integer);
         }
         if within(1).is_some() {
             return single(&["peers"], 0);
@@ -117,7 +113,7 @@ impl StateField {
         let peer = state.get(word - index).copied();
         let found = match index.checked_sub(PEER_HEADER.len()) {
             None => single(&PEER_HEADER, index)?,
-            Some(index) => field("rho", Place::Indexed(index), ledger)?,
+            Some(index) => field("rho", Place::Indexed(index), WordKind::FixedPoint)?,
         };
         Some(Self { peer, ..found })
     }
@@ -162,7 +158,7 @@ impl fmt::Display for StateValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             WordKind::Float => write!(out, "{:e}", f32::from_bits(self.bits)),
-            WordKind::FixedPoint => write!(out, "{:e}", Exact::value(self.bits as i32)),
+            WordKind::FixedPoint => write!(out, "{:e}", ledger::value(self.bits as i32)),
             WordKind::Integer => write!(out, "{}", self.bits),
         }
     }

@@ -15,7 +15,6 @@ mod turns;
 mod unlisting;
 
 use super::*;
-use crate::ledger::{Exact, Float};
 use crate::problem::{Penalty, PolicyEvaluation};
 use crate::rng::{Purpose, Stream};
 use crate::wire::SCHEMA;
@@ -38,8 +37,8 @@ const REWARDS: [[f32; 4]; 5] = [
     [0.6, 0.1, 0.4, 0.9],
 ];
 
-type Peers4<A> = heapless::Vec<PeerSlot<A, WORDS>, 8>;
-type Small<A> = Agent<PolicyEvaluation<'static, f32>, A, Peers4<A>, WORDS>;
+type Peers4 = heapless::Vec<PeerSlot<WORDS>, 8>;
+type Small = Agent<PolicyEvaluation<'static, f32>, Peers4, WORDS>;
 
 fn config(id: usize) -> Config {
     Config {
@@ -63,17 +62,17 @@ fn problem(id: usize) -> PolicyEvaluation<'static, f32> {
     }
 }
 
-fn agent<A: Arithmetic>(config: Config) -> Small<A> {
+fn agent(config: Config) -> Small {
     let problem = problem(config.id.into());
     Agent::new(config, problem, &[0.0; WORDS], Peers4::new()).unwrap()
 }
 
-fn swarm<A: Arithmetic>() -> Vec<Small<A>> {
+fn swarm() -> Vec<Small> {
     (0..AGENTS).map(|id| agent(config(id))).collect()
 }
 
 /// All frames that are due, with their senders.
-fn frames<A: Arithmetic>(agents: &mut [Small<A>]) -> Vec<(usize, Vec<u8>)> {
+fn frames(agents: &mut [Small]) -> Vec<(usize, Vec<u8>)> {
     let mut frames = Vec::new();
     for (sender, agent) in agents.iter_mut().enumerate() {
         let mut out = [0; 256];
@@ -85,7 +84,7 @@ fn frames<A: Arithmetic>(agents: &mut [Small<A>]) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// One round in which `hears(receiver, sender)` decides.
-fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, usize) -> bool) {
+fn round(agents: &mut [Small], mut hears: impl FnMut(usize, usize) -> bool) {
     for (sender, frame) in frames(agents) {
         for (receiver, agent) in agents.iter_mut().enumerate() {
             if receiver != sender && hears(receiver, sender) {
@@ -99,20 +98,20 @@ fn round<A: Arithmetic>(agents: &mut [Small<A>], mut hears: impl FnMut(usize, us
 }
 
 /// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
-fn check_invariant(agents: &[Small<Exact>]) {
+fn check_invariant(agents: &[Small]) {
     let epoch = agents.iter().map(Agent::epoch).max().unwrap();
     let present = agents.iter().filter(|agent| agent.epoch() == epoch);
     let mut defect = [0; WORDS];
     for agent in present {
-        Exact::add(&mut defect, agent.trackers(), 1);
-        Exact::add(&mut defect, agent.tracked_gradients(), -1);
-        Exact::add(&mut defect, agent.sigma(), agent.audience() as i32);
-        agent.collected().for_each(|collection| Exact::add(&mut defect, collection.rho, -1));
+        ledger::add(&mut defect, agent.trackers(), 1);
+        ledger::add(&mut defect, agent.tracked_gradients(), -1);
+        ledger::add(&mut defect, agent.sigma(), agent.audience() as i32);
+        agent.collected().for_each(|collection| ledger::add(&mut defect, collection.rho, -1));
     }
     assert_eq!(defect, [0; WORDS]);
 }
 
-fn spread(agents: &[Small<Exact>]) -> f32 {
+fn spread(agents: &[Small]) -> f32 {
     let first = agents[0].decision();
     let gaps = agents.iter().flat_map(|agent| agent.decision().iter().zip(first).map(|(a, b)| (a - b).abs()));
     gaps.fold(0.0, f32::max)
@@ -120,7 +119,7 @@ fn spread(agents: &[Small<Exact>]) -> f32 {
 
 #[test]
 fn a_swarm_agrees_and_stops_moving() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     // Each hears one other a round, and all others in turn.
     for now in 0..3000 {
         round(&mut agents, |receiver, sender| (sender + 1 + now % 3) % AGENTS == receiver);
@@ -135,7 +134,7 @@ fn a_swarm_agrees_and_stops_moving() {
 
 #[test]
 fn half_of_all_frames_lost_gives_the_same_answer() {
-    let (mut perfect, mut lossy) = (swarm::<Exact>(), swarm::<Exact>());
+    let (mut perfect, mut lossy) = (swarm(), swarm());
     let mut stream = Stream::new(3, 0, 0, Purpose::Air);
     for _ in 0..4000 {
         round(&mut perfect, |_, _| true);
@@ -148,20 +147,8 @@ fn half_of_all_frames_lost_gives_the_same_answer() {
 }
 
 #[test]
-fn float_and_exact_arithmetic_agree() {
-    let (mut exact, mut float) = (swarm::<Exact>(), swarm::<Float>());
-    for _ in 0..300 {
-        round(&mut exact, |_, _| true);
-        round(&mut float, |_, _| true);
-    }
-    for (a, b) in exact[2].decision().iter().zip(float[2].decision()) {
-        assert!((a - b).abs() < 1e-3);
-    }
-}
-
-#[test]
 fn a_frame_of_the_next_round_waits_for_it() {
-    let (mut ahead, mut punctual) = (swarm::<Exact>(), swarm::<Exact>());
+    let (mut ahead, mut punctual) = (swarm(), swarm());
     // Agent 1 runs one round ahead of agent 0; in the other swarm both are in step.
     let first = frames(&mut ahead);
     for (sender, frame) in &first {
@@ -185,7 +172,7 @@ fn a_frame_of_the_next_round_waits_for_it() {
 
 #[test]
 fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     for _ in 0..5 {
         round(&mut agents, |_, _| true);
     }
@@ -203,7 +190,7 @@ fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
 
 #[test]
 fn refused_frames_change_nothing() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     for _ in 0..5 {
         round(&mut agents, |_, _| true);
     }
@@ -227,14 +214,14 @@ fn refused_frames_change_nothing() {
     let unreadable = agents[0].receive(Origin::Clear, &out[..start + payload]);
     assert!(matches!(unreadable, Received::Refused(Refusal::Wire(_))), "{unreadable:?}");
     assert_eq!(agents[0].round(), 5);
-    let mut stranger = agent::<Exact>(Config { founders: 5, ..config(4) });
+    let mut stranger = agent(Config { founders: 5, ..config(4) });
     (0..5).for_each(|_| assert_eq!(stranger.end_round().fault, None));
     let length = stranger.poll_frame(&mut out).unwrap().unwrap();
     assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::NotMember));
     assert_eq!(agents[0].digest(), digest);
 }
 
-fn saved<A: Arithmetic>(agent: &Small<A>) -> Vec<u32> {
+fn saved(agent: &Small) -> Vec<u32> {
     let mut saved = Vec::new();
     let Ok(()) = agent.save(|words| {
         saved.extend_from_slice(words);
@@ -246,7 +233,7 @@ fn saved<A: Arithmetic>(agent: &Small<A>) -> Vec<u32> {
 #[test]
 fn members_join_leave_and_are_given_up() {
     let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
-    let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+    let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
     (0..10).for_each(|_| round(&mut agents, |_, _| true));
     agents.push(agent(patient(4)));
     (0..10).for_each(|_| round(&mut agents, |_, _| true));
@@ -270,7 +257,7 @@ fn members_join_leave_and_are_given_up() {
 
 #[test]
 fn a_hello_of_another_format_or_shape_is_refused() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     let hello = Hello {
         sender: 9,
         boot: 1,
@@ -296,7 +283,7 @@ fn a_hello_of_another_format_or_shape_is_refused() {
 fn a_fault_says_what_is_wrong() {
     let fault = |x| {
         let config = Config { steps: Steps { x, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) };
-        let mut agent = agent::<Exact>(config);
+        let mut agent = agent(config);
         let fault = (0..5).find_map(|_| agent.end_round().fault);
         assert_eq!((agent.end_round().fault, agent.fault()), (fault, fault));
         fault.map(|fault| fault.cause)
@@ -307,23 +294,21 @@ fn a_fault_says_what_is_wrong() {
 
 #[test]
 fn a_reset_forgets_everything() {
-    let fresh = agent::<Exact>(config(2));
-    let is_as_new = |agent: &mut Small<Exact>| {
+    let fresh = agent(config(2));
+    let is_as_new = |agent: &mut Small| {
         agent.reset(&[0.0; WORDS]).unwrap();
         let mut out = [0; 256];
         assert_eq!(agent.fault(), None);
         assert_eq!(saved(agent), saved(&fresh));
         assert!(agent.poll_frame(&mut out).unwrap().is_some(), "it sends again");
     };
-    let mut swarm = swarm::<Exact>();
+    let mut swarm = swarm();
     (0..5).for_each(|_| round(&mut swarm, |_, _| true));
     swarm[2].leave();
     is_as_new(&mut swarm[2]);
 
-    let mut stopped = agent::<Exact>(Config {
-        steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1, momentum: 0.0 },
-        ..config(2)
-    });
+    let mut stopped =
+        agent(Config { steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) });
     assert!(stopped.end_round().fault.is_some());
     is_as_new(&mut stopped);
 }
@@ -343,10 +328,10 @@ impl Schedule for NextTwo {
 
 #[test]
 fn a_round_is_complete_when_everybody_due_was_heard() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..3).for_each(|_| round(&mut agents, |_, _| true));
     let sent = frames(&mut agents);
-    let give = |agents: &mut [Small<Exact>], sender: usize| {
+    let give = |agents: &mut [Small], sender: usize| {
         let _ = agents[0].receive(Origin::Clear, &sent[sender].1);
         agents[0].is_complete(&NextTwo)
     };
@@ -378,7 +363,7 @@ fn encoded(frame: Frame<'_>) -> Vec<u8> {
 }
 
 /// Every frame that `agents` exchanged over some rounds, with its sender.
-fn recorded(agents: &mut [Small<Exact>], rounds: u32) -> Vec<(usize, Vec<u8>)> {
+fn recorded(agents: &mut [Small], rounds: u32) -> Vec<(usize, Vec<u8>)> {
     let mut recording = Vec::new();
     for _ in 0..rounds {
         let sent = frames(agents);
@@ -393,8 +378,8 @@ fn recorded(agents: &mut [Small<Exact>], rounds: u32) -> Vec<(usize, Vec<u8>)> {
     recording
 }
 
-fn distance(agents: &[Small<Exact>], others: &[Small<Exact>]) -> f32 {
-    let x = |agent: &Small<Exact>| [agent.decision()[0], agent.decision()[1]];
+fn distance(agents: &[Small], others: &[Small]) -> f32 {
+    let x = |agent: &Small| [agent.decision()[0], agent.decision()[1]];
     let pairs = agents.iter().zip(others).map(|(agent, other)| (x(agent), x(other)));
     let gaps = pairs.map(|(x, best)| (x[0] - best[0]).hypot(x[1] - best[1]) / best[0].hypot(best[1]));
     gaps.fold(0.0, f32::max)
@@ -409,8 +394,8 @@ proptest! {
     fn the_ledger_balances_whatever_the_air_does(seed: u64, loss in 0.0..0.9f64, width in 0..3usize, is_free: bool) {
         let width = [Width::Full, Width::Half, Width::Byte][width];
         let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
-        let make = |id: usize, boot| agent::<Exact>(Config { width, mode, boot, give_up_after: NonZeroU32::new(60), late_rounds: 3, ..config(id) });
-        let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id, 1)).collect();
+        let make = |id: usize, boot| agent(Config { width, mode, boot, give_up_after: NonZeroU32::new(60), late_rounds: 3, ..config(id) });
+        let mut agents: Vec<Small> = (0..AGENTS).map(|id| make(id, 1)).collect();
         let mut boots = [1; AGENTS];
         let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();
         let mut stream = Stream::new(seed, 0, 0, Purpose::Air);

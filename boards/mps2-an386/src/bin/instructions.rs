@@ -13,7 +13,7 @@ use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
     agent::{Agent, Config, Origin, PeerSlot, Received},
     fab::{Steps, gather},
-    ledger::{Arithmetic, Exact, ShareWeights, descend},
+    ledger::{self, ShareWeights, descend},
     linear::scaled,
     problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
     wire::seal::{Key, Opener, Sealer, VolatileBoots},
@@ -27,7 +27,7 @@ const WORDS: usize = FEATURES + 2 * STATES;
 const HEARD: usize = 2;
 
 type CountedAgent<'a> =
-    Agent<AnyProblem<'a, f32>, Exact, heapless::Vec<PeerSlot<Exact, WORDS>, HEARD>, WORDS>;
+    Agent<AnyProblem<'a, f32>, heapless::Vec<PeerSlot<WORDS>, HEARD>, WORDS>;
 
 const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true };
@@ -139,7 +139,7 @@ fn main() -> ! {
         heard.copy_from_slice(&own);
         gather::<1, _>(&mut heard, others.iter().map(|v| &v[..]));
         scaled(weight, &heard, &mut next);
-        descend::<Exact>(&shape, &STEPS, &trackers, &mut accumulator, &mut next);
+        descend(&shape, &STEPS, &trackers, &mut accumulator, &mut next);
     });
     let (mut c_next, mut c_accumulator) = ([0.0; WORDS], [0.0; WORDS]);
     let eta = [STEPS.x, STEPS.y, STEPS.z];
@@ -193,11 +193,11 @@ fn main() -> ! {
     let (mut carry, mut sigma, mut rho, mut tracked) =
         ([0i64; WORDS], [0; WORDS], [[0; WORDS]; HEARD], [0; WORDS]);
     let push = measure(&mut || {
-        Exact::give(&share_weights, 0, &mut trackers, &mut carry, &mut sigma);
+        ledger::give(&share_weights, 0, &mut trackers, &mut carry, &mut sigma);
         for (sums, rho) in sums.iter().zip(&mut rho) {
-            Exact::take(sums, rho, &mut trackers);
+            ledger::take(sums, rho, &mut trackers);
         }
-        let _ = black_box(Exact::track(&d, &mut tracked, &mut trackers));
+        let _ = black_box(ledger::track(&d, &mut tracked, &mut trackers));
     });
     let (mut carry, mut sigma, mut rho, mut tracked) =
         ([0i64; WORDS], [0; WORDS], [[0; WORDS]; HEARD], [0; WORDS]);

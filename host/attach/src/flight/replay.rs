@@ -3,14 +3,13 @@
 use super::super::MOST_WORDS;
 use super::record::{FlightEntry, RoundFate};
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
-use fabswarm_shared::ledger::Exact;
 use fabswarm_shared::wire::frame::Frame;
 use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
 use fabswarm_sim::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-type Shadow = Agent<AgentProblem, Exact, HeapPeers<Exact, MOST_WORDS>, MOST_WORDS>;
+type Shadow = Agent<AgentProblem, HeapPeers<MOST_WORDS>, MOST_WORDS>;
 
 /// Where a flight cannot be followed, or differs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

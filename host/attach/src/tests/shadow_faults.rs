@@ -2,7 +2,6 @@
 
 use super::*;
 use fabswarm_shared::agent::StateField;
-use fabswarm_shared::ledger::Exact;
 use fabswarm_sim::swarm::{AgentSwarm, DigestCounts, SwarmError};
 
 /// The agent on a board, and the round of its shadow that is changed.
@@ -117,7 +116,7 @@ fn outcome(tampering: Tampering, is_sealed: bool) -> (String, tempfile::TempDir)
     let boards = Boards::start(&task, &setup, &locations, 20, |_| false, None).unwrap();
     let boards = TamperedBoards { boards, tampering, round: 0, is_done: false };
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
-    let swarm = AgentSwarm::<Exact, 64>::new(task, air, 10, setup).unwrap();
+    let swarm = AgentSwarm::<64>::new(task, air, 10, setup).unwrap();
     let mut swarm = swarm.with_remote(Box::new(boards));
     let run = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
     let folder = tempfile::tempdir().unwrap();

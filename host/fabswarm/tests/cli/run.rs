@@ -271,7 +271,7 @@ fn divergence_is_diagnosed_and_keeps_the_folder() {
     };
     diverged(&["--eta-y", "60"], "integers", ["the gradient of ", "left the range of the exact ledger"]);
     diverged(&["--eta-y", "60", "--algorithm", "fab"], "floats", ["of agent ", "is no longer finite"]);
-    let growing = ["--eta-y", "60", "--arithmetic", "float", "--rounds", "5"];
+    let growing = ["--eta-y", "60", "--algorithm", "fab", "--rounds", "5"];
     diverged(&growing, "growing", ["diverged: the distance to solution grew from 1.0e0 to ", " in 5 rounds"]);
 }
 

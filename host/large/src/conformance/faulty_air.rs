@@ -2,7 +2,6 @@
 
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::fab::{Steps, accumulated, descended};
-use fabswarm_shared::ledger::Float;
 use fabswarm_shared::problem::{Penalty, Problem as _};
 use fabswarm_shared::scalar::Scalar;
 
@@ -96,13 +95,8 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 .with_penalty(PENALTY)
                 .with_self_weight(scenario.algorithm.self_weight as f32)
                 .with_late_rounds(scenario.late_rounds());
-            Agent::<_, Float, HeapPeers<Float, WORDS>, WORDS>::new(
-                config,
-                problem,
-                &start,
-                HeapPeers::default(),
-            )
-            .expect("the problem fits its agent")
+            Agent::<_, HeapPeers<WORDS>, WORDS>::new(config, problem, &start, HeapPeers::default())
+                .expect("the problem fits its agent")
         })
         .collect();
     let mut frame = vec![0; agents[0].largest_frame()];
@@ -120,7 +114,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
             agent.end_round();
         }
     }
-    let after_next_step = |agent: &Agent<_, Float, HeapPeers<Float, WORDS>, WORDS>| {
+    let after_next_step = |agent: &Agent<_, HeapPeers<WORDS>, WORDS>| {
         let (mut v, x) = (agent.decision().to_vec(), TRAINING);
         for ((x, &d), &m) in v.iter_mut().zip(agent.gradient()).zip(agent.accumulator()).take(x) {
             *x = descended(*x, STEPS.x, accumulated(STEPS.momentum, m, d));

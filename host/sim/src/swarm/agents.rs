@@ -14,7 +14,7 @@ mod remote;
 mod sim_agent;
 mod view;
 
-use super::books::{Balance, Books, BrokenBooks, CollectionView, Imbalance, LedgerView};
+use super::books::{Balance, Books, BrokenBooks, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
@@ -22,9 +22,8 @@ use crate::cores;
 use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
-use fabswarm_shared::agent::{self, Agent, Collection, Config, Links, MemberSet, Mode};
+use fabswarm_shared::agent::{self, Agent, Config, Links, MemberSet, Mode};
 use fabswarm_shared::fab::Turns;
-use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fragments::FragmentPath;
@@ -88,16 +87,15 @@ impl AgentSetup {
 
 /// A swarm of agents over an air.
 #[derive(Debug)]
-pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
+pub struct AgentSwarm<const WORDS: usize> {
     setup: AgentSetup,
     task: Arc<Task<f32>>,
     shape: Shape,
     air: Air,
     slot: u32,
-    agents: Vec<SimAgent<A, WORDS>>,
+    agents: Vec<SimAgent<WORDS>>,
     meter: Meter,
-    /// Kept where the ledger is exact.
-    books: Option<Books>,
+    books: Books,
     /// What broke the books, once they broke.
     imbalance: Option<Imbalance>,
     opener: SwarmOpener,
@@ -107,7 +105,7 @@ pub struct AgentSwarm<A: Arithmetic, const WORDS: usize> {
     remote: Option<Box<dyn Remote>>,
 }
 
-impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// A swarm at rest at the task's starting point.
     ///
     /// # Errors
@@ -140,13 +138,10 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let gradients = packed(&agents, Agent::gradient);
         meter.start(&decisions, &gradients);
         let shape = task.shape();
-        let mut books =
-            A::IS_MODULAR.then(|| Books::new(count, shape.exchanged().len(), setup.audiences.clone()));
-        if let Some(books) = &mut books {
-            for own in &agents {
-                // A ledger that has just begun is balanced.
-                let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
-            }
+        let mut books = Books::new(count, shape.exchanged().len(), setup.audiences.clone());
+        for own in &agents {
+            // A ledger that has just begun is balanced.
+            let _ = books.balance(own.agent.id(), &ledger_of(&own.agent));
         }
         Ok(Self {
             shape,
@@ -173,7 +168,7 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
     }
 
     /// Agents, in the order of their numbers.
-    pub fn agents(&self) -> impl Iterator<Item = &HeapAgent<A, WORDS>> {
+    pub fn agents(&self) -> impl Iterator<Item = &HeapAgent<WORDS>> {
         self.agents.iter().map(|own| &*own.agent)
     }
 
@@ -211,14 +206,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let Self { remote, opener, opened, air, agents, books, slot, .. } = self;
         let mut turns: Vec<_> = agents
             .iter_mut()
-            .map(|own| Turn { own, account: None, is_ending: false, balance: Balance::default() })
+            .zip(books.open_accounts())
+            .map(|(own, account)| Turn { own, account, is_ending: false, balance: Balance::default() })
             .collect();
-        if let Some(books) = books {
-            turns
-                .iter_mut()
-                .zip(books.open_accounts())
-                .for_each(|(turn, account)| turn.account = Some(account));
-        }
         ending.iter().for_each(|&agent| turns[agent].is_ending = true);
         let witness = remote
             .as_mut()
@@ -227,14 +217,14 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         air.deliver_to(*slot, &mut turns, witness, opened, open);
         // Others' accounts were held against what each agent had before.
         let balances: Vec<_> = turns.into_iter().map(|turn| turn.balance).collect();
-        let outcome = books.as_mut().map_or(Ok(()), |books| books.enter_all(&balances)).map_err(broken);
+        let outcome = books.enter_all(&balances).map_err(broken);
         let fragments = self.agents.iter_mut().filter_map(|own| own.fragments.as_mut());
         self.air.count_forged_fragments(fragments.map(FragmentPath::take_forged).sum());
         outcome
     }
 
     /// The error for books that broke in this slot.
-    fn broken(&self) -> impl Fn(Imbalance) -> SwarmError + use<A, WORDS> {
+    fn broken(&self) -> impl Fn(Imbalance) -> SwarmError + use<WORDS> {
         let round = u64::from(self.slot) + 1;
         move |what| BrokenBooks { round, what }.into()
     }
@@ -244,11 +234,10 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let broken = self.broken();
         let own = &mut self.agents[agent];
         own.report = Some(own.agent.end_round());
-        let Some(books) = &mut self.books else { return Ok(()) };
-        let (epoch, collections) = collections_of(&own.agent);
+        let (id, books) = (own.agent.id(), &mut self.books);
         books
-            .collect(own.agent.id(), epoch, collections)
-            .and_then(|()| books.balance(own.agent.id(), &ledger_of(&own.agent)))
+            .collect(id, own.agent.epoch(), own.agent.collections())
+            .and_then(|()| books.balance(id, &ledger_of(&own.agent)))
             .map_err(broken)
     }
 
@@ -330,9 +319,9 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
 }
 
 /// What `state` returns of all agents, one after the other.
-fn packed<A: Arithmetic, const WORDS: usize>(
-    agents: &[SimAgent<A, WORDS>],
-    state: impl Fn(&HeapAgent<A, WORDS>) -> &[f32],
+fn packed<const WORDS: usize>(
+    agents: &[SimAgent<WORDS>],
+    state: impl Fn(&HeapAgent<WORDS>) -> &[f32],
 ) -> Vec<f32> {
     let words = agents.first().map_or(0, |own| state(&own.agent).len());
     let mut packed = Vec::with_capacity(agents.len() * words);
@@ -341,32 +330,20 @@ fn packed<A: Arithmetic, const WORDS: usize>(
 }
 
 /// An agent's ledger, as an observer sees it.
-fn ledger_of<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> LedgerView<'_> {
+fn ledger_of<const WORDS: usize>(agent: &HeapAgent<WORDS>) -> LedgerView<'_> {
     LedgerView {
         round: agent.round(),
         epoch: agent.epoch(),
         members: agent.members(),
         audience: agent.audience(),
-        trackers: bytemuck::cast_slice(agent.trackers()),
-        gradients: bytemuck::cast_slice(agent.tracked_gradients()),
-        sigma: bytemuck::cast_slice(agent.sigma()),
+        trackers: agent.trackers(),
+        gradients: agent.tracked_gradients(),
+        sigma: agent.sigma(),
     }
 }
 
-/// An agent's epoch and what it collected since its round began.
-fn collections_of<A: Arithmetic, const WORDS: usize>(
-    agent: &HeapAgent<A, WORDS>,
-) -> (u32, impl Iterator<Item = CollectionView<'_>>) {
-    (agent.epoch(), agent.collections().map(view))
-}
-
-fn view<A: Arithmetic>(collection: Collection<'_, A>) -> CollectionView<'_> {
-    let Collection { sender, round, rho } = collection;
-    CollectionView { sender, round, rho: bytemuck::cast_slice(rho) }
-}
-
 /// The agent's whole state, as it would be written to flash.
-fn saved<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> Vec<u32> {
+fn saved<const WORDS: usize>(agent: &HeapAgent<WORDS>) -> Vec<u32> {
     let mut saved = Vec::new();
     let Ok(()) = agent.save(|words| {
         saved.extend_from_slice(words);
@@ -375,20 +352,20 @@ fn saved<A: Arithmetic, const WORDS: usize>(agent: &HeapAgent<A, WORDS>) -> Vec<
     saved
 }
 
-fn start<A: Arithmetic, const WORDS: usize>(
+fn start<const WORDS: usize>(
     task: &Arc<Task<f32>>,
     setup: &AgentSetup,
     receptions: &Arc<ReceptionPool<WORDS>>,
     id: usize,
     boot: u32,
-) -> Result<HeapAgent<A, WORDS>, agent::Error> {
+) -> Result<HeapAgent<WORDS>, agent::Error> {
     let mut v = vec![0.0; task.shape().words()];
     task.start(&mut v);
     let peers = HeapPeers::with_pool(Arc::clone(receptions));
     Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, peers)
 }
 
-impl<A: Arithmetic + std::fmt::Debug, const WORDS: usize> Swarm for AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
     fn step(&mut self) -> Result<(), SwarmError> {
         let outcome = self.advance();
         if let Err(SwarmError::Books(broken)) = &outcome {

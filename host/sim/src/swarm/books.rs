@@ -17,7 +17,7 @@
 mod imbalance;
 
 use crate::cores;
-use fabswarm_shared::agent::MemberSet;
+use fabswarm_shared::agent::{Collection, MemberSet};
 use fabswarm_shared::rng::{Purpose, Stream};
 pub use imbalance::{BrokenBooks, Imbalance};
 use std::collections::VecDeque;
@@ -68,15 +68,6 @@ pub(super) struct LedgerView<'a> {
     pub(super) trackers: &'a [i32],
     pub(super) gradients: &'a [i32],
     pub(super) sigma: &'a [i32],
-}
-
-/// Mass that an agent collected: its ρ of one sender.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CollectionView<'a> {
-    pub(super) sender: u16,
-    /// The sender's round of the frame.
-    pub(super) round: u32,
-    pub(super) rho: &'a [i32],
 }
 
 /// The running sums of one agent in one epoch.
@@ -190,10 +181,11 @@ impl Account {
         rules: &Rules,
         histories: &[Histories],
         id: u16,
-        (epoch, collections): (u32, impl Iterator<Item = CollectionView<'a>>),
+        epoch: u32,
+        collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.enter(epoch);
-        for CollectionView { sender, round: sender_round, rho } in collections {
+        for Collection { sender, round: sender_round, rho } in collections {
             if !rules.may_collect(sender, id) {
                 return Err(Imbalance::Listener { sender, receiver: id });
             }
@@ -355,9 +347,10 @@ impl OpenAccount<'_> {
     pub(super) fn collect<'a>(
         &mut self,
         id: u16,
-        collections: (u32, impl Iterator<Item = CollectionView<'a>>),
+        epoch: u32,
+        collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
-        self.account.collect(self.rules, self.histories, id, collections)
+        self.account.collect(self.rules, self.histories, id, epoch, collections)
     }
 
     /// As [`Books::balance`], but for entering what it returns.
@@ -366,7 +359,7 @@ impl OpenAccount<'_> {
     }
 }
 
-/// The books of a swarm with an exact ledger.
+/// The books of a swarm.
 #[derive(Clone, Debug)]
 pub(super) struct Books {
     rules: Rules,
@@ -393,7 +386,7 @@ impl Books {
         &mut self,
         id: u16,
         epoch: u32,
-        collections: impl Iterator<Item = CollectionView<'a>>,
+        collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.accounts[usize::from(id)].clear();
         self.collect(id, epoch, collections)
@@ -404,10 +397,10 @@ impl Books {
         &mut self,
         id: u16,
         epoch: u32,
-        collections: impl Iterator<Item = CollectionView<'a>>,
+        collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         let Self { rules, histories, accounts } = self;
-        accounts[usize::from(id)].collect(rules, histories, id, (epoch, collections))
+        accounts[usize::from(id)].collect(rules, histories, id, epoch, collections)
     }
 
     /// Enters the ledger of agent `id` as it stands and balances it.

@@ -12,7 +12,7 @@ use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Steps, Turns, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
-use fabswarm_shared::ledger::{Arithmetic, Exact, ShareWeights, descend, descend_word};
+use fabswarm_shared::ledger::{self, ShareWeights, descend, descend_word};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
@@ -122,7 +122,7 @@ impl ExactRound<'_> {
                     taken.insert(at, (sender as u32, vec![0; shared].into()));
                     at
                 });
-                Exact::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
+                ledger::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
             let v = &self.v[agent * words..][..words];
             next_v.copy_from_slice(v);
@@ -136,7 +136,7 @@ impl ExactRound<'_> {
             if self.constants.turns.descends(self.round) {
                 let (local_m, m) = m.split_at_mut(local);
                 let before = &self.before[agent * shared..][..shared];
-                descend::<Exact>(&self.shape, steps, before, m, &mut next_v[local..]);
+                descend(&self.shape, steps, before, m, &mut next_v[local..]);
                 for ((next, m), &d) in next_v.iter_mut().zip(local_m).zip(&*gradient) {
                     descend_word(steps.momentum, steps.x, d, m, next);
                 }
@@ -150,7 +150,7 @@ impl ExactRound<'_> {
             }
             let at = Moment { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, next_v, gradient, &mut scratch);
-            Exact::track(&gradient[local..], d, t)
+            ledger::track(&gradient[local..], d, t)
                 .map_err(|error| (agent, Fault::from_gradient(error, local)))?;
         }
         Ok(())
@@ -196,7 +196,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
-            Exact::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
+            ledger::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
                 |error| DivergenceError::from_fault(0, agent, &shape, Fault::from_gradient(error, local)),
             )?;
         }
@@ -220,7 +220,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
     fn begin_round(&mut self) {
         self.before.copy_from_slice(&self.t);
         if self.constants.turns.pushes(self.round) {
-            Exact::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
+            ledger::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
         }
     }
 
@@ -229,13 +229,13 @@ impl<G: Schedule + Sync> ExactFab<G> {
         let shared = self.shape.exchanged().len();
         let mut defect = vec![0; shared];
         let mut add = |state: &[i32], factor: i32| {
-            state.chunks_exact(shared).for_each(|state| Exact::add(&mut defect, state, factor));
+            state.chunks_exact(shared).for_each(|state| ledger::add(&mut defect, state, factor));
         };
         add(&self.t, 1);
         add(&self.d, -1);
         add(&self.sigma, self.share_weights.audience() as i32);
         self.taken.iter().flatten().for_each(|(_, rho)| add(rho, -1));
-        defect.into_iter().map(|word| f64::from(Exact::value(word))).collect()
+        defect.into_iter().map(|word| f64::from(ledger::value(word))).collect()
     }
 }
 

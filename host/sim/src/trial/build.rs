@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::{Steps, Turns};
 use fabswarm_shared::graph;
-use fabswarm_shared::ledger::{Arithmetic, Exact, Float};
 use fabswarm_shared::problem::{Penalty, Problem};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
@@ -13,8 +12,8 @@ use fabswarm_shared::wire::payload;
 use super::{memory, turns};
 use crate::air::{self, Air, LinkSource};
 use crate::scenario::{
-    AlgorithmKind, ArithmeticKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario,
-    TopologyKind, WeightsKind, WidthKind,
+    AlgorithmKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario, TopologyKind,
+    WeightsKind, WidthKind,
 };
 use crate::sealing::{KeyError, SwarmKey};
 use crate::swarm::{
@@ -168,15 +167,14 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) 
 
 /// A swarm too large to simulate agent by agent: the same numbers on arrays, without faults.
 fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>) -> Built {
-    let has_plain_frames =
-        scenario.frames.width == WidthKind::Full && scenario.algorithm.arithmetic == ArithmeticKind::Exact;
+    let has_plain_frames = scenario.frames.width == WidthKind::Full;
     let is_ring = is_ring(scenario);
     let has_own_audiences = !is_ring && audiences(scenario, &mut source).is_some();
     let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
     if !scenario.has_perfect_air() || !has_plain_frames || is_free_running || has_own_audiences {
         return Err(BuildError::Unfit {
-            what: "faults, narrow frames, float ledgers, free-running clocks and links that never come up are simulated \
-                   agent by agent, for at most 1024 agents",
+            what: "faults, narrow frames, free-running clocks and links that never come up are simulated agent by agent, \
+                   for at most 1024 agents",
             remedy: "lower swarm.agents, or set these keys back to their defaults",
         });
     }
@@ -193,29 +191,19 @@ fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32
         .map(|problem| problem.shape().words().max(problem.scratch_words()))
         .max()
         .unwrap_or(0);
-    let remedy = "lower the sizes of the problem, or set algorithm.kind to \"fab\"";
-    match (scenario.algorithm.arithmetic, needed) {
-        (ArithmeticKind::Exact, 0..=64) => agents_of::<Exact, 64>(scenario, task, setup),
-        (ArithmeticKind::Exact, 65..=512) => agents_of::<Exact, 512>(scenario, task, setup),
-        (ArithmeticKind::Exact, 513..=4096) => agents_of::<Exact, 4096>(scenario, task, setup),
-        // One size: it is there to be compared with the exact ledger, and each size takes long to compile.
-        (ArithmeticKind::Float, 0..=512) => agents_of::<Float, 512>(scenario, task, setup),
-        (ArithmeticKind::Exact, _) => {
-            Err(BuildError::Unfit { what: "agents of a ledger hold decisions of up to 4096 words", remedy })
-        }
-        (ArithmeticKind::Float, _) => Err(BuildError::Unfit {
-            what: "agents of a float ledger hold decisions of up to 512 words",
-            remedy,
+    match needed {
+        0..=64 => agents_of::<64>(scenario, task, setup),
+        65..=512 => agents_of::<512>(scenario, task, setup),
+        513..=4096 => agents_of::<4096>(scenario, task, setup),
+        _ => Err(BuildError::Unfit {
+            what: "agents of a ledger hold decisions of up to 4096 words",
+            remedy: "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
         }),
     }
 }
 
-fn agents_of<A: Arithmetic + std::fmt::Debug + 'static, const WORDS: usize>(
-    scenario: &Scenario,
-    task: Task<f32>,
-    setup: AgentSetup,
-) -> Built {
-    Ok(Box::new(AgentSwarm::<A, WORDS>::new(task, Air::new(scenario)?, scenario.swarm.agents, setup)?))
+fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
+    Ok(Box::new(AgentSwarm::<WORDS>::new(task, Air::new(scenario)?, scenario.swarm.agents, setup)?))
 }
 
 /// The value of `swarm.boards` with all agents in this process.
@@ -249,14 +237,11 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
 pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<ExactAgents, BuildError> {
     let mut source = checked_source(scenario)?;
     let swarm = &scenario.swarm;
-    let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger
-        && scenario.algorithm.arithmetic == ArithmeticKind::Exact
-        && swarm.precision == PrecisionKind::F32;
+    let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger && swarm.precision == PrecisionKind::F32;
     if !is_exact {
         return Err(BuildError::Unfit {
             what: "boards run the exact ledger in f32",
-            remedy: "set algorithm.kind to \"ledger\", algorithm.arithmetic to \"exact\" and swarm.precision to \"f32\", or \
-                     swarm.boards to \"in-process\"",
+            remedy: "set algorithm.kind to \"ledger\" and swarm.precision to \"f32\", or swarm.boards to \"in-process\"",
         });
     }
     if swarm.pace == PaceKind::Slots && swarm.mode == ModeKind::FreeRunning {

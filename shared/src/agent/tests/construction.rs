@@ -43,9 +43,8 @@ fn a_configuration_has_what_it_was_given() {
 #[test]
 fn agents_that_do_not_fit_are_refused() {
     let problem = problem(0);
-    let make = |config, start: &[f32]| {
-        Agent::<_, Exact, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ())
-    };
+    let make =
+        |config, start: &[f32]| Agent::<_, _, WORDS>::new(config, problem, start, Peers4::new()).map(|_| ());
     assert_eq!(make(config(0), &[0.0; 3]), Err(Error::Start));
     for (id, founders, made) in [
         (1023, 1024, Ok(())),
@@ -60,14 +59,13 @@ fn agents_that_do_not_fit_are_refused() {
     assert_eq!(make(config(0), &[1e9; WORDS]), fault(FaultCause::GradientOutOfRange));
     assert_eq!(make(config(0), &[f32::NAN; WORDS]), fault(FaultCause::GradientNotFinite));
     let narrow =
-        Agent::<_, Exact, _, 4>::new(config(0), problem, &[0.0; WORDS], heapless::Vec::<_, 8>::new())
-            .map(|_| ());
+        Agent::<_, _, 4>::new(config(0), problem, &[0.0; WORDS], heapless::Vec::<_, 8>::new()).map(|_| ());
     assert_eq!(narrow, Err(Error::TooLarge { needed: 10, room: 4 }));
 }
 
 #[test]
 fn a_place_is_empty_after_an_error() {
-    let mut place: Option<Small<Exact>> = Some(agent(config(1)));
+    let mut place: Option<Small> = Some(agent(config(1)));
     for start in [&[0.0; 3][..], &[1e9; WORDS]] {
         assert!(Agent::new_in(&mut place, config(0), problem(0), start, Peers4::new()).is_err());
         assert!(place.is_none());

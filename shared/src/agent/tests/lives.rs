@@ -66,7 +66,7 @@ const ALL: usize = AGENTS + 1;
 struct World {
     life: Life,
     stream: Stream,
-    agents: Vec<Small<Exact>>,
+    agents: Vec<Small>,
     boots: [u32; ALL],
     late: Vec<(u32, usize, usize, Vec<u8>)>,
     /// Everything that was ever sent.

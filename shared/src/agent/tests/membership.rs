@@ -4,11 +4,11 @@ use super::*;
 use crate::wire::frame::{Admission, Challenge};
 
 /// All frames that an agent has to send, as bytes.
-fn sent(agent: &mut Small<Exact>) -> Vec<Vec<u8>> {
+fn sent(agent: &mut Small) -> Vec<Vec<u8>> {
     frames(core::slice::from_mut(agent)).into_iter().map(|(_, frame)| frame).collect()
 }
 
-fn admissions_of(agent: &mut Small<Exact>) -> Vec<Admission> {
+fn admissions_of(agent: &mut Small) -> Vec<Admission> {
     let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
         Ok(Frame::Admission(admission)) => Some(admission),
         _ => None,
@@ -17,7 +17,7 @@ fn admissions_of(agent: &mut Small<Exact>) -> Vec<Admission> {
 }
 
 /// The epochs that an agent announces.
-fn announced_by(agent: &mut Small<Exact>) -> Vec<u32> {
+fn announced_by(agent: &mut Small) -> Vec<u32> {
     let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
         Ok(Frame::Members(header, _)) => Some(header.epoch),
         _ => None,
@@ -29,13 +29,13 @@ fn hello(sender: u16, epoch: u32, round: u32) -> Hello {
     Hello { sender, boot: 2, epoch, round, schema: SCHEMA, x: 2, y: 4, x_is_local: false, echo: None }
 }
 
-fn receive_hello(agent: &mut Small<Exact>, hello: Hello) -> Received {
+fn receive_hello(agent: &mut Small, hello: Hello) -> Received {
     agent.receive(Origin::Clear, &encoded(Frame::Hello(hello)))
 }
 
 /// Agent 0 of a swarm in round 20 that has sent its frames.
-fn in_round_20() -> Small<Exact> {
-    let mut agents = swarm::<Exact>();
+fn in_round_20() -> Small {
+    let mut agents = swarm();
     (0..20).for_each(|_| round(&mut agents, |_, _| true));
     let mut agent = agents.swap_remove(0);
     let _ = sent(&mut agent);
@@ -120,7 +120,7 @@ fn a_hello_that_is_behind_hears_of_the_epoch_first() {
 #[test]
 fn who_waits_or_has_left_answers_no_hello() {
     let free = |id, boot| Config { mode: Mode::FreeRunning, boot, ..config(id) };
-    let mut joiner = agent::<Exact>(free(1, 2));
+    let mut joiner = agent(free(1, 2));
     let _ = sent(&mut joiner);
     assert_eq!(receive_hello(&mut joiner, hello(4, 0, 0)), Received::Unchanged);
     assert!(sent(&mut joiner).is_empty());
@@ -136,7 +136,7 @@ fn who_waits_or_has_left_answers_no_hello() {
     let _ = receive_hello(&mut joiner, hello(4, 0, 0));
     assert_eq!(admissions_of(&mut joiner).len(), 1);
 
-    let mut gone = agent::<Exact>(free(1, 1));
+    let mut gone = agent(free(1, 1));
     gone.leave();
     assert_eq!(gone.heard_epoch, Some(1025));
     for _ in 0..2 * ALONE_ROUNDS {
@@ -153,7 +153,7 @@ fn who_waits_or_has_left_answers_no_hello() {
 fn admissions_for_others_are_passed_on_for_some_rounds() {
     let challenge = Challenge { challenger: 2, boot: 1, round: 20 };
     let admission = Admission { sender: 3, round: 20, challenge, joiner: 9, joiner_boot: 5, hops: 2 };
-    let receive = |agent: &mut Small<Exact>, admission| {
+    let receive = |agent: &mut Small, admission| {
         assert_eq!(agent.receive(Origin::Clear, &encoded(Frame::Admission(admission))), Received::Unchanged);
     };
     let mut agent = in_round_20();
@@ -180,7 +180,7 @@ fn admissions_for_others_are_passed_on_for_some_rounds() {
 #[test]
 fn a_challenge_to_another_boot_confirms_nothing() {
     let saved = saved(&in_round_20());
-    let mut restarted = agent::<Exact>(Config { boot: 2, ..config(0) });
+    let mut restarted = agent(Config { boot: 2, ..config(0) });
     restarted.restore(read_from(&saved)).unwrap();
     let challenge = Challenge { challenger: 2, boot: 1, round: 20 };
     for (joiner_boot, is_waiting) in [(1, true), (3, true), (2, false)] {
@@ -193,7 +193,7 @@ fn a_challenge_to_another_boot_confirms_nothing() {
 
 #[test]
 fn a_challenge_has_time_to_cross_a_large_swarm() {
-    let mut agent = agent::<Exact>(Config { founders: 20, ..config(0) });
+    let mut agent = agent(Config { founders: 20, ..config(0) });
     let _ = receive_hello(&mut agent, hello(20, 1, 0));
     for now in 0..100 {
         assert_eq!(admissions_of(&mut agent).len(), usize::from(now <= 4 * 20), "round {now}");
@@ -205,10 +205,10 @@ fn a_challenge_has_time_to_cross_a_large_swarm() {
 #[test]
 fn who_finds_a_later_round_asks_with_the_epoch_it_was_in() {
     let saved = saved(&in_round_20());
-    let (joiner, mut restored) = (Config { boot: 2, ..config(0) }, agent::<Exact>(config(0)));
+    let (joiner, mut restored) = (Config { boot: 2, ..config(0) }, agent(config(0)));
     restored.restore(read_from(&saved)).unwrap();
     let challenge = Challenge { challenger: 2, boot: 1, round: 100 };
-    for (mut agent, epoch) in [(agent::<Exact>(joiner), 0), (restored, 1)] {
+    for (mut agent, epoch) in [(agent(joiner), 0), (restored, 1)] {
         for round in 100..103 {
             let admission = Admission { sender: 3, round, challenge, joiner: 9, joiner_boot: 5, hops: 0 };
             let _ = agent.receive(Origin::Clear, &encoded(Frame::Admission(admission)));
@@ -274,7 +274,7 @@ fn who_is_behind_in_epochs_is_told() {
 #[test]
 fn a_silent_member_is_given_up_after_its_time_and_not_before() {
     let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
-    let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+    let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
     // Agent 3 was never heard: it may not have started yet.
     (0..100).for_each(|_| round(&mut agents, |receiver, sender| receiver != 3 && sender != 3));
     assert!(agents[0].members().contains(3));

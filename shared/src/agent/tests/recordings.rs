@@ -7,7 +7,7 @@ type Recording = Vec<(usize, Vec<u8>)>;
 
 /// One round in which `hears(receiver, sender)` decides. Before anything else everybody hears `count` frames of the recording.
 fn replayed_round(
-    agents: &mut [Small<Exact>],
+    agents: &mut [Small],
     recording: &mut Recording,
     count: u32,
     stream: &mut Stream,
@@ -37,7 +37,7 @@ fn replayed_round(
 fn recordings_change_no_state_in_lock_step() {
     for (seed, keeps_memory) in (0..20).flat_map(|seed| [(seed, true), (seed, false)]) {
         let patient = |id| Config { give_up_after: NonZeroU32::new(60), ..config(id) };
-        let [mut alone, mut attacked]: [Vec<Small<Exact>>; 2] =
+        let [mut alone, mut attacked]: [Vec<Small>; 2] =
             core::array::from_fn(|_| (0..AGENTS).map(|id| agent(patient(id))).collect());
         let (mut recording, mut unused) = (Vec::new(), Vec::new());
         let mut intruder = Stream::new(seed, 1, 0, Purpose::Air);
@@ -84,7 +84,7 @@ fn recordings_change_no_state_in_lock_step() {
 /// one by one, 25 rounds apart.
 fn is_kept_by_trickling_frames(mode: Mode, round: u32) -> bool {
     let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
-    let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+    let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
     let mut held_back = Vec::new();
     for now in 0..round {
         let sent = frames(&mut agents);
@@ -121,7 +121,7 @@ fn frames_that_trickle_in_keep_no_dead_member_alive() {
 
 #[test]
 fn a_whole_swarm_that_restarts_with_its_memory_goes_on() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     for (id, place) in agents.iter_mut().enumerate() {
         // They stopped some rounds apart.
@@ -141,7 +141,7 @@ fn a_whole_swarm_that_restarts_with_its_memory_goes_on() {
 #[test]
 fn a_suspended_agent_that_was_given_up_comes_back() {
     let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
-    let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+    let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
     (0..20).for_each(|_| round(&mut agents, |_, _| true));
     // Its clock stands still.
     (0..100).for_each(|_| round(&mut agents[1..], |_, _| true));

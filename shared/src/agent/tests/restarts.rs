@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_restart_without_memory_opens_an_epoch() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     agents[2] = agent(Config { boot: 2, ..config(2) });
     for _ in 0..20 {
@@ -22,7 +22,7 @@ fn a_restart_without_memory_opens_an_epoch() {
 
 #[test]
 fn a_swarm_that_lost_all_its_memory_begins_anew() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     // One after the other, so that some have heard of the old epoch and some have not.
     for id in 0..AGENTS {
@@ -43,7 +43,7 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
 
 #[test]
 fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     for id in [0, 1] {
         agents[id] = agent(Config { boot: 2, ..config(id) });
@@ -68,8 +68,8 @@ fn an_agent_that_was_away_catches_up_on_narrow_frames() {
         let rewards = &REWARDS[id];
         let problem = PolicyEvaluation { features: &WIDE, successors: &WIDE, rewards, ..problem(id) };
         let config = Config { width: Width::Byte, founders: 2, ..config(id) };
-        let peers = heapless::Vec::<PeerSlot<Exact, ODD>, 4>::new();
-        Agent::<_, Exact, _, ODD>::new(config, problem, &[0.0; ODD], peers).unwrap()
+        let peers = heapless::Vec::<PeerSlot<ODD>, 4>::new();
+        Agent::<_, _, ODD>::new(config, problem, &[0.0; ODD], peers).unwrap()
     };
     let mut lengths = std::collections::BTreeSet::new();
     for away in 3..20 {
@@ -95,10 +95,10 @@ fn an_agent_that_was_away_catches_up_on_narrow_frames() {
 
 #[test]
 fn a_restart_with_memory_goes_on_where_it_was() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..50).for_each(|_| round(&mut agents, |_, _| true));
     let saved = saved(&agents[2]);
-    let mut restored = agent::<Exact>(Config { boot: 2, ..config(2) });
+    let mut restored = agent(Config { boot: 2, ..config(2) });
     restored.restore(read_from(&saved)).unwrap();
     assert_eq!((restored.digest(), restored.heard_epoch), (agents[2].digest(), None));
     agents[2] = restored;
@@ -107,16 +107,16 @@ fn a_restart_with_memory_goes_on_where_it_was() {
         check_invariant(&agents);
     }
     assert!(agents.iter().all(|agent| agent.epoch() == 1));
-    let mut other = agent::<Exact>(config(1));
+    let mut other = agent(config(1));
     assert_eq!(other.restore(read_from(&saved)), Err(Error::Memory));
     for cut in 0..saved.len() {
-        assert_eq!(agent::<Exact>(config(2)).restore(read_from(&saved[..cut])), Err(Error::Memory));
+        assert_eq!(agent(config(2)).restore(read_from(&saved[..cut])), Err(Error::Memory));
     }
     let longer = [&saved[..], &[0]].concat();
-    let mut spoiled = agent::<Exact>(config(2));
+    let mut spoiled = agent(config(2));
     assert_eq!(spoiled.restore(read_from(&longer)), Err(Error::Memory));
     spoiled.reset(&[0.0; WORDS]).unwrap();
-    let fresh = agent::<Exact>(config(2));
+    let fresh = agent(config(2));
     assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
     assert!(spoiled.collected().all(|collection| collection.rho == [0; WORDS]));
     assert_eq!(agents[2].save(|_| Err("full")), Err("full"));

@@ -4,7 +4,7 @@ use super::*;
 
 /// Whether agent 0 need not wait in its round 3 after it took what two others sent in round `theirs`.
 fn is_complete_after(config: impl Fn(usize) -> Config, theirs: u32) -> bool {
-    let mut agents: Vec<Small<Exact>> = (0..3).map(|id| agent(config(id))).collect();
+    let mut agents: Vec<Small> = (0..3).map(|id| agent(config(id))).collect();
     for (agent, rounds) in agents.iter_mut().zip([3, theirs, theirs]) {
         (0..rounds).for_each(|_| assert_eq!(agent.end_round().fault, None));
     }
@@ -28,7 +28,7 @@ fn who_was_heard_late_is_waited_for_in_lock_step_only() {
 #[test]
 fn a_round_far_ahead_is_believed_from_a_sender_that_goes_on_from_it() {
     for (first, is_believed) in [(600, true), (599, false)] {
-        let mut receiver = agent::<Exact>(Config { mode: Mode::FreeRunning, ..config(0) });
+        let mut receiver = agent(Config { mode: Mode::FreeRunning, ..config(0) });
         let mut receive = |round| {
             let frame = Frame::Data(DataHeader { sender: 1, epoch: 1, round }, &[0; 1 + 8 * WORDS]);
             let received = receiver.receive(Origin::Clear, &encoded(frame));
@@ -44,5 +44,5 @@ fn a_round_far_ahead_is_believed_from_a_sender_that_goes_on_from_it() {
 /// Ten words in full are 81 bytes, a full set of members 128, and the largest numbers in front of either 14.
 #[test]
 fn the_largest_frame_is_that_of_a_full_set_or_of_all_words() {
-    assert_eq!(agent::<Exact>(config(0)).largest_frame(), 14 + 128);
+    assert_eq!(agent(config(0)).largest_frame(), 14 + 128);
 }

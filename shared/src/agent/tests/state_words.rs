@@ -7,7 +7,7 @@ use std::string::{String, ToString};
 /// An error in a gradient would otherwise show only once its share has travelled.
 #[test]
 fn a_gradient_that_differs_in_one_bit_is_in_the_digest() {
-    let agent = agent::<Exact>(config(0));
+    let agent = agent(config(0));
     for word in 0..WORDS {
         let mut other = agent.clone();
         other.gradient[word] = f32::from_bits(other.gradient[word].to_bits() ^ 1);
@@ -18,7 +18,7 @@ fn a_gradient_that_differs_in_one_bit_is_in_the_digest() {
 /// The names of all words of a state, in their order.
 #[test]
 fn every_word_of_a_saved_state_has_its_name() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..3).for_each(|_| round(&mut agents, |_, _| true));
     let mut state = Vec::new();
     let saving = agents[0].save(|words| {
@@ -96,10 +96,10 @@ fn an_agent_without_room_for_the_default_gradient_is_refused() {
         }
     }
     let plain = Plain(problem(0));
-    let peers = heapless::Vec::<PeerSlot<Exact, WORDS>, 8>::new();
-    let error = Agent::<_, Exact, _, WORDS>::new(config(0), plain, &[0.0; WORDS], peers).unwrap_err();
+    let peers = heapless::Vec::<PeerSlot<WORDS>, 8>::new();
+    let error = Agent::<_, _, WORDS>::new(config(0), plain, &[0.0; WORDS], peers).unwrap_err();
     assert_eq!(error, Error::TooLarge { needed: 14, room: WORDS });
-    let peers = heapless::Vec::<PeerSlot<Exact, 14>, 8>::new();
-    let mut agent = Agent::<_, Exact, _, 14>::new(config(0), plain, &[0.0; WORDS], peers).unwrap();
+    let peers = heapless::Vec::<PeerSlot<14>, 8>::new();
+    let mut agent = Agent::<_, _, 14>::new(config(0), plain, &[0.0; WORDS], peers).unwrap();
     let _ = agent.end_round();
 }

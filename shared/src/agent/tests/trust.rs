@@ -14,7 +14,7 @@ fn on_ring(id: usize) -> Config {
 
 #[test]
 fn who_is_not_in_the_audience_takes_decisions_only() {
-    let ring = || (0..AGENTS).map(|id| agent(on_ring(id))).collect::<Vec<Small<Exact>>>();
+    let ring = || (0..AGENTS).map(|id| agent(on_ring(id))).collect::<Vec<Small>>();
     let (mut alone, mut overheard) = (ring(), ring());
     for _ in 0..4000 {
         round(&mut alone, |receiver, sender| (sender + 1) % AGENTS == receiver);
@@ -32,7 +32,7 @@ fn two_members_that_die_together_are_both_given_up() {
     const ALL: usize = 5;
     let patient = |id| Config { give_up_after: NonZeroU32::new(40), founders: ALL as u16, ..config(id) };
     for seed in 0..20 {
-        let mut agents: Vec<Small<Exact>> = (0..ALL).map(|id| agent(patient(id))).collect();
+        let mut agents: Vec<Small> = (0..ALL).map(|id| agent(patient(id))).collect();
         let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
         let died_at = 20 + stream.below(40);
         let dead = (stream.below(2) as usize, 2 + stream.below(3) as usize);
@@ -56,7 +56,7 @@ fn two_members_that_die_together_are_both_given_up() {
 
 #[test]
 fn a_recorded_hello_lets_no_ghost_in() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     agents.push(agent(config(4)));
     let recording = recorded(&mut agents, 30);
     let hellos: Vec<_> =
@@ -80,7 +80,7 @@ fn a_recorded_hello_lets_no_ghost_in() {
 
 #[test]
 fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     let mut recording = recorded(&mut agents, 50);
     // An epoch in which agent 2 has a ledger that it then loses.
     agents[1] = agent(Config { boot: 2, ..config(1) });
@@ -106,7 +106,7 @@ fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
 
 #[test]
 fn no_single_frame_of_a_member_moves_anybody() {
-    let mut agents = swarm::<Exact>();
+    let mut agents = swarm();
     (0..20).for_each(|_| round(&mut agents, |_, _| true));
     let sealed = Origin::Sealed { sender: 3, boot: 1 };
     let hello = Hello {
@@ -146,7 +146,7 @@ fn no_single_frame_of_a_member_moves_anybody() {
         assert_eq!(saved(agent), before);
     }
     // A swarm that was never attacked goes on in the same way.
-    let mut others = swarm::<Exact>();
+    let mut others = swarm();
     (0..20).for_each(|_| round(&mut others, |_, _| true));
     for _ in 0..10 {
         round(&mut agents, |_, _| true);
@@ -165,7 +165,7 @@ fn decisions_are_believed_up_to_what_steps_can_make_of_them() {
         {
             let make =
                 |id| Agent::new(Config { steps, ..config(id) }, problem(id), &[-0.5; WORDS], Peers4::new());
-            let mut agents: Vec<Small<Exact>> = (0..AGENTS).map(|id| make(id).unwrap()).collect();
+            let mut agents: Vec<Small> = (0..AGENTS).map(|id| make(id).unwrap()).collect();
             (0..after).for_each(|_| round(&mut agents, |_, _| true));
             let mut frame = frames(&mut agents)[1].1.clone();
             let start = frame.len() - Width::Full.payload_bytes(WORDS);

@@ -5,7 +5,7 @@ use crate::fab::Turns;
 
 const TURNS: Turns = Turns { gather_rounds: 8, descend_rounds: 5 };
 
-fn ring() -> Vec<Small<Exact>> {
+fn ring() -> Vec<Small> {
     let steps = Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.5 };
     let config = |id| config(id).with_turns(TURNS).with_steps(steps).with_self_weight(0.5);
     let links = |id: usize| {
@@ -43,9 +43,8 @@ fn decisions_come_together_after_a_descent_and_then_stand_still() {
     let before = spread(&agents);
     (0..8).for_each(|_| round(&mut agents, hears));
     assert!(before > 0.0 && spread(&agents) < 0.2 * before, "{before} {}", spread(&agents));
-    let decisions = |agents: &[Small<Exact>]| {
-        agents.iter().flat_map(|agent| agent.decision().to_vec()).collect::<Vec<_>>()
-    };
+    let decisions =
+        |agents: &[Small]| agents.iter().flat_map(|agent| agent.decision().to_vec()).collect::<Vec<_>>();
     let gathered = decisions(&agents);
     (0..8).for_each(|_| round(&mut agents, hears));
     assert_eq!(decisions(&agents), gathered);

@@ -4,24 +4,21 @@ use super::*;
 
 /// Peers that count how often they might forget receptions.
 struct Counting {
-    room: Peers4<Exact>,
+    room: Peers4,
     unlisted: u32,
 }
 
-impl Peers<Exact, WORDS> for Counting {
+impl Peers<WORDS> for Counting {
     fn len(&self) -> usize {
         Peers::len(&self.room)
     }
-    fn get(&self, place: usize) -> &Peer<Exact, WORDS> {
+    fn get(&self, place: usize) -> &Peer<WORDS> {
         Peers::get(&self.room, place)
     }
-    fn get_mut(&mut self, place: usize) -> &mut Peer<Exact, WORDS> {
+    fn get_mut(&mut self, place: usize) -> &mut Peer<WORDS> {
         Peers::get_mut(&mut self.room, place)
     }
-    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<Exact, WORDS>>
-    where
-        Exact: 'p,
-    {
+    fn in_order(&self) -> impl Iterator<Item = &Peer<WORDS>> {
         self.room.in_order()
     }
     fn find(&self, sender: u16) -> Result<usize, usize> {
@@ -33,16 +30,16 @@ impl Peers<Exact, WORDS> for Counting {
     fn clear(&mut self) {
         Peers::clear(&mut self.room);
     }
-    fn list(&mut self, place: usize) -> (&mut Peer<Exact, WORDS>, &mut Reception<WORDS>) {
+    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         self.room.list(place)
     }
     fn listed(&self) -> usize {
         self.room.listed()
     }
-    fn listed_at(&self, index: usize) -> (&Peer<Exact, WORDS>, &Reception<WORDS>) {
+    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
         self.room.listed_at(index)
     }
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<Exact, WORDS>, &mut Reception<WORDS>) {
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         self.room.listed_at_mut(index)
     }
     fn unlist_idle(&mut self) {

@@ -3,25 +3,21 @@
 use super::AgentSwarm;
 use crate::swarm::books::Imbalance;
 use fabswarm_shared::agent::Agent;
-use fabswarm_shared::ledger::Arithmetic;
+use fabswarm_shared::ledger;
 
-impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// `Σt + Σ_j Σ_{i ∈ audience(j)} (σ_j − ρ_ij) − Σd`, word by word: mass that was made or lost.
     ///
-    /// Books of an exact ledger that hold say that it is zero, and it is not added up again: the vector is empty then. Once they
+    /// Books that hold say that it is zero, and it is not added up again: the vector is empty then. Once they
     /// broke it is never zero. A running sum that its sender never had changes nothing in this sum, since it brings what it is
     /// ahead of the sender back with the next genuine frame; so its distance from the sender's present one is added.
     #[must_use]
     pub fn defect(&self) -> Vec<f64> {
-        let defect = match (&self.books, self.imbalance) {
-            (Some(_), None) => return Vec::new(),
-            (Some(_), Some(imbalance)) => self.defect_of(imbalance),
-            (None, _) => self.unaccounted(self.agents().map(Agent::epoch).max().unwrap_or(0)),
-        };
-        defect.into_iter().map(|word| f64::from(A::value(word))).collect()
+        let defect = self.imbalance.map(|imbalance| self.defect_of(imbalance)).unwrap_or_default();
+        defect.into_iter().map(|word| f64::from(ledger::value(word))).collect()
     }
 
-    fn defect_of(&self, imbalance: Imbalance) -> Vec<A::Word> {
+    fn defect_of(&self, imbalance: Imbalance) -> Vec<i32> {
         let agent = |id: u16| self.agents.get(usize::from(id)).map(|own| &own.agent);
         let mut defect = self.unaccounted(agent(imbalance.agent()).map_or(0, |agent| agent.epoch()));
         if let Imbalance::Invented { sender, receiver, .. } | Imbalance::Backwards { sender, receiver, .. } =
@@ -29,26 +25,26 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
             && let (Some(from), Some(to)) = (agent(sender), agent(receiver))
             && let Some(collection) = to.collected().find(|collection| collection.sender == sender)
         {
-            A::add(&mut defect, collection.rho, 1);
-            A::add(&mut defect, from.sigma(), -1);
+            ledger::add(&mut defect, collection.rho, 1);
+            ledger::add(&mut defect, from.sigma(), -1);
         }
         // The right sum of the wrong round, say.
-        if defect.iter().all(|word| *word == A::Word::default()) {
-            defect[0] = A::from_wire(1);
+        if defect.iter().all(|word| *word == 0) {
+            defect[0] = 1;
         }
         defect
     }
 
     /// What the trackers of an epoch and the mass that waits for those who may collect it are more than its gradients.
-    fn unaccounted(&self, epoch: u32) -> Vec<A::Word> {
-        let mut sum = vec![A::Word::default(); self.shape.exchanged().len()];
+    fn unaccounted(&self, epoch: u32) -> Vec<i32> {
+        let mut sum = vec![0; self.shape.exchanged().len()];
         let of_epoch = |(_, agent): &(usize, &_)| Agent::epoch(*agent) == epoch && epoch > 0;
         for (id, agent) in self.agents().enumerate().filter(of_epoch) {
-            A::add(&mut sum, agent.trackers(), 1);
-            A::add(&mut sum, agent.tracked_gradients(), -1);
-            A::add(&mut sum, agent.sigma(), self.listeners(id) as i32);
+            ledger::add(&mut sum, agent.trackers(), 1);
+            ledger::add(&mut sum, agent.tracked_gradients(), -1);
+            ledger::add(&mut sum, agent.sigma(), self.listeners(id) as i32);
             let genuine = agent.collected().filter(|taken| self.may_collect(taken.sender.into(), id));
-            genuine.for_each(|taken| A::add(&mut sum, taken.rho, -1));
+            genuine.for_each(|taken| ledger::add(&mut sum, taken.rho, -1));
         }
         sum
     }

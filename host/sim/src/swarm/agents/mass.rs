@@ -2,7 +2,7 @@
 
 use super::AgentSwarm;
 use fabswarm_shared::agent::Agent;
-use fabswarm_shared::ledger::Arithmetic;
+use fabswarm_shared::ledger;
 
 /// Mass that was given and not collected yet, in the unit of gradients.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub struct UncollectedMass {
     pub owed_to_gone: f64,
 }
 
-impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// What waits on the links of the highest epoch.
     #[must_use]
     pub fn uncollected_mass(&self) -> UncollectedMass {
@@ -21,11 +21,11 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
         let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
         let is_present = |agent: usize| !self.air.is_down(agent, self.slot.saturating_sub(1));
         let is_in_epoch = |agent: usize| epoch > 0 && self.agents[agent].agent.epoch() == epoch;
-        let mut waiting = vec![vec![A::Word::default(); words]; self.agents.len()];
+        let mut waiting = vec![vec![0; words]; self.agents.len()];
         let mut owed = waiting.clone();
         for sender in (0..self.agents.len()).filter(|&sender| is_in_epoch(sender)) {
             let agent = &self.agents[sender].agent;
-            A::add(&mut waiting[sender], agent.sigma(), agent.audience() as i32);
+            ledger::add(&mut waiting[sender], agent.sigma(), agent.audience() as i32);
             let is_gone = |receiver: &usize| {
                 *receiver != sender
                     && agent.members().contains(*receiver as u16)
@@ -33,21 +33,21 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                     && !(is_in_epoch(*receiver) && is_present(*receiver))
             };
             let gone = (0..self.agents.len()).filter(is_gone).count();
-            A::add(&mut owed[sender], agent.sigma(), gone as i32);
+            ledger::add(&mut owed[sender], agent.sigma(), gone as i32);
         }
         for receiver in (0..self.agents.len()).filter(|&receiver| is_in_epoch(receiver)) {
             for collection in self.agents[receiver].agent.collected() {
                 let sender = usize::from(collection.sender);
-                A::add(&mut waiting[sender], collection.rho, -1);
+                ledger::add(&mut waiting[sender], collection.rho, -1);
                 if !is_present(receiver) {
-                    A::add(&mut owed[sender], collection.rho, -1);
+                    ledger::add(&mut owed[sender], collection.rho, -1);
                 }
             }
         }
-        UncollectedMass { waiting: largest::<A>(&waiting), owed_to_gone: largest::<A>(&owed) }
+        UncollectedMass { waiting: largest(&waiting), owed_to_gone: largest(&owed) }
     }
 }
 
-fn largest<A: Arithmetic>(sums: &[Vec<A::Word>]) -> f64 {
-    sums.iter().flatten().map(|&word| f64::from(A::value(word)).abs()).fold(0.0, f64::max)
+fn largest(sums: &[Vec<i32>]) -> f64 {
+    sums.iter().flatten().map(|&word| f64::from(ledger::value(word)).abs()).fold(0.0, f64::max)
 }

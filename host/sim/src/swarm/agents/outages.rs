@@ -1,12 +1,11 @@
 //! Agents that stop and come back.
 
-use super::{AgentSwarm, BoardChange, start, view};
+use super::{AgentSwarm, BoardChange, start};
 use crate::swarm::SwarmError;
 use crate::swarm::books::BrokenBooks;
 use fabswarm_shared::agent::read_from;
-use fabswarm_shared::ledger::Arithmetic;
 
-impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// Takes agents down whose boards are gone, and starts those again whose boards are back.
     fn apply_board_changes(&mut self) -> Result<(), SwarmError> {
         let changes = self.remote.as_mut().map(|remote| remote.take_changes()).unwrap_or_default();
@@ -43,11 +42,8 @@ impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
                 return Ok(());
             }
             *own.agent = started;
-            if let Some(books) = &mut self.books {
-                let (id, epoch) = (own.agent.id(), own.agent.epoch());
-                let reopened = books.reopen(id, epoch, own.agent.collected().map(view));
-                reopened.map_err(|what| BrokenBooks { round: u64::from(self.slot) + 1, what })?;
-            }
+            let reopened = self.books.reopen(own.agent.id(), own.agent.epoch(), own.agent.collected());
+            reopened.map_err(|what| BrokenBooks { round: u64::from(self.slot) + 1, what })?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use super::reception_pool::ReceptionPool;
 use fabswarm_shared::agent::{Peer, Peers, Reception};
-use fabswarm_shared::ledger::Arithmetic;
 use std::sync::Arc;
 
 /// Marks a sender that was never heard.
@@ -10,9 +9,9 @@ const NOWHERE: u16 = u16::MAX;
 
 /// Peers, made when they are heard first. A round looks at the few that were heard in it, however many there are.
 #[derive(Debug)]
-pub struct HeapPeers<A: Arithmetic, const WORDS: usize> {
+pub struct HeapPeers<const WORDS: usize> {
     /// In the order in which they were heard first, in blocks that are filled one after the other: none ever moves.
-    blocks: Vec<Vec<Peer<A, WORDS>>>,
+    blocks: Vec<Vec<Peer<WORDS>>>,
     len: usize,
     /// The place of each sender.
     places: Vec<u16>,
@@ -22,15 +21,15 @@ pub struct HeapPeers<A: Arithmetic, const WORDS: usize> {
     pool: Arc<ReceptionPool<WORDS>>,
 }
 
-impl<A: Arithmetic, const WORDS: usize> Default for HeapPeers<A, WORDS> {
+impl<const WORDS: usize> Default for HeapPeers<WORDS> {
     fn default() -> Self {
         Self::with_pool(Arc::default())
     }
 }
 
-impl<A: Arithmetic, const WORDS: usize> HeapPeers<A, WORDS> {
+impl<const WORDS: usize> HeapPeers<WORDS> {
     /// Peers of a block: a few kilobytes where they are small.
-    const BLOCK: usize = if size_of::<Peer<A, WORDS>>() <= 512 { 16 } else { 1 };
+    const BLOCK: usize = if size_of::<Peer<WORDS>>() <= 512 { 16 } else { 1 };
 
     /// No peers, whose receptions will come from `pool`.
     pub(super) const fn with_pool(pool: Arc<ReceptionPool<WORDS>>) -> Self {
@@ -38,29 +37,26 @@ impl<A: Arithmetic, const WORDS: usize> HeapPeers<A, WORDS> {
     }
 
     /// What is kept of a sender, if it was ever heard.
-    pub(super) fn of(&self, sender: usize) -> Option<&Peer<A, WORDS>> {
+    pub(super) fn of(&self, sender: usize) -> Option<&Peer<WORDS>> {
         let place = *self.places.get(sender).filter(|place| **place != NOWHERE)?;
         Some(self.get(place.into()))
     }
 }
 
-impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> {
+impl<const WORDS: usize> Peers<WORDS> for HeapPeers<WORDS> {
     fn len(&self) -> usize {
         self.len
     }
 
-    fn get(&self, place: usize) -> &Peer<A, WORDS> {
+    fn get(&self, place: usize) -> &Peer<WORDS> {
         &self.blocks[place / Self::BLOCK][place % Self::BLOCK]
     }
 
-    fn get_mut(&mut self, place: usize) -> &mut Peer<A, WORDS> {
+    fn get_mut(&mut self, place: usize) -> &mut Peer<WORDS> {
         &mut self.blocks[place / Self::BLOCK][place % Self::BLOCK]
     }
 
-    fn in_order<'p>(&'p self) -> impl Iterator<Item = &'p Peer<A, WORDS>>
-    where
-        A: 'p,
-    {
+    fn in_order(&self) -> impl Iterator<Item = &Peer<WORDS>> {
         let places = self.places.iter().filter(|place| **place != NOWHERE);
         places.map(|&place| self.get(place.into()))
     }
@@ -88,7 +84,7 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         *self = Self::with_pool(Arc::clone(&self.pool));
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         let peer = &mut self.blocks[place / Self::BLOCK][place % Self::BLOCK];
         let sender = peer.sender();
         let index = self.listed.partition_point(|(other, ..)| *other < sender);
@@ -104,12 +100,12 @@ impl<A: Arithmetic, const WORDS: usize> Peers<A, WORDS> for HeapPeers<A, WORDS> 
         self.listed.len()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<A, WORDS>, &Reception<WORDS>) {
+    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
         let (_, place, reception) = &self.listed[index];
         (self.get(usize::from(*place)), reception)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<A, WORDS>, &mut Reception<WORDS>) {
+    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         let (_, place, reception) = &mut self.listed[index];
         let place = usize::from(*place);
         (&mut self.blocks[place / Self::BLOCK][place % Self::BLOCK], reception)

@@ -1,21 +1,20 @@
 //! One agent of a simulation, with all that surrounds it on a board.
 
 use super::fragments::FragmentPath;
-use super::{AgentProblem, HeapPeers, collections_of, ledger_of};
+use super::{AgentProblem, HeapPeers, ledger_of};
 use crate::air::{FrameVerdict, Listener, ReceivedFrame};
 use crate::sealing::{AuthenticFrame, FrameSeal, refusal_cause};
 use crate::swarm::books::{Balance, OpenAccount};
 use fabswarm_shared::agent::{Agent, Origin, Received, Refusal, Report};
-use fabswarm_shared::ledger::Arithmetic;
 use fabswarm_shared::wire;
 
 /// An agent of a simulation.
-pub(super) type HeapAgent<A, const WORDS: usize> = Agent<AgentProblem, A, HeapPeers<A, WORDS>, WORDS>;
+pub(super) type HeapAgent<const WORDS: usize> = Agent<AgentProblem, HeapPeers<WORDS>, WORDS>;
 
 /// One agent with its seal, its clock and its saved state.
 #[derive(Debug)]
-pub(super) struct SimAgent<A: Arithmetic, const WORDS: usize> {
-    pub(super) agent: Box<HeapAgent<A, WORDS>>,
+pub(super) struct SimAgent<const WORDS: usize> {
+    pub(super) agent: Box<HeapAgent<WORDS>>,
     pub(super) seal: FrameSeal,
     pub(super) boot: u32,
     /// Whether it has sent its frame of the current round.
@@ -35,7 +34,7 @@ pub(super) struct SimAgent<A: Arithmetic, const WORDS: usize> {
     pub(super) phase: f64,
 }
 
-impl<A: Arithmetic, const WORDS: usize> SimAgent<A, WORDS> {
+impl<const WORDS: usize> SimAgent<WORDS> {
     /// How often its clock ticks in this slot.
     pub(super) fn ticks(&mut self) -> u32 {
         self.phase += self.rate;
@@ -107,20 +106,18 @@ impl Outbox {
 }
 
 /// What an agent does in a slot once the air is ready.
-pub(super) struct Turn<'a, A: Arithmetic, const WORDS: usize> {
-    pub(super) own: &'a mut SimAgent<A, WORDS>,
-    /// Where books are kept.
-    pub(super) account: Option<OpenAccount<'a>>,
+pub(super) struct Turn<'a, const WORDS: usize> {
+    pub(super) own: &'a mut SimAgent<WORDS>,
+    pub(super) account: OpenAccount<'a>,
     pub(super) is_ending: bool,
     /// What is to be entered of its ledger, if its round ended, and what is wrong with it.
     pub(super) balance: Balance,
 }
 
-impl<A: Arithmetic, const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, A, WORDS> {
+impl<const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, WORDS> {
     fn expect(&self, sender: usize) -> usize {
         let peer = self.own.agent.peers().of(sender).map_or(0, |peer| usize::from(peer.sender()));
-        let behind = self.account.as_ref().map_or(0, |account| account.rounds_behind(sender));
-        peer + self.own.seal.boot_of(sender) as usize + behind as usize
+        peer + self.own.seal.boot_of(sender) as usize + self.account.rounds_behind(sender) as usize
     }
 
     fn hear(&mut self, frame: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
@@ -130,19 +127,15 @@ impl<A: Arithmetic, const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, A,
     fn end_slot(&mut self) {
         let Self { own, account, is_ending, balance } = self;
         let id = own.agent.id();
-        let collect = |account: &mut OpenAccount<'_>, own: &SimAgent<A, WORDS>| {
-            account.collect(id, collections_of(&own.agent))
-        };
-        let collected = account.as_mut().map_or(Ok(()), |account| collect(account, own));
+        let mut collect =
+            |own: &SimAgent<WORDS>| account.collect(id, own.agent.epoch(), own.agent.collections());
+        let collected = collect(own);
         own.report = is_ending.then(|| own.agent.end_round());
-        *balance = match (collected, account.as_mut().filter(|_| *is_ending)) {
-            (Err(imbalance), _) => imbalance.into(),
-            (Ok(()), None) => Balance::default(),
-            // Frames that came early were collected as the round began.
-            (Ok(()), Some(account)) => match collect(account, own) {
-                Err(imbalance) => imbalance.into(),
-                Ok(()) => account.balance(id, &ledger_of(&own.agent)),
-            },
+        // Frames that came early were collected as the round began.
+        *balance = match collected.and_then(|()| if *is_ending { collect(own) } else { Ok(()) }) {
+            Err(imbalance) => imbalance.into(),
+            Ok(()) if *is_ending => account.balance(id, &ledger_of(&own.agent)),
+            Ok(()) => Balance::default(),
         };
     }
 }

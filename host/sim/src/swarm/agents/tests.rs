@@ -4,13 +4,13 @@ use super::*;
 use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
 use crate::trial::{ExactAgents, exact_agents};
 use fabswarm_shared::agent::{Received, read_from};
-use fabswarm_shared::ledger::Exact;
+use fabswarm_shared::ledger;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 
-type ExactSwarm = AgentSwarm<Exact, 64>;
+type ExactSwarm = AgentSwarm<64>;
 
 fn scenario(topology: TopologyKind) -> Scenario {
     let mut scenario = Scenario::default();
@@ -54,7 +54,7 @@ fn rho(swarm: &ExactSwarm, sender: u16, receiver: usize) -> Vec<i32> {
 
 /// Words of a ledger as numbers.
 fn values(words: impl Iterator<Item = i32>) -> Vec<f64> {
-    words.map(|word| f64::from(Exact::value(word))).collect()
+    words.map(|word| f64::from(ledger::value(word))).collect()
 }
 
 #[test]

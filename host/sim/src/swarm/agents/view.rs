@@ -3,9 +3,8 @@
 use super::AgentSwarm;
 use crate::swarm::view::MOST_AGENTS_IN_FULL;
 use crate::swarm::{SwarmView, ViewRequest};
-use fabswarm_shared::ledger::Arithmetic;
 
-impl<A: Arithmetic, const WORDS: usize> AgentSwarm<A, WORDS> {
+impl<const WORDS: usize> AgentSwarm<WORDS> {
     pub(super) fn show(&self, request: &ViewRequest, view: &mut SwarmView) {
         view.clear(self.slot.into());
         view.add_agents_of(&self.air, self.slot);
