@@ -9,7 +9,7 @@ use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
 use super::settings::{Setting, check, nearest, read, shown};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
-use super::{Scenario, effects, renamed};
+use super::{Scenario, effects};
 
 /// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
@@ -91,11 +91,9 @@ impl Flag {
     pub fn named(command: ScenarioCommand, name: &str, value: Value) -> Result<Self, Error> {
         let origin = Origin::Flag(name.to_owned());
         let Some(key) = command.keys().find(|key| key.flag == name) else {
-            let near = || nearest(name, command.keys().map(|key| key.flag.as_str()));
-            let remedy = match (renamed::renamed_flag(name), near()) {
-                (Some(new), _) => format!("it is called `--{new}` now"),
-                (None, Some(near)) => format!("did you mean `--{near}`?"),
-                (None, None) => format!("`fabswarm {} --help` lists all flags", command.name()),
+            let remedy = match nearest(name, command.keys().map(|key| key.flag.as_str())) {
+                Some(near) => format!("did you mean `--{near}`?"),
+                None => format!("`fabswarm {} --help` lists all flags", command.name()),
             };
             return Err(Error::Unknown { origin, what: "flag", path: format!("--{name}"), remedy });
         };

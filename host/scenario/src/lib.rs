@@ -20,7 +20,6 @@ mod error;
 mod layers;
 mod limits;
 mod outages;
-mod renamed;
 mod settings;
 mod template;
 
@@ -32,7 +31,6 @@ pub use command::ScenarioCommand;
 pub use error::{Error, Origin};
 pub use layers::{Flag, ResolvedScenario, resolve, resolve_for, resolve_text_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
-pub use renamed::renamed_flag;
 pub use template::{ScenarioKey, ValueKind, keys};
 
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use toml_edit::{Document, Item, Value};
 
 use super::error::{Error, Origin};
 use super::template::{self, ScenarioKey, ValueKind, keys};
-use super::{limits, outages, renamed};
+use super::{limits, outages};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
@@ -122,11 +122,7 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result
         && !choices.contains(&word)
     {
         let nearest = nearest(word, choices.iter().copied());
-        let hint = match (renamed::word(&path, word), nearest) {
-            (Some(new), _) => format!("; `{word}` is called `{new}` now"),
-            (None, Some(nearest)) => format!("; did you mean `{nearest}`?"),
-            (None, None) => String::new(),
-        };
+        let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
         let remedy = format!("choose {}{hint}", choices.join(", "));
         return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
     }
@@ -144,9 +140,6 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result
 fn nearest_key(path: &str) -> String {
     if keys().iter().any(|key| key.section() == Some(path)) {
         return format!("`{path}` is a section: write `[{path}]`, and its keys below");
-    }
-    if let Some(new) = renamed::key(path) {
-        return format!("it is called `{new}` now");
     }
     let name = path.rsplit('.').next().unwrap_or(path);
     // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
@@ -253,14 +246,6 @@ mod tests {
             (
                 "version = 1\n[swarm]\nagents = 3\n[swarm]\nrounds = 4",
                 "my.toml:4: `[swarm]` is set twice, first in line 2\nhelp: keep one of the two",
-            ),
-            (
-                "version = 1\nfaults.silent = \"3@200+5\"",
-                "my.toml:2: there is no key `faults.silent`\nhelp: it is called `faults.radio_off` now",
-            ),
-            (
-                "version = 1\ntraining.method = \"merged\"",
-                "my.toml:2: training.method = \"merged\" is not a valid choice\nhelp: choose cleaning, tuning, single-level-noisy, single-level-all, single-level-clean; `merged` is called `single-level-all` now",
             ),
             (
                 "version = 2",

@@ -153,14 +153,6 @@ pub(super) fn document() -> &'static DocumentMut {
     &DOCUMENT
 }
 
-/// The flag of the key at `path`, without its dashes.
-pub(super) fn flag_of_path(path: &str) -> String {
-    match path.split_once('.') {
-        Some((section, name)) => flag_of(Some(section), name),
-        None => flag_of(None, path),
-    }
-}
-
 /// Problem sections lend their name to their flags, since several have `features`; `kind` goes by its section's name.
 fn flag_of(section: Option<&str>, name: &str) -> String {
     let flag = match section {

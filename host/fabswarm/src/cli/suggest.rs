@@ -5,22 +5,24 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use fabswarm_sim::scenario::{ScenarioCommand, keys, renamed_flag};
+use fabswarm_sim::scenario::{ScenarioCommand, keys};
 
 /// Likeness from which a name is taken for a mistyped one.
 const LIKE: f64 = 0.8;
 
 /// What users of other tools look for, and the flags that this one has for it; the first that the command has are shown.
-const OTHER_WORDS: [(&[&str], &[&str]); 9] = [
+const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
     (&["learning-rate", "lr", "step", "step-size", "alpha", "eta"], &["eta-x", "eta-y", "eta-z"]),
     (&["rounds", "iterations", "steps", "max-rounds"], &["rounds"]),
     (&["rounds", "iterations", "steps", "max-rounds", "epoch"], &["epochs"]),
     (&["nodes", "workers", "clients", "robots", "drones", "n"], &["agents"]),
     (&["loss", "drop", "drop-rate", "packet-loss"], &["iid-loss", "burst-loss"]),
-    (&["graph", "network", "edges", "edge-list"], &["topology", "graphs"]),
+    (&["graph", "network", "edges", "edge-list", "trace"], &["topology", "graphs"]),
     (&["output", "output-dir", "folder", "dir"], &["out"]),
     (&["batch-size"], &["batch"]),
     (&["dataset", "data-set"], &["data"]),
+    (&["dirichlet", "rho"], &["dirichlet-alpha"]),
+    (&["silent"], &["quiet"]),
 ];
 
 /// The message for an unknown flag or command; other errors are clap's to explain.
@@ -75,14 +77,6 @@ fn flag_help(path: &str, command: &Command, flag: &str) -> String {
             _ => names.concat(),
         }
     };
-    if let Some(new) = renamed_flag(flag) {
-        let other = match flag {
-            "silent" => "; `--quiet` prints less",
-            _ if !flags.contains(&new.as_str()) => ", and is a flag of `fabswarm train`",
-            _ => "",
-        };
-        return format!("it is called `--{new}` now{other}");
-    }
     let by_other_word = OTHER_WORDS
         .iter()
         .find(|(words, names)| words.contains(&flag) && names.iter().all(|name| flags.contains(name)));

@@ -117,10 +117,9 @@ fn what_does_not_exist_is_answered_with_what_does() {
         (&["run", "--states", "5"], "did you mean `--policy-evaluation-states`?"),
         (&["run", "--verbose"], "`fabswarm run --help` lists all flags"),
         (&["rum"], "did you mean `fabswarm run`?"),
-        (&["run", "--silent", "3@4+5"], "it is called `--radio-off` now; `--quiet` prints less"),
-        (&["run", "--trace", "x.json"], "it is called `--graphs` now"),
-        (&["train", "--rho", "1"], "it is called `--dirichlet-alpha` now"),
-        (&["train", "--method", "merged"], "`merged` is called `single-level-all` now"),
+        (&["run", "--silent"], "did you mean `--quiet`?"),
+        (&["run", "--trace", "x.json"], "did you mean `--topology` or `--graphs`?"),
+        (&["train", "--rho", "1"], "did you mean `--dirichlet-alpha`?"),
         (&["run", "--seed", "1.5"], "give a whole number instead of a number with a decimal point"),
         (&["run", "--recorded", "a", "--snapshots", "b", "--precision", "f16"], "choose f32, f64"),
     ] {
