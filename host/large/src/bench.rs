@@ -56,7 +56,6 @@ fn config(agents: usize, batch: usize) -> FabConfig {
         seed: 0,
         ledger: None,
         push_sum: None,
-        sum_blocks: Vec::new(),
     }
 }
 
@@ -226,7 +225,7 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
     let packed = Packed::whole(1, agents, words.next_multiple_of(64));
     let (pull, push) = ring(agents);
     let (mut pull_weights, mut push_weights) =
-        (device.mixing(agents, packed.own, false)?, device.mixing(agents, packed.own, false)?);
+        (device.mixing(agents, packed.own)?, device.mixing(agents, packed.own)?);
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
     let noise: Vec<f32> = synthetic::words(1, 1 << 16).into_iter().map(|word| word as f32).collect();

@@ -171,46 +171,6 @@ pub struct Reception<D: Device> {
     pub awake: D::Indices,
     /// `[agents, agents]`: what sender j sets aside for receiver i of its tracker, and at i = j what it keeps.
     pub shares: D::Reals,
-    /// Where blocks of agents are added up first.
-    pub sums: Option<ReceivedSums<D>>,
-}
-
-/// How what an agent receives from another block is added up.
-#[derive(Debug)]
-pub struct ReceivedSums<D: Device> {
-    /// `[agents, agents]`: the [`SumPlace`] of what receiver i gets of the decisions of sender j.
-    pub decisions: D::Indices,
-    /// The same for what waits on links.
-    pub masses: D::Indices,
-    /// `[agents]`: from how many senders each gets decisions.
-    pub heard: D::Indices,
-}
-
-impl<D: Device> ReceivedSums<D> {
-    /// Nothing is added up yet.
-    ///
-    /// # Errors
-    /// When the device has too little memory.
-    pub fn new(device: &D, agents: usize) -> Result<Self> {
-        let links = agents * agents;
-        Ok(Self {
-            decisions: device.indices(links)?,
-            masses: device.indices(links)?,
-            heard: device.indices(agents)?,
-        })
-    }
-}
-
-/// Where in a sum something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum SumPlace {
-    /// In none.
-    Alone = 0,
-    /// In one that goes on with a later sender.
-    Within = 1,
-    /// The last of a sum, which is whole then.
-    Last = 2,
 }
 
 impl<D: Device> Reception<D> {
@@ -223,7 +183,6 @@ impl<D: Device> Reception<D> {
             ages: device.indices(agents * agents)?,
             awake: device.indices(agents)?,
             shares: device.reals(agents * agents)?,
-            sums: None,
         };
         let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
         device.write(&mut reception.shares, 0, &shares)?;
@@ -305,9 +264,8 @@ pub trait Device: Debug + Sized {
     /// Makes `program` ready for `agents` agents.
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<Self::Pass>;
 
-    /// Memory for the weights of a round among `agents`, of which those of `own` are computed here; `has_sums` where parts of a
-    /// row are added up first ([`MixingMatrix::with_sums`]).
-    fn mixing(&self, agents: usize, own: Block, has_sums: bool) -> Result<Self::Mixing>;
+    /// Memory for the weights of a round among `agents`, of which those of `own` are computed here.
+    fn mixing(&self, agents: usize, own: Block) -> Result<Self::Mixing>;
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 

@@ -35,7 +35,6 @@ mod push_sum;
 mod round_batch;
 mod rounds;
 mod state;
-mod sums;
 
 pub use elsewhere::{KeptState, RemoteHosts};
 pub use evaluation::ModelScore;
@@ -44,9 +43,6 @@ pub use ledger::Ledger;
 pub use parcel::ParcelPart;
 pub use push_sum::{PushSumExchange, PushSumRule, PushSumWeights};
 pub use round_batch::RoundBatch;
-
-pub(crate) use exchanged::write_ages;
-pub(crate) use sums::weights_with_sums;
 
 use fabswarm_shared::scalar::Scalar as _;
 
@@ -93,8 +89,6 @@ pub struct FabConfig {
     pub ledger: Option<Ledger>,
     /// At a single level and without a ledger: push-sum weights instead of pull weights.
     pub push_sum: Option<PushSumRule>,
-    /// Blocks of agents between which sums travel; none where everything travels one by one.
-    pub sum_blocks: Vec<Block>,
 }
 
 impl FabConfig {

@@ -29,7 +29,6 @@
 //!     seed: 1,
 //!     ledger: None,
 //!     push_sum: None,
-//!     sum_blocks: Vec::new(),
 //! };
 //! let data = synthetic::dataset(&device, &model, 6)?;
 //! let start = model.program(1).layout.start(1);

@@ -8,15 +8,12 @@ pub struct MixingMatrix {
     starts: Vec<u32>,
     senders: Vec<u32>,
     weights: Vec<f64>,
-    /// For every row the parts of it that are added up by themselves first; nothing where no row has any.
-    sums: Vec<Vec<Vec<(usize, f64)>>>,
 }
 
 impl MixingMatrix {
     /// Takes rows of `(sender, weight)`.
     pub fn from_rows(rows: &[Vec<(usize, f64)>]) -> Self {
-        let mut mixing =
-            MixingMatrix { starts: vec![0], senders: Vec::new(), weights: Vec::new(), sums: Vec::new() };
+        let mut mixing = MixingMatrix { starts: vec![0], senders: Vec::new(), weights: Vec::new() };
         for row in rows {
             mixing.senders.extend(row.iter().map(|&(sender, _)| sender as u32));
             mixing.weights.extend(row.iter().map(|&(_, weight)| weight));
@@ -48,17 +45,6 @@ impl MixingMatrix {
         let pull = rows(&|receiver, _| 1.0 / (arrived[receiver].len() + 1) as f64);
         let push = rows(&|_, sender| 1.0 / audience[sender] as f64);
         (MixingMatrix::from_rows(&pull), MixingMatrix::from_rows(&push))
-    }
-
-    /// The same with `sums` of further columns, each of which is added up before it is added to its row.
-    #[must_use]
-    pub fn with_sums(self, sums: Vec<Vec<Vec<(usize, f64)>>>) -> Self {
-        MixingMatrix { sums, ..self }
-    }
-
-    /// The sums of one receiver.
-    pub fn sums(&self, receiver: usize) -> &[Vec<(usize, f64)>] {
-        self.sums.get(receiver).map_or(&[], Vec::as_slice)
     }
 
     pub fn agents(&self) -> usize {

@@ -162,7 +162,6 @@ mod tests {
             seed: 0,
             ledger: None,
             push_sum: None,
-            sum_blocks: Vec::new(),
         }
     }
 

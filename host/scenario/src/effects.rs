@@ -30,10 +30,7 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         ("network", "phase_rounds") => network.topology == TopologyKind::Paper,
         ("network", "graphs" | "graphs_repeat") => network.topology == TopologyKind::Recorded,
         ("training", "rule") => !training.method.is_bilevel(),
-        ("network", "blocks") => {
-            network.exchange_every > 1 || (training.block_sums && command == ScenarioCommand::Train)
-        }
-        ("training", "block_sums") => network.blocks > 1,
+        ("network", "blocks") => network.exchange_every > 1,
         ("network", "exchange_every") => network.blocks > 1,
         ("motion", "spacing_m") => {
             network.topology == TopologyKind::Motion && motion.pattern == FlightPattern::Formation

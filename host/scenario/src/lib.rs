@@ -297,7 +297,6 @@ pub struct TrainingSection {
     pub dropout: f64,
     pub method: TrainingMethod,
     pub rule: TrainingRule,
-    pub block_sums: bool,
     pub dirichlet_alpha: f64,
     pub corruption_rate: f64,
     pub epochs: u32,

@@ -156,36 +156,6 @@ fn hosts_that_exchange_every_fourth_round_leave_the_bytes_of_blocks_in_one_proce
 }
 
 #[test]
-fn hosts_that_send_sums_leave_the_bytes_of_blocks_in_one_process_and_send_less() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = |out: &str, more: &[&str]| {
-        let flags = ["--algorithm", "ledger", "--topology", "complete", "--iid-loss", "0.2"];
-        let flags = [&flags[..], &["--epochs", "2", "--out", out]].concat();
-        succeed(train(folder.path(), &[&flags[..], more].concat()));
-        folder.path().join(out)
-    };
-    let one = run("one", &["--device", "cpu", "--block-sums", "true", "--blocks", "2"]);
-    let many = run("many", &["--hosts", "127.0.0.1x2", "--block-sums", "true"]);
-    let links = run("links", &["--hosts", "127.0.0.1x2"]);
-    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
-        assert!(read(&many, file) == read(&one, file), "another {file}");
-    }
-    let ((planned, counted), (_, per_link)) = (sent(&many), sent(&links));
-    assert_eq!(planned, counted);
-    assert!(counted > 0 && counted * 4 < per_link * 3, "{counted} bytes, {per_link} by links");
-    // A sum that is lost cannot be handed over again, and blocks are hosts.
-    for (more, expected) in [
-        (&["--hosts", "127.0.0.1x2", "--on-host-loss", "continue"][..], "a sum that is lost"),
-        (&["--hosts", "127.0.0.1x3", "--blocks", "2"], "a host computes one block"),
-    ] {
-        let flags = ["--algorithm", "ledger", "--block-sums", "true", "--out", "refused"];
-        let output = train(folder.path(), &[&flags[..], more].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
-    }
-}
-
-#[test]
 fn hosts_that_run_take_part_in_one_run_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];

@@ -4,10 +4,8 @@ use fabswarm_shared::scalar::Scalar;
 
 use super::{Check, distance};
 use crate::device::cpu::Cpu;
-use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Device, Gradient, Packed, ReceivedSums, Reception, Result,
-};
-use crate::fab::{Ledger, weights_with_sums, write_ages};
+use crate::device::{BatchSchedule, Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
 use crate::mixing::MixingMatrix;
 use crate::models::{BertEncoder, Model};
@@ -121,22 +119,12 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     for agents in [3, 10, 20, 40, 64, 70, 600, 1000] {
         // All of them, and a block of some whose others are on other hosts.
         let middle = Block { first: agents / 3, agents: agents / 2 };
-        let behind = middle.first + middle.agents;
-        let blocks = [
-            Block { first: 0, agents: middle.first },
-            middle,
-            Block { first: behind, agents: agents - behind },
-        ];
-        let whole = Block::whole(agents);
-        let cases: [(Block, &[Block]); 4] =
-            [(whole, &[]), (middle, &[]), (whole, &blocks), (middle, &blocks)];
-        for (own, sum_blocks) in cases {
+        for own in [Block::whole(agents), middle] {
             let packed = Packed { own, ..Packed::whole(2, agents, 192) };
-            let expected = mix(&Cpu::<f64>::new(), packed, sum_blocks)?;
-            for ((what, found), (_, expected)) in mix(device, packed, sum_blocks)?.into_iter().zip(expected) {
-                let sums = if sum_blocks.is_empty() { "" } else { ", with sums" };
+            let expected = mix(&Cpu::<f64>::new(), packed)?;
+            for ((what, found), (_, expected)) in mix(device, packed)?.into_iter().zip(expected) {
                 checks.push(Check {
-                    what: format!("{what} among {agents} agents, {} of them here{sums}", own.agents),
+                    what: format!("{what} among {agents} agents, {} of them here", own.agents),
                     error: distance(found, expected),
                     tolerance,
                 });
@@ -155,8 +143,8 @@ fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> 
     Ok(reals)
 }
 
-/// What comes of each way of mixing, where what one of the `sum_blocks` sends to another is added up first.
-fn mix<D: Device>(device: &D, packed: Packed, sum_blocks: &[Block]) -> Result<Vec<(&'static str, Vec<f64>)>> {
+/// What comes of each way of mixing.
+fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let agents = packed.agents;
     let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
@@ -172,13 +160,9 @@ fn mix<D: Device>(device: &D, packed: Packed, sum_blocks: &[Block]) -> Result<Ve
             senders
         })
         .collect();
-    let (mut pull, mut push) = MixingMatrix::uniform(&heard);
-    let has_sums = !sum_blocks.is_empty();
-    if has_sums {
-        [pull, push] = [pull, push].map(|rows| weights_with_sums(&rows, sum_blocks, packed.own));
-    }
+    let (pull, push) = MixingMatrix::uniform(&heard);
     let (mut pull_weights, mut push_weights) =
-        (device.mixing(agents, packed.own, has_sums)?, device.mixing(agents, packed.own, has_sums)?);
+        (device.mixing(agents, packed.own)?, device.mixing(agents, packed.own)?);
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
     let (mut v, mut t) = (filled(1, packed.words())?, filled(2, packed.words())?);
@@ -204,18 +188,13 @@ fn mix<D: Device>(device: &D, packed: Packed, sum_blocks: &[Block]) -> Result<Ve
     let mut mixed = vec![("pull", pulled), ("push", tracked), ("push-sum", read(&v, packed.words())?)];
     // A ledger among many agents would be all there is in this test's memory.
     if agents <= 100 {
-        mixed.push(("ledger", ledger(device, packed, sum_blocks, &heard)?));
+        mixed.push(("ledger", ledger(device, packed, &heard)?));
     }
     Ok(mixed)
 }
 
 /// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
-fn ledger<D: Device>(
-    device: &D,
-    packed: Packed,
-    sum_blocks: &[Block],
-    heard: &[Vec<usize>],
-) -> Result<Vec<f64>> {
+fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result<Vec<f64>> {
     let (agents, words) = (packed.agents, packed.words());
     let filled = |stream, words| filled(device, stream, words);
     let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
@@ -224,9 +203,6 @@ fn ledger<D: Device>(
     let mut history =
         BroadcastHistory { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
     let mut reception = Reception::new(device, agents, ledger.shares())?;
-    if !sum_blocks.is_empty() {
-        reception.sums = Some(ReceivedSums::new(device, agents)?);
-    }
     let (mut v, mut t, mut m) = (filled(6, words)?, filled(7, words)?, filled(11, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;
@@ -248,7 +224,7 @@ fn ledger<D: Device>(
             }
         }
         device.write_indices(&mut reception.awake, &awake)?;
-        write_ages(device, &mut reception, &ages, sum_blocks, packed.own)?;
+        device.write_indices(&mut reception.ages, &ages)?;
         device.record_broadcast(&mut history, &v, &t, packed, &reception, &round_on_device)?;
         device.accumulate(&mut m, &t, packed, Some(&reception), 0.7)?;
         device.pull_received(&mut v, &m, packed, &history, &reception, &round_on_device, [0.1, 0.2])?;

@@ -44,7 +44,6 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
         seed: 0,
         ledger,
         push_sum: None,
-        sum_blocks: Vec::new(),
     };
     let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
     let layout = model.program(1).layout;

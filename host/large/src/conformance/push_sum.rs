@@ -61,7 +61,6 @@ fn compare<D: Device>(device: &impl Fn() -> Result<D>, rule: PushSumRule) -> Res
         seed: 0,
         ledger: None,
         push_sum: Some(rule),
-        sum_blocks: Vec::new(),
     };
     // Batches that differ from round to round, as gradients of the last estimate are taken on those of this one.
     let draw = |round: u32| {

@@ -75,7 +75,6 @@ fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64>
         seed: 0,
         ledger: None,
         push_sum: None,
-        sum_blocks: Vec::new(),
     };
     let on_device = data.on_device(&device)?;
     let mut swarm = Fab::new(device, &model, config, on_device, &start)?;

@@ -17,7 +17,6 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use self::agent::AgentPass;
-use self::mixing::WeightRow;
 pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
 use super::{
@@ -46,7 +45,7 @@ impl<S: Real> Device for Cpu<S> {
     type Reals = Vec<S>;
     type Indices = Vec<u32>;
     type Pass = CpuPass<S>;
-    type Mixing = Vec<WeightRow<S>>;
+    type Mixing = Vec<Vec<(usize, S)>>;
 
     fn name(&self) -> String {
         format!("CPU, {} threads", rayon::current_num_threads())
@@ -143,17 +142,15 @@ impl<S: Real> Device for Cpu<S> {
         })
     }
 
-    fn mixing(&self, agents: usize, _: Block, _: bool) -> Result<Self::Mixing> {
-        Ok(vec![WeightRow::default(); agents])
+    fn mixing(&self, agents: usize, _: Block) -> Result<Self::Mixing> {
+        Ok(vec![Vec::new(); agents])
     }
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()> {
         let narrowed = |(sender, weight): (usize, f64)| (sender, S::from_f64(weight));
         for (receiver, row) in to.iter_mut().enumerate() {
-            row.senders.clear();
-            row.senders.extend(mixing.row(receiver).map(narrowed));
-            let sum = |sum: &Vec<_>| sum.iter().copied().map(narrowed).collect();
-            row.sums = mixing.sums(receiver).iter().map(sum).collect();
+            row.clear();
+            row.extend(mixing.row(receiver).map(narrowed));
         }
         Ok(())
     }

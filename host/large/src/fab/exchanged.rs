@@ -6,9 +6,8 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use super::books::{HostBooks, near_shares};
 use super::push_sum::{PushSumExchange, PushSumRule};
-use super::sums::{SumLayout, weights_with_sums};
 use super::{FabConfig, Ledger};
-use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, ReceivedSums, Reception, Result};
+use crate::device::{Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
 use crate::mixing::MixingMatrix;
 
 /// Who hears whom, in the device's memory.
@@ -23,14 +22,9 @@ impl<D: Device> DeviceLinks<D> {
     pub(super) fn new(device: &D, config: &FabConfig, own: Block) -> Result<Self> {
         let agents = config.agents;
         if let Some(ledger) = &config.ledger {
-            let mut reception = Reception::new(device, agents, ledger.shares())?;
-            if !config.sum_blocks.is_empty() {
-                reception.sums = Some(ReceivedSums::new(device, agents)?);
-            }
-            return Ok(DeviceLinks::Ledger(reception));
+            return Ok(DeviceLinks::Ledger(Reception::new(device, agents, ledger.shares())?));
         }
-        let has_sums = !config.sum_blocks.is_empty();
-        let (rows, push) = (device.mixing(agents, own, has_sums)?, device.mixing(agents, own, has_sums)?);
+        let (rows, push) = (device.mixing(agents, own)?, device.mixing(agents, own)?);
         Ok(match config.push_sum {
             Some(rule) => DeviceLinks::PushSum { rule, ratio: rows, push, factors: device.reals(agents)? },
             None => DeviceLinks::Weights { pull: rows, push },
@@ -44,25 +38,15 @@ impl<D: Device> DeviceLinks<D> {
         device.write(&mut reception.shares, 0, &shares)
     }
 
-    /// Writes the exchange of a round to the device, of a swarm with this configuration and of which `own` is computed there.
+    /// Writes the exchange of a round to the device.
     ///
     /// # Panics
     /// When it is not of the kind the swarm was made for.
-    pub(super) fn write(
-        &mut self,
-        device: &D,
-        config: &FabConfig,
-        own: Block,
-        exchange: &Exchange<'_>,
-    ) -> Result<()> {
+    pub(super) fn write(&mut self, device: &D, exchange: &Exchange<'_>) -> Result<()> {
         match (self, exchange) {
             (DeviceLinks::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
-                if config.sum_blocks.is_empty() {
-                    device.write_mixing(pull, pulled)?;
-                    return device.write_mixing(push, pushed);
-                }
-                device.write_mixing(pull, &weights_with_sums(pulled, &config.sum_blocks, own))?;
-                device.write_mixing(push, &weights_with_sums(pushed, &config.sum_blocks, own))
+                device.write_mixing(pull, pulled)?;
+                device.write_mixing(push, pushed)
             }
             (DeviceLinks::PushSum { ratio, push, factors, .. }, Exchange::PushSum(exchange)) => {
                 device.write_mixing(ratio, &exchange.ratio)?;
@@ -73,29 +57,11 @@ impl<D: Device> DeviceLinks<D> {
             }
             (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
                 device.write_indices(&mut reception.awake, awake)?;
-                write_ages(device, reception, ages, &config.sum_blocks, own)
+                device.write_indices(&mut reception.ages, ages)
             }
             (_, exchange) => panic!("a swarm of another kind got {exchange:?}"),
         }
     }
-}
-
-/// Writes the ages of what is received, and where sums of the `sum_blocks` are where there are any.
-pub(crate) fn write_ages<D: Device>(
-    device: &D,
-    reception: &mut Reception<D>,
-    ages: &[u32],
-    sum_blocks: &[Block],
-    own: Block,
-) -> Result<()> {
-    let Some(sums) = &mut reception.sums else {
-        return device.write_indices(&mut reception.ages, ages);
-    };
-    let layout = SumLayout::new(ages, ages.len().isqrt(), sum_blocks, own);
-    device.write_indices(&mut reception.ages, &layout.ages)?;
-    device.write_indices(&mut sums.decisions, &layout.decisions)?;
-    device.write_indices(&mut sums.masses, &layout.masses)?;
-    device.write_indices(&mut sums.heard, &layout.heard)
 }
 
 /// Who receives what from whom in a round.

@@ -6,12 +6,10 @@
 //! ```text
 //! push weights   v_j and t_j
 //! ledger         v_j as it was when the frame was sent, and for every link what its receiver takes, w_ij + s_ij t_j − recent
-//! sums           for every agent that hears any, what it would add up of these itself: see `fab/sums.rs`
 //! books          v_j as it was when the frame was sent, and σ_j at that time, as two words each
 //! ```
 //!
-//! There are [books](super::books) where a host may be lost while the others go on, and [sums](super::sums) where the scenario asks
-//! for them.
+//! There are [books](super::books) where a host may be lost while the others go on.
 //!
 //! What waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
 //! process.
@@ -24,10 +22,8 @@ use serde::{Deserialize, Serialize};
 use super::books::{SUM_WORDS, to_sums, to_words};
 use super::exchanged::{DeviceLinks, Exchange, ExchangedVectors, LedgerState, link_number};
 use super::parcel_words::{ParcelSink, ParcelSource};
-use super::sums::{BlockLinks, RoundRows};
 use super::{Fab, PushSumExchange, Upper};
 use crate::device::{Block, Device, Packed, Reception, Result};
-use crate::mixing::add_weighted;
 
 /// Which half of a round a parcel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,36 +50,17 @@ enum ParcelItem {
     Mass { receiver: usize, sender: usize, age: usize },
     /// σ of `age` rounds ago.
     Sigma { sender: usize, age: usize },
-    /// The sum of all decisions that the receiver hears.
-    DecisionSum { receiver: usize },
-    /// The sum of all trackers that the receiver hears.
-    TrackerSum { receiver: usize },
-    /// The sum of all that the receiver takes.
-    MassSum { receiver: usize },
 }
 
 impl ParcelItem {
     fn part(self) -> ParcelPart {
         match self {
-            ParcelItem::Decisions { .. } | ParcelItem::DecisionSum { .. } => ParcelPart::Decisions,
-            ParcelItem::Tracker { .. }
-            | ParcelItem::Mass { .. }
-            | ParcelItem::Sigma { .. }
-            | ParcelItem::TrackerSum { .. }
-            | ParcelItem::MassSum { .. } => ParcelPart::Trackers,
+            ParcelItem::Decisions { .. } => ParcelPart::Decisions,
+            ParcelItem::Tracker { .. } | ParcelItem::Mass { .. } | ParcelItem::Sigma { .. } => {
+                ParcelPart::Trackers
+            }
         }
     }
-}
-
-/// How a swarm with a ledger hands over from one host to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handover {
-    /// What each link's receiver takes.
-    Links,
-    /// The same, added up for every receiver.
-    Sums,
-    /// What a sender has ever set aside.
-    Books,
 }
 
 /// What the agents of `to` need of those of `from` for one part of a round.
@@ -92,26 +69,16 @@ fn items(
     from: Block,
     to: Block,
     part: ParcelPart,
-    handover: Handover,
+    has_books: bool,
 ) -> Vec<ParcelItem> {
-    let mut items = all_items(exchange, from, to, handover);
+    let mut items = all_items(exchange, from, to, has_books);
     items.retain(|item| item.part() == part);
     items
 }
 
 /// What the agents of `to` need of those of `from`.
-fn all_items(exchange: &Exchange<'_>, from: Block, to: Block, handover: Handover) -> Vec<ParcelItem> {
+fn all_items(exchange: &Exchange<'_>, from: Block, to: Block, has_books: bool) -> Vec<ParcelItem> {
     match *exchange {
-        Exchange::Weights { pull, push } if handover == Handover::Sums => {
-            let decision_sum = |receiver| ParcelItem::DecisionSum { receiver };
-            let decisions = |(sender, age)| ParcelItem::Decisions { sender, age };
-            let tracker_sum = |receiver| ParcelItem::TrackerSum { receiver };
-            let tracker = |(sender, _)| ParcelItem::Tracker { sender };
-            let links = |rows| BlockLinks { rows: RoundRows::Weights(rows), from, to };
-            let mut items = the_fewer(links(pull), decision_sum, decisions);
-            items.extend(the_fewer(links(push), tracker_sum, tracker));
-            items
-        }
         Exchange::Weights { pull: rows, push }
         | Exchange::PushSum(PushSumExchange { ratio: rows, push, .. }) => {
             let rows = to.range().flat_map(|receiver| rows.row(receiver).chain(push.row(receiver)));
@@ -121,49 +88,30 @@ fn all_items(exchange: &Exchange<'_>, from: Block, to: Block, handover: Handover
             senders.into_iter().flat_map(both).collect()
         }
         Exchange::Ledger { ages, awake } => {
-            let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
+            // Who receives what, and how old it is.
+            let heard_by = |receiver: usize| {
+                let row = &ages[receiver * awake.len()..];
+                let heard = from.range().filter(|&sender| row[sender] > 0);
+                heard.map(move |sender| (receiver, sender, row[sender] as usize - 1))
+            };
+            let links = to.range().flat_map(heard_by);
+            let frames: BTreeSet<(usize, usize)> =
+                links.clone().map(|(_, sender, age)| (sender, age)).collect();
             let decisions = |(sender, age)| ParcelItem::Decisions { sender, age };
-            let decision_sum = |receiver| ParcelItem::DecisionSum { receiver };
-            let frames = links.frames().into_iter();
-            match handover {
-                Handover::Books => {
-                    let both = |(sender, age)| [decisions((sender, age)), ParcelItem::Sigma { sender, age }];
-                    frames.flat_map(both).collect()
-                }
-                Handover::Links => {
-                    let taken_by = |receiver| {
-                        let mass = move |(sender, age)| ParcelItem::Mass { receiver, sender, age };
-                        links.heard_by(receiver).into_iter().map(mass)
-                    };
-                    frames.map(decisions).chain(to.range().flat_map(taken_by)).collect()
-                }
-                Handover::Sums => {
-                    let mut items = the_fewer(links, decision_sum, decisions);
-                    let taken = |receiver| ParcelItem::MassSum { receiver };
-                    items.extend(links.receivers().into_iter().map(taken));
-                    items
-                }
+            if has_books {
+                let both = |(sender, age)| [decisions((sender, age)), ParcelItem::Sigma { sender, age }];
+                return frames.into_iter().flat_map(both).collect();
             }
+            let masses = links.map(|(receiver, sender, age)| ParcelItem::Mass { receiver, sender, age });
+            frames.into_iter().map(decisions).chain(masses).collect()
         }
-    }
-}
-
-/// A sum for every receiver, or every frame once.
-fn the_fewer(
-    links: BlockLinks<'_>,
-    sum: impl Fn(usize) -> ParcelItem,
-    frame: impl Fn((usize, usize)) -> ParcelItem,
-) -> Vec<ParcelItem> {
-    match links.has_fewer_sums() {
-        true => links.receivers().into_iter().map(sum).collect(),
-        false => links.frames().into_iter().map(frame).collect(),
     }
 }
 
 impl<D: Device> Fab<D> {
     /// Words of the parcel that the host of `from` has for the host of `to` in a round with this `exchange`.
     pub fn parcel_words(&self, exchange: &Exchange<'_>, from: Block, to: Block, part: ParcelPart) -> usize {
-        let items = items(exchange, from, to, part, self.handover());
+        let items = items(exchange, from, to, part, self.has_books());
         let words =
             |item: &ParcelItem| self.vectors().map(|vectors| vectors.item_words(*item)).sum::<usize>();
         items.iter().map(words).sum()
@@ -177,10 +125,10 @@ impl<D: Device> Fab<D> {
         part: ParcelPart,
         sink: &mut dyn ParcelSink<D>,
     ) -> Result<()> {
-        for item in items(exchange, self.own, to, part, self.handover()) {
+        for item in items(exchange, self.own, to, part, self.has_books()) {
             for vectors in self.vectors() {
                 let round = self.rounds() + 1;
-                vectors.read_item(&self.device, &self.links, exchange, round, to, item, sink)?;
+                vectors.read_item(&self.device, &self.links, exchange, round, item, sink)?;
             }
         }
         Ok(())
@@ -200,22 +148,14 @@ impl<D: Device> Fab<D> {
         source: &mut dyn ParcelSource<D>,
     ) -> Result<()> {
         let own = self.own;
-        for item in items(exchange, from, own, part, self.handover()) {
-            self.lower.write_item(&self.device, exchange, round, from, item, source)?;
+        for item in items(exchange, from, own, part, self.has_books()) {
+            self.lower.write_item(&self.device, exchange, round, item, source)?;
             if let Upper::Strength(x) = &mut self.upper {
-                x.write_item(&self.device, exchange, round, from, item, source)?;
+                x.write_item(&self.device, exchange, round, item, source)?;
             }
         }
         assert_eq!(source.left(), 0, "words too many in a parcel");
         Ok(())
-    }
-
-    fn handover(&self) -> Handover {
-        match self.config.sum_blocks.is_empty() {
-            _ if self.has_books() => Handover::Books,
-            true => Handover::Links,
-            false => Handover::Sums,
-        }
     }
 
     /// Everything that is exchanged.
@@ -234,60 +174,7 @@ impl<D: Device> ExchangedVectors<D> {
         if let ParcelItem::Sigma { .. } = item { SUM_WORDS * words } else { words }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what of the state, when, and for whom")]
     fn read_item(
-        &self,
-        device: &D,
-        links: &DeviceLinks<D>,
-        exchange: &Exchange<'_>,
-        round: u32,
-        to: Block,
-        item: ParcelItem,
-        sink: &mut dyn ParcelSink<D>,
-    ) -> Result<()> {
-        let from = self.packed.own;
-        // Each with its weight, in the order in which one process adds them up.
-        let parts: Vec<(ParcelItem, f64)> = match (item, exchange) {
-            (ParcelItem::DecisionSum { receiver }, Exchange::Ledger { ages, awake }) => {
-                let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
-                let part = |(sender, age)| (ParcelItem::Decisions { sender, age }, 1.0);
-                links.heard_by(receiver).into_iter().map(part).collect()
-            }
-            (ParcelItem::MassSum { receiver }, Exchange::Ledger { ages, awake }) => {
-                let links = BlockLinks { rows: RoundRows::Ages(ages, awake.len()), from, to };
-                let part = |(sender, age)| (ParcelItem::Mass { receiver, sender, age }, 1.0);
-                links.heard_by(receiver).into_iter().map(part).collect()
-            }
-            (ParcelItem::DecisionSum { receiver }, Exchange::Weights { pull, .. }) => {
-                let part = |(sender, weight)| (ParcelItem::Decisions { sender, age: 0 }, weight);
-                pull.row(receiver).filter(|&(sender, _)| from.has(sender)).map(part).collect()
-            }
-            (ParcelItem::TrackerSum { receiver }, Exchange::Weights { push, .. }) => {
-                let part = |(sender, weight)| (ParcelItem::Tracker { sender }, weight);
-                push.row(receiver).filter(|&(sender, _)| from.has(sender)).map(part).collect()
-            }
-            _ => return self.read_vectors(device, links, exchange, round, item, sink),
-        };
-        let mut sum = vec![D::Scalar::ZERO; self.item_words(item)];
-        let mut vectors = Vec::with_capacity(parts.len());
-        for &(part, _) in &parts {
-            let mut vector = Vec::with_capacity(sum.len());
-            self.read_vectors(device, links, exchange, round, part, &mut vector)?;
-            vectors.push(vector);
-        }
-        if matches!(exchange, Exchange::Weights { .. }) {
-            let weights =
-                parts.iter().enumerate().map(|(at, &(_, weight))| (at, D::Scalar::from_f64(weight)));
-            add_weighted(&mut sum, &weights.collect::<Vec<_>>(), |at| &vectors[at][..]);
-        } else {
-            for vector in &vectors {
-                sum.iter_mut().zip(vector).for_each(|(sum, &word)| *sum += word);
-            }
-        }
-        sink.write(device, &sum)
-    }
-
-    fn read_vectors(
         &self,
         device: &D,
         links: &DeviceLinks<D>,
@@ -396,34 +283,10 @@ impl<D: Device> ExchangedVectors<D> {
         device: &D,
         exchange: &Exchange<'_>,
         round: u32,
-        from: Block,
         item: ParcelItem,
         source: &mut dyn ParcelSource<D>,
     ) -> Result<()> {
         let Packed { groups, agents, stride, own: here } = self.packed;
-        let place_for = |rows, receiver| {
-            let links = BlockLinks { rows, from, to: here };
-            links.place_for(receiver).expect("who takes a sum hears somebody")
-        };
-        // A sum takes the place of one of the frames.
-        let item = match (item, exchange) {
-            (ParcelItem::DecisionSum { receiver }, Exchange::Ledger { ages, .. }) => {
-                let (sender, age) = place_for(RoundRows::Ages(ages, agents), receiver);
-                ParcelItem::Decisions { sender, age }
-            }
-            (ParcelItem::MassSum { receiver }, Exchange::Ledger { ages, .. }) => {
-                let (sender, age) = place_for(RoundRows::Ages(ages, agents), receiver);
-                ParcelItem::Mass { receiver, sender, age }
-            }
-            (ParcelItem::DecisionSum { receiver }, Exchange::Weights { pull, .. }) => {
-                let (sender, age) = place_for(RoundRows::Weights(pull), receiver);
-                ParcelItem::Decisions { sender, age }
-            }
-            (ParcelItem::TrackerSum { receiver }, Exchange::Weights { push, .. }) => {
-                ParcelItem::Tracker { sender: place_for(RoundRows::Weights(push), receiver).0 }
-            }
-            (item, _) => item,
-        };
         for group in 0..groups {
             match (item, &mut self.ledger) {
                 (ParcelItem::Sigma { sender, age }, Some(LedgerState { mass, .. })) => {
@@ -452,16 +315,8 @@ impl<D: Device> ExchangedVectors<D> {
                     let link = link_number(agents, group * agents + receiver, sender);
                     source.copy(device, mass, link * stride, stride)?;
                 }
-                (ParcelItem::Mass { .. } | ParcelItem::Sigma { .. }, None)
-                | (
-                    ParcelItem::DecisionSum { .. }
-                    | ParcelItem::TrackerSum { .. }
-                    | ParcelItem::MassSum { .. },
-                    _,
-                ) => {
-                    unreachable!(
-                        "mass waits only where there is a ledger, and sums have taken a frame's place"
-                    )
+                (ParcelItem::Mass { .. } | ParcelItem::Sigma { .. }, None) => {
+                    unreachable!("mass waits only where there is a ledger")
                 }
             }
         }

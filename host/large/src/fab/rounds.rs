@@ -19,7 +19,7 @@ impl<D: Device> Fab<D> {
     pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
-        self.links.write(&self.device, &self.config, self.own, exchange)?;
+        self.links.write(&self.device, exchange)?;
         self.advance()
     }
 
@@ -34,7 +34,7 @@ impl<D: Device> Fab<D> {
         self.round = self.rounds() + 1;
         self.is_between = true;
         self.write_draw(draw)?;
-        self.links.write(&self.device, &self.config, self.own, exchange)?;
+        self.links.write(&self.device, exchange)?;
         let parity = self.parity();
         let Fab { device, config, data, schedule, passes, earlier, links, lower, decay, upper, .. } = self;
         device.replay(DESCENTS + parity, |device| {
@@ -52,7 +52,7 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
     pub fn follow(&mut self, exchange: &Exchange<'_>) -> Result<()> {
-        self.links.write(&self.device, &self.config, self.own, exchange)?;
+        self.links.write(&self.device, exchange)?;
         if let Exchange::Ledger { awake, .. } = exchange {
             self.lower.keep_books(&self.device, awake)?;
             if let Upper::Strength(x) = &mut self.upper {

@@ -1,6 +1,5 @@
 //! What a scenario means for a swarm of large agents.
 
-use crate::device::Block;
 use crate::fab::{FabConfig, Ledger, PushSumRule, UpperLevel};
 use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingRule, TrainingSection};
 
@@ -43,24 +42,7 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
         seed: scenario.seed,
         ledger,
         push_sum: push_sum_rule(scenario),
-        sum_blocks: sum_blocks(scenario),
     }
-}
-
-/// The blocks between which sums travel: all have the same number of agents, or the first ones have one more.
-fn sum_blocks(scenario: &Scenario) -> Vec<Block> {
-    let (agents, blocks) = (scenario.swarm.agents, scenario.network.blocks);
-    if !scenario.training.block_sums || blocks == 1 {
-        return Vec::new();
-    }
-    let blocks = blocks.min(agents);
-    let mut first = 0;
-    let block = |number| {
-        let size = agents / blocks + usize::from(number < agents % blocks);
-        first += size;
-        Block { first: first - size, agents: size }
-    };
-    (0..blocks).map(block).collect()
 }
 
 /// How long a run is.

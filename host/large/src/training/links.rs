@@ -171,10 +171,6 @@ fn check_rule(scenario: &Scenario) -> Result<(), Error> {
             "methods with push-sum weights have no ledger",
             "set algorithm.kind to \"fab\", or training.rule to \"push-pull\"",
         ),
-        Some(_) if scenario.training.block_sums && scenario.network.blocks > 1 => refuse(
-            "methods with push-sum weights have no sums at the sender",
-            "set training.block_sums to false, or training.rule to \"push-pull\"",
-        ),
         Some(PushSumRule::PushAsgd { momentum }) if momentum > 0.0 => Ok(()),
         Some(PushSumRule::PushAsgd { .. }) => refuse(
             "Push-ASGD has a momentum above 0",

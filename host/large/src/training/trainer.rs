@@ -73,7 +73,6 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         };
         let (links, ledger) = TrainingNetwork::new(&scenario)?;
         let config = config(&scenario, ledger);
-        check_sums(&config.sum_blocks, own, agents)?;
         let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
         Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
@@ -184,20 +183,6 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     }
 }
 
-/// Checks that a host can take sums.
-fn check_sums(blocks: &[Block], own: Block, agents: usize) -> Result<(), Error> {
-    if blocks.is_empty() {
-        return Ok(());
-    }
-    if own != Block::whole(agents) && own != Block::NONE && !blocks.contains(&own) {
-        return Err(Error::Unfit {
-            what: "with training.block_sums, a host computes one block of the network",
-            remedy: "set network.blocks to the number of hosts, and leave `agents` of the hosts away; or set training.block_sums to false",
-        });
-    }
-    Ok(())
-}
-
 /// Checks that the agents of a host can be silent while the others go on.
 ///
 /// # Errors
@@ -207,12 +192,6 @@ pub fn check_outlives_loss(scenario: &Scenario) -> Result<(), Error> {
         return Err(Error::Unfit {
             what: "with plain FAB, a host that is lost takes along what others have pushed to its agents",
             remedy: "set algorithm.kind to \"ledger\", or `--on-host-loss wait`",
-        });
-    }
-    if scenario.training.block_sums {
-        return Err(Error::Unfit {
-            what: "a sum that is lost cannot be asked for again when its parts have changed",
-            remedy: "set training.block_sums to false, or `--on-host-loss wait`",
         });
     }
     if scenario.faults.crashes.0.iter().any(|crash| !crash.keeps_memory) {

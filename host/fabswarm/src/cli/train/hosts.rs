@@ -75,17 +75,13 @@ fn print_news(news: &HostNews) {
 pub(super) fn blocks_of(given: &str, scenario: &Scenario) -> Result<Option<Flag>> {
     let hosts = HostList::read(given)?.hosts();
     let network = &scenario.network;
-    let needs_blocks = network.exchange_every > 1 || scenario.training.block_sums;
-    if !needs_blocks || network.blocks > 1 || hosts.len() == 1 {
+    if network.exchange_every == 1 || network.blocks > 1 || hosts.len() == 1 {
         return Ok(None);
     }
     if hosts.iter().any(|host| host.agents.is_some()) {
         bail!(
-            "`--hosts {given}`: `{}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
-            match network.exchange_every {
-                1 => "training.block_sums = true".to_owned(),
-                every => format!("network.exchange_every = {every}"),
-            }
+            "`--hosts {given}`: `network.exchange_every = {}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
+            network.exchange_every
         );
     }
     let count = i64::try_from(hosts.len())?;

@@ -15,7 +15,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::device::{BroadcastHistory, Gradient, Packed, Reception, SumPlace};
+use crate::device::{BroadcastHistory, Gradient, Packed, Reception};
 use crate::real::Real;
 
 /// Words of one agent that stay in cache while its neighbours' are added.
@@ -61,27 +61,12 @@ pub(super) fn pull<S: Real>(
             if !packed.own.has(receiver) || reception.awake[receiver] == 0 {
                 return;
             }
-            let sums = reception.sums.as_ref();
-            let heard: Vec<(usize, u32)> = senders(reception, packed, receiver)
-                .map(|(sender, age)| {
-                    let link = receiver * packed.agents + sender;
-                    let place = sums.map_or(SumPlace::Alone as u32, |sums| sums.decisions[link]);
-                    (history.place(packed, round, age, group, sender), place)
-                })
+            let heard: Vec<usize> = senders(reception, packed, receiver)
+                .map(|(sender, age)| history.place(packed, round, age, group, sender))
                 .collect();
-            let count = sums.map_or(heard.len(), |sums| sums.heard[receiver] as usize);
-            let weight = S::ONE / S::from_f64((count + 1) as f64);
-            let mut sum = vec![S::ZERO; if sums.is_some() { TILE } else { 0 }];
+            let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
             for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
-                for &(from, place) in &heard {
-                    let words = &history.v[from + tile * TILE..];
-                    if place == SumPlace::Alone as u32 {
-                        add(v, words);
-                    } else {
-                        add(&mut sum[..v.len()], words);
-                        end_sum(v, &mut sum, place);
-                    }
-                }
+                heard.iter().for_each(|from| add(v, &history.v[from + tile * TILE..]));
                 v.iter_mut().zip(t).for_each(|(v, &t)| *v = weight * *v - steps[group] * t);
             }
         },
@@ -118,8 +103,6 @@ pub(super) fn track<S: Real>(
             let terms = fresh.iter().zip(last);
             t.iter_mut().zip(terms).for_each(|(t, (&fresh, &last))| *t = kept * *t + fresh - last);
         }
-        let sums = reception.sums.as_ref();
-        let mut sum = vec![S::ZERO; if is_own && sums.is_some() { stride } else { 0 }];
         let others = (0..agents).filter(|&sender| sender != receiver);
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
             let (share, age) =
@@ -136,8 +119,6 @@ pub(super) fn track<S: Real>(
                 // Nothing ever waits there: its memory is never touched.
                 continue;
             }
-            let place = sums.map_or(SumPlace::Alone as u32, |sums| sums.masses[receiver * agents + sender]);
-            let taken = if place == SumPlace::Alone as u32 { &mut *t } else { &mut sum[..] };
             let waiting = link.iter_mut().zip(tracker_at(0));
             match age {
                 0 => waiting.for_each(|(mass, &now)| *mass += share * now),
@@ -146,20 +127,19 @@ pub(super) fn track<S: Real>(
                     let since: Vec<&[S]> = (0..late as usize - 1).map(tracker_at).collect();
                     link.iter_mut().enumerate().for_each(|(word, mass)| *mass = recent(&since, share, word));
                 }
-                1 => waiting.zip(taken).for_each(|((mass, &now), taken)| {
-                    *taken += *mass + share * now;
+                1 => waiting.zip(&mut *t).for_each(|((mass, &now), t)| {
+                    *t += *mass + share * now;
                     *mass = S::ZERO;
                 }),
                 late => {
                     let since: Vec<&[S]> = (0..late as usize - 1).map(tracker_at).collect();
-                    for (word, ((mass, &now), taken)) in waiting.zip(taken).enumerate() {
+                    for (word, ((mass, &now), t)) in waiting.zip(&mut *t).enumerate() {
                         let recent = recent(&since, share, word);
-                        *taken += *mass + share * now - recent;
+                        *t += *mass + share * now - recent;
                         *mass = recent;
                     }
                 }
             }
-            end_sum(t, &mut sum, place);
         }
     });
 }
@@ -178,15 +158,6 @@ fn senders<S: Real>(
 ) -> impl Iterator<Item = (usize, usize)> {
     let row = &reception.ages[receiver * packed.agents..][..packed.agents];
     row.iter().enumerate().filter(|&(_, &age)| age > 0).map(|(sender, &age)| (sender, age as usize - 1))
-}
-
-/// Adds a sum that is whole, and begins the next.
-#[inline(always)]
-fn end_sum<S: Real>(to: &mut [S], sum: &mut [S], place: u32) {
-    if place == SumPlace::Last as u32 {
-        add(to, sum);
-        sum.fill(S::ZERO);
-    }
 }
 
 #[inline(always)]
@@ -233,7 +204,6 @@ mod tests {
                 ages: vec![0; AGENTS * AGENTS],
                 awake: vec![1; AGENTS],
                 shares: shares.collect(),
-                sums: None,
             };
             // A frame is newer than the last one of its link.
             let mut newest = [-1_i64; AGENTS * AGENTS];

@@ -16,16 +16,8 @@ const TILE: usize = 512;
 /// Tiles of a stripe: enough stripes to keep every core busy, few enough that making them costs nothing.
 const STRIPE: usize = 32 * TILE;
 
-/// What one agent adds up.
-#[derive(Clone, Debug, Default)]
-pub struct WeightRow<S> {
-    /// Senders and their weights.
-    pub(super) senders: Vec<(usize, S)>,
-    /// Others, each group of which is added up by itself first.
-    pub(super) sums: Vec<Vec<(usize, S)>>,
-}
-
-type WeightRows<S> = [WeightRow<S>];
+/// For every agent, whom it hears and with what weight.
+type WeightRows<S> = [Vec<(usize, S)>];
 
 /// `v ← A v − η t`.
 pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &WeightRows<S>, steps: [S; 2]) {
@@ -113,10 +105,8 @@ fn mix<S: Real>(
     seed: impl Fn(ColumnTile, &mut [S], &mut [S]) + Sync,
 ) {
     let mut is_read = vec![packed.own.agents == packed.agents; packed.agents];
-    let own = &rows[packed.own.range()];
-    own.iter().flat_map(WeightRow::all_senders).for_each(|sender| is_read[sender] = true);
-    let has_sums = own.iter().any(|row| !row.sums.is_empty());
-    let one = |(old, sum): &mut (Vec<S>, Vec<S>), mut stripe: Stripe<'_, S>| {
+    rows[packed.own.range()].iter().flatten().for_each(|&(sender, _)| is_read[sender] = true);
+    let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
         let width = stripe.vectors[0].len();
         for from in (0..width).step_by(TILE) {
             let range = from..width.min(from + TILE);
@@ -134,27 +124,12 @@ fn mix<S: Real>(
                     let out = &mut vector[range.clone()];
                     seed(tile, out, beside);
                     let words = out.len();
-                    let vector = |sender: usize| &old[sender * TILE..][..words];
-                    add_weighted(out, &rows[agent].senders, vector);
-                    for part in &rows[agent].sums {
-                        let sum = &mut sum[..words];
-                        sum.fill(S::ZERO);
-                        add_weighted(sum, part, vector);
-                        out.iter_mut().zip(&*sum).for_each(|(out, &sum)| *out += sum);
-                    }
+                    add_weighted(out, &rows[agent], |sender| &old[sender * TILE..][..words]);
                 });
             }
         }
     };
-    let sum = if has_sums { TILE } else { 0 };
-    let buffers = || (vec![S::ZERO; packed.agents * TILE], vec![S::ZERO; sum]);
-    all.into_par_iter().for_each_init(buffers, one);
-}
-
-impl<S> WeightRow<S> {
-    fn all_senders(&self) -> impl Iterator<Item = usize> {
-        self.senders.iter().chain(self.sums.iter().flatten()).map(|&(sender, _)| sender)
-    }
+    all.into_par_iter().for_each_init(|| vec![S::ZERO; packed.agents * TILE], one);
 }
 
 #[cfg(test)]
@@ -191,7 +166,7 @@ mod tests {
             let device = Cpu::<f64>::new();
             let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
             let mut pushed = gradients[0].clone();
-            let mut weights = device.mixing(AGENTS, PACKED.own, false).unwrap();
+            let mut weights = device.mixing(AGENTS, PACKED.own).unwrap();
             for links in rounds {
                 let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];
                 let heard: Vec<Vec<usize>> =

@@ -98,8 +98,8 @@ impl Device for Cuda {
         CudaPass::new(self, program, agents)
     }
 
-    fn mixing(&self, agents: usize, own: Block, has_sums: bool) -> Result<CudaMixing> {
-        CudaMixing::new(self, agents, own, has_sums)
+    fn mixing(&self, agents: usize, own: Block) -> Result<CudaMixing> {
+        CudaMixing::new(self, agents, own)
     }
 
     fn write_mixing(&self, to: &mut CudaMixing, mixing: &MixingMatrix) -> Result<()> {
@@ -251,10 +251,8 @@ impl Device for Cuda {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let mut args =
             [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
-        let (places, heard) =
-            reception.sums.as_ref().map_or((0, 0), |sums| (sums.decisions.pointer, sums.heard.pointer));
-        args.extend([reception.ages.pointer, reception.awake.pointer, places, heard].map(Arg::At));
-        args.extend([Arg::At(round.pointer), Arg::Int(history.depth)]);
+        args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
+        args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
         unsafe { self.launch_by_own("pull_received", args, packed, &steps.map(Arg::Float)) }
     }
@@ -272,8 +270,7 @@ impl Device for Cuda {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
-        let places = reception.sums.as_ref().map_or(0, |sums| sums.masses.pointer);
-        args.extend([reception.shares.exact.pointer, places, round.pointer].map(Arg::At));
+        args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         args.extend(own_agents(packed));
         let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];

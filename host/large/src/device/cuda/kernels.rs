@@ -99,7 +99,6 @@ impl Kernels {
         context: &Arc<CudaContext>,
         agents: usize,
         own: Block,
-        has_sums: bool,
         is_dense: bool,
         columns: usize,
         threads: usize,
@@ -109,7 +108,6 @@ impl Kernels {
             format!("-DAGENTS={agents}"),
             format!("-DFIRST={}", own.first),
             format!("-DLAST={}", own.first + own.agents.saturating_sub(1)),
-            format!("-DSUMS={}", u8::from(has_sums)),
             format!("-DCOLUMNS={columns}"),
             format!("-DTHREADS={threads}"),
         ];

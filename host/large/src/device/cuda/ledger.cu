@@ -2,20 +2,6 @@
 // column of one agent. Of those kernels that change nothing but the vectors of the agents that are computed here, the grid is
 // (columns, groups * own).
 
-// Adds what is received from a sender to `total`, or to the `sum` of its block, which is added when it is whole: `place` is 0, 1 or 2
-// as in device.rs, SumPlace.
-__device__ __forceinline__ void add_received(float& total, float& sum, float value, u32 place) {
-  if (!place) {
-    total += value;
-    return;
-  }
-  sum += value;
-  if (place == 2) {
-    total += sum;
-    sum = 0.f;
-  }
-}
-
 // Index of what `agent` of the group of `vector` broadcast `age` rounds ago, where all groups have `vectors` vectors.
 __device__ __forceinline__ ll history_at(u32 round, u32 age, int depth, int vectors, int vector, int agents, int agent, ll stride, ll column) {
   ll slot = (round + depth - age) % depth;
@@ -40,33 +26,31 @@ extern "C" __global__ void accumulate(float* m, const float* t, const u32* awake
   m[at] = momentum * m[at] + t[at];
 }
 
-extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* places, const u32* heard, const u32* round, int depth, int agents, int first, int own, ll stride, float step_y, float step_z) {
+extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* round, int depth, int agents, int first, int own, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   int vector = own_vector(agents, first, own), receiver = vector % agents, vectors = gridDim.y / own * agents;
   if (column >= stride || !awake[receiver]) return;
   ll at = vector * stride + column;
-  float total = v[at], sum = 0.f, received = 1.f;
+  float total = v[at], received = 1.f;
   for (int j = 0; j < agents; j++) {
     u32 age = ages[receiver * agents + j];
     if (!age) continue;
     received += 1.f;
-    float value = history_v[history_at(round[0], age - 1, depth, vectors, vector, agents, j, stride, column)];
-    add_received(total, sum, value, places ? places[receiver * agents + j] : 0);
+    total += history_v[history_at(round[0], age - 1, depth, vectors, vector, agents, j, stride, column)];
   }
-  if (heard) received = 1.f + heard[receiver];
   float value = total / received - (vector < agents ? step_y : step_z) * t[at];
   v[at] = value;
   if (narrow) narrow[at] = to_bf16(value);
 }
 
 // The grid is (columns, groups * agents): what waits for the agents of other hosts is kept here as well.
-extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* history_t, const u32* ages, const u32* awake, const float* shares, const u32* places, const u32* round, int depth, int agents, int first, int own, ll stride) {
+extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, const float* last, const float* v, const float* strengths, const float* history_t, const u32* ages, const u32* awake, const float* shares, const u32* round, int depth, int agents, int first, int own, ll stride) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= stride) return;
   int vector = blockIdx.y, receiver = vector % agents, vectors = gridDim.y;
   bool is_own = receiver >= first && receiver < first + own;
   ll at = vector * stride + column;
-  float value = 0.f, sum = 0.f;
+  float value = 0.f;
   if (is_own) {
     value = t[at];
     if (awake[receiver]) {
@@ -94,7 +78,7 @@ extern "C" __global__ void track_by_ledger(float* t, float* mass, float* fresh, 
         float recent = 0.f;
         for (u32 past = 0; past < age - 1; past++)
           recent += share * history_t[history_at(round[0], past, depth, vectors, vector, agents, j, stride, column)];
-        add_received(value, sum, waiting - recent, places ? places[receiver * agents + j] : 0);
+        value += waiting - recent;
         waiting = recent;
       }
       mass[link] = waiting;

@@ -5,12 +5,6 @@
 #error AGENTS, FIRST and LAST must say for which agents
 #endif
 
-// With SUMS, `places` says of every weight whether what it weighs is added by itself (0), or first to a sum that goes on (1) or is
-// whole with it (2).
-#ifndef SUMS
-#define SUMS 0
-#endif
-
 // Dense: words of one agent a thread holds, so that all agents' words fit its registers, and receivers it has under way at
 // once. Sparse: a tile of COLUMNS columns lies in shared memory.
 #if AGENTS <= 16
@@ -88,24 +82,12 @@ struct Track {
   __device__ __forceinline__ void done(ll, Lane) const {}
 };
 
-#if SUMS
-__device__ __forceinline__ void add_to_sum(Lane& lane, Lane& sum, float weight, Lane old, u32 place) {
-  EACH_LANE sum.word[k] += weight * old.word[k];
-  if (place != 2) return;
-  EACH_LANE lane.word[k] += sum.word[k];
-  sum = Lane{};
-}
-#endif
 
 #if AGENTS <= 64
 // A thread takes one lane of columns of all agents; grid (columns, groups).
-template <class Terms> __device__ __forceinline__ void mix_dense(float* v, const float* weights, const u32* places, ll stride, Terms terms) {
+template <class Terms> __device__ __forceinline__ void mix_dense(float* v, const float* weights, ll stride, Terms terms) {
   __shared__ float row[AGENTS * AGENTS];
   for (int k = threadIdx.x; k < AGENTS * AGENTS; k += blockDim.x) row[k] = weights[k];
-#if SUMS
-  __shared__ u32 place[AGENTS * AGENTS];
-  for (int k = threadIdx.x; k < AGENTS * AGENTS; k += blockDim.x) place[k] = places[k];
-#endif
   __syncthreads();
   ll column = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * LANE;
   if (column >= stride) return;
@@ -119,39 +101,30 @@ template <class Terms> __device__ __forceinline__ void mix_dense(float* v, const
     Lane lane = terms.seed(blockIdx.y, i, at);
 #pragma unroll
     for (int j = 0; j < AGENTS; j++) {
-#if SUMS
-      if (place[i * AGENTS + j]) continue;
-#endif
       float weight = row[i * AGENTS + j];
       EACH_LANE lane.word[k] += weight * old[j].word[k];
     }
-#if SUMS
-    Lane sum{};
-#pragma unroll
-    for (int j = 0; j < AGENTS; j++)
-      if (place[i * AGENTS + j]) add_to_sum(lane, sum, row[i * AGENTS + j], old[j], place[i * AGENTS + j]);
-#endif
     *(Lane*)(v + at) = lane;
     terms.done(at, lane);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const float* t, half_word* narrow, const float* weights, const u32* places, ll stride, float step_y, float step_z) {
-  mix_dense(v, weights, places, stride, Pull{t, step_y, step_z, narrow});
+extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const float* t, half_word* narrow, const float* weights, ll stride, float step_y, float step_z) {
+  mix_dense(v, weights, stride, Pull{t, step_y, step_z, narrow});
 }
 
-extern "C" __global__ void __launch_bounds__(256) mix_alone_dense(float* v, half_word* narrow, const float* weights, const u32* places, ll stride) {
-  mix_dense(v, weights, places, stride, Mix{narrow});
+extern "C" __global__ void __launch_bounds__(256) mix_alone_dense(float* v, half_word* narrow, const float* weights, ll stride) {
+  mix_dense(v, weights, stride, Mix{narrow});
 }
 
-extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, const u32* places, ll stride) {
-  mix_dense(t, weights, places, stride, Track{fresh, last, v, strengths});
+extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, ll stride) {
+  mix_dense(t, weights, stride, Track{fresh, last, v, strengths});
 }
 #else
 // A block of THREADS threads takes COLUMNS columns of all agents into shared memory; a row is a sum over its neighbours there.
 #define LANES (COLUMNS / LANE)
 
-template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, const u32* places, ll stride, Terms terms) {
+template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, const u32* starts, const u32* senders, const float* weights, ll stride, Terms terms) {
   extern __shared__ Lane tile[];
   ll base = (ll)blockIdx.y * AGENTS * stride + (ll)blockIdx.x * COLUMNS;
   int width = (int)min((ll)COLUMNS, stride - (ll)blockIdx.x * COLUMNS);
@@ -167,18 +140,9 @@ template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, cons
     if (column >= width) continue;
     ll at = base + agent * stride + column;
     Lane lane = terms.seed(blockIdx.y, agent, at);
-#if SUMS
-    Lane sum{};
-#endif
     for (u32 link = starts[agent]; link < starts[agent + 1]; link++) {
       float weight = weights[link];
       Lane old = tile[senders[link] * LANES + place % LANES];
-#if SUMS
-      if (places[link]) {
-        add_to_sum(lane, sum, weight, old, places[link]);
-        continue;
-      }
-#endif
       EACH_LANE lane.word[k] += weight * old.word[k];
     }
     *(Lane*)(v + at) = lane;
@@ -186,15 +150,15 @@ template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, cons
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, const u32* places, ll stride, float step_y, float step_z) {
-  mix_sparse(v, starts, senders, weights, places, stride, Pull{t, step_y, step_z, narrow});
+extern "C" __global__ void __launch_bounds__(THREADS) pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, float step_y, float step_z) {
+  mix_sparse(v, starts, senders, weights, stride, Pull{t, step_y, step_z, narrow});
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) mix_alone_sparse(float* v, half_word* narrow, const u32* starts, const u32* senders, const float* weights, const u32* places, ll stride) {
-  mix_sparse(v, starts, senders, weights, places, stride, Mix{narrow});
+extern "C" __global__ void __launch_bounds__(THREADS) mix_alone_sparse(float* v, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride) {
+  mix_sparse(v, starts, senders, weights, stride, Mix{narrow});
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, const u32* places, ll stride) {
-  mix_sparse(t, starts, senders, weights, places, stride, Track{fresh, last, v, strengths});
+extern "C" __global__ void __launch_bounds__(THREADS) track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride) {
+  mix_sparse(t, starts, senders, weights, stride, Track{fresh, last, v, strengths});
 }
 #endif

@@ -2,7 +2,7 @@
 
 use super::kernels::{Arg, Kernels, blocks};
 use super::{Cuda, DeviceBuffer};
-use crate::device::{Block, Gradient, Packed, Result, SumPlace};
+use crate::device::{Block, Gradient, Packed, Result};
 use crate::mixing::MixingMatrix;
 
 /// Agents up to which mixing is a dense product.
@@ -15,8 +15,6 @@ pub struct CudaMixing {
     starts: DeviceBuffer<u32>,
     senders: DeviceBuffer<u32>,
     weights: DeviceBuffer<f32>,
-    /// The [`SumPlace`] of every weight; nothing where nothing is added up first.
-    places: Option<DeviceBuffer<u32>>,
     tile: SparseTile,
     kernels: Kernels,
 }
@@ -54,7 +52,7 @@ impl SparseTile {
 }
 
 impl CudaMixing {
-    pub(super) fn new(device: &Cuda, agents: usize, own: Block, has_sums: bool) -> Result<Self> {
+    pub(super) fn new(device: &Cuda, agents: usize, own: Block) -> Result<Self> {
         let links = agents * agents;
         let is_dense = agents <= DENSE;
         let tile = SparseTile::new(agents, device.shared_bytes()?);
@@ -63,70 +61,25 @@ impl CudaMixing {
             starts: device.memory(agents + 1)?,
             senders: device.memory(if is_dense { 0 } else { links })?,
             weights: device.memory(links)?,
-            places: if has_sums { Some(device.memory(links)?) } else { None },
-            kernels: Kernels::mixing(
-                &device.context,
-                agents,
-                own,
-                has_sums,
-                is_dense,
-                tile.columns,
-                tile.threads,
-            )?,
+            kernels: Kernels::mixing(&device.context, agents, own, is_dense, tile.columns, tile.threads)?,
             tile,
         })
     }
 
     pub(super) fn write(&mut self, device: &Cuda, mixing: &MixingMatrix) -> Result<()> {
-        let links: Vec<Vec<WeightedLink>> =
-            (0..self.agents).map(|receiver| weighted_links(mixing, receiver)).collect();
-        let (weights, places) = if self.is_dense() {
-            let mut dense = (vec![0.0; self.agents * self.agents], vec![0; self.agents * self.agents]);
-            for (receiver, row) in links.iter().enumerate() {
-                for link in row {
-                    let at = receiver * self.agents + link.sender;
-                    (dense.0[at], dense.1[at]) = (link.weight, link.place as u32);
-                }
+        if self.is_dense() {
+            let mut dense = vec![0.0; self.agents * self.agents];
+            for receiver in 0..self.agents {
+                let row = &mut dense[receiver * self.agents..][..self.agents];
+                mixing.row(receiver).for_each(|(sender, weight)| row[sender] = weight as f32);
             }
-            dense
-        } else {
-            let ends = links.iter().scan(0, |end, row| {
-                *end += row.len() as u32;
-                Some(*end)
-            });
-            let starts: Vec<u32> = std::iter::once(0).chain(ends).collect();
-            let senders: Vec<u32> = links.iter().flatten().map(|link| link.sender as u32).collect();
-            device.upload(&mut self.starts, 0, &starts)?;
-            device.upload(&mut self.senders, 0, &senders)?;
-            links.iter().flatten().map(|link| (link.weight, link.place as u32)).unzip()
-        };
-        if let Some(to) = &mut self.places {
-            device.upload(to, 0, &places)?;
+            return device.upload(&mut self.weights, 0, &dense);
         }
+        device.upload(&mut self.starts, 0, mixing.starts())?;
+        device.upload(&mut self.senders, 0, mixing.senders())?;
+        let weights: Vec<f32> = mixing.weights().iter().map(|&weight| weight as f32).collect();
         device.upload(&mut self.weights, 0, &weights)
     }
-}
-
-/// What a receiver adds of one sender.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct WeightedLink {
-    sender: usize,
-    weight: f32,
-    place: SumPlace,
-}
-
-/// The links of a receiver, in the order in which they are added: sums after all others.
-fn weighted_links(mixing: &MixingMatrix, receiver: usize) -> Vec<WeightedLink> {
-    let link = |(sender, weight): (usize, f64), place| WeightedLink { sender, weight: weight as f32, place };
-    let mut links: Vec<WeightedLink> =
-        mixing.row(receiver).map(|entry| link(entry, SumPlace::Alone)).collect();
-    for sum in mixing.sums(receiver) {
-        links.extend(sum.iter().map(|&entry| link(entry, SumPlace::Within)));
-        if let Some(last) = links.last_mut().filter(|_| !sum.is_empty()) {
-            last.place = SumPlace::Last;
-        }
-    }
-    links
 }
 
 /// Arguments for what a tracker follows.
@@ -155,10 +108,8 @@ impl CudaMixing {
         packed: Packed,
     ) -> Result<()> {
         let mut args = head.to_vec();
-        let places = self.places.as_ref().map_or(0, |places| places.pointer);
         if self.is_dense() {
-            args.extend([self.weights.pointer, places].map(Arg::At));
-            args.push(Arg::Long(packed.stride));
+            args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);
             args.extend_from_slice(tail);
             let lane = match self.agents {
                 ..=16 => 4,
@@ -170,7 +121,7 @@ impl CudaMixing {
             return unsafe { self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args) };
         }
         let SparseTile { columns, threads, bytes } = self.tile;
-        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer, places];
+        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
         args.extend(links.map(Arg::At));
         args.push(Arg::Long(packed.stride));
         args.extend_from_slice(tail);
@@ -183,18 +134,6 @@ impl CudaMixing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sums_come_last_and_end_with_their_last_link() {
-        let near = MixingMatrix::from_rows(&[vec![(0, 0.5), (3, 0.5)], vec![(1, 1.0)]]);
-        let mixing = near.with_sums(vec![vec![vec![(1, 0.25), (2, 0.75)], vec![(4, 1.0)]], vec![]]);
-        let links = |receiver| -> Vec<(usize, SumPlace)> {
-            weighted_links(&mixing, receiver).iter().map(|link| (link.sender, link.place)).collect()
-        };
-        use SumPlace::{Alone, Last, Within};
-        assert_eq!(links(0), [(0, Alone), (3, Alone), (1, Within), (2, Last), (4, Last)]);
-        assert_eq!(links(1), [(1, Alone)]);
-    }
 
     #[test]
     fn a_tile_fits_the_gpu_at_hand() {

@@ -7,7 +7,7 @@ use super::super::{Evaluation, TrainingOutcome, TrainingPlan, report};
 use super::*;
 use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
-use crate::fab::{Exchange, Imbalance, RemoteHosts};
+use crate::fab::{Imbalance, RemoteHosts};
 use crate::training::checkpoint::Checkpoint;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::record::RunFolder;
@@ -181,84 +181,6 @@ fn a_swarm_on_several_hosts_computes_the_bits_of_one_process() {
             assert!(words(folder.path()) == words(whole.path()), "{what}: another checkpoint");
         }
     }
-}
-
-/// With sums, hosts are the blocks of the network; one process adds up in the same order, and another order than without.
-#[test]
-fn hosts_that_send_sums_compute_the_bits_of_one_process_with_the_same_blocks() {
-    let worst = with_ledger(faults().pop().unwrap().1);
-    let lossy = vec![("faults.iid_loss", 0.3.into())];
-    for (method, changes) in [
-        ("cleaning", vec![]),
-        ("tuning", lossy),
-        ("cleaning", with_ledger(vec![])),
-        ("cleaning", worst.clone()),
-        ("tuning", worst),
-    ] {
-        let of = |sums: bool, blocks: usize| {
-            let own = [
-                ("training.method", method.into()),
-                ("algorithm.eta_x", 0.01.into()),
-                ("network.blocks", (blocks as i64).into()),
-                ("training.block_sums", sums.into()),
-            ];
-            scenario(&[&own[..], &changes[..]].concat())
-        };
-        let run = |resolved: &ResolvedScenario| {
-            let folder = tempfile::tempdir().unwrap();
-            let outcome = train(resolved, folder.path(), false).unwrap();
-            (outcome, words(folder.path()))
-        };
-        let (_, without) = run(&of(false, 1));
-        for sizes in [&[2, 2][..], &[2, 1, 1], &[1, 1, 1, 1]] {
-            let resolved = of(true, sizes.len());
-            let (expected, checkpoint) = run(&resolved);
-            let folder = tempfile::tempdir().unwrap();
-            let what = format!("{method} {changes:?} on {sizes:?}");
-            assert_same(&train_on(sizes, &resolved, folder.path(), false), &expected, &what);
-            assert!(words(folder.path()) == checkpoint, "{what}: another checkpoint");
-            // A block of one agent has no sums.
-            assert_eq!(checkpoint == without, sizes.len() == 4, "{what}");
-        }
-    }
-    let split =
-        scenario(&with_ledger(vec![("network.blocks", 2.into()), ("training.block_sums", true.into())]));
-    let prepared =
-        TrainingSetup::new(&Cache::at(tempfile::tempdir().unwrap().path()), &split.scenario).unwrap();
-    let uneven = Block { first: 0, agents: 1 };
-    let error = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &split, uneven).unwrap_err();
-    assert!(error.to_string().contains("a host computes one block of the network"), "{error}");
-}
-
-/// Two vectors for every agent that hears another block, or one for every frame and one for every such agent.
-#[test]
-fn no_more_vectors_travel_than_sums_need() {
-    let folder = tempfile::tempdir().unwrap();
-    let sums = with_ledger(vec![("network.blocks", 2.into()), ("training.block_sums", true.into())]);
-    let resolved = scenario(&sums);
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let blocks = vec![Block { first: 0, agents: 2 }, Block { first: 2, agents: 2 }];
-    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, blocks[0]).unwrap();
-    let mut trainer = plan.start_block(0, blocks.clone(), false).unwrap();
-    trainer.begin_round().unwrap();
-    let vector =
-        trainer.swarm().parts().iter().find(|(name, _)| name == "v").unwrap().1 / 4 * size_of::<f32>();
-    let heard = trainer.heard.as_ref().unwrap();
-    let Exchange::Ledger { ages, .. } = heard.exchange() else { panic!("{heard:?}") };
-    let links: Vec<(usize, usize)> = (0..2)
-        .flat_map(|to| (2..4).map(move |from| (to, from)))
-        .filter(|(to, from)| ages[to * 4 + from] > 0)
-        .collect();
-    let count = |end: fn(&(usize, usize)) -> usize| {
-        links.iter().map(end).collect::<std::collections::BTreeSet<_>>().len()
-    };
-    let (receivers, senders) = (count(|link| link.0), count(|link| link.1));
-    let expected = trainer.expected();
-    let bytes =
-        |part| expected.iter().filter(|parcel| parcel.part == part).map(|parcel| parcel.bytes).sum::<usize>();
-    assert!(receivers > 0, "{links:?}");
-    assert_eq!(bytes(ParcelPart::Decisions), receivers.min(senders) * vector, "{links:?}");
-    assert_eq!(bytes(ParcelPart::Trackers), receivers * vector, "{links:?}");
 }
 
 #[test]
