@@ -29,11 +29,6 @@ pub(super) struct PassLaunch<'a> {
     pub dropout_key: u64,
 }
 
-/// A spot as the address and stride every kernel takes.
-fn args(spot: Spot) -> [Arg; 2] {
-    [Arg::At(spot.address), Arg::Long(spot.model)]
-}
-
 impl PassLaunch<'_> {
     /// Where a product's operand lies.
     pub(super) fn product_spot(&self, view: View) -> Spot {
@@ -46,8 +41,10 @@ impl PassLaunch<'_> {
         Spot { address: address + (view.offset * bytes) as u64, model: self.stride, is_narrow }
     }
 
+    /// A view as the address and stride every kernel takes.
     pub(super) fn spot(&self, view: View) -> [Arg; 2] {
-        args(self.pass.spot(self.device, view))
+        let Spot { address, model, .. } = self.pass.spot(self.device, view);
+        [Arg::At(address), Arg::Long(model)]
     }
 
     /// A parameter in f32, or zero for none.
@@ -113,71 +110,156 @@ impl PassLaunch<'_> {
     /// # Safety
     /// As for [`PassLaunch::all`].
     unsafe fn one(&self, op: &Op) -> Result<()> {
-        let step = Arg::Long(self.stride);
         match *op {
             Op::Gemm(_) => Ok(()),
+            Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
+            Op::NormGradient { d, normal, gain, shift, shape } => {
+                self.norm_gradient(d, normal, gain, shift, shape)
+            }
+            Op::Activate { .. }
+            | Op::ActivateBackward { .. }
+            | Op::Add { .. }
+            | Op::ClearGradient { .. }
+            | Op::Dropout { .. }
+            | Op::CrossEntropy { .. } => self.pointwise(op),
+            Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
+                self.image(op)
+            }
+            Op::Norm { .. } | Op::NormBackward { .. } => self.norm(op),
+            Op::Embed { .. }
+            | Op::EmbedBackward { .. }
+            | Op::AttentionSoftmax { .. }
+            | Op::AttentionSoftmaxBackward { .. }
+            | Op::FirstRows { .. }
+            | Op::FirstRowsBackward { .. } => self.text(op),
+        }
+    }
+
+    /// Launches a kernel that takes these views first, with a thread for every `lane` of so many words.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn by_word(
+        &self,
+        name: &'static str,
+        [words, lane]: [usize; 2],
+        views: &[View],
+        rest: &[Arg],
+    ) -> Result<()> {
+        let spots: Vec<Arg> = views.iter().flat_map(|&view| self.spot(view)).collect();
+        self.launch(name, blocks(words, 256 * lane), [256, 1], &[&spots, rest].concat())
+    }
+
+    /// The same with the wide form of the kernel where rows of so many columns allow it.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn by_lane(
+        &self,
+        [single, wide]: [&'static str; 2],
+        words: usize,
+        columns: usize,
+        views: &[View],
+        rest: &[Arg],
+    ) -> Result<()> {
+        let lane = self.lane(columns, views);
+        self.by_word(if lane > 1 { wide } else { single }, [words, lane], views, rest)
+    }
+
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn pointwise(&self, op: &Op) -> Result<()> {
+        let step = Arg::Long(self.stride);
+        match *op {
             Op::Activate { x, out, bias, rows, columns, function } => {
-                let (words, lane) = (rows * columns, self.lane(columns, &[x, out]));
-                let name = if lane > 1 { "activate_wide" } else { "activate_single" };
-                let rest = [
-                    self.parameter(bias),
-                    step,
-                    Arg::Int(columns),
-                    Arg::Long(words),
-                    Arg::Int(number(function)),
-                ];
-                self.launch(
-                    name,
-                    blocks(words, 256 * lane),
-                    [256, 1],
-                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
-                )
+                let words = rows * columns;
+                let names = ["activate_single", "activate_wide"];
+                let sizes = [Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
+                let rest = [&[self.parameter(bias), step][..], &sizes].concat();
+                self.by_lane(names, words, columns, &[x, out], &rest)
             }
             Op::ActivateBackward { saved, d, words, function } => {
-                let lane = self.lane(words, &[saved, d]);
-                let name = if lane > 1 { "activate_backward_wide" } else { "activate_backward_single" };
+                let names = ["activate_backward_single", "activate_backward_wide"];
                 let rest = [Arg::Long(words), Arg::Int(number(function))];
-                self.launch(
-                    name,
-                    blocks(words, 256 * lane),
-                    [256, 1],
-                    &[&self.spot(saved)[..], &self.spot(d), &rest].concat(),
-                )
+                self.by_lane(names, words, words, &[saved, d], &rest)
             }
-            Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
             Op::Add { x, y, words } => {
-                let lane = self.lane(words, &[x, y]);
-                let name = if lane > 1 { "add_wide" } else { "add_single" };
-                let args = [&self.spot(x)[..], &self.spot(y), &[Arg::Long(words)]].concat();
-                self.launch(name, blocks(words, 256 * lane), [256, 1], &args)
+                self.by_lane(["add_single", "add_wide"], words, words, &[x, y], &[Arg::Long(words)])
             }
-            Op::ClearGradient { offset, words } => self.launch(
-                "clear",
-                blocks(words, 1024),
-                [256, 1],
-                &[self.gradient(Some(offset)), step, Arg::Long(words)],
-            ),
+            Op::ClearGradient { offset, words } => {
+                let args = [self.gradient(Some(offset)), step, Arg::Long(words)];
+                self.launch("clear", blocks(words, 1024), [256, 1], &args)
+            }
+            Op::Dropout { x, out, words, rate, layer } => {
+                let first_model = self.group * self.pass.agents;
+                let rest = [
+                    Arg::Long(words),
+                    Arg::Double(rate),
+                    Arg::Float(1.0 / (1.0 - rate)),
+                    Arg::At(self.dropout_key),
+                    Arg::Int(first_model),
+                    Arg::Int(layer as usize),
+                ];
+                self.by_word("dropout", [words, 1], &[x, out], &rest)
+            }
+            Op::CrossEntropy { logits, bias, classes } => {
+                let CudaPass { labels, weights, losses, hits, .. } = self.pass;
+                let samples = self.pass.program.samples;
+                let batch = [labels.pointer, weights.pointer, losses.pointer, hits.pointer];
+                let args = [
+                    &self.spot(logits)[..],
+                    &[self.parameter(bias), step],
+                    &batch.map(Arg::At),
+                    &[Arg::Int(samples), Arg::Int(classes)],
+                ]
+                .concat();
+                self.launch("cross_entropy", blocks(samples, 8), [256, 1], &args)
+            }
+            _ => unreachable!("{op:?} is not pointwise"),
+        }
+    }
+
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn image(&self, op: &Op) -> Result<()> {
+        match *op {
             Op::Patches { x, patches, geometry } => {
                 let words = geometry.rows() * geometry.patch();
-                self.image("patches", words, &[&self.spot(x)[..], &self.spot(patches)].concat(), geometry)
+                self.by_word("patches", [words, 1], &[x, patches], &patch_sizes(words, geometry))
             }
             Op::PatchesBackward { patches, dx, geometry } => {
                 let words = geometry.images * geometry.height * geometry.width * geometry.channels;
-                self.image(
-                    "patches_backward",
-                    words,
-                    &[&self.spot(patches)[..], &self.spot(dx)].concat(),
-                    geometry,
-                )
+                self.by_word("patches_backward", [words, 1], &[patches, dx], &patch_sizes(words, geometry))
             }
             Op::Pool { x, out, images, height, width, channels, size, pooling } => {
-                let spots = [&self.spot(x)[..], &self.spot(out)].concat();
-                self.pool("pool", &spots, [images, height, width, channels, size], pooling)
+                self.pool("pool", &[x, out], [images, height, width, channels, size], pooling)
             }
             Op::PoolBackward { x, d, dx, images, height, width, channels, size, pooling } => {
-                let spots = [&self.spot(x)[..], &self.spot(d), &self.spot(dx)].concat();
-                self.pool("pool_backward", &spots, [images, height, width, channels, size], pooling)
+                self.pool("pool_backward", &[x, d, dx], [images, height, width, channels, size], pooling)
             }
+            _ => unreachable!("{op:?} is not of images"),
+        }
+    }
+
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn pool(
+        &self,
+        name: &'static str,
+        views: &[View],
+        [images, height, width, channels, size]: [usize; 5],
+        pooling: Pooling,
+    ) -> Result<()> {
+        let words = images * (height / size) * (width / size) * channels;
+        let sizes = [height, width, channels, size, usize::from(pooling == Pooling::Max)];
+        self.by_word(name, [words, 1], views, &[&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat())
+    }
+
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn norm(&self, op: &Op) -> Result<()> {
+        let step = Arg::Long(self.stride);
+        match *op {
             Op::Norm { x, residual, bias, gain, shift, out, normal, inverse, shape } => {
                 let no_residual = [Arg::At(0), Arg::Long(0)];
                 let args = [
@@ -190,7 +272,8 @@ impl PassLaunch<'_> {
                 ]
                 .concat();
                 let views: Vec<View> = residual.into_iter().chain([x, out, normal]).collect();
-                self.norm(["layer_norm", "group_norm"], args, shape, &views, true)
+                let epsilon = [Arg::Float(shape.epsilon)];
+                self.norm_of_shape(["layer_norm", "group_norm"], args, shape, &views, &epsilon)
             }
             Op::NormBackward { d, normal, inverse, gain, dx, shape } => {
                 let args = [
@@ -201,21 +284,47 @@ impl PassLaunch<'_> {
                     &self.spot(dx),
                 ]
                 .concat();
-                self.norm(
-                    ["layer_norm_backward", "group_norm_backward"],
-                    args,
-                    shape,
-                    &[d, normal, dx],
-                    false,
-                )
+                let names = ["layer_norm_backward", "group_norm_backward"];
+                self.norm_of_shape(names, args, shape, &[d, normal, dx], &[])
             }
-            Op::NormGradient { d, normal, gain, shift, shape } => {
-                self.norm_gradient(d, normal, gain, shift, shape)
-            }
+            _ => unreachable!("{op:?} is no norm"),
+        }
+    }
+
+    /// Launches the kernel for rows where a warp holds one, else that for sets of any shape.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn norm_of_shape(
+        &self,
+        [rows, sets]: [&'static str; 2],
+        mut args: Vec<Arg>,
+        NormShape { rows: count, area, columns, groups, .. }: NormShape,
+        views: &[View],
+        tail: &[Arg],
+    ) -> Result<()> {
+        let is_row =
+            area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1;
+        if is_row {
+            args.extend([count, columns].map(Arg::Int));
+            args.extend_from_slice(tail);
+            return self.launch(rows, blocks(count, 8), [256, 1], &args);
+        }
+        args.extend([area, columns, groups].map(Arg::Int));
+        args.extend_from_slice(tail);
+        self.launch(sets, count * groups, [256, 1], &args)
+    }
+
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn text(&self, op: &Op) -> Result<()> {
+        let step = Arg::Long(self.stride);
+        let CudaPass { program, tokens, lengths, .. } = self.pass;
+        match *op {
             Op::Embed { words, positions, types, out, sequence, width, first_position } => {
-                let rows = self.pass.program.samples * sequence;
+                let rows = program.samples * sequence;
                 let args = [
-                    &[Arg::At(self.pass.tokens.pointer), self.parameter(Some(words))][..],
+                    &[Arg::At(tokens.pointer), self.parameter(Some(words))][..],
                     &[self.parameter(Some(positions + first_position * width)), self.parameter(types), step],
                     &self.spot(out),
                     &[rows, sequence, width].map(Arg::Int),
@@ -224,10 +333,10 @@ impl PassLaunch<'_> {
                 self.launch("embed", rows, [128, 1], &args)
             }
             Op::EmbedBackward { d, words, positions, types, sequence, width, first_position } => {
-                let rows = self.pass.program.samples * sequence;
+                let rows = program.samples * sequence;
                 let args = [
                     &self.spot(d)[..],
-                    &[Arg::At(self.pass.tokens.pointer), self.gradient(Some(words))],
+                    &[Arg::At(tokens.pointer), self.gradient(Some(words))],
                     &[self.gradient(Some(positions + first_position * width)), self.gradient(types), step],
                     &[rows, sequence, width].map(Arg::Int),
                 ]
@@ -235,99 +344,27 @@ impl PassLaunch<'_> {
                 self.launch("embed_backward", rows, [128, 1], &args)
             }
             Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
-                let words = self.lane(sequence, &[scores]);
-                let name = if words > 1 { "attention_softmax_wide" } else { "attention_softmax_single" };
                 let table = self.parameter(distance_bias.map(|bias| bias.table));
-                let head =
-                    [&self.spot(scores)[..], &[Arg::At(self.pass.lengths.pointer), table, step]].concat();
-                self.softmax(name, head, distance_bias, heads, sequence, words)
+                let rest = [Arg::At(lengths.pointer), table, step];
+                let names = ["attention_softmax_single", "attention_softmax_wide"];
+                self.softmax(names, &[scores], &rest, distance_bias, [heads, sequence])
             }
             Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
-                let words = self.lane(sequence, &[p, d]);
-                let name = if words > 1 {
-                    "attention_softmax_backward_wide"
-                } else {
-                    "attention_softmax_backward_single"
-                };
                 let table = self.gradient(distance_bias.map(|bias| bias.table));
-                let head = [&self.spot(p)[..], &self.spot(d), &[table, step]].concat();
-                self.softmax(name, head, distance_bias, heads, sequence, words)
+                let names = ["attention_softmax_backward_single", "attention_softmax_backward_wide"];
+                self.softmax(names, &[p, d], &[table, step], distance_bias, [heads, sequence])
             }
             Op::FirstRows { x, out, sequence, columns } => {
-                let words = self.pass.program.samples * columns;
+                let words = program.samples * columns;
                 let rest = [Arg::Long(words), Arg::Int(sequence), Arg::Int(columns)];
-                self.launch(
-                    "first_rows",
-                    blocks(words, 256),
-                    [256, 1],
-                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
-                )
+                self.by_word("first_rows", [words, 1], &[x, out], &rest)
             }
             Op::FirstRowsBackward { d, dx, sequence, columns } => {
-                let words = self.pass.program.samples * sequence * columns;
+                let words = program.samples * sequence * columns;
                 let rest = [Arg::Long(words), Arg::Int(sequence), Arg::Int(columns)];
-                let args = [&self.spot(d)[..], &self.spot(dx), &rest].concat();
-                self.launch("first_rows_backward", blocks(words, 256), [256, 1], &args)
+                self.by_word("first_rows_backward", [words, 1], &[d, dx], &rest)
             }
-            Op::Dropout { x, out, words, rate, layer } => {
-                let first_model = self.group * self.pass.agents;
-                let rest = [
-                    Arg::Long(words),
-                    Arg::Double(rate),
-                    Arg::Float(1.0 / (1.0 - rate)),
-                    Arg::At(self.dropout_key),
-                    Arg::Int(first_model),
-                    Arg::Int(layer as usize),
-                ];
-                self.launch(
-                    "dropout",
-                    blocks(words, 256),
-                    [256, 1],
-                    &[&self.spot(x)[..], &self.spot(out), &rest].concat(),
-                )
-            }
-            Op::CrossEntropy { logits, bias, classes } => {
-                let samples = self.pass.program.samples;
-                let pass = self.pass;
-                let batch =
-                    [pass.labels.pointer, pass.weights.pointer, pass.losses.pointer, pass.hits.pointer];
-                let args = [
-                    &self.spot(logits)[..],
-                    &[self.parameter(bias), step],
-                    &batch.map(Arg::At),
-                    &[Arg::Int(samples), Arg::Int(classes)],
-                ]
-                .concat();
-                self.launch("cross_entropy", blocks(samples, 8), [256, 1], &args)
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`PassLaunch::all`].
-    unsafe fn norm(
-        &self,
-        [rows, sets]: [&'static str; 2],
-        mut args: Vec<Arg>,
-        shape: NormShape,
-        views: &[View],
-        is_forward: bool,
-    ) -> Result<()> {
-        let NormShape { rows: count, area, columns, groups, epsilon } = shape;
-        let is_row =
-            area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1;
-        if is_row {
-            args.extend([Arg::Int(count), Arg::Int(columns)]);
-        } else {
-            args.extend([area, columns, groups].map(Arg::Int));
-        }
-        if is_forward {
-            args.push(Arg::Float(epsilon));
-        }
-        if is_row {
-            self.launch(rows, blocks(count, 8), [256, 1], &args)
-        } else {
-            self.launch(sets, count * groups, [256, 1], &args)
+            _ => unreachable!("{op:?} is not of texts"),
         }
     }
 
@@ -335,52 +372,27 @@ impl PassLaunch<'_> {
     /// As for [`PassLaunch::all`].
     unsafe fn softmax(
         &self,
-        name: &'static str,
-        mut args: Vec<Arg>,
+        [single, wide]: [&'static str; 2],
+        views: &[View],
+        rest: &[Arg],
         bias: Option<DistanceBias>,
-        heads: usize,
-        sequence: usize,
-        words: usize,
+        [heads, sequence]: [usize; 2],
     ) -> Result<()> {
+        let words = self.lane(sequence, views);
         let rows = self.pass.program.samples * heads * sequence;
         let (buckets, furthest) = bias.map_or((0, 0), |bias| (bias.buckets, bias.furthest));
         // As many lanes as a row has groups of `words`, up to a warp.
         let lanes = sequence.div_ceil(words).next_power_of_two().min(32);
-        args.extend([buckets, furthest, rows, heads, sequence, lanes].map(Arg::Int));
-        self.launch(name, blocks(rows * lanes, 256), [256, 1], &args)
+        let sizes = [buckets, furthest, rows, heads, sequence, lanes].map(Arg::Int);
+        let name = if words > 1 { wide } else { single };
+        self.by_word(name, [rows * lanes, 1], views, &[rest, &sizes].concat())
     }
+}
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
-    unsafe fn image(&self, name: &'static str, words: usize, spots: &[Arg], g: Geometry) -> Result<()> {
-        let sizes =
-            [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
-        self.launch(
-            name,
-            blocks(words, 256),
-            [256, 1],
-            &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat(),
-        )
-    }
-
-    /// # Safety
-    /// As for [`PassLaunch::all`].
-    unsafe fn pool(
-        &self,
-        name: &'static str,
-        spots: &[Arg],
-        [images, height, width, channels, size]: [usize; 5],
-        pooling: Pooling,
-    ) -> Result<()> {
-        let words = images * (height / size) * (width / size) * channels;
-        let sizes = [height, width, channels, size, usize::from(pooling == Pooling::Max)];
-        self.launch(
-            name,
-            blocks(words, 256),
-            [256, 1],
-            &[spots, &[Arg::Long(words)], &sizes.map(Arg::Int)].concat(),
-        )
-    }
+/// Arguments for the sizes of images and their patches, of so many words in all.
+fn patch_sizes(words: usize, g: Geometry) -> Vec<Arg> {
+    let sizes = [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
+    [&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat()
 }
 
 /// The number `pointwise.cu` knows a function by.
