@@ -49,7 +49,6 @@ use fabswarm_shared::scalar::Scalar as _;
 use self::books::HostBooks;
 use self::elsewhere::Elsewhere;
 use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
-use self::rounds::{differentiate, follow};
 use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
@@ -116,15 +115,26 @@ impl FabConfig {
 #[derive(Debug)]
 pub struct Fab<D: Device> {
     device: D,
-    config: FabConfig,
+    model: Model,
     /// The agents that are computed here.
     own: Block,
+    state: FabState<D>,
     /// Where the state of the others is read, by who watches over the run.
     elsewhere: Option<Elsewhere<D::Scalar>>,
-    model: Model,
+    /// The last round that was begun.
+    round: u32,
+    /// Whether only its first half was done.
+    is_between: bool,
+}
+
+/// What rounds compute with.
+#[derive(Debug)]
+struct FabState<D: Device> {
+    config: FabConfig,
     data: DeviceDataset<D>,
     schedule: BatchSchedule<D>,
-    passes: Passes<D>,
+    y: D::Pass,
+    z: Option<D::Pass>,
     earlier: Option<EarlierEstimate<D>>,
     links: DeviceLinks<D>,
     /// y, and z where there are two levels.
@@ -132,16 +142,6 @@ pub struct Fab<D: Device> {
     /// Strength of ‖w‖² for every vector of y and z.
     decay: D::Reals,
     upper: Upper<D>,
-    /// The last round that was begun.
-    round: u32,
-    /// Whether only its first half was done.
-    is_between: bool,
-}
-
-#[derive(Debug)]
-struct Passes<D: Device> {
-    y: D::Pass,
-    z: Option<D::Pass>,
 }
 
 /// What agents took for the solution a round ago, and its gradient on the samples of this round.
@@ -235,7 +235,7 @@ impl<D: Device> Fab<D> {
             UpperLevel::Tuning { start } => 2.0 * start * config.lower_weight(),
         };
         device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
-        Ok(Fab {
+        let state = FabState {
             schedule: BatchSchedule {
                 samples,
                 rows: device.indices(own.agents * samples)?,
@@ -243,21 +243,17 @@ impl<D: Device> Fab<D> {
                 dropout_key: device.indices(3)?,
                 round: device.indices(1)?,
             },
-            passes: Passes { y: device.pass(&program, own.agents)?, z },
+            y: device.pass(&program, own.agents)?,
+            z,
             earlier,
             links: DeviceLinks::new(&device, &config, own)?,
             lower,
             decay,
             upper,
-            round: 0,
-            is_between: false,
-            model: model.clone(),
             data,
             config,
-            own,
-            elsewhere: None,
-            device,
-        })
+        };
+        Ok(Fab { device, model: model.clone(), own, state, elsewhere: None, round: 0, is_between: false })
     }
 
     /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
@@ -266,10 +262,9 @@ impl<D: Device> Fab<D> {
     /// When the device fails.
     pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
-        let Fab { device, config, data, schedule, passes, links, lower, decay, upper, .. } = self;
-        differentiate(device, config, data, schedule, passes, None, lower, decay, upper, 0)?;
-        follow(device, config, schedule, passes, links, lower, decay, upper, 0)?;
-        device.wait()
+        self.state.differentiate(&self.device, 0)?;
+        self.state.follow(&self.device, 0)?;
+        self.device.wait()
     }
 
     /// From now on links to other hosts have books at both ends, so that a host may be lost while the others go on. Must be
@@ -281,10 +276,10 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When there is no ledger.
     pub fn keep_books(&mut self) -> Result<()> {
-        let Some(ledger) = &self.config.ledger else { panic!("books are kept of a ledger") };
-        self.links.leave_far_links(&self.device, ledger, self.own)?;
-        self.lower.books = Some(HostBooks::new(self.lower.packed, ledger));
-        if let Upper::Strength(x) = &mut self.upper {
+        let Some(ledger) = &self.state.config.ledger else { panic!("books are kept of a ledger") };
+        self.state.links.leave_far_links(&self.device, ledger, self.own)?;
+        self.state.lower.books = Some(HostBooks::new(self.state.lower.packed, ledger));
+        if let Upper::Strength(x) = &mut self.state.upper {
             x.books = Some(HostBooks::new(x.packed, ledger));
         }
         Ok(())
@@ -292,7 +287,7 @@ impl<D: Device> Fab<D> {
 
     /// Whether links to other hosts have books at both ends.
     fn has_books(&self) -> bool {
-        self.lower.books.is_some()
+        self.state.lower.books.is_some()
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one.
@@ -304,8 +299,8 @@ impl<D: Device> Fab<D> {
         let from = self.parity();
         self.set_rounds(round);
         let to = self.parity();
-        self.lower.stand_still(&self.device, from, to)?;
-        match &mut self.upper {
+        self.state.lower.stand_still(&self.device, from, to)?;
+        match &mut self.state.upper {
             Upper::Strength(x) => x.stand_still(&self.device, from, to),
             _ => Ok(()),
         }
@@ -314,7 +309,7 @@ impl<D: Device> Fab<D> {
     /// Which of the two gradients is that of the present round. Without trackers it is always the first: the other one stays
     /// zero, and a tracker that follows the difference is the gradient.
     fn parity(&self) -> usize {
-        match self.config.push_sum {
+        match self.state.config.push_sum {
             Some(rule) if !rule.has_trackers() => 0,
             _ => (self.round % 2) as usize,
         }
@@ -327,13 +322,13 @@ impl<D: Device> Fab<D> {
     /// When the device fails.
     pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
         let parity = self.parity();
-        self.lower.renew(&self.device, parity, agent, start)?;
-        match (&mut self.upper, self.config.task) {
+        self.state.lower.renew(&self.device, parity, agent, start)?;
+        match (&mut self.state.upper, self.state.config.task) {
             (Upper::Strength(x), UpperLevel::Tuning { start }) => {
                 x.renew(&self.device, parity, agent, &strength::<D>(start))?;
             }
             (Upper::Logits { logits, momentum }, _) => {
-                let mut all = self.device.read(logits, 0, self.data.samples)?;
+                let mut all = self.device.read(logits, 0, self.state.data.samples)?;
                 samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
                 self.device.write(logits, 0, &all)?;
                 if let Some(momentum) = momentum {
@@ -364,8 +359,8 @@ impl<D: Device> Fab<D> {
     /// When the device fails.
     pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
         let parity = self.parity();
-        let mut all = vec![self.lower.imbalance(&self.device, parity)?];
-        if let Upper::Strength(x) = &self.upper {
+        let mut all = vec![self.state.lower.imbalance(&self.device, parity)?];
+        if let Upper::Strength(x) = &self.state.upper {
             all.push(x.imbalance(&self.device, parity)?);
         }
         Ok(all)
@@ -373,9 +368,9 @@ impl<D: Device> Fab<D> {
 
     /// Writes this round's samples to the device: their numbers, and weights that make each part a mean.
     fn write_draw(&mut self, draw: &RoundBatch) -> Result<()> {
-        let FabConfig { validation_batch, training_batch, seed, .. } = self.config;
-        let mut rows = Vec::with_capacity(self.own.agents * self.schedule.samples);
-        let mut weights = Vec::with_capacity(self.own.agents * self.schedule.samples);
+        let FabConfig { validation_batch, training_batch, seed, .. } = self.state.config;
+        let mut rows = Vec::with_capacity(self.own.agents * self.state.schedule.samples);
+        let mut weights = Vec::with_capacity(self.own.agents * self.state.schedule.samples);
         let mut part = |samples: &[u32], batch: usize, weight: f64| {
             assert!(samples.len() <= batch, "{} samples for a batch of {batch}", samples.len());
             let share = D::Scalar::from_f64(weight / samples.len().max(1) as f64);
@@ -385,15 +380,15 @@ impl<D: Device> Fab<D> {
         };
         for agent in self.own.range() {
             if validation_batch > 0 {
-                part(&draw.validation[agent], validation_batch, self.config.scale());
+                part(&draw.validation[agent], validation_batch, self.state.config.scale());
             }
-            part(&draw.training[agent], training_batch, self.config.lower_weight());
+            part(&draw.training[agent], training_batch, self.state.config.lower_weight());
         }
-        self.device.write_indices(&mut self.schedule.rows, &rows)?;
-        self.device.write(&mut self.schedule.weights, 0, &weights)?;
+        self.device.write_indices(&mut self.state.schedule.rows, &rows)?;
+        self.device.write(&mut self.state.schedule.weights, 0, &weights)?;
         let key = [seed as u32, (seed >> 32) as u32, self.round];
-        self.device.write_indices(&mut self.schedule.dropout_key, &key)?;
-        self.device.write_indices(&mut self.schedule.round, &[self.round])
+        self.device.write_indices(&mut self.state.schedule.dropout_key, &key)?;
+        self.device.write_indices(&mut self.state.schedule.round, &[self.round])
     }
 }
 

@@ -128,7 +128,7 @@ impl<D: Device> Fab<D> {
         for item in items(exchange, self.own, to, part, self.has_books()) {
             for vectors in self.vectors() {
                 let round = self.rounds() + 1;
-                vectors.read_item(&self.device, &self.links, exchange, round, item, sink)?;
+                vectors.read_item(&self.device, &self.state.links, exchange, round, item, sink)?;
             }
         }
         Ok(())
@@ -149,8 +149,8 @@ impl<D: Device> Fab<D> {
     ) -> Result<()> {
         let own = self.own;
         for item in items(exchange, from, own, part, self.has_books()) {
-            self.lower.write_item(&self.device, exchange, round, item, source)?;
-            if let Upper::Strength(x) = &mut self.upper {
+            self.state.lower.write_item(&self.device, exchange, round, item, source)?;
+            if let Upper::Strength(x) = &mut self.state.upper {
                 x.write_item(&self.device, exchange, round, item, source)?;
             }
         }
@@ -160,11 +160,11 @@ impl<D: Device> Fab<D> {
 
     /// Everything that is exchanged.
     fn vectors(&self) -> impl Iterator<Item = &ExchangedVectors<D>> {
-        let x = match &self.upper {
+        let x = match &self.state.upper {
             Upper::Strength(x) => Some(&**x),
             _ => None,
         };
-        std::iter::once(&self.lower).chain(x)
+        std::iter::once(&self.state.lower).chain(x)
     }
 }
 

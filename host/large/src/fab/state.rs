@@ -19,9 +19,9 @@ impl<D: Device> Fab<D> {
     /// Words of a frame, for a model of so many parameters: decisions, trackers (or the ledger's sums) and the push-sum weight,
     /// as far as there are any.
     pub fn frame_words(&self, parameters: usize) -> usize {
-        let x = usize::from(matches!(self.upper, Upper::Strength(_)));
-        let decisions = x + self.lower.packed.groups * parameters;
-        match self.config.push_sum {
+        let x = usize::from(matches!(self.state.upper, Upper::Strength(_)));
+        let decisions = x + self.state.lower.packed.groups * parameters;
+        match self.state.config.push_sum {
             None => 2 * decisions,
             Some(rule) if rule.has_trackers() => 2 * decisions + 1,
             Some(_) => decisions + 1,
@@ -30,21 +30,21 @@ impl<D: Device> Fab<D> {
 
     /// y of one agent, packed.
     pub fn y(&self, agent: usize) -> Result<Vec<D::Scalar>> {
-        self.read_part("v", agent * self.lower.packed.stride, self.lower.packed.stride)
+        self.read_part("v", agent * self.state.lower.packed.stride, self.state.lower.packed.stride)
     }
 
     /// z of one agent, packed; y where there is one level only.
     pub fn z(&self, agent: usize) -> Result<Vec<D::Scalar>> {
-        let vector = (self.lower.packed.groups - 1) * self.lower.packed.agents + agent;
-        self.read_part("v", vector * self.lower.packed.stride, self.lower.packed.stride)
+        let vector = (self.state.lower.packed.groups - 1) * self.state.lower.packed.agents + agent;
+        self.read_part("v", vector * self.state.lower.packed.stride, self.state.lower.packed.stride)
     }
 
     /// The mean of all agents' y, and the root mean square distance of agents to it, relative to its norm.
     pub fn mean(&self) -> Result<(Vec<D::Scalar>, f64)> {
-        let agents = self.lower.packed.agents;
+        let agents = self.state.lower.packed.agents;
         // Relative to the first agent: agents that agree differ by nothing at all, not by what squares round to.
         let first = self.y(0)?;
-        let mut offset = vec![0.0_f64; self.lower.packed.stride];
+        let mut offset = vec![0.0_f64; self.state.lower.packed.stride];
         let mut squares = 0.0;
         for agent in 1..agents {
             for ((offset, word), first) in offset.iter_mut().zip(self.y(agent)?).zip(&first) {
@@ -65,15 +65,15 @@ impl<D: Device> Fab<D> {
 
     /// ψ of every sample, when samples have one.
     pub fn logits(&self) -> Result<Option<Vec<D::Scalar>>> {
-        match &self.upper {
-            Upper::Logits { .. } => self.read_part("x", 0, self.data.samples).map(Some),
+        match &self.state.upper {
+            Upper::Logits { .. } => self.read_part("x", 0, self.state.data.samples).map(Some),
             _ => Ok(None),
         }
     }
 
     /// τ of every agent, when it is learned.
     pub fn strengths(&self) -> Result<Option<Vec<D::Scalar>>> {
-        match &self.upper {
+        match &self.state.upper {
             Upper::Strength(x) => {
                 let words = self.read_part("x.v", 0, x.packed.words())?;
                 Ok(Some(words.into_iter().step_by(X_STRIDE).collect()))
@@ -84,15 +84,15 @@ impl<D: Device> Fab<D> {
 
     /// Every buffer that outlives a round, with its name and words.
     fn buffers(&self) -> Vec<(String, &D::Reals, usize)> {
-        let vectors = self.lower.packed.groups * self.lower.packed.agents;
-        let mut buffers = vec![("decay".to_owned(), &self.decay, vectors)];
-        let lower = self.lower.buffers(self.parity()).into_iter();
+        let vectors = self.state.lower.packed.groups * self.state.lower.packed.agents;
+        let mut buffers = vec![("decay".to_owned(), &self.state.decay, vectors)];
+        let lower = self.state.lower.buffers(self.parity()).into_iter();
         buffers.extend(lower.map(|(part, buffer, words)| (part.to_owned(), buffer, words)));
-        match &self.upper {
+        match &self.state.upper {
             Upper::Logits { logits, momentum } => {
-                buffers.push(("x".to_owned(), logits, self.data.samples));
+                buffers.push(("x".to_owned(), logits, self.state.data.samples));
                 let m = momentum.iter().map(|momentum| &momentum.accumulator);
-                buffers.extend(m.map(|m| ("x.m".to_owned(), m, self.data.samples)));
+                buffers.extend(m.map(|m| ("x.m".to_owned(), m, self.state.data.samples)));
             }
             Upper::Strength(x) => {
                 let x = x.buffers(self.parity()).into_iter();
@@ -106,12 +106,12 @@ impl<D: Device> Fab<D> {
     /// The device, and the buffer of that name.
     fn buffer_mut(&mut self, name: &str) -> (&D, Option<&mut D::Reals>) {
         let parity = self.parity();
-        let buffer = match (name, &mut self.upper, name.strip_prefix("x.")) {
-            ("decay", ..) => Some(&mut self.decay),
+        let buffer = match (name, &mut self.state.upper, name.strip_prefix("x.")) {
+            ("decay", ..) => Some(&mut self.state.decay),
             ("x", Upper::Logits { logits, .. }, _) => Some(logits),
             ("x.m", Upper::Logits { momentum: Some(momentum), .. }, _) => Some(&mut momentum.accumulator),
             (_, Upper::Strength(x), Some(part)) => x.buffer_mut(part, parity),
-            _ => self.lower.buffer_mut(name, parity),
+            _ => self.state.lower.buffer_mut(name, parity),
         };
         (&self.device, buffer)
     }
@@ -131,8 +131,8 @@ impl<D: Device> Fab<D> {
         let named = |prefix: &'static str, packed| {
             HostBooks::<D::Scalar>::parts(packed).map(|(part, words)| (format!("{prefix}{part}"), words))
         };
-        let mut parts = named("", self.lower.packed).to_vec();
-        if let Upper::Strength(x) = &self.upper {
+        let mut parts = named("", self.state.lower.packed).to_vec();
+        if let Upper::Strength(x) = &self.state.upper {
             parts.extend(named("x.", x.packed));
         }
         parts
@@ -140,9 +140,9 @@ impl<D: Device> Fab<D> {
 
     /// The books that have the part of that name, and its name there.
     fn books_of<'n>(&self, name: &'n str) -> Option<(&HostBooks<D::Scalar>, &'n str)> {
-        match (&self.upper, name.strip_prefix("x.")) {
+        match (&self.state.upper, name.strip_prefix("x.")) {
             (Upper::Strength(x), Some(part)) => Some((x.books.as_ref()?, part)),
-            _ => Some((self.lower.books.as_ref()?, name)),
+            _ => Some((self.state.lower.books.as_ref()?, name)),
         }
     }
 
@@ -177,9 +177,9 @@ impl<D: Device> Fab<D> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.write(self.rows_of(name), name, offset, words);
         }
-        let books = match (&mut self.upper, name.strip_prefix("x.")) {
+        let books = match (&mut self.state.upper, name.strip_prefix("x.")) {
             (Upper::Strength(x), Some(part)) => x.books.as_mut().map(|books| (books, part)),
-            _ => self.lower.books.as_mut().map(|books| (books, name)),
+            _ => self.state.lower.books.as_mut().map(|books| (books, name)),
         };
         if books.is_some_and(|(books, part)| books.write(part, offset, words)) {
             return Ok(());
@@ -197,11 +197,11 @@ impl<D: Device> Fab<D> {
 
     /// What the rows of a part belong to.
     fn rows_of(&self, name: &str) -> StateRows {
-        let agents = self.config.agents;
-        let (part, words) = match (&self.upper, name.strip_prefix("x.")) {
+        let agents = self.state.config.agents;
+        let (part, words) = match (&self.state.upper, name.strip_prefix("x.")) {
             (Upper::Logits { .. }, Some(_)) => return StateRows::Samples,
             (_, Some(part)) => (part, X_STRIDE),
-            (_, None) => (name, self.lower.packed.stride),
+            (_, None) => (name, self.state.lower.packed.stride),
         };
         match part {
             "x" => StateRows::Samples,
@@ -256,10 +256,10 @@ impl<D: Device> Fab<D> {
 
     /// Forgets what was taken of other hosts since the last round: a round that was broken off begins again.
     pub fn clear_taken(&mut self) {
-        let x = match &mut self.upper {
+        let x = match &mut self.state.upper {
             Upper::Strength(x) => x.books.as_mut(),
             _ => None,
         };
-        self.lower.books.iter_mut().chain(x).for_each(HostBooks::clear);
+        self.state.lower.books.iter_mut().chain(x).for_each(HostBooks::clear);
     }
 }
