@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use crate::device::cuda::Cuda;
+use crate::device::cuda::{Cuda, Reals};
 use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result};
 use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
 use crate::mixing::MixingMatrix;
@@ -229,7 +229,7 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
     device.write_mixing(&mut pull_weights, &pull)?;
     device.write_mixing(&mut push_weights, &push)?;
     let noise: Vec<f32> = synthetic::words(1, 1 << 16).into_iter().map(|word| word as f32).collect();
-    let filled = || {
+    let filled = || -> Result<Reals> {
         let mut reals = device.reals(packed.words())?;
         for offset in (0..packed.words()).step_by(noise.len()) {
             device.write(&mut reals, offset, &noise[..noise.len().min(packed.words() - offset)])?;

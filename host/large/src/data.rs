@@ -25,10 +25,11 @@ pub mod weights;
 
 use std::path::{Path, PathBuf};
 
+use fabswarm_diagnostic::Diagnostic;
+
 pub use cache::{Cache, CacheState};
 pub use client::Tools;
 pub use dataset::{Dataset, Features, Images, Inputs, LabelledSamples, Normalisation, Tokens};
-pub use error::Error;
 
 /// The name of the bundled sample of Fashion-MNIST, for [`load`].
 pub const SAMPLE: &str = "sample";
@@ -37,7 +38,7 @@ pub const SAMPLE: &str = "sample";
 ///
 /// # Errors
 /// When the data set is unknown, was not fetched, is damaged, or cannot be read.
-pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
+pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Diagnostic> {
     if name == SAMPLE {
         return sample::fashion_mnist();
     }
@@ -56,26 +57,29 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Error> {
     }
 }
 
-fn unknown_data(name: &str) -> Error {
-    let known = format!("{SAMPLE}, {}", catalogue::names_of(catalogue::EntryKind::is_data));
-    let files = " or of a .csv, .parquet, .npz or .safetensors file";
-    Error::Unknown { name: name.to_owned(), kind: "data set", known, files }
+fn unknown_data(name: &str) -> Diagnostic {
+    let known = catalogue::names_of(catalogue::EntryKind::is_data);
+    Diagnostic::new(
+        format!("unknown data set `{name}`"),
+        format!(
+            "give one of {SAMPLE}, {known}, or the path of a folder or of a .csv, .parquet, .npz or .safetensors file"
+        ),
+    )
 }
 
 /// Finds the folder of a pretrained model: one of the catalogue, or a folder the user names.
 ///
 /// # Errors
 /// When there is no such folder, or a fetched file is missing or damaged.
-pub fn model_folder(cache: &Cache, name: &str) -> Result<PathBuf, Error> {
+pub fn model_folder(cache: &Cache, name: &str) -> Result<PathBuf, Diagnostic> {
     match catalogue::find(name) {
         Some(entry) if !entry.kind.is_data() => cache.checked_folder(entry),
         None if Path::new(name).is_dir() => Ok(PathBuf::from(name)),
-        _ => Err(Error::Unknown {
-            name: name.to_owned(),
-            kind: "model",
-            known: catalogue::names_of(|kind| !kind.is_data()),
-            files: "",
-        }),
+        _ => {
+            let known = catalogue::names_of(|kind| !kind.is_data());
+            let remedy = format!("give one of {known}, or the path of a folder");
+            Err(Diagnostic::new(format!("unknown model `{name}`"), remedy))
+        }
     }
 }
 

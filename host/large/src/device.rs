@@ -7,9 +7,10 @@ pub mod cpu;
 pub mod cuda;
 pub mod shared;
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::ops::Range;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::scalar::Scalar as _;
 
 use crate::mixing::MixingMatrix;
@@ -19,21 +20,28 @@ use crate::real::Real;
 /// Why a device could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "no CUDA device: {0}\nhelp: run with `--device cpu`, or `--device auto` to take CUDA only where it works"
-    )]
-    NoCuda(String),
-    #[error(
-        "CUDA failed while {doing}: {cause}\nhelp: see with nvidia-smi that the GPU is there and not full"
-    )]
-    Cuda { doing: &'static str, cause: String },
-    #[error(
-        "no memory is shared between hosts of this machine: {0}\nhelp: let parcels go over the network, with `--shared-memory false`"
-    )]
-    Sharing(String),
+    #[error(transparent)]
+    Failed(#[from] Diagnostic),
     /// What happened between hosts, and what to try.
     #[error("{0}")]
     Hosts(String),
+}
+
+impl Error {
+    pub(crate) fn no_cuda(what: impl Display) -> Self {
+        let remedy = "run with `--device cpu`, or `--device auto` to take CUDA only where it works";
+        Diagnostic::new(format!("no CUDA device: {what}"), remedy).into()
+    }
+
+    pub(crate) fn cuda(doing: &str, cause: impl Display) -> Self {
+        let remedy = "see with nvidia-smi that the GPU is there and not full";
+        Diagnostic::new(format!("CUDA failed while {doing}: {cause}"), remedy).into()
+    }
+
+    pub(crate) fn sharing(what: impl Display) -> Self {
+        let remedy = "let parcels go over the network, with `--shared-memory false`";
+        Diagnostic::new(format!("no memory is shared between hosts of this machine: {what}"), remedy).into()
+    }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,5 +1,7 @@
 //! How much memory a run will take, known before any of it is taken.
 
+use fabswarm_diagnostic::Diagnostic;
+
 use crate::device::{Block, Device};
 use crate::fab::{FabConfig, PushSumRule};
 use crate::models::Model;
@@ -86,7 +88,7 @@ impl MemoryPlan {
         model: &Model,
         config: &FabConfig,
         samples: usize,
-    ) -> Result<(), DoesNotFit> {
+    ) -> Result<(), Diagnostic> {
         let Some(free) = device.free_bytes() else { return Ok(()) };
         let fits = |plan: &MemoryPlan| plan.total() as f64 <= USABLE * free as f64;
         if fits(self) {
@@ -104,7 +106,14 @@ impl MemoryPlan {
                 too_many = middle;
             }
         }
-        Err(DoesNotFit { plan: self.clone(), free, device: device.name(), most })
+        Err(Diagnostic::new(
+            format!("the run needs {self}, but {} has {} free", device.name(), bytes(free)),
+            match most {
+                0 => "not even one agent fits: take a smaller model, a smaller batch or another device"
+                    .to_owned(),
+                most => format!("`agents = {most}` would fit, or take a smaller batch"),
+            },
+        ))
     }
 }
 
@@ -122,24 +131,6 @@ impl std::fmt::Display for MemoryPlan {
         f.write_str(
             &named.map(|(name, count)| format!("{name} {}", bytes(count))).collect::<Vec<_>>().join(", "),
         )
-    }
-}
-
-/// A run that would not fit.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("the run needs {plan}, but {device} has {} free\nhelp: {}", bytes(*free), advice(*most))]
-pub struct DoesNotFit {
-    pub plan: MemoryPlan,
-    pub free: u64,
-    pub device: String,
-    /// Agents that would fit.
-    pub most: usize,
-}
-
-fn advice(most: usize) -> String {
-    match most {
-        0 => "not even one agent fits: take a smaller model, a smaller batch or another device".to_owned(),
-        most => format!("`agents = {most}` would fit, or take a smaller batch"),
     }
 }
 
@@ -194,7 +185,7 @@ mod tests {
         let config = config(100_000_000);
         let refusal =
             MemoryPlan::new(&device, &model, &config, 0).check(&device, &model, &config, 0).unwrap_err();
-        assert!(refusal.most > 10, "{refusal}");
-        assert!(refusal.to_string().contains(&format!("`agents = {}` would fit", refusal.most)), "{refusal}");
+        let most: usize = refusal.remedy().unwrap().split(['=', '`']).nth(2).unwrap().trim().parse().unwrap();
+        assert!(most > 10, "{refusal}");
     }
 }

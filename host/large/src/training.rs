@@ -22,7 +22,8 @@ mod weight_histogram;
 mod weights_figure;
 mod weights_table;
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::Path;
 
 pub use setup::TrainingSetup;
 pub use trainer::{Trainer, TrainingPlan, TrainingRound, check_outlives_loss};
@@ -31,7 +32,7 @@ pub use weight_histogram::WeightHistogram;
 use crate::data::cleaning_score::CleaningScore;
 use crate::device::{self, MemoryUse};
 use crate::fab::ModelScore;
-use crate::plan::DoesNotFit;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air;
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::record::{self, AirReport, StoppedBecause};
@@ -42,21 +43,27 @@ pub enum Error {
     #[error(transparent)]
     Device(#[from] device::Error),
     #[error(transparent)]
-    DoesNotFit(#[from] DoesNotFit),
-    #[error(transparent)]
-    Data(#[from] crate::data::Error),
-    #[error(transparent)]
-    Pretrained(#[from] crate::models::pretrained::Error),
-    #[error(transparent)]
     Air(#[from] air::Error),
     #[error(transparent)]
     Record(#[from] record::Error),
-    #[error("{what}\nhelp: {remedy}")]
-    Unfit { what: &'static str, remedy: &'static str },
-    #[error("{key} = {value} does not fit\nhelp: {remedy}")]
-    Setting { key: &'static str, value: String, remedy: String },
-    #[error("cannot resume from {path}: {what}\nhelp: {remedy}", path = path.display())]
-    Resume { path: PathBuf, what: String, remedy: String },
+    #[error(transparent)]
+    Refused(#[from] Diagnostic),
+}
+
+impl Error {
+    fn unfit(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Diagnostic::new(what, remedy).into()
+    }
+
+    /// Refuses the value of a key.
+    fn setting(key: &str, value: impl Display, remedy: impl Into<String>) -> Self {
+        Self::unfit(format!("{key} = {value} does not fit"), remedy)
+    }
+
+    /// Refuses to go on with the run that has the file or folder at `path`.
+    fn resume(path: &Path, what: impl Display, remedy: impl Into<String>) -> Self {
+        Self::unfit(format!("cannot resume from {}: {what}", path.display()), remedy)
+    }
 }
 
 /// How good a swarm is after some rounds.

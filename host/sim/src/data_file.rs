@@ -13,6 +13,7 @@ mod parquet_table;
 mod tensors;
 
 use crate::npz::{self, NpyArray};
+use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,12 @@ impl DataFileError {
     /// Refuses the file at `path` for `what`.
     pub fn new(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { path: path.to_owned(), what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<DataFileError> for Diagnostic {
+    fn from(DataFileError { path, what, remedy }: DataFileError) -> Self {
+        Diagnostic::of_file(&path, what, remedy)
     }
 }
 

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::cache_folder;
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::Error;
 use super::catalogue::{Entry, File};
+use super::error::io_error;
 
 /// The cache folder: one folder per entry.
 #[derive(Debug, Clone)]
@@ -33,8 +34,8 @@ impl Cache {
     ///
     /// # Errors
     /// When none of these variables is set.
-    pub fn from_environment() -> Result<Self, Error> {
-        Ok(Self { root: cache_folder::find().ok_or(Error::NoCacheFolder)? })
+    pub fn from_environment() -> Result<Self, Diagnostic> {
+        Ok(Self { root: cache_folder::find().ok_or_else(no_folder)? })
     }
 
     /// A cache in a folder of the caller's choice.
@@ -71,22 +72,28 @@ impl Cache {
     ///
     /// # Errors
     /// When a file is missing or differs; the message names the command that helps.
-    pub fn checked_folder(&self, entry: &'static Entry) -> Result<PathBuf, Error> {
+    pub fn checked_folder(&self, entry: &'static Entry) -> Result<PathBuf, Diagnostic> {
         let folder = self.folder(entry);
         for file in entry.files {
-            let path = locate(&folder, file)
-                .ok_or_else(|| Error::NotFetched { name: entry.name, path: folder.join(file.name) })?;
-            if let Some(difference) = ContentMismatch::of(&path, file)? {
-                return Err(difference.into_damage(entry.name, path));
+            let path = locate(&folder, file).ok_or_else(|| {
+                let what = format!("{} is missing", folder.join(file.name).display());
+                Diagnostic::new(what, format!("run `fabswarm data fetch {}`", entry.name))
+            })?;
+            if let Some(mismatch) = content_mismatch(&path, file)? {
+                let what = format!("{} is damaged: {mismatch}", path.display());
+                return Err(Diagnostic::new(
+                    what,
+                    format!("run `fabswarm data fetch {} --force`", entry.name),
+                ));
             }
         }
         Ok(folder)
     }
 
     /// Returns whether a file is there with the right bytes.
-    pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Error> {
+    pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Diagnostic> {
         match locate(&self.folder(entry), file) {
-            Some(path) => Ok(ContentMismatch::of(&path, file)?.is_none()),
+            Some(path) => Ok(content_mismatch(&path, file)?.is_none()),
             None => Ok(false),
         }
     }
@@ -102,43 +109,29 @@ fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
     plain.is_file().then_some(plain)
 }
 
-/// How a file's content differs from the catalogue.
-#[derive(Debug)]
-pub(super) struct ContentMismatch {
-    expected: String,
-    found: String,
+fn no_folder() -> Diagnostic {
+    let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
+    Diagnostic::new(what, "set FABSWARM_CACHE to a folder")
 }
 
-impl ContentMismatch {
-    /// Compares the content of a file with the catalogue.
-    pub(super) fn of(path: &Path, file: &File) -> Result<Option<Self>, Error> {
-        let found = match hash_content(path, file.bytes) {
-            Ok((bytes, sha256)) if bytes == file.bytes && sha256 == file.sha256 => return Ok(None),
-            Ok((bytes, _)) if bytes > file.bytes => format!("more than {} bytes", file.bytes),
-            Ok((bytes, sha256)) => format!("{bytes} bytes with sha256 {sha256}"),
-            // A cut or garbled gzip stream.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-                ) =>
-            {
-                format!("a broken gzip stream ({error})")
-            }
-            Err(error) => return Err(Error::io(path)(error)),
-        };
-        Ok(Some(Self { expected: format!("{} bytes with sha256 {}", file.bytes, file.sha256), found }))
-    }
-
-    pub(super) fn into_damage(self, name: &'static str, path: PathBuf) -> Error {
-        Error::Damaged { name, path, expected: self.expected, found: self.found }
-    }
-}
-
-impl std::fmt::Display for ContentMismatch {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "expected {}, found {}", self.expected, self.found)
-    }
+/// How the content of a file differs from the catalogue, if it does.
+pub(super) fn content_mismatch(path: &Path, file: &File) -> Result<Option<String>, Diagnostic> {
+    let found = match hash_content(path, file.bytes) {
+        Ok((bytes, sha256)) if bytes == file.bytes && sha256 == file.sha256 => return Ok(None),
+        Ok((bytes, _)) if bytes > file.bytes => format!("more than {} bytes", file.bytes),
+        Ok((bytes, sha256)) => format!("{bytes} bytes with sha256 {sha256}"),
+        // A cut or garbled gzip stream.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+            ) =>
+        {
+            format!("a broken gzip stream ({error})")
+        }
+        Err(error) => return Err(io_error(path)(error)),
+    };
+    Ok(Some(format!("expected {} bytes with sha256 {}, found {found}", file.bytes, file.sha256)))
 }
 
 /// Counts and hashes the content of a file, up to a little more than `limit` bytes.
@@ -224,7 +217,7 @@ mod tests {
         let plain = folder.path().join("letters");
         fs::write(&plain, b"abc").unwrap();
         assert_eq!(locate(folder.path(), &file), Some(plain.clone()));
-        assert!(ContentMismatch::of(&plain, &file).unwrap().is_none());
+        assert!(content_mismatch(&plain, &file).unwrap().is_none());
 
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(b"abc").unwrap();
@@ -232,14 +225,14 @@ mod tests {
         let compressed = folder.path().join("letters.gz");
         fs::write(&compressed, &bytes).unwrap();
         assert_eq!(locate(folder.path(), &file), Some(compressed.clone()));
-        assert!(ContentMismatch::of(&compressed, &file).unwrap().is_none());
+        assert!(content_mismatch(&compressed, &file).unwrap().is_none());
 
         for cut in 0..bytes.len() {
             fs::write(&compressed, &bytes[..cut]).unwrap();
-            assert!(ContentMismatch::of(&compressed, &file).unwrap().is_some(), "cut at {cut}");
+            assert!(content_mismatch(&compressed, &file).unwrap().is_some(), "cut at {cut}");
         }
         fs::write(&plain, b"abcd").unwrap();
-        let found = ContentMismatch::of(&plain, &file).unwrap().unwrap().found;
-        assert_eq!(found, "more than 3 bytes");
+        let mismatch = content_mismatch(&plain, &file).unwrap().unwrap();
+        assert!(mismatch.ends_with("found more than 3 bytes"), "{mismatch}");
     }
 }

@@ -1,5 +1,7 @@
 //! What can be fetched: packages, the files inside, and the bytes they must have.
 
+use fabswarm_diagnostic::Diagnostic;
+
 use super::client::Client;
 
 /// One data set or pretrained model.
@@ -77,6 +79,14 @@ pub struct Package {
 }
 
 impl Package {
+    /// Refuses what a client has brought.
+    pub(super) fn refuse(&self, what: String) -> Diagnostic {
+        Diagnostic::new(
+            format!("package {} (client {}): {what}", self.spec, self.client.name()),
+            "the download was discarded; run the command again, and report it if it repeats",
+        )
+    }
+
     /// The most bytes that may be unpacked for a [`Contents::ZipPart`], whose size the catalogue does not have.
     ///
     /// A piece of a zip archive is compressed already: it has about as many bytes as the package around it.

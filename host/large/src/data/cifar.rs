@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 
-use super::dataset::in_file;
-use super::{Dataset, Error, Images, Inputs, LabelledSamples, Normalisation};
+use fabswarm_diagnostic::Diagnostic;
+
+use super::error::{in_file, io_error};
+use super::{Dataset, Images, Inputs, LabelledSamples, Normalisation};
 
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE;
@@ -16,18 +18,17 @@ const MEAN: [f32; CHANNELS] = [0.491_400, 0.482_158, 0.446_531];
 const DEVIATION: [f32; CHANNELS] = [0.247_032, 0.243_485, 0.261_588];
 
 /// Reads the batches and labels of a folder.
-pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
-    let part = |batches: &[&str], labels: &str| -> Result<LabelledSamples, Error> {
+pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Diagnostic> {
+    let part = |batches: &[&str], labels: &str| -> Result<LabelledSamples, Diagnostic> {
         let mut pixels = Vec::new();
         for batch in batches {
             let path = folder.join(batch);
-            let file = std::fs::File::open(&path).map_err(Error::io(&path))?;
+            let file = std::fs::File::open(&path).map_err(io_error(&path))?;
             append_batch(BufReader::new(file), &mut pixels).map_err(in_file(&path))?;
         }
         let path = folder.join(labels);
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
-        let labels =
-            serde_json::from_slice(&bytes).map_err(|error| Error::format(&path, error.to_string()))?;
+        let bytes = std::fs::read(&path).map_err(io_error(&path))?;
+        let labels = serde_json::from_slice(&bytes).map_err(in_file(&path))?;
         let normalisation = Normalisation::new(MEAN.to_vec(), DEVIATION.to_vec());
         Ok(LabelledSamples {
             inputs: Inputs::Images(Images { shape: [CHANNELS, SIDE, SIDE], pixels, normalisation }),

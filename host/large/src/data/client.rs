@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Error;
+use fabswarm_diagnostic::Diagnostic;
+
 use super::catalogue::{Entry, File, Package};
+use super::error::io_error;
 
 /// A package client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,18 +127,22 @@ pub(super) fn download(
     destination: &Path,
     workplace: &Path,
     progress: &mut dyn FnMut(u64),
-) -> Result<PathBuf, Error> {
+) -> Result<PathBuf, Diagnostic> {
     let client = package.client;
-    let words = tools.find(client).ok_or_else(|| Error::NoClient {
-        name: entry.name,
-        client: client.name(),
-        remedy: client.remedy(),
-        folder: destination.to_owned(),
-        files: list_files(entry),
+    let words = tools.find(client).ok_or_else(|| {
+        Diagnostic::new(
+            format!("fetching {} needs {}, which is not installed", entry.name, client.name()),
+            format!(
+                "{}\nor put these files into {} yourself and run the command again to have them checked:\n{}",
+                client.remedy(),
+                destination.display(),
+                list_files(entry)
+            ),
+        )
     })?;
     let log_path = workplace.join(LOG);
-    let log = fs::File::create(&log_path).map_err(Error::io(&log_path))?;
-    let log_again = log.try_clone().map_err(Error::io(&log_path))?;
+    let log = fs::File::create(&log_path).map_err(io_error(&log_path))?;
+    let log_again = log.try_clone().map_err(io_error(&log_path))?;
     let mut command = tools.command(words[0]);
     command
         .args(&words[1..])
@@ -146,9 +152,9 @@ pub(super) fn download(
         .env("TMPDIR", workplace)
         .stdout(log)
         .stderr(log_again);
-    let mut child = command.spawn().map_err(Error::io(Path::new(words[0])))?;
+    let mut child = command.spawn().map_err(io_error(Path::new(words[0])))?;
     let status = loop {
-        match child.try_wait().map_err(Error::io(Path::new(words[0])))? {
+        match child.try_wait().map_err(io_error(Path::new(words[0])))? {
             Some(status) => break status,
             None => std::thread::sleep(POLL),
         }
@@ -156,14 +162,14 @@ pub(super) fn download(
     };
     if !status.success() {
         let line = words.iter().copied().chain(client.arguments(package.spec)).collect::<Vec<_>>().join(" ");
-        return Err(Error::ClientFailed { command: line, status, output: last_lines(&log_path) });
+        return Err(Diagnostic::new(
+            format!("`{line}` failed ({status}):\n{}", last_lines(&log_path)),
+            "check the network and run the command again: finished packages are not fetched twice",
+        ));
     }
     progress(package.bytes);
-    find_archive(workplace, client).ok_or_else(|| Error::Package {
-        package: package.spec,
-        client: client.name(),
-        what: format!("the client left no .{} file", client.archive_extension()),
-    })
+    find_archive(workplace, client)
+        .ok_or_else(|| package.refuse(format!("the client left no .{} file", client.archive_extension())))
 }
 
 fn list_files(entry: &Entry) -> String {

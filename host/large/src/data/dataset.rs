@@ -1,6 +1,5 @@
 //! Samples in memory: compact as stored, floats only where a batch is made.
 
-use super::Error;
 use super::tokenizer::Tokenizer;
 
 /// As many as a label of one byte can name.
@@ -261,11 +260,6 @@ impl Dataset {
         }
         self
     }
-}
-
-/// Names the file of a broken promise.
-pub(super) fn in_file(path: &std::path::Path) -> impl FnOnce(String) -> Error + '_ {
-    move |what| Error::format(path, what)
 }
 
 #[cfg(test)]

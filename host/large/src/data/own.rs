@@ -14,7 +14,10 @@ mod table;
 
 use std::path::Path;
 
-use super::{Dataset, Error, Features, Inputs, LabelledSamples};
+use fabswarm_diagnostic::Diagnostic;
+
+use super::error::in_file;
+use super::{Dataset, Features, Inputs, LabelledSamples};
 use fabswarm_sim::data_file::DataFile;
 use safetensors::SafeTensors;
 
@@ -79,12 +82,12 @@ fn has_samples(path: &Path) -> bool {
 ///
 /// # Errors
 /// When it cannot be read, or a column, row or number in it is wrong.
-pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
+pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Diagnostic> {
     let (train, test) = match DataFile::read(path)? {
         DataFile::Table(table) => table::samples(path, &table)?,
         DataFile::Arrays(arrays) => arrays::samples(path, arrays)?,
     };
-    let refuse = |what: String, remedy| Error::unfit(path, what, remedy);
+    let refuse = |what: String, remedy| Diagnostic::of_file(path, what, remedy);
     for (part, samples) in [("training", &train), ("test", &test)] {
         if samples.labels.is_empty() {
             return Err(refuse(format!("there are no {part} samples"), "mark them with a column `split`"));
@@ -104,7 +107,7 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
             "give both the same shape",
         ));
     }
-    let labels = |values: &[f64], rows: &[usize], name: &str| -> Result<Vec<u8>, Error> {
+    let labels = |values: &[f64], rows: &[usize], name: &str| -> Result<Vec<u8>, Diagnostic> {
         let label = |(value, row): (&f64, &usize)| {
             let whole = value.fract() == 0.0 && (0.0..=255.0).contains(value);
             whole.then_some(*value as u8).ok_or_else(|| {
@@ -117,7 +120,7 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
     let truth =
         train.true_labels.as_ref().map(|truth| labels(truth, &train.rows, "the true label")).transpose()?;
     let test_labels = labels(&test.labels, &test.rows, "the label")?;
-    let flags = |values: &Vec<f64>| -> Result<Vec<bool>, Error> {
+    let flags = |values: &Vec<f64>| -> Result<Vec<bool>, Diagnostic> {
         let wrong = values.iter().position(|value| ![0.0, 1.0].contains(value));
         match wrong {
             Some(at) => Err(refuse(
@@ -127,7 +130,7 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
             None => Ok(values.iter().map(|value| *value == 1.0).collect()),
         }
     };
-    let agents = |values: &Vec<f64>| -> Result<Vec<usize>, Error> {
+    let agents = |values: &Vec<f64>| -> Result<Vec<usize>, Diagnostic> {
         let agent = |(value, row): (&f64, &usize)| {
             let whole = value.fract() == 0.0 && (0.0..=1e6).contains(value);
             whole.then_some(*value as usize).ok_or_else(|| {
@@ -149,7 +152,7 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Error> {
         labels,
     };
     let dataset = Dataset { classes, train: samples(train, truth), test: samples(test, test_labels) };
-    let dataset = dataset.checked().map_err(|what| Error::format(path, what))?;
+    let dataset = dataset.checked().map_err(in_file(path))?;
     Ok((dataset, columns))
 }
 

@@ -3,9 +3,9 @@
 //! Small ρ gives agents that have seen few classes, large ρ gives equal agents. All arithmetic goes through `libm`, so a seed
 //! means the same partition on every machine.
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
 
-use super::Error;
 use super::shard::DataStream;
 
 /// An agent with fewer samples has no validation sample at nine to one.
@@ -24,24 +24,24 @@ pub fn dirichlet(
     agents: usize,
     alpha: f64,
     seed: u64,
-) -> Result<Vec<Vec<u32>>, Error> {
+) -> Result<Vec<Vec<u32>>, Diagnostic> {
     if !(alpha.is_finite() && alpha > 0.0) {
-        return Err(Error::Deal {
-            what: format!("training.dirichlet_alpha = {alpha} is not a Dirichlet concentration"),
-            remedy: "give a number above 0",
-        });
+        return Err(Diagnostic::new(
+            format!("training.dirichlet_alpha = {alpha} is not a Dirichlet concentration"),
+            "give a number above 0",
+        ));
     }
     if agents == 0 || labels.len() < agents.saturating_mul(FEWEST_SAMPLES) {
-        return Err(Error::Deal {
-            what: format!("{} samples for {agents} agents: each needs {FEWEST_SAMPLES}", labels.len()),
-            remedy: "lower swarm.agents, or take more samples",
-        });
+        return Err(Diagnostic::new(
+            format!("{} samples for {agents} agents: each needs {FEWEST_SAMPLES}", labels.len()),
+            "lower swarm.agents, or take more samples",
+        ));
     }
     let mut of_class: Vec<Vec<u32>> = vec![Vec::new(); classes];
     for (index, label) in (0..).zip(labels) {
         let class = of_class.get_mut(usize::from(*label)).ok_or_else(|| {
             let what = format!("label {label} of sample {index}, but there are {classes} classes");
-            Error::Deal { what, remedy: "see that images and labels belong together" }
+            Diagnostic::new(what, "see that images and labels belong together")
         })?;
         class.push(index);
     }
@@ -72,10 +72,7 @@ pub fn dirichlet(
         "training.dirichlet_alpha = {alpha} leaves some of {agents} agents with fewer than {FEWEST_SAMPLES} of {} samples in each of {ATTEMPTS} draws",
         labels.len()
     );
-    Err(Error::Deal {
-        what,
-        remedy: "raise training.dirichlet_alpha, lower swarm.agents, or take more samples",
-    })
+    Err(Diagnostic::new(what, "raise training.dirichlet_alpha, lower swarm.agents, or take more samples"))
 }
 
 /// Puts a list into random order (Fisher and Yates).

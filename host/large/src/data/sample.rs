@@ -3,13 +3,14 @@
 //! The first 60 training and 20 test images of each class, in the order of the full set. Copyright 2017 Zalando SE, MIT licence
 //! (`sample/LICENSE`).
 
+use fabswarm_diagnostic::Diagnostic;
 use flate2::read::GzDecoder;
 
-use super::dataset::in_file;
-use super::{Dataset, Error, LabelledSamples, idx};
+use super::error::in_file;
+use super::{Dataset, LabelledSamples, idx};
 
 /// Gives the sample.
-pub(super) fn fashion_mnist() -> Result<Dataset, Error> {
+pub(super) fn fashion_mnist() -> Result<Dataset, Diagnostic> {
     let part = |images: &[u8], labels: &[u8]| -> Result<LabelledSamples, String> {
         idx::samples(idx::read(GzDecoder::new(images))?, idx::read(GzDecoder::new(labels))?)
     };

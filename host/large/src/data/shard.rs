@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::{Purpose, Stream};
 
+use super::noise;
 use super::own::OwnColumns;
 use super::partition::{FEWEST_SAMPLES, dirichlet, shuffle};
-use super::{Error, noise};
 
 /// The data of one agent, as indices into the training samples of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +42,12 @@ const SPLIT: usize = 10;
 ///
 /// # Errors
 /// When the rate is not a probability, or the samples cannot be partitioned (see [`dirichlet`]).
-pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<DataShard>, Error> {
+pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<DataShard>, Diagnostic> {
     if !(0.0..=1.0).contains(&how.corruption_rate) {
-        return Err(Error::Deal {
-            what: format!("corruption rate {}", how.corruption_rate),
-            remedy: "give a number between 0 and 1",
-        });
+        return Err(Diagnostic::new(
+            format!("corruption rate {}", how.corruption_rate),
+            "give a number between 0 and 1",
+        ));
     }
     deal_own(labels, classes, how, &OwnColumns::default())
 }
@@ -60,7 +61,7 @@ pub fn deal_own(
     classes: usize,
     how: &ShardConfig,
     own: &OwnColumns,
-) -> Result<Vec<DataShard>, Error> {
+) -> Result<Vec<DataShard>, Diagnostic> {
     let dealt = match &own.agent {
         Some(agents) => by_agent(agents, how.agents)?,
         None => dirichlet(labels, classes, how.agents, how.dirichlet_alpha, how.seed)?,
@@ -74,10 +75,10 @@ pub fn deal_own(
         };
         if validation.is_empty() || samples.is_empty() {
             let kind = if samples.is_empty() { "training" } else { "validation" };
-            return Err(Error::Deal {
-                what: format!("agent {agent} has no {kind} sample"),
-                remedy: "give each agent samples with `validation` 0 and with 1, or leave the column out",
-            });
+            return Err(Diagnostic::new(
+                format!("agent {agent} has no {kind} sample"),
+                "give each agent samples with `validation` 0 and with 1, or leave the column out",
+            ));
         }
         let mut shard = DataShard { train: samples, labels: Vec::new(), corrupted: Vec::new(), validation };
         for sample in &shard.train {
@@ -99,26 +100,28 @@ pub fn deal_own(
 }
 
 /// The samples of each agent, as the file has them.
-fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Error> {
+fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Diagnostic> {
     let mut dealt = vec![Vec::new(); count];
     for (sample, &agent) in (0..).zip(agents) {
-        let list: &mut Vec<u32> = dealt.get_mut(agent).ok_or_else(|| Error::Deal {
-            what: format!(
-                "training sample {sample} is of agent {agent}, and the swarm has agents 0 to {}",
-                count - 1
-            ),
-            remedy: "raise swarm.agents, or correct the column `agent`",
+        let list: &mut Vec<u32> = dealt.get_mut(agent).ok_or_else(|| {
+            Diagnostic::new(
+                format!(
+                    "training sample {sample} is of agent {agent}, and the swarm has agents 0 to {}",
+                    count - 1
+                ),
+                "raise swarm.agents, or correct the column `agent`",
+            )
         })?;
         list.push(sample);
     }
     match dealt.iter().position(|samples| samples.len() < FEWEST_SAMPLES) {
-        Some(agent) => Err(Error::Deal {
-            what: format!(
+        Some(agent) => Err(Diagnostic::new(
+            format!(
                 "agent {agent} has {} training samples, and each needs {FEWEST_SAMPLES}",
                 dealt[agent].len()
             ),
-            remedy: "lower swarm.agents, give it more samples, or leave the column `agent` out",
-        }),
+            "lower swarm.agents, give it more samples, or leave the column `agent` out",
+        )),
         None => Ok(dealt),
     }
 }

@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use super::{Error, Tokens};
+use super::Tokens;
+use super::error::{in_file, io_error};
 
 /// Longer words are unknown, as in the original.
 const LONGEST_WORD: usize = 100;
@@ -64,15 +66,15 @@ impl Tokenizer {
     ///
     /// # Errors
     /// When neither is there, or it does not describe WordPiece of the BERT family.
-    pub fn from_folder(folder: &Path) -> Result<Self, Error> {
+    pub fn from_folder(folder: &Path) -> Result<Self, Diagnostic> {
         let description = folder.join("tokenizer.json");
         let vocabulary = folder.join("vocab.txt");
         let is_plain = !description.is_file() && vocabulary.is_file();
         let path = if is_plain { vocabulary } else { description };
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let bytes = std::fs::read(&path).map_err(io_error(&path))?;
         let parsed = if is_plain { parse_vocabulary(&bytes) } else { parse_description(&bytes) };
-        let (pieces, is_lowercasing) = parsed.map_err(|what| Error::format(&path, what))?;
-        Self::new(pieces, is_lowercasing, path.clone()).map_err(|what| Error::format(&path, what))
+        let (pieces, is_lowercasing) = parsed.map_err(in_file(&path))?;
+        Self::new(pieces, is_lowercasing, path.clone()).map_err(in_file(&path))
     }
 
     fn new(pieces: HashMap<String, u32>, is_lowercasing: bool, source: PathBuf) -> Result<Self, String> {
@@ -105,12 +107,12 @@ impl Tokenizer {
     ///
     /// # Errors
     /// Names the tokenizer's file and both sizes.
-    pub fn check_vocabulary(&self, embeddings: usize) -> Result<(), Error> {
+    pub fn check_vocabulary(&self, embeddings: usize) -> Result<(), Diagnostic> {
         if (self.largest_id as usize) < embeddings {
             return Ok(());
         }
         let largest = self.largest_id;
-        Err(Error::unfit(
+        Err(Diagnostic::of_file(
             &self.source,
             format!(
                 "the tokenizer does not match the model: its largest id is {largest}, the model has {embeddings} embeddings"

@@ -5,28 +5,30 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
-use super::dataset::in_file;
-use super::{Dataset, Error, Inputs, LabelledSamples, Tokens};
+use super::error::{in_file, io_error};
+use super::{Dataset, Inputs, LabelledSamples, Tokens};
 use fabswarm_sim::whole_file;
 
 /// Writes a tokenised data set, two bytes per token.
 ///
 /// # Errors
 /// When the inputs are not tokens, an id does not fit, or the file cannot be written.
-pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
+pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Diagnostic> {
     let mut buffers: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     for (part, samples) in [("train", &dataset.train), ("test", &dataset.test)] {
         let Inputs::Tokens(tokens) = &samples.inputs else {
-            return Err(Error::unfit(
+            return Err(Diagnostic::of_file(
                 path,
                 "nothing to write: the data set has no tokens",
                 "name a data set of texts, such as imdb",
             ));
         };
-        let too_wide =
-            |what| Error::unfit(path, what, "two bytes hold numbers up to 65535; take another tokenizer");
+        let too_wide = |what| {
+            Diagnostic::of_file(path, what, "two bytes hold numbers up to 65535; take another tokenizer")
+        };
         let ids = narrow(&tokens.ids).ok_or_else(|| too_wide("a token id above 65535"))?;
         let used = narrow(&tokens.used).ok_or_else(|| too_wide("a sentence above 65535 tokens"))?;
         let count = tokens.len();
@@ -36,14 +38,12 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Error> {
     }
     let mut views = Vec::new();
     for (name, dtype, shape, bytes) in &buffers {
-        let view = TensorView::new(*dtype, shape.clone(), bytes)
-            .map_err(|error| Error::format(path, error.to_string()))?;
+        let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(in_file(path))?;
         views.push((name.as_str(), view));
     }
     let notes = HashMap::from([("classes".to_owned(), dataset.classes.to_string())]);
-    let bytes =
-        safetensors::serialize(views, Some(notes)).map_err(|error| Error::format(path, error.to_string()))?;
-    whole_file::write(path, &bytes).map_err(Error::io(path))
+    let bytes = safetensors::serialize(views, Some(notes)).map_err(in_file(path))?;
+    whole_file::write(path, &bytes).map_err(io_error(path))
 }
 
 fn narrow(numbers: &[u32]) -> Option<Vec<u8>> {
@@ -58,8 +58,8 @@ fn narrow(numbers: &[u32]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// When the file cannot be read or is not such a file.
-pub fn load(path: &Path) -> Result<Dataset, Error> {
-    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+pub fn load(path: &Path) -> Result<Dataset, Diagnostic> {
+    let bytes = std::fs::read(path).map_err(io_error(path))?;
     parse(&bytes).map_err(in_file(path))
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fabswarm_diagnostic::Diagnostic;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
-use super::Error;
+use super::error::{in_file, io_error};
 
 /// Named tensors of a pretrained model.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,34 +32,34 @@ pub struct WeightTensor {
 ///
 /// # Errors
 /// When there is no such file, or one is damaged.
-pub fn load(folder: &Path) -> Result<PretrainedWeights, Error> {
+pub fn load(folder: &Path) -> Result<PretrainedWeights, Diagnostic> {
     let mut tensors = BTreeMap::new();
     for path in weight_files(folder)? {
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
-        for (name, tensor) in parse(&bytes).map_err(|what| Error::format(&path, what))? {
+        let bytes = std::fs::read(&path).map_err(io_error(&path))?;
+        for (name, tensor) in parse(&bytes).map_err(in_file(&path))? {
             if tensors.insert(name.clone(), tensor).is_some() {
-                return Err(Error::format(&path, format!("tensor {name} is there twice")));
+                return Err(in_file(&path)(format!("tensor {name} is there twice")));
             }
         }
     }
     Ok(PretrainedWeights { folder: folder.to_owned(), tensors })
 }
 
-fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     let whole = folder.join("model.safetensors");
     if whole.is_file() {
         return Ok(vec![whole]);
     }
     let mut paths = Vec::new();
-    for item in std::fs::read_dir(folder).map_err(Error::io(folder))? {
-        let path = item.map_err(Error::io(folder))?.path();
+    for item in std::fs::read_dir(folder).map_err(io_error(folder))? {
+        let path = item.map_err(io_error(folder))?.path();
         if path.extension().is_some_and(|extension| extension == "safetensors") {
             paths.push(path);
         }
     }
     paths.sort();
     if paths.is_empty() {
-        return Err(Error::unfit(
+        return Err(Diagnostic::of_file(
             folder,
             "no model.safetensors here",
             "convert other formats to safetensors first",
@@ -123,7 +124,7 @@ impl PretrainedWeights {
     ///
     /// # Errors
     /// When a tensor is missing or has another shape; lists the first few, and names that were not expected.
-    pub fn take(mut self, wanted: &[(String, Vec<usize>)]) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn take(mut self, wanted: &[(String, Vec<usize>)]) -> Result<Vec<Vec<f32>>, Diagnostic> {
         let mut taken = Vec::new();
         let mut missing = Vec::new();
         let mut misshapen = Vec::new();
@@ -143,7 +144,11 @@ impl PretrainedWeights {
             self.tensors.iter().map(|(name, tensor)| format!("{name} {:?}", tensor.shape)).collect();
         let sorts = [("missing", missing), ("of another shape", misshapen), ("not expected", unexpected)];
         let what: Vec<String> = sorts.iter().filter(|(_, names)| !names.is_empty()).map(list_few).collect();
-        Err(Error::Mismatch { path: self.folder, what: what.join("\n") })
+        Err(Diagnostic::of_file(
+            &self.folder,
+            format!("the weights do not fit the model\n{}", what.join("\n")),
+            "take the weights that its config.json describes",
+        ))
     }
 }
 

@@ -2,27 +2,15 @@
 //!
 //! Their linear layers are stored output × input and query, key and value apart; ours are input × output and side by side.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
 use super::bert::BertEncoder;
 use crate::data::weights;
 use crate::layers::embedding::Tables;
 use crate::parameters::Layout;
-
-/// Why an encoder cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot read {path}: {cause}\nhelp: an encoder's folder holds config.json, model.safetensors and tokenizer.json", path = path.display())]
-    Read { path: PathBuf, cause: std::io::Error },
-    #[error("{path} does not describe an encoder: {cause}\nhelp: take the config.json that was published with the weights", path = path.display())]
-    Config { path: PathBuf, cause: serde_json::Error },
-    #[error("{path}: `{key}` is {value}\nhelp: {remedy}", path = path.display())]
-    Value { path: PathBuf, key: &'static str, value: String, remedy: String },
-    #[error(transparent)]
-    Weights(#[from] crate::data::Error),
-}
 
 /// The keys of `config.json` we use.
 #[derive(Debug, Deserialize)]
@@ -47,23 +35,25 @@ struct EncoderConfig {
 ///
 /// # Errors
 /// When there is no such file or it describes something else.
-pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEncoder, Error> {
+pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEncoder, Diagnostic> {
     let path = folder.join("config.json");
-    let text = std::fs::read_to_string(&path).map_err(|cause| Error::Read { path: path.clone(), cause })?;
-    let config: EncoderConfig =
-        serde_json::from_str(&text).map_err(|cause| Error::Config { path: path.clone(), cause })?;
-    let refuse = |key, value: String, remedy: &str| {
-        Err(Error::Value { path: path.clone(), key, value, remedy: remedy.to_owned() })
+    let text = std::fs::read_to_string(&path).map_err(|cause| {
+        let remedy = "an encoder's folder holds config.json, model.safetensors and tokenizer.json";
+        Diagnostic::new(format!("cannot read {}: {cause}", path.display()), remedy)
+    })?;
+    let config: EncoderConfig = serde_json::from_str(&text).map_err(|cause| {
+        let remedy = "take the config.json that was published with the weights";
+        Diagnostic::new(format!("{} does not describe an encoder: {cause}", path.display()), remedy)
+    })?;
+    let refuse = |key: &str, value: String, remedy: &str| {
+        Err(Diagnostic::of_file(&path, format!("`{key}` is {value}"), remedy))
     };
     let is_mpnet = match config.model_type.as_str() {
         "bert" => false,
         "mpnet" => true,
         other => {
-            return refuse(
-                "model_type",
-                format!("\"{other}\""),
-                "take a folder of a `bert` or `mpnet` model",
-            );
+            let remedy = "take a folder of a `bert` or `mpnet` model";
+            return refuse("model_type", format!("\"{other}\""), remedy);
         }
     };
     if config.hidden_act != "gelu" {
@@ -73,11 +63,8 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEnc
         return refuse("hidden_size", "0".to_owned(), "it must be at least 1");
     }
     if config.num_attention_heads == 0 || !config.hidden_size.is_multiple_of(config.num_attention_heads) {
-        return refuse(
-            "num_attention_heads",
-            config.num_attention_heads.to_string(),
-            "it must divide `hidden_size`",
-        );
+        let heads = config.num_attention_heads.to_string();
+        return refuse("num_attention_heads", heads, "it must divide `hidden_size`");
     }
     // MPNet counts positions from one after its padding token.
     let first_position = if is_mpnet { config.pad_token_id + 1 } else { 0 };
@@ -112,7 +99,12 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEnc
 ///
 /// # Errors
 /// When a tensor is missing or of another shape: the message lists the first few.
-pub fn start(folder: &Path, encoder: &BertEncoder, layout: &Layout, seed: u64) -> Result<Vec<f32>, Error> {
+pub fn start(
+    folder: &Path,
+    encoder: &BertEncoder,
+    layout: &Layout,
+    seed: u64,
+) -> Result<Vec<f32>, Diagnostic> {
     let mut packed = layout.start::<f32>(seed);
     let sources: Vec<TensorSource> =
         layout.tensors().iter().flat_map(|tensor| sources(&tensor.name, &tensor.shape, encoder)).collect();

@@ -32,9 +32,7 @@ const LENGTH_BYTES: usize = 8;
 /// # Errors
 /// When it is not.
 pub fn check_is_there(folder: &Path) -> Result<(), Error> {
-    let refuse = |what: &str, remedy: String| {
-        Err(Error::Resume { path: folder.to_owned(), what: what.to_owned(), remedy })
-    };
+    let refuse = |what: &str, remedy: String| Err(Error::resume(folder, what, remedy));
     let scenario = folder.join(SCENARIO_FILE);
     if !scenario.is_file() {
         let what = if folder.is_dir() { "it is not a run folder" } else { "there is no such folder" };
@@ -114,11 +112,7 @@ impl Checkpoint {
     /// Opens the checkpoint that the run of `resolved` has just kept in `folder`.
     pub(super) fn read(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         let path = folder.join(FILE);
-        let refuse = |what: String, remedy: &str| Error::Resume {
-            path: path.clone(),
-            what,
-            remedy: remedy.to_owned(),
-        };
+        let refuse = |what: String, remedy: &str| Error::resume(&path, what, remedy);
         let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "check that the file can be read");
         let mut file = File::open(&path).map_err(unreadable)?;
         let file_bytes = file.metadata().map_err(unreadable)?.len();
@@ -201,11 +195,8 @@ impl KeptState<f32> for Checkpoint {
 }
 
 fn damaged(folder: &Path, what: &dyn Display) -> Error {
-    Error::Resume {
-        path: folder.join(FILE),
-        what: format!("it is damaged ({what})"),
-        remedy: format!("start again with `fabswarm train {}`", folder.join(SCENARIO_FILE).display()),
-    }
+    let remedy = format!("start again with `fabswarm train {}`", folder.join(SCENARIO_FILE).display());
+    Error::resume(&folder.join(FILE), format!("it is damaged ({what})"), remedy)
 }
 
 /// The settings that must be equal for a run to go on, one line per key.

@@ -109,19 +109,19 @@ impl TrainingNetwork {
             }
             let faults = &scenario.faults;
             if faults.delay_rounds > 0 || !faults.frozen.0.is_empty() || !faults.crashes.0.is_empty() {
-                return Err(Error::Unfit {
-                    what: "plain FAB with large agents takes lost frames, but neither late ones nor agents that freeze or crash",
-                    remedy: "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
-                });
+                return Err(Error::unfit(
+                    "plain FAB with large agents takes lost frames, but neither late ones nor agents that freeze or crash",
+                    "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
+                ));
             }
             let headers = Some(Box::new(Headers::new(scenario, 0)?));
             return Ok((TrainingNetwork::Graphs(WeightedGraphs { source, headers, push_sum }), None));
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
-            return Err(Error::Unfit {
-                what: "a ledger works among 2 to 1024 agents",
-                remedy: "change swarm.agents, or set algorithm.kind to \"fab\"",
-            });
+            return Err(Error::unfit(
+                "a ledger works among 2 to 1024 agents",
+                "change swarm.agents, or set algorithm.kind to \"fab\"",
+            ));
         }
         let ledger = Ledger {
             keep: scenario.algorithm.self_weight,
@@ -164,7 +164,7 @@ impl TrainingNetwork {
 
 /// Checks that a rule with push-sum weights has what it needs.
 fn check_rule(scenario: &Scenario) -> Result<(), Error> {
-    let refuse = |what, remedy| Err(Error::Unfit { what, remedy });
+    let refuse = |what: &str, remedy: &str| Err(Error::unfit(what, remedy));
     match push_sum_rule(scenario) {
         None => Ok(()),
         Some(_) if scenario.algorithm.kind != AlgorithmKind::Fab => refuse(
@@ -228,10 +228,7 @@ impl Headers {
     /// The air of `scenario`, on which a frame may be `late_rounds` late.
     fn new(scenario: &Scenario, late_rounds: u32) -> Result<Self, Error> {
         let agents = scenario.swarm.agents;
-        let key = SwarmKey::draw().map_err(|_| Error::Unfit {
-            what: "the swarm's key cannot be drawn from the operating system",
-            remedy: "check that the system has random numbers, or set the keys of [faults] back to their defaults",
-        })?;
+        let key = SwarmKey::draw().map_err(|_| Error::unfit("the swarm's key cannot be drawn from the operating system", "check that the system has random numbers, or set the keys of [faults] back to their defaults"))?;
         Ok(Headers {
             air: Air::new(scenario)?,
             seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),

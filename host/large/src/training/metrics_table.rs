@@ -37,11 +37,11 @@ impl MetricsTable {
         let header = format!("{}\n", columns.join(","));
         let (Some(resumed), Some(left)) = (resumed, folder.left_of(name)) else { return Ok(header) };
         let Some(rows) = left.strip_prefix(&header) else {
-            return Err(Error::Resume {
-                path: folder.path().join(name),
-                what: "its columns are those of another version".to_owned(),
-                remedy: "move that file away to go on with a new one".to_owned(),
-            });
+            return Err(Error::resume(
+                &folder.path().join(name),
+                "its columns are those of another version",
+                "move that file away to go on with a new one",
+            ));
         };
         // A row that a kill cut in two has no end of line.
         let whole = rows.split_inclusive('\n').filter(|row| row.ends_with('\n'));

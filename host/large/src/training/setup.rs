@@ -262,86 +262,101 @@ fn channels_last(image: &[f32], channels: usize) -> Vec<f32> {
     (0..image.len()).map(|at| image[at % channels * area + at / channels]).collect()
 }
 
+/// Refuses the model of the scenario.
+fn refuse_model(training: &TrainingSection, remedy: impl Into<String>) -> Error {
+    Error::setting("training.model", format!("\"{}\"", training.model), remedy)
+}
+
 /// The model of the scenario for the data, its folder where it has one, and the data as it reads them.
 fn choose(
     cache: &Cache,
     training: &TrainingSection,
     data: Dataset,
 ) -> Result<(Model, Option<PathBuf>, Dataset), Error> {
-    let refuse = |remedy: String| Error::Setting {
-        key: "training.model",
-        value: format!("\"{}\"", training.model),
-        remedy,
-    };
-    let classes = data.classes;
-    let name = training.model.as_str();
     let shape = match &data.train.inputs {
-        Inputs::Images(images) => Some(images.shape),
-        Inputs::Features(Features { shape: [height, width, channels], .. }) => {
-            Some([*channels, *height, *width])
+        Inputs::Images(images) => images.shape,
+        Inputs::Features(Features { shape: [height, width, channels], .. }) => [*channels, *height, *width],
+        Inputs::Texts(_) | Inputs::Tokens(_) => {
+            let (encoder, folder, data) = encoder_for(cache, training, data)?;
+            return Ok((Model::Encoder(encoder), Some(folder), data));
         }
-        Inputs::Texts(_) | Inputs::Tokens(_) => None,
     };
-    if let Some([channels, height, width]) = shape {
-        let inputs = channels * height * width;
-        let square = |multiple: usize| -> Result<usize, Error> {
-            let fits = height == width && height.is_multiple_of(multiple);
-            fits.then_some(height).ok_or_else(|| {
-                refuse(format!(
-                    "it needs square images with sides in multiples of {multiple}, not {height} x {width}"
-                ))
-            })
-        };
-        let model = match name {
-            "softmax" => Model::SoftmaxRegression { inputs, classes },
-            "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
-            "lenet" => Model::LeNet { side: square(4)?, channels, classes },
-            "resnet18" if training.model_width.is_multiple_of(8) => {
-                Model::ResNet18 { side: square(8)?, channels, width: training.model_width, classes }
-            }
-            "resnet18" => {
-                return Err(refuse("set training.model_width to a multiple of 8, such as 64".to_owned()));
-            }
-            _ => return Err(refuse("for images take softmax, mlp, lenet or resnet18".to_owned())),
-        };
-        return Ok((model, None, data));
-    }
+    Ok((image_model(training, shape, data.classes)?, None, data))
+}
+
+/// The model of the scenario for images, or for numbers that are none.
+fn image_model(
+    training: &TrainingSection,
+    [channels, height, width]: [usize; 3],
+    classes: usize,
+) -> Result<Model, Error> {
+    let inputs = channels * height * width;
+    let square = |multiple: usize| -> Result<usize, Error> {
+        let fits = height == width && height.is_multiple_of(multiple);
+        fits.then_some(height).ok_or_else(|| {
+            let sides = format!("sides in multiples of {multiple}, not {height} x {width}");
+            refuse_model(training, format!("it needs square images with {sides}"))
+        })
+    };
+    Ok(match training.model.as_str() {
+        "softmax" => Model::SoftmaxRegression { inputs, classes },
+        "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
+        "lenet" => Model::LeNet { side: square(4)?, channels, classes },
+        "resnet18" if training.model_width.is_multiple_of(8) => {
+            Model::ResNet18 { side: square(8)?, channels, width: training.model_width, classes }
+        }
+        "resnet18" => {
+            let remedy = "set training.model_width to a multiple of 8, such as 64";
+            return Err(refuse_model(training, remedy));
+        }
+        _ => return Err(refuse_model(training, "for images take softmax, mlp, lenet or resnet18")),
+    })
+}
+
+/// The encoder of the scenario, its folder, and its texts as tokens.
+fn encoder_for(
+    cache: &Cache,
+    training: &TrainingSection,
+    data: Dataset,
+) -> Result<(BertEncoder, PathBuf, Dataset), Error> {
+    let name = training.model.as_str();
     let folder = match catalogue::find(name) {
         Some(entry) if !entry.kind.is_data() => cache.checked_folder(entry)?,
         _ if Path::new(name).is_dir() => PathBuf::from(name),
-        _ => return Err(refuse("for texts take minilm, mpnet-base, or a folder with config.json, model.safetensors and tokenizer.json".to_owned())),
+        _ => {
+            let remedy = "for texts take minilm, mpnet-base, or a folder with config.json, model.safetensors and tokenizer.json";
+            return Err(refuse_model(training, remedy));
+        }
     };
-    let mut encoder: BertEncoder = pretrained::encoder(&folder, training.sequence, classes)?;
-    encoder.dropout = training.dropout;
-    if let Inputs::Tokens(tokens) = &data.train.inputs {
-        if tokens.length != training.sequence {
-            let remedy = format!(
-                "the texts of {} were cut to {} tokens; set it to that",
-                training.data, tokens.length
-            );
-            return Err(Error::Setting {
-                key: "training.sequence",
-                value: training.sequence.to_string(),
-                remedy,
-            });
-        }
-        let vocabulary = encoder.tables.vocabulary;
-        // An id outside the vocabulary would index past the embedding table, unchecked on a GPU.
-        for (part, samples) in [("train", &data.train), ("test", &data.test)] {
-            let Inputs::Tokens(tokens) = &samples.inputs else { continue };
-            if let Some((row, column, id)) = tokens.first_id_outside(vocabulary) {
-                return Err(refuse(format!(
-                    "it has {vocabulary} words, but {}: {part}.ids row {row}, column {column} is token {id}: it was made for another model; tokenise the texts again with `fabswarm data tokens`",
-                    training.data
-                )));
-            }
-        }
-        return Ok((Model::Encoder(encoder), Some(folder), data));
+    let encoder = BertEncoder {
+        dropout: training.dropout,
+        ..pretrained::encoder(&folder, training.sequence, data.classes)?
+    };
+    let vocabulary = encoder.tables.vocabulary;
+    let Inputs::Tokens(tokens) = &data.train.inputs else {
+        let tokenizer = Tokenizer::from_folder(&folder)?;
+        tokenizer.check_vocabulary(vocabulary)?;
+        return Ok((encoder, folder, data.tokenise(&tokenizer, training.sequence)));
+    };
+    if tokens.length != training.sequence {
+        let (file, length) = (&training.data, tokens.length);
+        let remedy = format!("the texts of {file} were cut to {length} tokens; set it to that");
+        return Err(Error::setting("training.sequence", training.sequence, remedy));
     }
-    let tokenizer = Tokenizer::from_folder(&folder)?;
-    tokenizer.check_vocabulary(encoder.tables.vocabulary)?;
-    let data = data.tokenise(&tokenizer, training.sequence);
-    Ok((Model::Encoder(encoder), Some(folder), data))
+    // An id outside the vocabulary would index past the embedding table, unchecked on a GPU.
+    for (part, samples) in [("train", &data.train), ("test", &data.test)] {
+        let Inputs::Tokens(tokens) = &samples.inputs else { continue };
+        if let Some((row, column, id)) = tokens.first_id_outside(vocabulary) {
+            let place = format!("{}: {part}.ids row {row}, column {column} is token {id}", training.data);
+            return Err(refuse_model(
+                training,
+                format!(
+                    "it has {vocabulary} words, but {place}: it was made for another model; tokenise the texts again with `fabswarm data tokens`"
+                ),
+            ));
+        }
+    }
+    Ok((encoder, folder, data))
 }
 
 #[cfg(test)]

@@ -140,11 +140,8 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             && checkpoint.round > length.rounds
         {
             let done = checkpoint.round.div_ceil(length.epoch);
-            return Err(Error::Setting {
-                key: "training.epochs",
-                value: training.epochs.to_string(),
-                remedy: format!("the run has done {done} epochs already; give at least as many"),
-            });
+            let remedy = format!("the run has done {done} epochs already; give at least as many");
+            return Err(Error::setting("training.epochs", training.epochs, remedy));
         }
         let data = prepared.on_device(&device)?;
         let mut swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
@@ -189,16 +186,16 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
 /// When what they hold of others would be lost.
 pub fn check_outlives_loss(scenario: &Scenario) -> Result<(), Error> {
     if scenario.algorithm.kind != AlgorithmKind::Ledger {
-        return Err(Error::Unfit {
-            what: "with plain FAB, a host that is lost takes along what others have pushed to its agents",
-            remedy: "set algorithm.kind to \"ledger\", or `--on-host-loss wait`",
-        });
+        return Err(Error::unfit(
+            "with plain FAB, a host that is lost takes along what others have pushed to its agents",
+            "set algorithm.kind to \"ledger\", or `--on-host-loss wait`",
+        ));
     }
     if scenario.faults.crashes.0.iter().any(|crash| !crash.keeps_memory) {
-        return Err(Error::Unfit {
-            what: "an agent that crashes and forgets starts a new epoch, which a lost host would miss",
-            remedy: "let it keep its memory in faults.crashes, or set `--on-host-loss wait`",
-        });
+        return Err(Error::unfit(
+            "an agent that crashes and forgets starts a new epoch, which a lost host would miss",
+            "let it keep its memory in faults.crashes, or set `--on-host-loss wait`",
+        ));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Why a training run did not succeed, in words.
 
 use super::{Guess, TrainingOutcome};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::StoppedBecause;
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::swarm::divergence_remedy;
@@ -26,7 +27,7 @@ impl TrainingOutcome {
         } else {
             "the loss is NaN".to_owned()
         };
-        let remedy = divergence_remedy(&scenario.algorithm);
-        Some(format!("the swarm diverged: {how} after round {round}; {kept}\nhelp: {remedy}"))
+        let what = format!("the swarm diverged: {how} after round {round}; {kept}");
+        Some(Diagnostic::new(what, divergence_remedy(&scenario.algorithm)).to_string())
     }
 }

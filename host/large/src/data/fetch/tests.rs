@@ -78,7 +78,7 @@ impl FetchMachine {
         Cache::at(self.root.path().join("cache"))
     }
 
-    fn fetch(&self, entry: &'static Entry, force: bool) -> Result<FetchOutcome, Error> {
+    fn fetch(&self, entry: &'static Entry, force: bool) -> Result<FetchOutcome, Diagnostic> {
         let path =
             std::env::join_paths([self.root.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
         fetch(&self.cache(), &Tools::in_folders(path), entry, force, &mut |_| {})

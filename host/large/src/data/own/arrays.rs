@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
+
 use super::RawSamples;
-use crate::data::Error;
 use fabswarm_sim::data_file::NamedArrays;
 
 /// Training and test samples of named arrays.
-pub(super) fn samples(path: &Path, mut arrays: NamedArrays) -> Result<(RawSamples, RawSamples), Error> {
+pub(super) fn samples(path: &Path, mut arrays: NamedArrays) -> Result<(RawSamples, RawSamples), Diagnostic> {
     let names: Vec<String> = arrays.keys().cloned().collect();
-    let mut part = |inputs: &str, labels: &str| -> Result<RawSamples, Error> {
+    let mut part = |inputs: &str, labels: &str| -> Result<RawSamples, Diagnostic> {
         let mut take = |name: &str| {
             arrays.remove(name).ok_or_else(|| {
                 let what = format!("there is no array `{name}`, only {}", names.join(", "));
-                Error::unfit(path, what, "name the arrays x_train, y_train, x_test and y_test")
+                Diagnostic::of_file(path, what, "name the arrays x_train, y_train, x_test and y_test")
             })
         };
         let (x, y) = (take(inputs)?, take(labels)?);
@@ -23,7 +24,7 @@ pub(super) fn samples(path: &Path, mut arrays: NamedArrays) -> Result<(RawSample
             [_, height, width, channels] => [height, width, channels],
             _ => {
                 let what = format!("`{inputs}` has {} dimensions", x.shape.len());
-                return Err(Error::unfit(
+                return Err(Diagnostic::of_file(
                     path,
                     what,
                     "give samples x features, or samples x height x width (x channels)",
@@ -33,7 +34,7 @@ pub(super) fn samples(path: &Path, mut arrays: NamedArrays) -> Result<(RawSample
         let count = x.shape[0];
         if y.shape != [count] || shape.contains(&0) {
             let what = format!("`{inputs}` is {:?} and `{labels}` {:?}", x.shape, y.shape);
-            return Err(Error::unfit(path, what, "give one label for each sample"));
+            return Err(Diagnostic::of_file(path, what, "give one label for each sample"));
         }
         Ok(RawSamples {
             shape,
@@ -46,11 +47,11 @@ pub(super) fn samples(path: &Path, mut arrays: NamedArrays) -> Result<(RawSample
     let mut train = part("x_train", "y_train")?;
     let test = part("x_test", "y_test")?;
     let count = train.labels.len();
-    let mut optional = |name: &str| -> Result<Option<Vec<f64>>, Error> {
+    let mut optional = |name: &str| -> Result<Option<Vec<f64>>, Diagnostic> {
         match arrays.remove(name) {
             Some(array) if array.shape != [count] => {
                 let what = format!("`{name}` is {:?} for {count} training samples", array.shape);
-                Err(Error::unfit(path, what, "give one value for each training sample"))
+                Err(Diagnostic::of_file(path, what, "give one value for each training sample"))
             }
             array => Ok(array.map(|array| array.values)),
         }

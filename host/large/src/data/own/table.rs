@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
+
 use super::RawSamples;
-use crate::data::Error;
 use fabswarm_sim::data_file::DataTable;
 
 /// Columns with a meaning; all others are inputs.
@@ -11,8 +12,8 @@ const LABEL: &str = "label";
 const NAMED: [&str; 5] = [LABEL, "true_label", "validation", "agent", "split"];
 
 /// Training and test samples of a table.
-pub(super) fn samples(path: &Path, table: &DataTable) -> Result<(RawSamples, RawSamples), Error> {
-    let refuse = |what: String, remedy| Error::unfit(path, what, remedy);
+pub(super) fn samples(path: &Path, table: &DataTable) -> Result<(RawSamples, RawSamples), Diagnostic> {
+    let refuse = |what: String, remedy| Diagnostic::of_file(path, what, remedy);
     let Some(label) = table.column(LABEL) else {
         return Err(refuse(
             format!("there is no column `{LABEL}`"),

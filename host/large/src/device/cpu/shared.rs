@@ -11,7 +11,7 @@ use crate::device::{Error, Result};
 const SLAB_BYTES: u64 = (SLAB_WORDS * size_of::<f32>()) as u64;
 
 fn failed(error: io::Error) -> Error {
-    Error::Sharing(error.to_string())
+    Error::sharing(error)
 }
 
 /// Where a word of a slab is.
@@ -53,13 +53,13 @@ impl SharedMemory for Cpu<f32> {
 
     fn open_slab(&self, place: &SlabPlace) -> Result<File> {
         let SlabPlace::File { process, number } = place else {
-            return Err(Error::Sharing("it is memory of a GPU".to_owned()));
+            return Err(Error::sharing("it is memory of a GPU"));
         };
         let path = format!("/proc/{process}/fd/{number}");
         // To open some kinds of files is to wait for somebody.
         let found = fs::metadata(&path).map_err(failed)?;
         if !found.is_file() || found.len() != SLAB_BYTES {
-            return Err(Error::Sharing(format!("{path} is not a slab")));
+            return Err(Error::sharing(format!("{path} is not a slab")));
         }
         File::open(&path).map_err(failed)
     }

@@ -374,10 +374,7 @@ impl Device for Cuda {
                 let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
                 let graph = during("recording a round", self.main().end_capture(flags))?;
                 recorded?;
-                let graph = graph.ok_or(Error::Cuda {
-                    doing: "recording a round",
-                    cause: "nothing was recorded".into(),
-                })?;
+                let graph = graph.ok_or_else(|| Error::cuda("recording a round", "nothing was recorded"))?;
                 during("replaying a round", graph.launch())?;
                 self.replays.insert(key, Replay::Recorded(graph));
                 Ok(())

@@ -162,8 +162,7 @@ impl Kernels {
             Float(f32),
             Double(f64),
         }
-        let kernel =
-            self.0.get(name).ok_or_else(|| Error::Cuda { doing: "finding a kernel", cause: name.into() })?;
+        let kernel = self.0.get(name).ok_or_else(|| Error::cuda("finding a kernel", name))?;
         if shared_bytes > PLAIN_SHARED_BYTES {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             during("asking for shared memory", kernel.set_attribute(attribute, shared_bytes as i32))?;
