@@ -18,7 +18,7 @@ const SHORTEST: u64 = 2;
 const LONGEST: u64 = 512;
 
 pub(super) fn command() -> Command {
-    let names = || PossibleValuesParser::new(catalogue::ENTRIES.iter().map(|entry| entry.name));
+    let names = || PossibleValuesParser::new(catalogue::entries().iter().map(|entry| entry.name.as_str()));
     Command::new("data")
         .about("Fetch data sets and pretrained weights, and see what is there")
         .subcommand_required(true)
@@ -79,7 +79,7 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
         "{spinner} {prefix} {bar:24} {bytes:>10}/{total_bytes} {elapsed:>4} {wide_msg}",
     )?);
-    bar.set_prefix(entry.name);
+    bar.set_prefix(entry.name.as_str());
     bar.enable_steady_tick(Duration::from_millis(100));
     bar.set_message("checking what is there");
     let outcome =
@@ -110,7 +110,7 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
 
 fn list(cache: &Cache) {
     println!("cache: {}", cache.root().display());
-    for entry in catalogue::ENTRIES {
+    for entry in catalogue::entries() {
         let state = match cache.state(entry) {
             CacheState::Absent => "-",
             CacheState::Partial => "incomplete",

@@ -53,18 +53,20 @@ impl Cache {
     /// The folder of an entry, whether it exists or not.
     #[must_use]
     pub fn folder(&self, entry: &Entry) -> PathBuf {
-        self.root.join(entry.name)
+        self.root.join(&entry.name)
     }
 
     /// Looks which files of an entry are there, without reading them.
     #[must_use]
     pub fn state(&self, entry: &Entry) -> CacheState {
         let folder = self.folder(entry);
-        let present = entry.files.iter().filter(|file| locate(&folder, file).is_some()).count();
-        match present {
-            0 => CacheState::Absent,
-            n if n == entry.files.len() => CacheState::Present,
-            _ => CacheState::Partial,
+        let is_there = |file: &File| locate(&folder, file).is_some();
+        if entry.files().all(is_there) {
+            CacheState::Present
+        } else if entry.files().any(is_there) {
+            CacheState::Partial
+        } else {
+            CacheState::Absent
         }
     }
 
@@ -72,11 +74,11 @@ impl Cache {
     ///
     /// # Errors
     /// When a file is missing or differs; the message names the command that helps.
-    pub fn checked_folder(&self, entry: &'static Entry) -> Result<PathBuf, Diagnostic> {
+    pub fn checked_folder(&self, entry: &Entry) -> Result<PathBuf, Diagnostic> {
         let folder = self.folder(entry);
-        for file in entry.files {
+        for file in entry.files() {
             let path = locate(&folder, file).ok_or_else(|| {
-                let what = format!("{} is missing", folder.join(file.name).display());
+                let what = format!("{} is missing", folder.join(&file.name).display());
                 Diagnostic::new(what, format!("run `fabswarm data fetch {}`", entry.name))
             })?;
             if let Some(mismatch) = content_mismatch(&path, file)? {
@@ -101,7 +103,7 @@ impl Cache {
 
 /// Finds a file, compressed or not: people who bring files by hand may have either.
 fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
-    let path = folder.join(file.name);
+    let path = folder.join(&file.name);
     if path.is_file() {
         return Some(path);
     }
@@ -210,9 +212,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // sha256 of "abc", the first example of FIPS 180-2.
         let file = File {
-            name: "letters.gz",
+            name: "letters.gz".to_owned(),
+            inside: String::new(),
             bytes: 3,
-            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned(),
         };
         let plain = folder.path().join("letters");
         fs::write(&plain, b"abc").unwrap();

@@ -7,12 +7,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fabswarm_diagnostic::Diagnostic;
+use serde::Deserialize;
 
 use super::catalogue::{Entry, File, Package};
 use super::error::io_error;
 
 /// A package client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Client {
     /// The client of Node.js.
     Npm,
@@ -61,7 +63,7 @@ impl Client {
 
     /// The arguments that download a package's archive into the current folder. The client's cache is kept there too, so that
     /// the folder's growth shows the progress.
-    fn arguments(self, spec: &'static str) -> Vec<&'static str> {
+    fn arguments(self, spec: &str) -> Vec<&str> {
         match self {
             Self::Npm => vec!["pack", spec, "--silent", "--cache", "npm-cache"],
             Self::Apt => vec!["download", spec],
@@ -122,8 +124,8 @@ const LOG: &str = "client.log";
 /// Lets the client of a package download its archive into an empty folder, and returns the archive's path.
 pub(super) fn download(
     tools: &Tools,
-    entry: &'static Entry,
-    package: &'static Package,
+    entry: &Entry,
+    package: &Package,
     destination: &Path,
     workplace: &Path,
     progress: &mut dyn FnMut(u64),
@@ -146,7 +148,7 @@ pub(super) fn download(
     let mut command = tools.command(words[0]);
     command
         .args(&words[1..])
-        .args(client.arguments(package.spec))
+        .args(client.arguments(&package.spec))
         .current_dir(workplace)
         // pip collects its download there first.
         .env("TMPDIR", workplace)
@@ -161,7 +163,7 @@ pub(super) fn download(
         progress(size_of(workplace).min(package.bytes));
     };
     if !status.success() {
-        let line = words.iter().copied().chain(client.arguments(package.spec)).collect::<Vec<_>>().join(" ");
+        let line = words.iter().copied().chain(client.arguments(&package.spec)).collect::<Vec<_>>().join(" ");
         return Err(Diagnostic::new(
             format!("`{line}` failed ({status}):\n{}", last_lines(&log_path)),
             "check the network and run the command again: finished packages are not fetched twice",
@@ -177,7 +179,7 @@ fn list_files(entry: &Entry) -> String {
         let note = if file.name.ends_with(".gz") { " of the content; .gz or not" } else { "" };
         format!("  {}  {} bytes, sha256 {}{note}", file.name, file.bytes, file.sha256)
     };
-    entry.files.iter().map(line).collect::<Vec<_>>().join("\n")
+    entry.files().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn find_archive(folder: &Path, client: Client) -> Option<PathBuf> {

