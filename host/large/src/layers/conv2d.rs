@@ -4,7 +4,7 @@
 //! The matrix of patches is up to `kernel²` times the image, so it is rebuilt in the backward pass instead of kept.
 
 use super::Layer;
-use super::linear::{LinearWeights, input_gradient, multiply, weight_gradient};
+use super::linear::LinearWeights;
 use crate::program::{Function, Geometry, Op, ProgramBuilder, View};
 
 #[derive(Debug)]
@@ -55,49 +55,29 @@ impl Conv2d {
 
 impl Layer for Conv2d {
     fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
-        self.weights =
-            builder.within(&self.name, |builder| LinearWeights::add(builder, patch, filters, self.has_bias));
+        let sizes = [self.geometry.rows(), self.geometry.patch(), self.filters];
+        self.weights = LinearWeights::add(builder, &self.name, sizes, self.has_bias);
         let patches = self.patches(builder, x);
-        let u = builder.buffer(rows * filters);
-        multiply(builder, rows, patch, filters, patches, self.weights.matrix, u);
-        let out = if self.function == Function::Gelu { builder.buffer(rows * filters) } else { u };
-        if self.has_bias || self.function != Function::Identity {
-            builder.push(Op::Activate {
-                x: u,
-                out,
-                bias: self.weights.bias,
-                rows,
-                columns: filters,
-                function: self.function,
-            });
-        }
+        let u = self.weights.multiply(builder, patches);
         self.saved = Some((x, u));
-        out
+        if self.has_bias { self.weights.activate(builder, u, self.function) } else { u }
     }
 
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let (x, saved) = self.saved.expect("forward is laid before backward");
-        let (rows, patch, filters) = (self.geometry.rows(), self.geometry.patch(), self.filters);
-        if self.function != Function::Identity {
-            builder.push(Op::ActivateBackward { saved, d, words: rows * filters, function: self.function });
-        }
-        if let Some(bias) = self.weights.bias {
-            builder.push(Op::BiasGradient { d, bias, rows, columns: filters });
-        }
+        self.weights.activate_backward(builder, saved, d, self.function);
+        self.weights.bias_gradient(builder, d);
         let patches = self.patches(builder, x);
-        weight_gradient(builder, rows, patch, filters, patches, d, self.weights.matrix);
+        self.weights.matrix_gradient(builder, patches, d);
         wants_input.then(|| {
-            let dx = builder.buffer(
-                self.geometry.images * self.geometry.height * self.geometry.width * self.geometry.channels,
-            );
             if self.is_plain_product() {
-                input_gradient(builder, rows, patch, filters, d, self.weights.matrix, dx, 0.0);
-            } else {
-                // The patches have been read for the last time: their gradient takes their place.
-                input_gradient(builder, rows, patch, filters, d, self.weights.matrix, patches, 0.0);
-                builder.push(Op::PatchesBackward { patches, dx, geometry: self.geometry });
+                return self.weights.input_gradient(builder, d);
             }
+            let Geometry { images, height, width, channels, .. } = self.geometry;
+            let dx = builder.buffer(images * height * width * channels);
+            // The patches have been read for the last time: their gradient takes their place.
+            self.weights.write_input_gradient(builder, d, patches, 0.0);
+            builder.push(Op::PatchesBackward { patches, dx, geometry: self.geometry });
             dx
         })
     }

@@ -9,26 +9,18 @@ use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 #[derive(Debug)]
 pub struct Linear {
     name: String,
-    rows: usize,
-    inputs: usize,
-    outputs: usize,
+    /// Rows, inputs and outputs.
+    sizes: [usize; 3],
     function: Function,
-    weights: LinearWeights,
     saved: Option<LinearSaved>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct LinearSaved {
+    weights: LinearWeights,
     x: View,
     /// What the function's derivative needs.
-    function: View,
-}
-
-/// Offsets of a weight matrix and, when there is one, its bias.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinearWeights {
-    pub matrix: usize,
-    pub bias: Option<usize>,
+    u: View,
 }
 
 impl Linear {
@@ -39,140 +31,115 @@ impl Linear {
         outputs: usize,
         function: Function,
     ) -> Self {
-        Linear {
-            name: name.into(),
-            rows,
-            inputs,
-            outputs,
-            function,
-            weights: LinearWeights::default(),
-            saved: None,
-        }
+        Linear { name: name.into(), sizes: [rows, inputs, outputs], function, saved: None }
     }
 }
 
 impl Layer for Linear {
     fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        self.weights = builder
-            .within(&self.name, |builder| LinearWeights::add(builder, self.inputs, self.outputs, true));
-        let u = builder.buffer(self.rows * self.outputs);
-        multiply(builder, self.rows, self.inputs, self.outputs, x, self.weights.matrix, u);
-        let out = if self.function == Function::Gelu { builder.buffer(self.rows * self.outputs) } else { u };
-        let (rows, columns) = (self.rows, self.outputs);
-        builder.push(Op::Activate {
-            x: u,
-            out,
-            bias: self.weights.bias,
-            rows,
-            columns,
-            function: self.function,
-        });
-        self.saved = Some(LinearSaved { x, function: u });
-        out
+        let weights = LinearWeights::add(builder, &self.name, self.sizes, true);
+        let u = weights.multiply(builder, x);
+        self.saved = Some(LinearSaved { weights, x, u });
+        weights.activate(builder, u, self.function)
     }
 
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        let saved = self.saved.expect("forward is laid before backward");
-        let (rows, columns) = (self.rows, self.outputs);
-        if self.function != Function::Identity {
-            builder.push(Op::ActivateBackward {
-                saved: saved.function,
-                d,
-                words: rows * columns,
-                function: self.function,
-            });
-        }
-        if let Some(bias) = self.weights.bias {
-            builder.push(Op::BiasGradient { d, bias, rows, columns });
-        }
-        weight_gradient(builder, rows, self.inputs, columns, saved.x, d, self.weights.matrix);
-        wants_input.then(|| {
-            let dx = builder.buffer(rows * self.inputs);
-            input_gradient(builder, rows, self.inputs, columns, d, self.weights.matrix, dx, 0.0);
-            dx
-        })
+        let LinearSaved { weights, x, u } = self.saved.expect("forward is laid before backward");
+        weights.activate_backward(builder, u, d, self.function);
+        weights.gradients(builder, x, d);
+        wants_input.then(|| weights.input_gradient(builder, d))
     }
+}
+
+/// Where a weight matrix and, when there is one, its bias are, and what is multiplied with it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinearWeights {
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    matrix: usize,
+    pub(super) bias: Option<usize>,
 }
 
 impl LinearWeights {
     /// Adds `weight` and `bias`, started as PyTorch starts them: uniform in ±1/√inputs.
-    pub fn add(builder: &mut ProgramBuilder, inputs: usize, outputs: usize, has_bias: bool) -> Self {
+    pub fn add(
+        builder: &mut ProgramBuilder,
+        name: &str,
+        [rows, inputs, outputs]: [usize; 3],
+        has_bias: bool,
+    ) -> Self {
         let bound = Start::Uniform(1.0 / (inputs as f64).sqrt());
-        let matrix = builder.parameter("weight", &[inputs, outputs], bound);
-        LinearWeights { matrix, bias: has_bias.then(|| builder.parameter("bias", &[outputs], bound)) }
+        builder.within(name, |builder| {
+            let matrix = builder.parameter("weight", &[inputs, outputs], bound);
+            let bias = has_bias.then(|| builder.parameter("bias", &[outputs], bound));
+            LinearWeights { rows, inputs, outputs, matrix, bias }
+        })
+    }
+
+    /// `x W`.
+    pub fn multiply(&self, builder: &mut ProgramBuilder, x: View) -> View {
+        let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
+        let out = builder.buffer(rows * outputs);
+        let b = Operand::new(View::parameters(matrix), outputs);
+        let operands = [Operand::new(x, inputs), b, Operand::new(out, outputs)];
+        builder.push(product([rows, outputs, inputs], operands, 0.0));
+        out
+    }
+
+    /// Adds the bias to `u`, and returns the function of that: in place, but where the derivative needs its input.
+    pub fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
+        let &LinearWeights { rows, outputs, bias, .. } = self;
+        let out = if function == Function::Gelu { builder.buffer(rows * outputs) } else { u };
+        builder.push(Op::Activate { x: u, out, bias, rows, columns: outputs, function });
+        out
+    }
+
+    /// Multiplies `d` by the function's derivative at `u`.
+    pub fn activate_backward(&self, builder: &mut ProgramBuilder, u: View, d: View, function: Function) {
+        if function != Function::Identity {
+            let words = self.rows * self.outputs;
+            builder.push(Op::ActivateBackward { saved: u, d, words, function });
+        }
+    }
+
+    /// The gradients of bias and matrix.
+    pub fn gradients(&self, builder: &mut ProgramBuilder, x: View, d: View) {
+        self.bias_gradient(builder, d);
+        self.matrix_gradient(builder, x, d);
+    }
+
+    pub fn bias_gradient(&self, builder: &mut ProgramBuilder, d: View) {
+        if let Some(bias) = self.bias {
+            builder.push(Op::BiasGradient { d, bias, rows: self.rows, columns: self.outputs });
+        }
+    }
+
+    /// `dW = xᵀ d`.
+    pub fn matrix_gradient(&self, builder: &mut ProgramBuilder, x: View, d: View) {
+        let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
+        let c = Operand::new(View::gradient(matrix), outputs);
+        let operands = [Operand::new(x, inputs).transposed(), Operand::new(d, outputs), c];
+        builder.push(product([inputs, outputs, rows], operands, 0.0));
+    }
+
+    /// `dx = d Wᵀ`.
+    pub fn input_gradient(&self, builder: &mut ProgramBuilder, d: View) -> View {
+        let dx = builder.buffer(self.rows * self.inputs);
+        self.write_input_gradient(builder, d, dx, 0.0);
+        dx
+    }
+
+    /// `dx = d Wᵀ + beta · dx`.
+    pub fn write_input_gradient(&self, builder: &mut ProgramBuilder, d: View, dx: View, beta: f64) {
+        let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
+        let b = Operand::new(View::parameters(matrix), outputs).transposed();
+        let operands = [Operand::new(d, outputs), b, Operand::new(dx, inputs)];
+        builder.push(product([rows, inputs, outputs], operands, beta));
     }
 }
 
-/// `out = x W`.
-pub fn multiply(
-    builder: &mut ProgramBuilder,
-    rows: usize,
-    inputs: usize,
-    outputs: usize,
-    x: View,
-    matrix: usize,
-    out: View,
-) {
-    builder.push(Op::Gemm(Gemm {
-        m: rows,
-        n: outputs,
-        k: inputs,
-        a: Operand::new(x, inputs),
-        b: Operand::new(View::parameters(matrix), outputs),
-        c: Operand::new(out, outputs),
-        alpha: 1.0,
-        beta: 0.0,
-        outer: 1,
-        inner: 1,
-    }));
-}
-
-/// `dW = xᵀ d`.
-pub fn weight_gradient(
-    builder: &mut ProgramBuilder,
-    rows: usize,
-    inputs: usize,
-    outputs: usize,
-    x: View,
-    d: View,
-    matrix: usize,
-) {
-    builder.push(Op::Gemm(Gemm {
-        m: inputs,
-        n: outputs,
-        k: rows,
-        a: Operand::new(x, inputs).transposed(),
-        b: Operand::new(d, outputs),
-        c: Operand::new(View::gradient(matrix), outputs),
-        alpha: 1.0,
-        beta: 0.0,
-        outer: 1,
-        inner: 1,
-    }));
-}
-
-/// `dx = d Wᵀ + beta · dx`.
-#[expect(clippy::too_many_arguments, reason = "a matrix product has this many")]
-pub fn input_gradient(
-    builder: &mut ProgramBuilder,
-    rows: usize,
-    inputs: usize,
-    outputs: usize,
-    d: View,
-    matrix: usize,
-    dx: View,
-    beta: f64,
-) {
-    builder.push(Op::Gemm(Gemm {
-        m: rows,
-        n: inputs,
-        k: outputs,
-        a: Operand::new(d, outputs),
-        b: Operand::new(View::parameters(matrix), outputs).transposed(),
-        c: Operand::new(dx, inputs),
-        alpha: 1.0,
-        beta,
-        outer: 1,
-        inner: 1,
-    }));
+/// `c = a b + beta · c`, of one matrix each.
+fn product([m, n, k]: [usize; 3], [a, b, c]: [Operand; 3], beta: f64) -> Op {
+    Op::Gemm(Gemm { m, n, k, a, b, c, alpha: 1.0, beta, outer: 1, inner: 1 })
 }

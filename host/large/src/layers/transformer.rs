@@ -3,7 +3,7 @@
 //! Query, key and value lie side by side in one `[rows, 3 · width]` buffer, and heads are read out of it by stride: nothing is
 //! transposed or copied between products.
 
-use super::linear::{LinearWeights, input_gradient, multiply, weight_gradient};
+use super::linear::LinearWeights;
 use super::{Layer, Norm};
 use crate::program::op::{DistanceBias, Operand};
 use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
@@ -161,18 +161,10 @@ impl Layer for Transformer {
             (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
         let name = self.name.clone();
         builder.within(&name, |builder| {
-            self.projections = builder
-                .within("attention.self.qkv", |builder| LinearWeights::add(builder, width, 3 * width, true));
-            let qkv = builder.buffer(rows * 3 * width);
-            multiply(builder, rows, width, 3 * width, x, self.projections.matrix, qkv);
-            builder.push(Op::Activate {
-                x: qkv,
-                out: qkv,
-                bias: self.projections.bias,
-                rows,
-                columns: 3 * width,
-                function: Function::Identity,
-            });
+            let sizes = [rows, width, 3 * width];
+            self.projections = LinearWeights::add(builder, "attention.self.qkv", sizes, true);
+            let qkv = self.projections.multiply(builder, x);
+            self.projections.activate(builder, qkv, Function::Identity);
             let p = builder.buffer(samples * heads * sequence * sequence);
             let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, part));
             builder.push(self.per_head(
@@ -193,29 +185,17 @@ impl Layer for Transformer {
                 1.0,
             ));
 
-            self.output = builder
-                .within("attention.output.dense", |builder| LinearWeights::add(builder, width, width, true));
-            let projected = builder.buffer(rows * width);
-            multiply(builder, rows, width, width, attended, self.output.matrix, projected);
+            let sizes = [rows, width, width];
+            self.output = LinearWeights::add(builder, "attention.output.dense", sizes, true);
+            let projected = self.output.multiply(builder, attended);
             let middle = self.join(builder, projected, x, self.output.bias, false);
 
-            self.expand = builder
-                .within("intermediate.dense", |builder| LinearWeights::add(builder, width, inner, true));
-            let (u, expanded) = (builder.buffer(rows * inner), builder.buffer(rows * inner));
-            multiply(builder, rows, width, inner, middle, self.expand.matrix, u);
-            builder.push(Op::Activate {
-                x: u,
-                out: expanded,
-                bias: self.expand.bias,
-                rows,
-                columns: inner,
-                function: Function::Gelu,
-            });
+            self.expand = LinearWeights::add(builder, "intermediate.dense", [rows, width, inner], true);
+            let u = self.expand.multiply(builder, middle);
+            let expanded = self.expand.activate(builder, u, Function::Gelu);
 
-            self.contract =
-                builder.within("output.dense", |builder| LinearWeights::add(builder, inner, width, true));
-            let contracted = builder.buffer(rows * width);
-            multiply(builder, rows, inner, width, expanded, self.contract.matrix, contracted);
+            self.contract = LinearWeights::add(builder, "output.dense", [rows, inner, width], true);
+            let contracted = self.contract.multiply(builder, expanded);
             let out = self.join(builder, contracted, middle, self.contract.bias, true);
             self.saved = Some(TransformerSaved { x, qkv, p, attended, middle, u, expanded });
             out
@@ -225,33 +205,23 @@ impl Layer for Transformer {
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let TransformerSaved { x, qkv, p, attended, middle, u, expanded } =
             self.saved.expect("forward is laid before backward");
-        let TransformerShape { sequence, width, heads, inner, .. } = self.shape;
+        let TransformerShape { sequence, width, heads, .. } = self.shape;
         let (rows, head, alpha) =
             (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
-        let bias = |builder: &mut ProgramBuilder, d, weights: LinearWeights, columns| {
-            if let Some(bias) = weights.bias {
-                builder.push(Op::BiasGradient { d, bias, rows, columns });
-            }
-        };
 
         let sum = self.after_network.backward(builder, d, true)?;
         let through = self.part_of_join(builder, sum, true);
-        bias(builder, through, self.contract, width);
-        weight_gradient(builder, rows, inner, width, expanded, through, self.contract.matrix);
-        let du = builder.buffer(rows * inner);
-        input_gradient(builder, rows, inner, width, through, self.contract.matrix, du, 0.0);
-        builder.push(Op::ActivateBackward { saved: u, d: du, words: rows * inner, function: Function::Gelu });
-        bias(builder, du, self.expand, inner);
-        weight_gradient(builder, rows, width, inner, middle, du, self.expand.matrix);
+        self.contract.gradients(builder, expanded, through);
+        let du = self.contract.input_gradient(builder, through);
+        self.expand.activate_backward(builder, u, du, Function::Gelu);
+        self.expand.gradients(builder, middle, du);
         // The residual's gradient is there already: the product adds to it.
-        input_gradient(builder, rows, width, inner, du, self.expand.matrix, sum, 1.0);
+        self.expand.write_input_gradient(builder, du, sum, 1.0);
 
         let sum = self.after_attention.backward(builder, sum, true)?;
         let through = self.part_of_join(builder, sum, false);
-        bias(builder, through, self.output, width);
-        weight_gradient(builder, rows, width, width, attended, through, self.output.matrix);
-        let dattended = builder.buffer(rows * width);
-        input_gradient(builder, rows, width, width, through, self.output.matrix, dattended, 0.0);
+        self.output.gradients(builder, attended, through);
+        let dattended = self.output.input_gradient(builder, through);
 
         let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, part));
         let (dqkv, dscores) = (builder.buffer(rows * 3 * width), builder.buffer(builder.words(p)));
@@ -272,10 +242,9 @@ impl Layer for Transformer {
         });
         builder.push(self.per_head([sequence, head, sequence], [ds, k, dq], alpha));
         builder.push(self.per_head([sequence, head, sequence], [ds.transposed(), q, dk], alpha));
-        bias(builder, dqkv, self.projections, 3 * width);
-        weight_gradient(builder, rows, width, 3 * width, x, dqkv, self.projections.matrix);
+        self.projections.gradients(builder, x, dqkv);
         wants_input.then(|| {
-            input_gradient(builder, rows, width, 3 * width, dqkv, self.projections.matrix, sum, 1.0);
+            self.projections.write_input_gradient(builder, dqkv, sum, 1.0);
             sum
         })
     }
