@@ -2,21 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::rp2040js;
+use crate::install;
 use crate::step;
 use crate::test::{self, EVERY_COMMAND};
 
 /// The client and its pinned packages.
 const FOXGLOVE: &str = "host/live/tests/foxglove";
 
-/// Debian's packages.
-const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
-
 /// Installs the browser where it is missing, builds the command with the page, and tests the page.
 pub(crate) fn test() -> Result<()> {
-    install()?;
+    install::chromium()?;
     let program = test::build_command()?;
     // The whole workspace with every command, as in the other tests: a part of it would build its dependencies again.
     let arguments = ["test", "--workspace", EVERY_COMMAND, "--locked", "--test", "browser"];
@@ -27,24 +24,10 @@ pub(crate) fn test() -> Result<()> {
 
 /// Reads a run with the client that Foxglove publishes.
 fn foxglove(program: &Path) -> Result<()> {
-    rp2040js::install_node()?;
-    step::run_in(FOXGLOVE, "npm", &["ci", "--no-audit", "--no-fund"])?;
+    install::node()?;
+    install::npm(FOXGLOVE, 5)?;
     let out = step::root().join("target/foxglove");
     let _ = std::fs::remove_dir_all(&out);
     let arguments = ["client.mjs", &program.to_string_lossy(), &out.to_string_lossy()];
     step::run_in(FOXGLOVE, "node", &arguments)
-}
-
-/// Installs chromium and its driver with apt, unless they are there.
-fn install() -> Result<()> {
-    if let Ok(version) = step::output_of("chromedriver", &["--version"]) {
-        println!("    {} is there", version.trim());
-        return Ok(());
-    }
-    if step::output_of("apt-get", &["--version"]).is_err() {
-        bail!("install chromium and chromedriver with your system's package manager");
-    }
-    step::as_root("apt-get", &["update", "-qq"])?;
-    let install = ["install", "-y", "-qq", "--no-install-recommends"];
-    step::as_root("apt-get", &[&install[..], &PACKAGES[..]].concat())
 }

@@ -1,7 +1,9 @@
 //! What a developer of fabswarm runs.
 //!
 //! ```text
-//! cargo xtask test [STEP…]    everything a change must pass, or only the steps named
+//! cargo xtask test            everything a change must pass
+//! cargo xtask test all        that, and what needs long compiling or running
+//! cargo xtask test STEP…      only the steps named
 //! cargo xtask install NAME    an emulator of boards, where it is missing: qemu or rp2040js
 //! cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
 //! ```
@@ -10,9 +12,8 @@ mod boards;
 mod browser;
 mod crates;
 mod formats;
+mod install;
 mod python;
-mod qemu;
-mod rp2040js;
 mod step;
 mod test;
 mod torch;
@@ -20,15 +21,15 @@ mod torch;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask test [STEP…] | cargo xtask install qemu|rp2040js | cargo xtask crates";
+    "usage: cargo xtask test [all | STEP…] | cargo xtask install qemu|rp2040js | cargo xtask crates";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         Some("install") => match arguments.next().as_deref() {
-            Some("qemu") => qemu::install(),
-            Some("rp2040js") => rp2040js::install(),
+            Some("qemu") => install::qemu(),
+            Some("rp2040js") => install::rp2040js(),
             _ => Err(anyhow::anyhow!("{USAGE}")),
         },
         Some("crates") => crates::print(),

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
+use crate::install;
 use crate::step;
 use crate::test;
 
@@ -20,6 +21,7 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
     if step::command(&program, &["-c", &import]).output().is_ok_and(|output| output.status.success()) {
         println!("    {} are there", PACKAGES.join(", "));
     } else {
+        install::announce(&PACKAGES.join(", "), "pip", 150, 60);
         step::run("python3", &["-m", "venv", &environment.to_string_lossy()])?;
         step::run(&program, &[&["-m", "pip", "install", "--quiet"], &PACKAGES[..]].concat())?;
     }

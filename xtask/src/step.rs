@@ -1,5 +1,6 @@
 //! Steps of a task: each is announced, timed and listed in the end.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,42 +13,86 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does.
     pub(crate) what: &'static str,
+    /// Whether it needs long compiling or running: such steps run only by name and with `all`.
+    pub(crate) is_long: bool,
     /// Does it.
     pub(crate) run: fn() -> Result<()>,
 }
 
-/// Runs the `chosen` steps, or all of them, and lists their times. The first failure ends it.
-pub(crate) fn run_all(steps: &[Step], chosen: &[String]) -> Result<()> {
-    if let Some(unknown) = chosen.iter().find(|name| steps.iter().all(|step| step.name != name.as_str())) {
+/// How a step ended.
+enum Outcome {
+    Passed(Duration),
+    PassedBefore,
+    Failed(Duration),
+}
+
+/// Runs the steps that are named, all of them for `all`, or those that are not long. Lists their times; the first failure ends it.
+pub(crate) fn run_all(steps: &[Step], named: &[String]) -> Result<()> {
+    let runs_all = named == ["all"];
+    let is_unknown = |name: &&String| steps.iter().all(|step| step.name != name.as_str());
+    if let Some(unknown) = named.iter().find(is_unknown).filter(|_| !runs_all) {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
-        bail!("there is no step `{unknown}`; the steps are {}", names.join(", "));
+        bail!("there is no step `{unknown}`; the steps are {} and all", names.join(", "));
     }
-    let mut times: Vec<(&Step, Duration)> = Vec::new();
-    let started = Instant::now();
-    for step in steps {
-        if !chosen.is_empty() && !chosen.iter().any(|name| name == step.name) {
+    let is_chosen = |step: &&Step| match named {
+        [] => !step.is_long,
+        _ => runs_all || named.iter().any(|name| name == step.name),
+    };
+    let chosen: Vec<&Step> = steps.iter().filter(is_chosen).collect();
+    let files = tree_of_files();
+    let mut outcomes: Vec<(&Step, Outcome)> = Vec::new();
+    let mut failure = None;
+    for &step in &chosen {
+        let mark = root().join("target/passed").join(step.name);
+        let has_passed = fs::read_to_string(&mark).is_ok_and(|tree| files.as_ref() == Some(&tree));
+        if runs_all && has_passed && !step.is_long {
+            outcomes.push((step, Outcome::PassedBefore));
             continue;
         }
         println!("==> {}: {}", step.name, step.what);
         let started = Instant::now();
         let result = (step.run)();
-        times.push((step, started.elapsed()));
+        let time = started.elapsed();
         if let Err(error) = result {
-            print_times(&times);
-            return Err(error
-                .context(format!("step `{}` failed; run it alone with `cargo xtask test {0}`", step.name)));
+            let alone = format!("step `{}` failed; run it alone with `cargo xtask test {0}`", step.name);
+            failure = Some(error.context(alone));
+            outcomes.push((step, Outcome::Failed(time)));
+            break;
+        }
+        outcomes.push((step, Outcome::Passed(time)));
+        if let (Some(tree), Some(folder)) = (&files, mark.parent()) {
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&mark, tree));
         }
     }
-    print_times(&times);
-    println!("all steps passed in {:.0} s", started.elapsed().as_secs_f64());
-    Ok(())
+    print_outcomes(&outcomes, chosen.len());
+    failure.map_or(Ok(()), Err)
 }
 
-fn print_times(times: &[(&Step, Duration)]) {
+/// What Git calls the files as they are now; `None` outside a repository. What passed with them need not run again with `all`.
+fn tree_of_files() -> Option<String> {
+    let index = root().join("target/passed.index");
+    let git = |arguments: &[&str]| {
+        let output = command("git", arguments).env("GIT_INDEX_FILE", &index).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    git(&["add", "--all"])?;
+    git(&["write-tree"])
+}
+
+fn print_outcomes(outcomes: &[(&Step, Outcome)], chosen: usize) {
     println!("\n{:<10} {:>8}  what", "step", "seconds");
-    for (step, time) in times {
-        println!("{:<10} {:>8.1}  {}", step.name, time.as_secs_f64(), step.what);
+    let (mut sum, mut failed) = (Duration::ZERO, 0);
+    for (step, outcome) in outcomes {
+        let (time, remark) = match outcome {
+            Outcome::Passed(time) => (*time, ""),
+            Outcome::PassedBefore => (Duration::ZERO, " (passed before, with the same files)"),
+            Outcome::Failed(time) => (*time, " (failed)"),
+        };
+        (sum, failed) = (sum + time, failed + usize::from(matches!(outcome, Outcome::Failed(_))));
+        println!("{:<10} {:>8.1}  {}{remark}", step.name, time.as_secs_f64(), step.what);
     }
+    let (passed, left) = (outcomes.len() - failed, chosen - outcomes.len());
+    println!("{:<10} {:>8.1}  {passed} passed, {failed} failed, {left} not run", "all", sum.as_secs_f64());
 }
 
 /// The root of the repository.

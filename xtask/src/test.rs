@@ -9,52 +9,50 @@ use crate::boards;
 use crate::browser;
 use crate::crates;
 use crate::formats;
+use crate::install;
 use crate::python;
-use crate::qemu;
-use crate::rp2040js;
 use crate::step::{self, Step};
 
-/// Microcontrollers without and with a floating-point unit, and a RISC-V one.
-const TARGETS: [&str; 3] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
+/// Of the boards that tests start: the emulated one, and the Picos.
+const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
 
 /// A plain build leaves out what takes long to compile; the tests leave out nothing.
 pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
 
+/// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the
+/// environment variable `FABSWARM_LONG`.
+const LONG_TESTS: &str =
+    "test(/(^|::)long::/) + binary(fuzz_bounded) + binary(convergence) + binary(intruder)";
+
+#[rustfmt::skip]
 const STEPS: &[Step] = &[
-    Step {
-        name: "install",
-        what: "add the compiler targets and the emulators that are missing",
-        run: install,
-    },
-    Step { name: "fmt", what: "check the formatting", run: || cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "locks", what: "check that every lock file has what is depended on", run: locks },
-    Step { name: "clippy", what: "lint all code", run: clippy },
-    Step {
-        name: "boards",
-        what: "lint the firmware of every board, build it within its budget and list what it takes",
-        run: boards::check,
-    },
-    Step { name: "tests", what: "run all tests", run: tests },
-    Step {
-        name: "flashing",
-        what: "flash boards that are not there through debug probes and by boot ROMs",
-        run: flashing,
-    },
-    Step { name: "formats", what: "read run folders with Python's mcap and pandas", run: formats::test },
-    Step { name: "python", what: "build the Python package and test its wheel", run: python::test },
-    Step {
-        name: "browser",
-        what: "look at the live page in a real browser, and at a run in Foxglove's client",
-        run: browser::test,
-    },
-    Step { name: "doctests", what: "run the examples in the documentation", run: doctests },
-    Step { name: "docs", what: "build the documentation without a warning", run: docs },
-    Step { name: "alone", what: "check the in-process swarm without its heavy parts", run: alone },
-    Step { name: "package", what: "package every crate that is not a board", run: package },
-    Step { name: "crates", what: "check that docs/architecture.md shows the crates", run: crates::check },
-    Step { name: "targets", what: "build the shared crate for microcontrollers", run: targets },
-    Step { name: "features", what: "check that tasks have the same bits on every host", run: features },
+    quick("install", "add the compiler targets and emulators that are missing", install),
+    quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
+    quick("locks", "check that every lock file has what is depended on", locks),
+    quick("crates", "check that docs/architecture.md shows the crates", crates::check),
+    quick("features", "check that tasks have the same bits on every host", features),
+    quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
+    quick("clippy", "lint the workspace", clippy),
+    quick("tests", "run the tests", tests),
+    quick("doctests", "run the examples in the documentation", doctests),
+    long("long", "run the tests that take long", long_tests),
+    long("boards", "lint the firmware of every board, build it within its budget and list what it takes", boards),
+    long("flashing", "flash boards that are not there through debug probes and by boot ROMs", flashing),
+    long("formats", "read run folders with Python's mcap and pandas", formats::test),
+    long("python", "build the Python package and test its wheel", python::test),
+    long("browser", "look at the live page in a real browser, and at a run in Foxglove's client", browser::test),
+    long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
+    long("docs", "build the documentation without a warning", docs),
+    long("package", "package every crate that is not a board", package),
 ];
+
+const fn quick(name: &'static str, what: &'static str, run: fn() -> Result<()>) -> Step {
+    Step { name, what, is_long: false, run }
+}
+
+const fn long(name: &'static str, what: &'static str, run: fn() -> Result<()>) -> Step {
+    Step { name, what, is_long: true, run }
+}
 
 pub(crate) fn run(chosen: &[String]) -> Result<()> {
     step::run_all(STEPS, chosen)
@@ -65,21 +63,14 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 }
 
 fn install() -> Result<()> {
-    let installed = step::output_of("rustup", &["target", "list", "--installed"])
-        .context("targets are added with rustup (https://rustup.rs)")?;
-    let mut targets = boards::targets()?;
-    targets.extend(TARGETS.map(str::to_owned));
-    targets.sort();
-    targets.dedup();
-    for target in targets {
-        if installed.lines().any(|line| line == target) {
-            println!("    {target} is there");
-        } else {
-            step::run("rustup", &["target", "add", &target])?;
-        }
-    }
-    qemu::install()?;
-    rp2040js::install()
+    install::targets(&TARGETS.map(str::to_owned))?;
+    install::qemu()?;
+    install::rp2040js()
+}
+
+fn boards() -> Result<()> {
+    install::targets(&boards::targets()?)?;
+    boards::check()
 }
 
 /// What stands outside the workspace has lock files of its own, which a new dependency of a crate makes stale: better known at once
@@ -98,21 +89,39 @@ fn locks() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    cargo(&["clippy", "--workspace", EVERY_COMMAND, "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    // Fuzz targets stand outside the workspace too: they are built with a fuzzer's flags.
-    step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])
+    cargo(&["clippy", "--workspace", EVERY_COMMAND, "--all-targets", "--locked", "--", "-D", "warnings"])
+}
+
+fn has_nextest() -> bool {
+    let mut nextest = step::command("cargo", &["nextest", "--version"]);
+    let status = nextest.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn tests() -> Result<()> {
-    let nextest = step::command("cargo", &["nextest", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if nextest.is_ok_and(|status| status.success()) {
+    if has_nextest() {
         cargo(&["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"])
     } else {
-        cargo(&["test", "--workspace", EVERY_COMMAND, "--all-targets", "--locked"])
+        cargo(&["test", "--workspace", EVERY_COMMAND, "--all-targets", "--locked", "--no-fail-fast"])
     }
+}
+
+fn long_tests() -> Result<()> {
+    if !has_nextest() {
+        bail!("tests that take long are chosen with nextest: `cargo install cargo-nextest --locked`");
+    }
+    let run = [
+        "nextest",
+        "run",
+        "--workspace",
+        EVERY_COMMAND,
+        "--locked",
+        "--no-fail-fast",
+        "--run-ignored",
+        "all",
+    ];
+    let chosen = format!("({LONG_TESTS}) - test(write_corpus)");
+    step::run_with("cargo", &[&run[..], &["-E", &chosen]].concat(), &[("FABSWARM_LONG", "1")])
 }
 
 /// What flashes boards builds on libraries that nothing else needs, so `EVERY_COMMAND` is without them.
@@ -135,13 +144,6 @@ fn doctests() -> Result<()> {
     cargo(&["test", "--workspace", EVERY_COMMAND, "--doc", "--locked"])
 }
 
-fn targets() -> Result<()> {
-    for target in TARGETS {
-        cargo(&["build", "--package", "fabswarm-shared", "--release", "--locked", "--target", target])?;
-    }
-    Ok(())
-}
-
 fn docs() -> Result<()> {
     let arguments = ["doc", "--workspace", EVERY_COMMAND, "--no-deps", "--locked"];
     step::run_with("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
@@ -150,18 +152,16 @@ fn docs() -> Result<()> {
 /// What a swarm in one process must not wait for.
 const HEAVY: [&str; 5] = ["cudarc", "gemm-common", "parquet", "fabswarm-large", "fabswarm-attach"];
 
-/// A swarm of small agents in this process compiles without CUDA, GEMM and Parquet. That it runs is seen by the tests of the command,
-/// which is the same program with more in it.
+/// A swarm of small agents in this process needs no CUDA, GEMM or Parquet.
 fn alone() -> Result<()> {
-    let only = ["--package", "fabswarm", "--no-default-features", "--locked"];
-    let tree =
-        step::output_of("cargo", &[&["tree", "--edges", "normal", "--prefix", "none"], &only[..]].concat())?;
-    if let Some(line) =
-        tree.lines().find(|line| HEAVY.iter().any(|name| line.starts_with(&format!("{name} "))))
-    {
-        bail!("`fabswarm --no-default-features` depends on {line}");
+    let tree = ["tree", "--edges", "normal", "--prefix", "none", "--locked"];
+    let only = ["--package", "fabswarm", "--no-default-features"];
+    let tree = step::output_of("cargo", &[&tree[..], &only[..]].concat())?;
+    let is_heavy = |line: &&str| HEAVY.iter().any(|name| line.starts_with(&format!("{name} ")));
+    match tree.lines().find(is_heavy) {
+        Some(line) => bail!("`fabswarm --no-default-features` depends on {line}"),
+        None => Ok(()),
     }
-    cargo(&[&["check", "--quiet"], &only[..]].concat())
 }
 
 fn package() -> Result<()> {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use std::path::PathBuf;
 
+use crate::install;
 use crate::step;
 
 /// Debian's package: a tenth of the wheel, which brings CUDA.
@@ -17,6 +18,7 @@ pub(crate) fn interpreter() -> Result<Option<PathBuf>> {
         if !succeeds("apt-cache", &["show", PACKAGE]) {
             return Ok(None);
         }
+        install::announce(PACKAGE, "apt", 150, 120);
         let install = ["install", "-y", "-qq", "--no-install-recommends", PACKAGE];
         if step::as_root("apt-get", &install).is_err() || !has_torch() {
             return Ok(None);
