@@ -13,6 +13,7 @@ mod browser;
 mod crates;
 mod formats;
 mod install;
+mod licences;
 mod python;
 mod step;
 mod test;

@@ -10,6 +10,7 @@ use crate::browser;
 use crate::crates;
 use crate::formats;
 use crate::install;
+use crate::licences;
 use crate::python;
 use crate::step::{self, Step};
 
@@ -29,6 +30,7 @@ const STEPS: &[Step] = &[
     quick("install", "add the compiler targets and emulators that are missing", install),
     quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
     quick("locks", "check that every lock file has what is depended on", locks),
+    quick("licences", "check that no file is another project's", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
     quick("features", "check that tasks have the same bits on every host", features),
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
