@@ -16,14 +16,12 @@
 //! | [`boards`] | boards on other hosts, and what a host with boards does |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by who started it |
-//! | [`mod@bench`] | what parcels and rounds cost |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
 //!
 //! **Asked, not told.** A host never sends what it was not asked for: who needs something asks for it when it has room, and asks
 //! again for what did not come. Every question may be repeated, lost or late without harm. A host listens and never dials; who asks
 //! dials, so no two processes dial each other.
 
-pub mod bench;
 pub mod boards;
 pub mod certificates;
 pub mod chunks;

@@ -47,8 +47,6 @@ absent!(data, "data", "large");
 #[cfg(not(feature = "large"))]
 absent!(train, "train", "large");
 #[cfg(not(feature = "mesh"))]
-absent!(bench_hosts, "hosts", "mesh");
-#[cfg(not(feature = "mesh"))]
 absent!(host, "host", "mesh");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");

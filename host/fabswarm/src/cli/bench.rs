@@ -2,8 +2,6 @@
 
 #[cfg(feature = "boards")]
 mod boards;
-#[cfg(feature = "mesh")]
-mod hosts;
 #[cfg(feature = "large")]
 mod large;
 #[cfg(feature = "live")]
@@ -11,8 +9,6 @@ mod live;
 
 #[cfg(not(feature = "boards"))]
 use super::absent::bench_boards as boards;
-#[cfg(not(feature = "mesh"))]
-use super::absent::bench_hosts as hosts;
 #[cfg(not(feature = "large"))]
 use super::absent::bench_large as large;
 #[cfg(not(feature = "live"))]
@@ -31,7 +27,6 @@ pub(super) fn command() -> Command {
     Command::new("bench")
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
         .subcommand(boards::command())
-        .subcommand(hosts::command())
         .subcommand(large::command())
         .subcommand(live::command())
         .arg(
@@ -55,7 +50,6 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("boards", matches)) => return boards::run(matches),
-        Some(("hosts", matches)) => return hosts::run(matches),
         Some(("large", matches)) => return large::run(matches),
         Some(("live", matches)) => return live::run(matches),
         _ => {}

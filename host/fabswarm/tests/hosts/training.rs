@@ -402,24 +402,6 @@ fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back()
 }
 
 #[test]
-fn a_bench_of_hosts_prints_rates_and_predicted_rounds() {
-    let folder = tempfile::tempdir().unwrap();
-    let scenario = "version = 1\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 8\n";
-    fs::write(folder.path().join("small.toml"), scenario).unwrap();
-    let small = ["--mebibytes", "1", "--repeats", "1", "--rounds", "2", "--hosts", "3"];
-    let mut command = fabswarm(folder.path());
-    command.args(["bench", "hosts", "small.toml"]).args(small);
-    let printed = text(&succeed(command).stdout).to_owned();
-    assert_eq!(printed.matches(" GiB/s").count(), 2, "{printed}");
-    assert!(printed.contains("10 agents of 7850 parameters on 3 hosts"), "{printed}");
-    for link in
-        ["1 Gb/s", "10 Gb/s", "25 Gb/s", "100 Gb/s", "over TCP, measured", "in shared memory, measured"]
-    {
-        assert!(printed.contains(link), "{printed}");
-    }
-}
-
-#[test]
 fn what_cannot_be_a_run_on_hosts_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |hosts: &str, more: &[&str]| {
