@@ -3,11 +3,14 @@
 //! Beyond loopback hosts speak mutual TLS: nobody without a certificate of the same authority learns or changes anything, a host's
 //! certificate is good for its address alone, and a host answers only the names that its cluster had when it was made.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rcgen::{
@@ -15,6 +18,12 @@ use rcgen::{
     date_time_ymd,
 };
 use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+use webpki::EndEntityCert;
 
 use crate::Error;
 use crate::hosts_file::Host;
@@ -25,6 +34,8 @@ const AUTHORITY: &str = "ca.pem";
 const CERTIFICATE: &str = "host.pem";
 const KEY: &str = "host.key";
 const MEMBERS: &str = "cluster.toml";
+/// The longest name that a certificate has room for.
+const NAME_BYTES: usize = 64;
 /// Years after which certificates expire.
 const YEARS: i32 = 10;
 
@@ -57,6 +68,7 @@ pub fn new_cluster_until(folder: &Path, hosts: &[Host], year_of: &dyn Fn(&str) -
     };
     let is_proper = |name: &str| {
         !name.starts_with('.')
+            && name.len() <= NAME_BYTES
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-:[]".contains(letter))
     };
     if let Some(host) = hosts.iter().find(|host| !is_proper(&host.name) || host.name == STARTER) {
@@ -116,8 +128,10 @@ pub fn new_cluster_until(folder: &Path, hosts: &[Host], year_of: &dyn Fn(&str) -
 /// What a host shows others, and whom it answers.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    folder: PathBuf,
-    members: Vec<String>,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
+    /// What the certificates of members say about them.
+    subjects: BTreeSet<Vec<u8>>,
 }
 
 impl Credentials {
@@ -126,70 +140,58 @@ impl Credentials {
     /// # Errors
     /// When it is not one.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        let refused = |path: &Path, what: String| Error::Cluster {
-            path: path.to_owned(),
-            what,
+        let refused = |name: &str, what: &dyn fmt::Display| Error::Cluster {
+            path: folder.join(name),
+            what: what.to_string(),
             remedy: "name the folder of this host that `fabswarm host new-cluster` made".to_owned(),
         };
-        for name in [AUTHORITY, CERTIFICATE, KEY] {
-            let path = folder.join(name);
-            if let Err(error) = std::fs::metadata(&path) {
-                return Err(refused(&path, error.to_string()));
-            }
-        }
+        let certificate = |name: &str| {
+            CertificateDer::from_pem_file(folder.join(name)).map_err(|error| refused(name, &error))
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(AUTHORITY)?).map_err(|error| refused(AUTHORITY, &error))?;
+        let (roots, chain) = (Arc::new(roots), vec![certificate(CERTIFICATE)?]);
+        let key = PrivateKeyDer::from_pem_file(folder.join(KEY)).map_err(|error| refused(KEY, &error))?;
         let path = folder.join(MEMBERS);
-        let text = std::fs::read_to_string(&path).map_err(|error| refused(&path, error.to_string()))?;
-        let file: ClusterFile =
-            toml_edit::de::from_str(&text).map_err(|error| refused(&path, error.to_string()))?;
-        let folder = folder.canonicalize().map_err(|error| refused(folder, error.to_string()))?;
-        Ok(Credentials { folder, members: file.members })
+        let text = std::fs::read_to_string(&path).map_err(|error| refused(MEMBERS, &error))?;
+        let file: ClusterFile = toml_edit::de::from_str(&text).map_err(|error| refused(MEMBERS, &error))?;
+        let unusable = |error: rustls::Error| refused(CERTIFICATE, &error);
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| refused(AUTHORITY, &error))?;
+        let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain.clone(), key.clone_key())
+            .map_err(unusable)?;
+        // Certificates are looked at whenever somebody dials.
+        server.send_tls13_tickets = 0;
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .map_err(unusable)?;
+        let subjects = file.members.iter().map(|name| subject(name)).collect();
+        Ok(Credentials { server: Arc::new(server), client: Arc::new(client), subjects })
     }
 
-    /// The settings of Zenoh for a link with these credentials, as JSON.
-    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
-        let path = |name: &str| serde_json::json!(self.folder.join(name)).to_string();
-        vec![
-            ("transport/link/tls/root_ca_certificate", path(AUTHORITY)),
-            ("transport/link/tls/listen_private_key", path(KEY)),
-            ("transport/link/tls/listen_certificate", path(CERTIFICATE)),
-            ("transport/link/tls/connect_private_key", path(KEY)),
-            ("transport/link/tls/connect_certificate", path(CERTIFICATE)),
-            ("transport/link/tls/enable_mtls", "true".to_owned()),
-            ("transport/link/tls/verify_name_on_connect", "true".to_owned()),
-            ("transport/link/tls/close_link_on_expiration", "true".to_owned()),
-        ]
-    }
-
-    /// Whom a host answers, as JSON: those who show the certificate of a member, and nobody else.
-    pub(crate) fn access(&self, key: &str) -> (&'static str, String) {
-        let access = serde_json::json!({
-            "enabled": true,
-            "default_permission": "deny",
-            "rules": [{
-                "id": "ask",
-                "messages": ["query", "reply", "declare_queryable"],
-                "flows": ["ingress", "egress"],
-                "permission": "allow",
-                "key_exprs": [key],
-            }],
-            "subjects": [{ "id": "members", "cert_common_names": self.members }],
-            "policies": [{ "rules": ["ask"], "subjects": ["members"] }],
-        });
-        ("access_control", access.to_string())
+    /// Whether a certificate of this cluster is that of a member.
+    pub(crate) fn has_member(&self, certificate: &CertificateDer<'_>) -> bool {
+        EndEntityCert::try_from(certificate)
+            .is_ok_and(|certificate| self.subjects.contains(certificate.subject()))
     }
 }
 
-/// How an address is spoken with: in the clear on loopback, with TLS where there are credentials.
-///
-/// # Errors
-/// When it is an address of a network, and there are none.
-pub fn endpoint(address: &str, credentials: Option<&Credentials>) -> Result<String, Error> {
-    let is_loopback = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
-    match credentials {
-        Some(_) => Ok(format!("tls/{address}")),
-        None if is_loopback => Ok(format!("tcp/{address}")),
-        None => Err(Error::Unprotected { address: address.to_owned() }),
-    }
+/// The subject of a member's certificate, in DER: its common name and nothing else.
+fn subject(name: &str) -> Vec<u8> {
+    let [object, utf8, sequence, set] = [0x06, 0x0c, 0x30, 0x31];
+    // Names are short, so a length is one byte.
+    let tagged = |tag: u8, content: &[u8]| [&[tag, content.len() as u8], content].concat();
+    let common_name = [tagged(object, &[0x55, 4, 3]), tagged(utf8, name.as_bytes())].concat();
+    tagged(set, &tagged(sequence, &common_name))
 }
 
 #[cfg(test)]

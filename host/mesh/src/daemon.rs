@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,11 +11,12 @@ use fabswarm_large::data::Cache;
 
 use crate::Error;
 use crate::boards::{self, StartBoards};
-use crate::certificates::{Credentials, endpoint};
+use crate::certificates::Credentials;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{Peer, Replies};
 use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunKind, RunOrder, Unreadable, pack, unpack};
+use crate::strangers::Refusal;
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
@@ -50,6 +51,8 @@ pub struct HostSetup {
     /// Needed beyond loopback.
     pub credentials: Option<Credentials>,
     pub device: HostDevice,
+    /// Hears why somebody without proper credentials is refused: each reason once.
+    pub refused: fn(Refusal),
 }
 
 /// Takes part in runs until `interrupted`; in those with boards where it can start some.
@@ -64,12 +67,10 @@ pub fn serve(
     observe: &mut dyn FnMut(HostEvent),
 ) -> Result<(), Error> {
     let credentials = setup.credentials.as_ref();
-    endpoint(&setup.address.to_string(), credentials)?;
-    let address = chosen(setup.address)?;
-    let name = setup.name.clone().unwrap_or_else(|| address.to_string());
+    let listener = ZenohListener::listen(setup.address, credentials, setup.refused)?;
+    let name = setup.name.clone().unwrap_or_else(|| listener.address.to_string());
     let host = HostState::new(name, build_id(), setup.device.clone());
-    let listener = ZenohListener::listen(&address.to_string(), credentials)?;
-    observe(HostEvent::Listening(address));
+    observe(HostEvent::Listening(listener.address));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -86,13 +87,6 @@ pub fn serve(
     });
     listener.close();
     Ok(())
-}
-
-/// The address with a port.
-pub(crate) fn chosen(address: SocketAddr) -> Result<SocketAddr, Error> {
-    let refused =
-        |error: std::io::Error| Error::Listen { address: address.to_string(), what: error.to_string() };
-    TcpListener::bind(address).and_then(|listener| listener.local_addr()).map_err(refused)
 }
 
 /// The way to another host of a run.

@@ -9,7 +9,7 @@
 //! | [`message`] | what hosts ask each other, and what they answer |
 //! | [`mod@line`] | the one way from a host to another: a question, and answers to it |
 //! | [`certificates`] | who belongs to a cluster |
-//! | [`strangers`] | says once who was refused |
+//! | [`mod@tunnel`], [`strangers`] | TLS between machines, and who was refused |
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
@@ -35,6 +35,7 @@ pub mod local;
 pub mod message;
 mod near;
 pub mod strangers;
+mod tunnel;
 pub mod worker;
 mod zenoh_line;
 

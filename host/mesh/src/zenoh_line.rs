@@ -1,9 +1,9 @@
-//! Lines over Zenoh: a question is a query, answers are its replies.
+//! Lines over Zenoh: a question is a query, answers are its replies. With credentials a [`Tunnel`] carries them.
 //!
 //! Replies to a query are paced by who asked: a full channel stops the link, and nothing is dropped. Nothing is discovered: hosts
 //! listen where they are told to, and who asks dials one of them, as a client.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use zenoh::bytes::ZBytes;
@@ -12,9 +12,11 @@ use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::{Config, Session, Wait as _};
 
 use crate::Error;
-use crate::certificates::{Credentials, endpoint};
+use crate::certificates::Credentials;
 use crate::line::{HostLine, Replies};
 use crate::message::Message;
+use crate::strangers::Refusal;
+use crate::tunnel::Tunnel;
 
 /// What every question is sent to.
 const KEY: &str = "fabswarm/ask";
@@ -56,40 +58,58 @@ fn payload(Message { head, body }: Message) -> ZBytes {
     writer.finish()
 }
 
+/// How an address is spoken with in the clear, which is possible on loopback alone.
+///
+/// # Errors
+/// When it is an address of a network.
+pub(crate) fn plain_endpoint(address: &str) -> Result<String, Error> {
+    if address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
+        Ok(format!("tcp/{address}"))
+    } else {
+        Err(Error::Unprotected { address: address.to_owned() })
+    }
+}
+
 /// A way to one host.
 #[derive(Debug)]
 pub(crate) struct ZenohLine {
     session: Session,
-    address: String,
+    address: SocketAddr,
+    /// Dropped last, when nobody speaks through it.
+    _tunnel: Option<Tunnel>,
 }
 
 impl ZenohLine {
     /// Dials the host `name`.
     pub(crate) fn dial(name: &str, address: &str, credentials: Option<&Credentials>) -> Result<Self, Error> {
-        let mut settings = vec![
+        let unreachable =
+            |what: String| Error::Unreachable { host: name.to_owned(), address: address.to_owned(), what };
+        let plain = credentials.is_none().then(|| plain_endpoint(address)).transpose()?;
+        let address: SocketAddr =
+            address.parse().map_err(|_| unreachable(format!("{address} is not an address with a port")))?;
+        // Zenoh tries again until the time is over; a port that nobody listens at is known at once.
+        reach(address).map_err(unreachable)?;
+        let tunnel = credentials.map(|credentials| Tunnel::dial(address, credentials)).transpose();
+        let tunnel = tunnel.map_err(|error| unreachable(error.to_string()))?;
+        let endpoint = tunnel.as_ref().map(Tunnel::endpoint).or(plain).unwrap_or_default();
+        let settings = [
             ("mode", "\"client\"".to_owned()),
-            ("connect/endpoints", format!("[\"{}\"]", endpoint(address, credentials)?)),
+            ("connect/endpoints", format!("[{endpoint:?}]")),
             ("connect/timeout_ms", CONNECT_MS.to_string()),
             ("connect/exit_on_failure", "true".to_owned()),
             ("connect/retry", "{\"period_init_ms\": 50, \"period_max_ms\": 500}".to_owned()),
         ];
-        settings.extend(credentials.iter().flat_map(|credentials| credentials.settings()));
-        let unreachable =
-            |what: String| Error::Unreachable { host: name.to_owned(), address: address.to_owned(), what };
-        // Zenoh tries again until the time is over; a port that nobody listens at is known at once.
-        reach(address).map_err(unreachable)?;
         let session = open(&settings).map_err(|_| {
             unreachable(
                 "the port is open, but no fabswarm host answers that takes this certificate".to_owned(),
             )
         })?;
-        Ok(ZenohLine { session, address: address.to_owned() })
+        Ok(ZenohLine { session, address, _tunnel: tunnel })
     }
 }
 
 /// Whether somebody listens there.
-fn reach(address: &str) -> Result<(), String> {
-    let address = address.parse().map_err(|_| format!("{address} is not an address with a port"))?;
+fn reach(address: SocketAddr) -> Result<(), String> {
     TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS))
         .map(drop)
         .map_err(|error| error.to_string())
@@ -97,7 +117,7 @@ fn reach(address: &str) -> Result<(), String> {
 
 impl HostLine for ZenohLine {
     fn reach(&self) -> Result<(), String> {
-        reach(&self.address)
+        reach(self.address)
     }
 
     fn ask(&self, question: Message, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
@@ -132,19 +152,33 @@ impl Drop for ZenohLine {
 pub(crate) struct ZenohListener {
     session: Session,
     questions: Queryable<RingChannelHandler<Query>>,
+    /// Port 0 stands for a free one, which this names.
+    pub(crate) address: SocketAddr,
+    _tunnel: Option<Tunnel>,
 }
 
 impl ZenohListener {
-    pub(crate) fn listen(address: &str, credentials: Option<&Credentials>) -> Result<Self, Error> {
-        let refused = |what: String| Error::Listen { address: address.to_owned(), what };
-        let mut settings = vec![
-            ("mode", "\"peer\"".to_owned()),
-            ("listen/endpoints", format!("[\"{}\"]", endpoint(address, credentials)?)),
-        ];
-        if let Some(credentials) = credentials {
-            settings.extend(credentials.settings());
-            settings.push(credentials.access(KEY));
-        }
+    /// Listens; `report` hears of each reason for which somebody is refused, once.
+    pub(crate) fn listen(
+        address: SocketAddr,
+        credentials: Option<&Credentials>,
+        report: fn(Refusal),
+    ) -> Result<Self, Error> {
+        let refused = |what: String| Error::Listen { address: address.to_string(), what };
+        let (endpoint, address, tunnel) = match credentials {
+            Some(credentials) => {
+                let (tunnel, address) = Tunnel::listen(address, credentials, report)
+                    .map_err(|error| refused(error.to_string()))?;
+                (tunnel.endpoint(), address, Some(tunnel))
+            }
+            None => {
+                plain_endpoint(&address.to_string())?;
+                let free = TcpListener::bind(address).and_then(|listener| listener.local_addr());
+                let address = free.map_err(|error| refused(error.to_string()))?;
+                (plain_endpoint(&address.to_string())?, address, None)
+            }
+        };
+        let settings = [("mode", "\"peer\"".to_owned()), ("listen/endpoints", format!("[{endpoint:?}]"))];
         let session = open(&settings).map_err(refused)?;
         let questions = session
             .declare_queryable(KEY)
@@ -152,7 +186,7 @@ impl ZenohListener {
             .with(RingChannel::new(QUESTIONS))
             .wait()
             .map_err(|error| refused(error.to_string()))?;
-        Ok(ZenohListener { session, questions })
+        Ok(ZenohListener { session, questions, address, _tunnel: tunnel })
     }
 
     /// The next question, if one comes in time, and where its answers go.

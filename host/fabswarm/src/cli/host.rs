@@ -25,7 +25,7 @@ use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
 #[cfg(feature = "boards")]
 use fabswarm_mesh::message::RunKind;
-use fabswarm_mesh::strangers;
+use fabswarm_mesh::strangers::Refusal;
 use fabswarm_sim::record::{agents, bytes};
 #[cfg(feature = "boards")]
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
@@ -118,15 +118,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             flag.store(true, Ordering::Relaxed);
         });
     }
-    strangers::watch(|refusal| {
-        eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
-    });
     let name = matches.get_one::<String>("name").cloned();
     let device = match device::gpu(matches)? {
         Some(gpu) => HostDevice::Gpu(gpu, device::precision(matches)),
         None => HostDevice::Cpu,
     };
-    let setup = HostSetup { name, address, credentials: credentials(matches)?, device };
+    let refused = |refusal: Refusal| {
+        eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
+    };
+    let setup = HostSetup { name, address, credentials: credentials(matches)?, device, refused };
     let mut observe = |event: HostEvent| match event {
         HostEvent::Listening(address) => println!("{LISTENING}{address}"),
         _ if is_child => {}

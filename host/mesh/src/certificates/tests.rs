@@ -13,7 +13,7 @@ use crate::daemon::{HostEvent, HostSetup, serve};
 use crate::host_device::HostDevice;
 use crate::line::Peer;
 use crate::message::Request;
-use crate::zenoh_line::ZenohLine;
+use crate::zenoh_line::{ZenohLine, plain_endpoint};
 
 fn host(name: &str) -> Host {
     Host { name: name.to_owned(), address: "127.0.0.1:0".to_owned(), agents: None }
@@ -26,6 +26,7 @@ fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
         address: "127.0.0.1:0".parse().unwrap(),
         credentials: Some(Credentials::open(credentials).unwrap()),
         device: HostDevice::Cpu,
+        refused: |_| {},
     };
     let interrupted = AtomicBool::new(false);
     let (sender, listening) = mpsc::channel();
@@ -118,10 +119,10 @@ fn keys_are_private_and_what_is_there_is_never_replaced() {
 
 #[test]
 fn nothing_is_spoken_in_the_clear_beyond_loopback() {
-    assert_eq!(endpoint("127.0.0.1:7447", None).unwrap(), "tcp/127.0.0.1:7447");
-    assert_eq!(endpoint("[::1]:7447", None).unwrap(), "tcp/[::1]:7447");
+    assert_eq!(plain_endpoint("127.0.0.1:7447").unwrap(), "tcp/127.0.0.1:7447");
+    assert_eq!(plain_endpoint("[::1]:7447").unwrap(), "tcp/[::1]:7447");
     for address in ["10.0.0.1:7447", "0.0.0.0:7447", "[::]:7447", "gpu1:7447"] {
-        let refusal = endpoint(address, None).unwrap_err().to_string();
+        let refusal = plain_endpoint(address).unwrap_err().to_string();
         assert!(refusal.contains(address) && refusal.contains("new-cluster"), "{refusal}");
     }
 }
