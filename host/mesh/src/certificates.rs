@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fabswarm_diagnostic::Diagnostic;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
@@ -25,7 +26,6 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use webpki::EndEntityCert;
 
-use crate::Error;
 use crate::hosts_file::Host;
 
 /// The folder, and the name, of who starts runs.
@@ -50,7 +50,7 @@ struct ClusterFile {
 ///
 /// # Errors
 /// When a host has no proper name, or something cannot be written.
-pub fn new_cluster(folder: &Path, hosts: &[Host]) -> Result<(), Error> {
+pub fn new_cluster(folder: &Path, hosts: &[Host]) -> Result<(), Diagnostic> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let year = 1970 + i32::try_from(seconds / 31_556_952).unwrap_or(0);
     new_cluster_until(folder, hosts, &|_| year + YEARS)
@@ -60,11 +60,13 @@ pub fn new_cluster(folder: &Path, hosts: &[Host]) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`new_cluster`].
-pub fn new_cluster_until(folder: &Path, hosts: &[Host], year_of: &dyn Fn(&str) -> i32) -> Result<(), Error> {
-    let unwritten = |path: &Path, what: String| Error::Cluster {
-        path: path.to_owned(),
-        what,
-        remedy: "name a folder that does not exist yet, where you may write".to_owned(),
+pub fn new_cluster_until(
+    folder: &Path,
+    hosts: &[Host],
+    year_of: &dyn Fn(&str) -> i32,
+) -> Result<(), Diagnostic> {
+    let unwritten = |path: &Path, what: String| {
+        Diagnostic::of_file(path, what, "name a folder that does not exist yet, where you may write")
     };
     let is_proper = |name: &str| {
         !name.starts_with('.')
@@ -72,11 +74,8 @@ pub fn new_cluster_until(folder: &Path, hosts: &[Host], year_of: &dyn Fn(&str) -
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-:[]".contains(letter))
     };
     if let Some(host) = hosts.iter().find(|host| !is_proper(&host.name) || host.name == STARTER) {
-        return Err(Error::Cluster {
-            path: folder.to_owned(),
-            what: format!("host `{}` has a name that no folder can have", host.name),
-            remedy: "give it a `name` of letters, digits, `-` and `_`".to_owned(),
-        });
+        let what = format!("host `{}` has a name that no folder can have", host.name);
+        return Err(Diagnostic::of_file(folder, what, "give it a `name` of letters, digits, `-` and `_`"));
     }
     let made = |error: rcgen::Error| unwritten(folder, error.to_string());
     let directory = |path: &Path| {
@@ -139,11 +138,10 @@ impl Credentials {
     ///
     /// # Errors
     /// When it is not one.
-    pub fn open(folder: &Path) -> Result<Self, Error> {
-        let refused = |name: &str, what: &dyn fmt::Display| Error::Cluster {
-            path: folder.join(name),
-            what: what.to_string(),
-            remedy: "name the folder of this host that `fabswarm host new-cluster` made".to_owned(),
+    pub fn open(folder: &Path) -> Result<Self, Diagnostic> {
+        let refused = |name: &str, what: &dyn fmt::Display| {
+            let remedy = "name the folder of this host that `fabswarm host new-cluster` made";
+            Diagnostic::of_file(&folder.join(name), what, remedy)
         };
         let certificate = |name: &str| {
             CertificateDer::from_pem_file(folder.join(name)).map_err(|error| refused(name, &error))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::device::Block;
 
 pub use self::losses::{HostNews, LossPolicy};
@@ -73,7 +74,7 @@ impl Cluster {
     /// When one does not answer.
     pub fn is_free_of(&self, run: &str) -> Result<bool, Error> {
         for peer in &self.peers {
-            peer.ask(&Request::End { run: run.to_owned() }, &[], &|| false)?;
+            peer.ask(run, &Request::End, &[], &|| false)?;
         }
         Ok(self.status()?.iter().all(|status| status.run.is_none()))
     }
@@ -96,10 +97,10 @@ impl Cluster {
             let there = status(peer)?;
             if there.build != self.build || there.protocol != PROTOCOL {
                 let what = other_build(&there.build, there.protocol, &self.build, PROTOCOL);
-                return Err(Error::Refused { host: peer.name.clone(), what });
+                return Err(Error::refused(&peer.name, what));
             }
             if let Some(what) = clock_difference(there.clock_s, clock_s()) {
-                return Err(Error::Refused { host: peer.name.clone(), what });
+                return Err(Error::refused(&peer.name, what));
             }
         }
         let places: Vec<HostPlace> = self
@@ -128,25 +129,28 @@ impl Cluster {
 }
 
 /// How far the clock of a host is off, if it is too far: certificates have dates, and a swarm's keys have times as numbers.
-fn clock_difference(there_s: u64, here_s: u64) -> Option<String> {
+fn clock_difference(there_s: u64, here_s: u64) -> Option<Diagnostic> {
     let (off_s, way) = match there_s.checked_sub(here_s) {
         Some(ahead) => (ahead, "ahead of"),
         None => (here_s - there_s, "behind"),
     };
     (off_s > CLOCKS_APART_S).then(|| {
-        format!("its clock is {off_s} s {way} that of this machine\nhelp: set both by the same time server, as `timedatectl set-ntp true` does")
+        Diagnostic::new(
+            format!("its clock is {off_s} s {way} that of this machine"),
+            "set both by the same time server, as `timedatectl set-ntp true` does",
+        )
     })
 }
 
 fn status(peer: &Peer) -> Result<HostStatus, Error> {
-    match peer.ask(&Request::Status, &[], &|| false)? {
+    match peer.ask("", &Request::Status, &[], &|| false)? {
         (Answer::Status(status), _) => Ok(*status),
         (other, _) => Err(unexpected(peer, &other)),
     }
 }
 
 fn unexpected(peer: &Peer, answer: &Answer) -> Error {
-    Error::Malformed { host: peer.name.clone(), what: format!("{answer:?}") }
+    Error::malformed(&peer.name, format!("{answer:?}"))
 }
 
 /// Tells this run from all others of these hosts.
@@ -159,21 +163,20 @@ fn run_name() -> String {
 ///
 /// # Errors
 /// When that leaves an agent without a host, or a host without an agent.
-pub fn deal(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Error> {
+pub fn deal(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Diagnostic> {
     let wanted: usize = hosts.iter().filter_map(|host| host.agents).sum();
     let others = hosts.iter().filter(|host| host.agents.is_none()).count();
-    let refused = |what: String| Error::HostList {
-        given: hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", "),
-        what,
-        remedy: "change swarm.agents, or `agents` of the hosts, so that every agent has one host and every host an agent",
-    };
     let Some(rest) = agents.checked_sub(wanted).filter(|&rest| rest >= others && (others > 0 || rest == 0))
     else {
-        return Err(refused(format!(
-            "the scenario has {agents} agents, for {} hosts of which {} ask for {wanted}",
-            hosts.len(),
-            hosts.len() - others
-        )));
+        let names = hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Diagnostic::new(
+            format!(
+                "`--hosts {names}`: the scenario has {agents} agents, for {} hosts of which {} ask for {wanted}",
+                hosts.len(),
+                hosts.len() - others
+            ),
+            "change swarm.agents, or `agents` of the hosts, so that every agent has one host and every host an agent",
+        ));
     };
     let (mut first, mut dealt) = (0, 0);
     let block = |host: &Host| {
@@ -198,8 +201,8 @@ mod tests {
             [None, None, None]
         );
         let told = |there| clock_difference(there, 1000).unwrap();
-        assert!(told(1100).starts_with("its clock is 100 s ahead of that of this machine\nhelp: "));
-        assert!(told(10).starts_with("its clock is 990 s behind that of this machine\nhelp: "));
+        assert_eq!(told(1100).what(), "its clock is 100 s ahead of that of this machine");
+        assert_eq!(told(10).what(), "its clock is 990 s behind that of this machine");
     }
 
     #[test]
@@ -208,7 +211,7 @@ mod tests {
         let dealt = |wishes: &[Option<usize>], agents| {
             let hosts: Vec<Host> = wishes.iter().map(|&wish| host(wish)).collect();
             let blocks = deal(&hosts, agents)?;
-            Ok::<_, Error>(blocks.iter().map(|block| (block.first, block.agents)).collect::<Vec<_>>())
+            Ok::<_, Diagnostic>(blocks.iter().map(|block| (block.first, block.agents)).collect::<Vec<_>>())
         };
         assert_eq!(dealt(&[None, None, None], 10).unwrap(), [(0, 4), (4, 3), (7, 3)]);
         assert_eq!(dealt(&[None, Some(6), None], 10).unwrap(), [(0, 2), (2, 6), (8, 2)]);

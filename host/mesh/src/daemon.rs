@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
 
-use crate::Error;
+use crate::SAME_BUILD;
 use crate::boards::{self, StartBoards};
 use crate::certificates::Credentials;
 use crate::host_device::HostDevice;
@@ -65,7 +66,7 @@ pub fn serve(
     start_boards: Option<&StartBoards>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(HostEvent),
-) -> Result<(), Error> {
+) -> Result<(), Diagnostic> {
     let credentials = setup.credentials.as_ref();
     let listener = ZenohListener::listen(setup.address, credentials, setup.refused)?;
     let name = setup.name.clone().unwrap_or_else(|| listener.address.to_string());
@@ -90,7 +91,7 @@ pub fn serve(
 }
 
 /// The way to another host of a run.
-fn dial(order: &RunOrder, host: usize, credentials: Option<&Credentials>) -> Result<Peer, Error> {
+fn dial(order: &RunOrder, host: usize, credentials: Option<&Credentials>) -> Result<Peer, Diagnostic> {
     let crate::message::HostPlace { name, address, .. } = &order.hosts[host];
     let line = ZenohLine::dial(name, address, credentials)?;
     Ok(Peer::new(name.clone(), Box::new(line)))
@@ -152,7 +153,7 @@ impl HostState {
     }
 
     fn answer(&self, question: &[u8], replies: Box<dyn Replies>) {
-        let (request, body) = match unpack::<Request>(&[question]) {
+        let ((run, request), body) = match unpack::<(String, Request)>(&[question]) {
             Ok(found) => found,
             // Who asked it does so again.
             Err(Unreadable::Damaged) => return replies.reply(pack(&Answer::NotYet)),
@@ -163,17 +164,18 @@ impl HostState {
         let current = self.run().clone();
         let answer = match (&request, current) {
             (Request::Status, run) => Answer::Status(Box::new(self.status(run.as_deref()))),
-            (_, Some(run)) if request.run() == Some(&run.order.run) => {
-                return run.answer(request, &body.to_vec(), replies);
+            (_, Some(current)) if current.order.run == run => {
+                return current.answer(request, &body.to_vec(), replies);
             }
             (Request::Begin(order), None) => self.begin(order),
             // It is being put away.
             (Request::Begin(_), Some(run)) if run.is_over() => Answer::NotYet,
-            (Request::Begin(_), Some(run)) => Answer::Refused(format!(
-                "it takes part in the run {} already\nhelp: wait until that has ended, or end it where it was started",
-                run.order.run
-            )),
-            (Request::End { .. }, _) => Answer::Done,
+            (Request::Begin(_), Some(run)) => {
+                let what = format!("it takes part in the run {} already", run.order.run);
+                let remedy = "wait until that has ended, or end it where it was started";
+                Answer::Refused(Diagnostic::new(what, remedy).to_string())
+            }
+            (Request::End, _) => Answer::Done,
             _ => Answer::Refused("it takes no part in this run any more".to_owned()),
         };
         replies.reply(pack(&answer));
@@ -181,7 +183,9 @@ impl HostState {
 
     fn begin(&self, order: &RunOrder) -> Answer {
         if order.protocol != PROTOCOL || order.build != self.build {
-            return Answer::Refused(other_build(&self.build, PROTOCOL, &order.build, order.protocol));
+            return Answer::Refused(
+                other_build(&self.build, PROTOCOL, &order.build, order.protocol).to_string(),
+            );
         }
         if order.host >= order.hosts.len() {
             return Answer::Refused("the run has no such host".to_owned());
@@ -205,10 +209,11 @@ impl HostState {
 }
 
 /// Why two builds do not work together.
-pub(crate) fn other_build(here: &str, protocol: u32, there: &str, other_protocol: u32) -> String {
-    format!(
-        "it runs build {here} (protocol {protocol}), the run was started by build {there} (protocol {other_protocol})\nhelp: run the same build of fabswarm on every host"
-    )
+pub(crate) fn other_build(here: &str, protocol: u32, there: &str, other_protocol: u32) -> Diagnostic {
+    let what = format!(
+        "it runs build {here} (protocol {protocol}), the run was started by build {there} (protocol {other_protocol})"
+    );
+    Diagnostic::new(what, SAME_BUILD)
 }
 
 /// Seconds since 1970.

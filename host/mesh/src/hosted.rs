@@ -37,6 +37,7 @@ impl fmt::Debug for HostedRun {
     }
 }
 
+#[derive(Default)]
 struct HostedState {
     /// The last order that was followed, and how far it lets the host go.
     order: u64,
@@ -46,7 +47,8 @@ struct HostedState {
     reached: Option<u32>,
     /// Parcels by round, part and host.
     parcels: BTreeMap<(u32, ParcelPart, usize), OfferedParcel>,
-    waiting: Vec<WaitingQuestion>,
+    waiting: Vec<HostTask>,
+    /// What only the thread that computes can answer.
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
     /// A slab of the memory that it shares, if it does; nothing while it prepares.
@@ -57,7 +59,7 @@ struct HostedState {
     silent: BTreeSet<usize>,
     /// Hosts that it does not hear, and waits for until whoever started the run says that they are lost.
     unheard: BTreeSet<usize>,
-    heard_of_starter: Instant,
+    heard_of_starter: Option<Instant>,
     is_leaving: bool,
     end: Option<RunEnd>,
     /// Whoever started it wants to hear no more of it.
@@ -65,6 +67,18 @@ struct HostedState {
 }
 
 impl HostedState {
+    fn is_abandoned(&self) -> bool {
+        self.heard_of_starter.is_some_and(|heard| heard.elapsed() > ABANDONED_AFTER)
+    }
+
+    /// Why the run is over, if it is.
+    fn end(&mut self) -> Option<RunEnd> {
+        if self.end.is_none() && self.is_abandoned() {
+            self.end = Some(RunEnd::Abandoned);
+        }
+        self.end.clone()
+    }
+
     fn silence(&mut self, host: usize) {
         self.silent.insert(host);
         self.unheard.remove(&host);
@@ -76,15 +90,47 @@ impl HostedState {
             |task: &HostTask| matches!(task.request, Request::Rejoin { order, .. } if order > self.order);
         self.tasks.iter().any(is_recall)
     }
+
+    /// The answer to a question that had to wait, once there is one.
+    fn late_answer(&self, request: &Request) -> Option<LateAnswer> {
+        let answer = match request {
+            _ if self.end.is_some() => self.end.as_ref().map(RunEnd::refusal),
+            Request::Reached { round } => {
+                let is_leaving = self.is_leaving;
+                let reached = self.reached.filter(|reached| reached >= round || is_leaving);
+                reached.map(|round| Answer::Reached { round, is_leaving })
+            }
+            Request::Parcel { round, part, to, .. } => {
+                return self.parcels.get(&(*round, *part, *to)).cloned().map(LateAnswer::Parcel);
+            }
+            Request::Slab => self.slab.clone().map(Answer::Slab),
+            _ => None,
+        };
+        answer.map(LateAnswer::Plain)
+    }
+
+    /// A question that can be answered now, if only that there is no answer yet: whoever waits that long hears that this host lives,
+    /// and asks again. Zenoh's liveliness would say it of the link, but not of the threads behind it.
+    fn take_answerable(&mut self, not_yet_after: Duration) -> Option<(HostTask, LateAnswer)> {
+        let is_late = |task: &HostTask| task.since.elapsed() >= not_yet_after;
+        let not_yet = |task: &HostTask| is_late(task).then_some(LateAnswer::Plain(Answer::NotYet));
+        for (at, task) in self.waiting.iter().enumerate() {
+            if let Some(answer) = self.late_answer(&task.request).or_else(|| not_yet(task)) {
+                return Some((self.waiting.swap_remove(at), answer));
+            }
+        }
+        let at = self.tasks.iter().position(is_late)?;
+        Some((self.tasks.remove(at)?, LateAnswer::Plain(Answer::NotYet)))
+    }
 }
 
-struct WaitingQuestion {
-    request: Request,
-    replies: Box<dyn Replies>,
-    since: Instant,
+/// What a question that had to wait is answered.
+enum LateAnswer {
+    Plain(Answer),
+    Parcel(OfferedParcel),
 }
 
-/// What only the thread that computes can answer.
+/// A question that waits: for its answer, or for the thread that computes.
 pub struct HostTask {
     pub request: Request,
     pub body: Vec<u8>,
@@ -108,24 +154,7 @@ pub enum HostWork {
 
 impl HostedRun {
     pub fn new(order: RunOrder) -> Self {
-        let state = HostedState {
-            order: 0,
-            until: 0,
-            begun: 0,
-            reached: None,
-            parcels: BTreeMap::new(),
-            waiting: Vec::new(),
-            tasks: VecDeque::new(),
-            traffic: HostTraffic::default(),
-            slab: None,
-            sharing: BTreeSet::new(),
-            silent: BTreeSet::new(),
-            unheard: BTreeSet::new(),
-            heard_of_starter: Instant::now(),
-            is_leaving: false,
-            end: None,
-            is_forgotten: false,
-        };
+        let state = HostedState { heard_of_starter: Some(Instant::now()), ..HostedState::default() };
         HostedRun { order, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -137,10 +166,10 @@ impl HostedRun {
     pub fn answer(&self, request: Request, body: &[u8], replies: Box<dyn Replies>) {
         let mut state = self.state();
         if !matches!(request, Request::Parcel { .. } | Request::Status) {
-            state.heard_of_starter = Instant::now();
+            state.heard_of_starter = Some(Instant::now());
         }
         let answer = match &request {
-            Request::End { .. } => {
+            Request::End => {
                 state.end.get_or_insert(RunEnd::Ended);
                 state.is_forgotten = true;
                 Some(Answer::Done)
@@ -148,29 +177,29 @@ impl HostedRun {
             _ if state.end.is_some() => state.end.as_ref().map(RunEnd::refusal),
             Request::Begin(order) if **order == self.order => Some(Answer::Done),
             Request::Begin(_) => Some(Answer::Refused("it has begun this run in another way".to_owned())),
-            Request::Alive { .. } => {
+            Request::Alive => {
                 Some(Answer::Alive { order: state.order, unheard: state.unheard.iter().copied().collect() })
             }
-            Request::Silence { order, host, .. } => {
+            Request::Silence { order, host } => {
                 if *order > state.order {
                     state.order = *order;
                     state.silence(*host);
                 }
                 Some(Answer::Done)
             }
-            Request::Permit { order, until, .. } => {
+            Request::Permit { order, until } => {
                 if *order > state.order {
                     (state.order, state.until) = (*order, *until);
                 }
                 Some(Answer::Done)
             }
-            Request::Halt { order, .. } => {
+            Request::Halt { order } => {
                 if *order > state.order {
                     (state.order, state.until) = (*order, state.begun);
                 }
                 Some(Answer::Reached { round: state.until, is_leaving: state.is_leaving })
             }
-            Request::Traffic { .. } => Some(Answer::Traffic(state.traffic)),
+            Request::Traffic => Some(Answer::Traffic(state.traffic)),
             Request::Parcel { round, part, to, .. } => {
                 // Who asks for a parcel has what it needs of those before.
                 let now = (*round, *part);
@@ -181,11 +210,11 @@ impl HostedRun {
                 });
                 None
             }
-            Request::Share { host, .. } => {
+            Request::Share { host } => {
                 state.sharing.insert(*host);
                 Some(Answer::Done)
             }
-            Request::Reached { .. } | Request::Slab { .. } => None,
+            Request::Reached { .. } | Request::Slab => None,
             _ => {
                 // Who asks again no longer waits for the first answer.
                 state.tasks.retain(|task| task.request != request);
@@ -201,7 +230,9 @@ impl HostedRun {
                 drop(state);
                 replies.reply(pack(&answer));
             }
-            None => state.waiting.push(WaitingQuestion { request, replies, since: Instant::now() }),
+            None => {
+                state.waiting.push(HostTask { request, body: Vec::new(), replies, since: Instant::now() })
+            }
         }
         self.changed.notify_all();
     }
@@ -213,68 +244,22 @@ impl HostedRun {
         loop {
             let mut state = self.state();
             state.is_leaving |= interrupted.load(Ordering::Relaxed);
-            let ready = |state: &HostedState, question: &WaitingQuestion| {
-                state.end.is_some()
-                    || question.since.elapsed() >= not_yet_after
-                    || match &question.request {
-                        Request::Reached { round, .. } => {
-                            state.is_leaving || state.reached.is_some_and(|reached| reached >= *round)
-                        }
-                        Request::Parcel { round, part, to, .. } => {
-                            state.parcels.contains_key(&(*round, *part, *to))
-                        }
-                        Request::Slab { .. } => state.slab.is_some(),
-                        _ => true,
-                    }
-            };
-            // The thread that computes is busy; whoever waits for it asks again.
-            let delayed = state.tasks.iter().position(|task| task.since.elapsed() >= not_yet_after);
-            if let Some(task) = delayed.and_then(|at| state.tasks.remove(at)) {
-                drop(state);
-                task.replies.reply(pack(&Answer::NotYet));
-                continue;
-            }
-            let found = (0..state.waiting.len()).find(|&at| ready(&state, &state.waiting[at]));
-            let Some(at) = found else {
+            let Some((task, answer)) = state.take_answerable(not_yet_after) else {
                 if state.end.is_some() {
                     return;
                 }
                 drop(self.changed.wait_timeout(state, not_yet_after / 4));
                 continue;
             };
-            let WaitingQuestion { request, replies, .. } = state.waiting.swap_remove(at);
-            if let Some(refusal) = state.end.as_ref().map(RunEnd::refusal) {
-                drop(state);
-                replies.reply(pack(&refusal));
-                continue;
-            }
-            match request {
-                Request::Reached { round, .. } => {
-                    let (reached, is_leaving) = (state.reached, state.is_leaving);
-                    drop(state);
-                    replies.reply(pack(&match reached {
-                        Some(reached) if reached >= round || is_leaving => {
-                            Answer::Reached { round: reached, is_leaving }
-                        }
-                        _ => Answer::NotYet,
-                    }));
+            drop(state);
+            match (answer, &task.request) {
+                (LateAnswer::Parcel(parcel), Request::Parcel { round, part, chunks, .. }) => {
+                    parcel.send((*round, *part), chunks, &*task.replies, |bytes| {
+                        self.state().traffic.sent += bytes as u64;
+                    });
                 }
-                Request::Parcel { round, part, to, chunks: wanted, .. } => {
-                    let parcel = state.parcels.get(&(round, part, to)).cloned();
-                    drop(state);
-                    match parcel {
-                        Some(parcel) => parcel.send((round, part), &wanted, &*replies, |bytes| {
-                            self.state().traffic.sent += bytes as u64;
-                        }),
-                        None => replies.reply(pack(&Answer::NotYet)),
-                    }
-                }
-                Request::Slab { .. } => {
-                    let slab = state.slab.clone();
-                    drop(state);
-                    replies.reply(pack(&slab.map_or(Answer::NotYet, Answer::Slab)));
-                }
-                _ => {}
+                (LateAnswer::Parcel(_), _) => {}
+                (LateAnswer::Plain(answer), _) => task.replies.reply(pack(&answer)),
             }
         }
     }
@@ -294,12 +279,9 @@ impl HostedRun {
     pub fn next(&self) -> HostWork {
         let mut state = self.state();
         loop {
-            if state.end.is_none() && state.heard_of_starter.elapsed() > ABANDONED_AFTER {
-                state.end = Some(RunEnd::Abandoned);
+            if let Some(end) = state.end() {
                 self.changed.notify_all();
-            }
-            if let Some(end) = &state.end {
-                return HostWork::Over(end.clone());
+                return HostWork::Over(end);
             }
             if let Some(task) = state.tasks.pop_front() {
                 return HostWork::Task(task);
@@ -319,7 +301,7 @@ impl HostedRun {
     pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: OfferedParcel) -> Result<(), Error> {
         let (mut state, begun) = (self.state(), Instant::now());
         loop {
-            if self.is_over_in(&mut state) || state.is_recalled() {
+            if state.end().is_some() || state.is_recalled() {
                 return Err(Error::Over);
             }
             if state.silent.contains(&to) {
@@ -448,7 +430,7 @@ impl HostedRun {
 
     /// Whether nobody wants anything of it any more.
     pub fn is_over(&self) -> bool {
-        self.is_over_in(&mut self.state())
+        self.state().end().is_some()
     }
 
     /// Whether the user of this host wants it to end.
@@ -459,14 +441,7 @@ impl HostedRun {
     /// Whether nobody will ask about it again.
     pub fn is_forgotten(&self) -> bool {
         let state = self.state();
-        state.is_forgotten || state.heard_of_starter.elapsed() > ABANDONED_AFTER
-    }
-
-    fn is_over_in(&self, state: &mut HostedState) -> bool {
-        if state.end.is_none() && state.heard_of_starter.elapsed() > ABANDONED_AFTER {
-            state.end = Some(RunEnd::Abandoned);
-        }
-        state.end.is_some()
+        state.is_forgotten || state.is_abandoned()
     }
 
     pub fn status(&self) -> RunStatus {

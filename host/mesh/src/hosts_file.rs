@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
-
-use crate::Error;
 
 /// A host that can take part in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -51,7 +50,7 @@ impl HostList {
     ///
     /// # Errors
     /// When it is neither a readable file nor a list.
-    pub fn read(given: &str) -> Result<Self, Error> {
+    pub fn read(given: &str) -> Result<Self, Diagnostic> {
         if let Some(count) = given.strip_prefix("127.0.0.1x").or_else(|| given.strip_prefix("localhostx")) {
             return match count.parse() {
                 Ok(count @ 1..=64) => Ok(HostList::Local(count)),
@@ -70,34 +69,26 @@ impl HostList {
     }
 }
 
-fn refused(given: &str, what: String) -> Error {
-    Error::HostList {
-        given: given.to_owned(),
-        what,
-        remedy: "name a hosts.toml, addresses such as 10.0.0.11:7447,10.0.0.12:7447, or 127.0.0.1x2 for two hosts on this machine",
-    }
+fn refused(given: &str, what: String) -> Diagnostic {
+    Diagnostic::new(
+        format!("`--hosts {given}`: {what}"),
+        "name a hosts.toml, addresses such as 10.0.0.11:7447,10.0.0.12:7447, or 127.0.0.1x2 for two hosts on this machine",
+    )
 }
 
-fn read_file(path: &Path) -> Result<Vec<Host>, Error> {
-    let refused = |what: String, remedy: &str| Error::HostsFile {
-        path: path.to_owned(),
-        what,
-        remedy: remedy.to_owned(),
-    };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| refused(format!("cannot be read: {error}"), "check its name and rights"))?;
+fn read_file(path: &Path) -> Result<Vec<Host>, Diagnostic> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Diagnostic::of_file(path, format!("cannot be read: {error}"), "check its name and rights")
+    })?;
     let file: HostsFile = toml_edit::de::from_str(&text).map_err(|error| {
-        let what = error.to_string();
-        refused(
-            what.trim_end().to_owned(),
-            "each host is `[[host]]` with `address`, and if you like `name` and `agents`",
-        )
+        let remedy = "each host is `[[host]]` with `address`, and if you like `name` and `agents`";
+        Diagnostic::of_file(path, error.to_string().trim_end(), remedy)
     })?;
     Ok(file.host)
 }
 
 /// Hosts with names, no two alike.
-fn checked(given: &str, mut hosts: Vec<Host>) -> Result<Vec<Host>, Error> {
+fn checked(given: &str, mut hosts: Vec<Host>) -> Result<Vec<Host>, Diagnostic> {
     if hosts.is_empty() {
         return Err(refused(given, "it names no host".to_owned()));
     }

@@ -39,52 +39,41 @@ mod tunnel;
 pub mod worker;
 mod zenoh_line;
 
-use std::path::PathBuf;
+use std::fmt::Display;
 
-use fabswarm_large::device;
-use fabswarm_large::training;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_large::{device, training};
 
 /// Why hosts cannot work together.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{path}: {what}\nhelp: {remedy}", path = path.display())]
-    HostsFile { path: PathBuf, what: String, remedy: String },
-    #[error("`--hosts {given}`: {what}\nhelp: {remedy}")]
-    HostList { given: String, what: String, remedy: &'static str },
-    #[error("{path}: {what}\nhelp: {remedy}", path = path.display())]
-    Cluster { path: PathBuf, what: String, remedy: String },
-    #[error(
-        "{address} is beyond this machine, and nothing would protect what travels\nhelp: make certificates with `fabswarm host new-cluster`, and add `--cluster FOLDER`"
-    )]
-    Unprotected { address: String },
-    #[error(
-        "cannot listen on {address}: {what}\nhelp: name a free address of this machine, such as 127.0.0.1:7447"
-    )]
-    Listen { address: String, what: String },
-    #[error(
-        "host {host} at {address} cannot be reached: {what}\nhelp: see that `fabswarm host --listen {address}` runs there, that nothing between the two refuses the port, and that both have folders of the same `fabswarm host new-cluster`"
-    )]
-    Unreachable { host: String, address: String, what: String },
-    #[error(
-        "host {host} has not answered for {seconds} s\nhelp: see that it runs and is not stopped; `fabswarm host status` asks all hosts"
-    )]
-    Silent { host: String, seconds: u64 },
-    #[error("host {host} is gone: {what}\nhelp: start `fabswarm host` there again")]
-    Gone { host: String, what: String },
-    #[error("host {host}: {what}")]
-    Refused { host: String, what: String },
-    #[error(
-        "host {host} sent something this build does not understand: {what}\nhelp: run the same build of fabswarm on every host"
-    )]
-    Malformed { host: String, what: String },
-    #[error(
-        "cannot start a host on this machine: {0}\nhelp: see that the system lets processes be started and loopback ports be used"
-    )]
-    Child(String),
     #[error("the run is over")]
     Over,
     #[error(transparent)]
-    Training(#[from] training::Error),
+    Failed(#[from] Diagnostic),
+}
+
+impl Error {
+    fn refused(host: &str, what: impl Display) -> Self {
+        Error::Failed(Diagnostic::bare(format!("host {host}: {what}")))
+    }
+
+    fn gone(host: &str, what: impl Display) -> Self {
+        Diagnostic::new(format!("host {host} is gone: {what}"), "start `fabswarm host` there again").into()
+    }
+
+    fn malformed(host: &str, what: impl Display) -> Self {
+        let what = format!("host {host} sent something this build does not understand: {what}");
+        Diagnostic::new(what, SAME_BUILD).into()
+    }
+}
+
+const SAME_BUILD: &str = "run the same build of fabswarm on every host";
+
+impl From<training::Error> for Error {
+    fn from(error: training::Error) -> Self {
+        Error::Failed(Diagnostic::bare(error.to_string()))
+    }
 }
 
 impl From<Error> for device::Error {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fabswarm_diagnostic::Diagnostic;
 
 use crate::Error;
 use crate::chunks::IncomingParcel;
@@ -94,17 +95,18 @@ impl Peer {
         }
     }
 
-    /// Asks until there is an answer, other than that it will come later, or `is_over`.
+    /// Asks about a run until there is an answer, other than that it will come later, or `is_over`.
     ///
     /// # Errors
     /// When the host is silent for too long or refuses, or it is over.
     pub fn ask(
         &self,
+        run: &str,
         request: &Request,
         body: &[u8],
         is_over: &dyn Fn() -> bool,
     ) -> Result<(Answer, Vec<u8>), Error> {
-        let question = pack_with(request, Bytes::copy_from_slice(body));
+        let question = pack_with(&(run, request), Bytes::copy_from_slice(body));
         let mut silence = Silence::begin();
         loop {
             let mut answer = None;
@@ -120,10 +122,10 @@ impl Peer {
             });
             match answer {
                 Some(Ok((Answer::Refused(what), _))) => {
-                    return Err(Error::Refused { host: self.name.clone(), what });
+                    return Err(Error::refused(&self.name, what));
                 }
                 Some(Ok(answer)) => return Ok(answer),
-                Some(Err(what)) => return Err(Error::Malformed { host: self.name.clone(), what }),
+                Some(Err(what)) => return Err(Error::malformed(&self.name, what)),
                 None => self.wait(is_alive, &mut silence, is_over)?,
             }
         }
@@ -147,11 +149,11 @@ impl Peer {
         let (mut silence, mut repeated) = (Silence::begin(), 0);
         let mut chunks = Vec::new();
         loop {
-            let request = Request::Parcel { run: run.to_owned(), round, part, to, chunks };
+            let request = Request::Parcel { round, part, to, chunks };
             let (mut refusal, mut shared) = (None, None);
             let mut is_alive = false;
             let mut missing = incoming.missing().len();
-            self.line.ask(pack(&request), OPEN, &mut |message| {
+            self.line.ask(pack(&(run, request)), OPEN, &mut |message| {
                 match unpack::<Answer>(message) {
                     Ok((Answer::Chunk(header), chunk)) if incoming.take(&header, &chunk) => {
                         (is_alive, missing) = (true, missing - 1);
@@ -169,7 +171,7 @@ impl Peer {
                 missing > 0 && refusal.is_none() && shared.is_none()
             });
             if let Some(what) = refusal {
-                return Err(Error::Refused { host: self.name.clone(), what });
+                return Err(Error::refused(&self.name, what));
             }
             if let Some(slabs) = shared {
                 return Ok(FetchedParcel::Shared(slabs));
@@ -196,11 +198,14 @@ impl Peer {
             *silence = Silence::begin();
         } else if silence.looked.elapsed() >= DOUBT.min(self.patience / 2) {
             silence.looked = Instant::now();
-            self.line.reach().map_err(|what| Error::Gone { host: self.name.clone(), what })?;
+            self.line.reach().map_err(|what| Error::gone(&self.name, what))?;
         }
         let silent = silence.since.elapsed();
         if silent >= self.patience {
-            return Err(Error::Silent { host: self.name.clone(), seconds: self.patience.as_secs() });
+            return Err(Error::from(Diagnostic::new(
+                format!("host {} has not answered for {} s", self.name, self.patience.as_secs()),
+                "see that it runs and is not stopped; `fabswarm host status` asks all hosts",
+            )));
         }
         // Whoever does not answer at once is asked less often.
         std::thread::sleep((silent / 20).clamp(PAUSE, LONGEST_PAUSE));

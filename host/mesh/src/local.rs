@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::Error;
+use fabswarm_diagnostic::Diagnostic;
+
 use crate::hosts_file::Host;
 
 /// What a host prints, before its address, once it listens.
@@ -28,8 +29,14 @@ impl LocalHosts {
     ///
     /// # Errors
     /// When that fails.
-    pub fn start(hosts: Vec<Host>, device_of: impl Fn(usize) -> [String; 2]) -> Result<Self, Error> {
-        let refused = |error: std::io::Error| Error::Child(error.to_string());
+    pub fn start(hosts: Vec<Host>, device_of: impl Fn(usize) -> [String; 2]) -> Result<Self, Diagnostic> {
+        let failed = |what: String| {
+            Diagnostic::new(
+                format!("cannot start a host on this machine: {what}"),
+                "see that the system lets processes be started and loopback ports be used",
+            )
+        };
+        let refused = |error: std::io::Error| failed(error.to_string());
         let program = std::env::current_exe().map_err(refused)?;
         let mut all = LocalHosts { children: Vec::new(), inputs: Vec::new(), hosts: Vec::new() };
         for (number, host) in hosts.into_iter().enumerate() {
@@ -49,7 +56,7 @@ impl LocalHosts {
             let mut lines = output.map(BufReader::new).into_iter().flat_map(|output| output.lines());
             let address = lines.find_map(|line| Some(line.ok()?.strip_prefix(LISTENING)?.to_owned()));
             let Some(address) = address else {
-                return Err(Error::Child("it ended before it listened".to_owned()));
+                return Err(failed("it ended before it listened".to_owned()));
             };
             all.hosts.push(Host { address, ..host });
         }

@@ -12,7 +12,7 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -22,7 +22,7 @@ const LENGTH_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
 const PREFIX_BYTES: usize = LENGTH_BYTES + CHECKSUM_BYTES;
 
-/// What a host is asked. Each may be repeated without harm.
+/// What a host is asked, behind the name of the run that it is about. Each may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     /// Who it is, and what it does.
@@ -30,69 +30,41 @@ pub enum Request {
     /// To take part in a run.
     Begin(Box<RunOrder>),
     /// Nothing: whoever started the run is still there.
-    Alive { run: String },
+    Alive,
     /// To go on until `until` is done. What was asked with a larger `order` counts.
-    Permit { run: String, order: u64, until: u32 },
+    Permit { order: u64, until: u32 },
     /// To answer when `round` is done.
-    Reached { run: String, round: u32 },
+    Reached { round: u32 },
     /// To begin no other round, and to answer with the one that it has begun.
-    Halt { run: String, order: u64 },
+    Halt { order: u64 },
     /// To make `round` the last that was done.
-    SetRounds { run: String, round: u32 },
+    SetRounds { round: u32 },
     /// Words of its state after `round`.
-    Read { run: String, round: u32, part: String, offset: usize, words: usize },
+    Read { round: u32, part: String, offset: usize, words: usize },
     /// To replace words of its state after `round`.
-    Write { run: String, round: u32, part: String, offset: usize },
+    Write { round: u32, part: String, offset: usize },
     /// Numbers of its imbalances after `round`, from `offset` on.
-    Imbalances { run: String, round: u32, offset: usize },
+    Imbalances { round: u32, offset: usize },
     /// What it sent and received.
-    Traffic { run: String },
+    Traffic,
     /// Chunks of a parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
-    Parcel { run: String, round: u32, part: ParcelPart, to: usize, chunks: Vec<u32> },
+    Parcel { round: u32, part: ParcelPart, to: usize, chunks: Vec<u32> },
     /// A slab of the memory that it shares with others of its machine.
-    Slab { run: String },
+    Slab,
     /// To share memory with the host of that number from now on, which has opened that slab.
-    Share { run: String, host: usize },
+    Share { host: usize },
     /// To go on without the host of that number.
-    Silence { run: String, order: u64, host: usize },
+    Silence { order: u64, host: usize },
     /// To hear the host of that number again.
-    Admit { run: String, order: u64, host: usize },
+    Admit { order: u64, host: usize },
     /// To go on after `round` from the state it has, without the hosts of these numbers: it was lost, and the others did not wait.
-    Rejoin { run: String, order: u64, round: u32, silent: Vec<usize> },
+    Rejoin { order: u64, round: u32, silent: Vec<usize> },
     /// To let its boards follow; what their shadows did is behind it. Batches are numbered from 1 on, and none is followed twice.
-    Boards { run: String, number: u64 },
+    Boards { number: u64 },
     /// Bytes of its boards' logs, from `offset` on.
-    BoardLogs { run: String, offset: usize },
+    BoardLogs { offset: usize },
     /// To forget the run.
-    End { run: String },
-}
-
-impl Request {
-    /// The run it is about.
-    pub fn run(&self) -> Option<&str> {
-        match self {
-            Request::Status => None,
-            Request::Begin(order) => Some(&order.run),
-            Request::Alive { run }
-            | Request::Permit { run, .. }
-            | Request::Reached { run, .. }
-            | Request::Halt { run, .. }
-            | Request::SetRounds { run, .. }
-            | Request::Read { run, .. }
-            | Request::Write { run, .. }
-            | Request::Imbalances { run, .. }
-            | Request::Traffic { run }
-            | Request::Parcel { run, .. }
-            | Request::Slab { run }
-            | Request::Share { run, .. }
-            | Request::Silence { run, .. }
-            | Request::Admit { run, .. }
-            | Request::Rejoin { run, .. }
-            | Request::Boards { run, .. }
-            | Request::BoardLogs { run, .. }
-            | Request::End { run } => Some(run),
-        }
-    }
+    End,
 }
 
 /// What a host needs to take part in a run.
@@ -345,7 +317,7 @@ mod tests {
 
     #[test]
     fn messages_come_back_as_they_were_and_damaged_ones_are_refused() {
-        let request = Request::Write { run: "a".to_owned(), round: 3, part: "v".to_owned(), offset: 64 };
+        let request = Request::Write { round: 3, part: "v".to_owned(), offset: 64 };
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
         let Message { head, body } = pack_with(&request, to_bytes(&words).into());

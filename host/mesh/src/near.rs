@@ -34,8 +34,8 @@ impl<D: SharedMemory> NearMemory<D> {
         for peer in near.into_iter().filter_map(|host| peers[host].as_ref()) {
             // A host that fails is named where it is needed.
             if memory.open(run, device, peer).unwrap_or(false) {
-                let share = Request::Share { run: order.run.clone(), host: order.host };
-                let _ = peer.ask(&share, &[], &|| run.is_over());
+                let share = Request::Share { host: order.host };
+                let _ = peer.ask(&order.run, &share, &[], &|| run.is_over());
             }
         }
         memory
@@ -43,8 +43,7 @@ impl<D: SharedMemory> NearMemory<D> {
 
     /// Whether memory of another host can be opened.
     fn open(&mut self, run: &HostedRun, device: &D, peer: &Peer) -> Result<bool, Error> {
-        let question = Request::Slab { run: run.order.run.clone() };
-        let slab = match peer.ask(&question, &[], &|| run.is_over())? {
+        let slab = match peer.ask(&run.order.run, &Request::Slab, &[], &|| run.is_over())? {
             (Answer::Slab(slab), _) => slab,
             _ => None,
         };

@@ -1,8 +1,10 @@
 //! The rounds of a run on this host.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Instant;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
@@ -21,7 +23,7 @@ use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with};
 use crate::near::NearMemory;
 
 /// Finds the way to the host of a number, of a run.
-pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Error> + 'd;
+pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Diagnostic> + 'd;
 
 /// Takes part in a run with data of that digest until it is over.
 ///
@@ -62,7 +64,7 @@ impl Peers<'_> {
                 run.silence(host);
                 run.hear(host, false);
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -78,16 +80,19 @@ fn take_part<D: SharedMemory>(
     let order = &run.order;
     let mut peers = Peers { dial, peers: order.hosts.iter().map(|_| None).collect() };
     (0..order.hosts.len()).try_for_each(|host| peers.meet(run, host))?;
-    let refused = |what: String| Error::Refused { host: order.hosts[order.host].name.clone(), what };
+    let refused = |what: &dyn Display| Error::refused(&order.hosts[order.host].name, what);
     let file = (Path::new("scenario.toml"), order.scenario.as_str());
-    let resolved = resolve_text_for(ScenarioCommand::Train, Some(file), &[])
-        .map_err(|error| refused(error.to_string()))?;
+    let resolved =
+        resolve_text_for(ScenarioCommand::Train, Some(file), &[]).map_err(|error| refused(&error))?;
     let prepared = TrainingSetup::new(cache, &resolved.scenario)?;
     if prepared.digest() != digest {
-        return Err(refused(format!(
-            "its samples or weights of `{}` and `{}` differ from those of whoever starts the run\nhelp: fetch them again on both with `fabswarm data fetch --force`, or copy the file",
-            resolved.scenario.training.data, resolved.scenario.training.model
-        )));
+        let training = &resolved.scenario.training;
+        let what = format!(
+            "its samples or weights of `{}` and `{}` differ from those of whoever starts the run",
+            training.data, training.model
+        );
+        let remedy = "fetch them again on both with `fabswarm data fetch --force`, or copy the file";
+        return Err(refused(&Diagnostic::new(what, remedy)));
     }
     let blocks: Vec<Block> = order.hosts.iter().map(|host| host.block).collect();
     let plan = TrainingPlan::of_block(device, &prepared, &resolved, blocks[order.host])?;
@@ -242,25 +247,25 @@ fn answer<D: SharedMemory>(
     let HostTask { request, body, replies, .. } = task;
     let (stands, kept) = (trainer.round(), imbalances.take());
     let (answer, words) = match request {
-        Request::SetRounds { round, .. } if round <= trainer.rounds() => {
+        Request::SetRounds { round } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
             run.reach(round);
             (Answer::Done, Vec::new())
         }
-        Request::Admit { order, host, .. } if host < peers.peers.len() => {
+        Request::Admit { order, host } if host < peers.peers.len() => {
             if run.admit(order, host) {
                 peers.meet(run, host)?;
             }
             (Answer::Done, Vec::new())
         }
-        Request::Rejoin { order, round, ref silent, .. } if round <= trainer.rounds() => {
+        Request::Rejoin { order, round, ref silent } if round <= trainer.rounds() => {
             if run.rejoin(order, round, silent) {
                 trainer.skip_to(round)?;
                 run.reach(round);
             }
             (Answer::Done, Vec::new())
         }
-        Request::Read { round, ref part, offset, words, .. }
+        Request::Read { round, ref part, offset, words }
             if round == stands && trainer.swarm().has_part(part, offset, words) =>
         {
             let words = trainer
@@ -269,7 +274,7 @@ fn answer<D: SharedMemory>(
                 .map_err(fabswarm_large::training::Error::from)?;
             (Answer::Words, to_bytes(&words))
         }
-        Request::Write { round, ref part, offset, .. } => {
+        Request::Write { round, ref part, offset } => {
             let words = to_words(&body);
             if round == stands && trainer.swarm().has_part(part, offset, words.len()) {
                 let written = trainer.swarm_mut().write_part(part, offset, &words);
@@ -279,7 +284,7 @@ fn answer<D: SharedMemory>(
                 (Answer::Refused(format!("it has no such words of `{part}` after round {round}")), Vec::new())
             }
         }
-        Request::Imbalances { round, offset, .. } if round == stands => {
+        Request::Imbalances { round, offset } if round == stands => {
             let all = match kept.filter(|_| offset > 0) {
                 Some(kept) => kept,
                 None => ImbalanceNumbers::of(

@@ -6,12 +6,12 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use fabswarm_diagnostic::Diagnostic;
 use zenoh::bytes::ZBytes;
 use zenoh::handlers::{FifoChannel, RingChannel, RingChannelHandler};
 use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::{Config, Session, Wait as _};
 
-use crate::Error;
 use crate::certificates::Credentials;
 use crate::line::{HostLine, Replies};
 use crate::message::Message;
@@ -62,11 +62,14 @@ fn payload(Message { head, body }: Message) -> ZBytes {
 ///
 /// # Errors
 /// When it is an address of a network.
-pub(crate) fn plain_endpoint(address: &str) -> Result<String, Error> {
+pub(crate) fn plain_endpoint(address: &str) -> Result<String, Diagnostic> {
     if address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
         Ok(format!("tcp/{address}"))
     } else {
-        Err(Error::Unprotected { address: address.to_owned() })
+        Err(Diagnostic::new(
+            format!("{address} is beyond this machine, and nothing would protect what travels"),
+            "make certificates with `fabswarm host new-cluster`, and add `--cluster FOLDER`",
+        ))
     }
 }
 
@@ -81,9 +84,19 @@ pub(crate) struct ZenohLine {
 
 impl ZenohLine {
     /// Dials the host `name`.
-    pub(crate) fn dial(name: &str, address: &str, credentials: Option<&Credentials>) -> Result<Self, Error> {
-        let unreachable =
-            |what: String| Error::Unreachable { host: name.to_owned(), address: address.to_owned(), what };
+    pub(crate) fn dial(
+        name: &str,
+        address: &str,
+        credentials: Option<&Credentials>,
+    ) -> Result<Self, Diagnostic> {
+        let unreachable = |what: String| {
+            Diagnostic::new(
+                format!("host {name} at {address} cannot be reached: {what}"),
+                format!(
+                    "see that `fabswarm host --listen {address}` runs there, that nothing between the two refuses the port, and that both have folders of the same `fabswarm host new-cluster`"
+                ),
+            )
+        };
         let plain = credentials.is_none().then(|| plain_endpoint(address)).transpose()?;
         let address: SocketAddr =
             address.parse().map_err(|_| unreachable(format!("{address} is not an address with a port")))?;
@@ -163,8 +176,13 @@ impl ZenohListener {
         address: SocketAddr,
         credentials: Option<&Credentials>,
         report: fn(Refusal),
-    ) -> Result<Self, Error> {
-        let refused = |what: String| Error::Listen { address: address.to_string(), what };
+    ) -> Result<Self, Diagnostic> {
+        let refused = |what: String| {
+            Diagnostic::new(
+                format!("cannot listen on {address}: {what}"),
+                "name a free address of this machine, such as 127.0.0.1:7447",
+            )
+        };
         let (endpoint, address, tunnel) = match credentials {
             Some(credentials) => {
                 let (tunnel, address) = Tunnel::listen(address, credentials, report)

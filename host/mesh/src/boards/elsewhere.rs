@@ -87,7 +87,7 @@ impl BoardsElsewhere {
             self.run.interrupt();
         }
         match report.failure.take() {
-            Some(what) => Err(failed(Error::Refused { host: self.run.host_name(host).to_owned(), what })),
+            Some(what) => Err(failed(Error::refused(self.run.host_name(host), what))),
             None => Ok(()),
         }
     }
@@ -96,7 +96,7 @@ impl BoardsElsewhere {
     fn logs_of(&self, host: usize) -> Result<Vec<u8>, Error> {
         let mut logs = Vec::new();
         loop {
-            let request = Request::BoardLogs { run: self.run.name().to_owned(), offset: logs.len() };
+            let request = Request::BoardLogs { offset: logs.len() };
             let (_, mut piece) = self.run.ask(host, &request, &[])?;
             let is_last = piece.len() < BODY_MAX;
             logs.append(&mut piece);
@@ -111,15 +111,13 @@ impl BoardsElsewhere {
 fn tell(run: &ClusterRun, number: usize, host: &mut BoardHost) -> Result<(), Error> {
     let body = host.pending.take();
     host.number += 1;
-    let request = Request::Boards { run: run.name().to_owned(), number: host.number };
+    let request = Request::Boards { number: host.number };
     match run.ask(number, &request, &body)? {
         (Answer::Boards(report), _) => {
             host.report = *report;
             Ok(())
         }
-        (other, _) => {
-            Err(Error::Malformed { host: run.host_name(number).to_owned(), what: format!("{other:?}") })
-        }
+        (other, _) => Err(Error::malformed(run.host_name(number), format!("{other:?}"))),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fabswarm_diagnostic::Diagnostic;
 
 use super::{BoardBatch, BoardCall, BoardsReport};
 use crate::Error;
@@ -35,14 +36,14 @@ pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<Run
         });
         let started = match start {
             Some(start) => start(&run.order, &given_up),
-            None => Err(
-                "this build of fabswarm has no boards\nhelp: build it with its features `mesh` and `boards`"
-                    .to_owned(),
-            ),
+            None => {
+                let remedy = "build it with its features `mesh` and `boards`";
+                Err(Diagnostic::new("this build of fabswarm has no boards", remedy).to_string())
+            }
         };
         let boards = started.map_err(|what| {
             run.fail(what.clone());
-            Error::Refused { host: run.order.hosts[run.order.host].name.clone(), what }
+            Error::refused(&run.order.hosts[run.order.host].name, what)
         })?;
         let mut gateway = Gateway { run, boards, done: 0, report: BoardsReport::default(), logs: Vec::new() };
         run.reach(0);
@@ -71,7 +72,7 @@ impl Gateway<'_> {
     fn answer(&mut self, task: HostTask) {
         let HostTask { request, body, replies, .. } = task;
         let reply = match request {
-            Request::Boards { number, .. } => {
+            Request::Boards { number } => {
                 // Who asks again missed the answer; nothing is done twice.
                 if number > self.done {
                     self.run.received(body.len(), 0);
@@ -80,7 +81,7 @@ impl Gateway<'_> {
                 }
                 pack(&Answer::Boards(Box::new(self.report.clone())))
             }
-            Request::BoardLogs { offset, .. } => match self.read_logs(offset) {
+            Request::BoardLogs { offset } => match self.read_logs(offset) {
                 Ok(piece) => pack_with(&Answer::Words, Bytes::copy_from_slice(piece)),
                 Err(error) => pack(&Answer::Refused(format!("the logs of boards: {error}"))),
             },

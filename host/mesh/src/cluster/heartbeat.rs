@@ -64,7 +64,7 @@ impl Heartbeat {
         let beat = |host: usize| {
             let (stop, stopped) = mpsc::channel();
             let shared = Arc::clone(shared);
-            let alive = pack(&Request::Alive { run: shared.run.clone() });
+            let alive = pack(&(&shared.run, Request::Alive));
             let thread = std::thread::spawn(move || {
                 while stopped.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
                     shared.ask_for_a_sign(host, &alive, every);

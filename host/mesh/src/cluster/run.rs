@@ -85,12 +85,12 @@ impl ClusterRun {
     ) -> Result<(Answer, Vec<u8>), Error> {
         let peer = &self.shared.peers[host];
         loop {
-            match peer.ask(request, body, &|| self.suspect().is_some()) {
+            match peer.ask(&self.shared.run, request, body, &|| self.suspect().is_some()) {
                 Err(Error::Over) => {}
                 answer => return answer,
             }
             if let Some((suspect, what)) = self.suspect() {
-                let gone = Error::Gone { host: self.shared.peers[suspect].name.clone(), what };
+                let gone = Error::gone(self.host_name(suspect), what);
                 if !self.lose(suspect, &gone) || suspect == host {
                     return Err(gone);
                 }
@@ -116,10 +116,6 @@ impl ClusterRun {
             let host = *sign.unheard.iter().find(is_missed)?;
             Some((host, format!("host {} does not hear it", self.shared.peers[*other].name)))
         })
-    }
-
-    pub(super) fn run(&self) -> String {
-        self.shared.run.clone()
     }
 
     /// What tells this run from others.
@@ -182,7 +178,7 @@ impl ClusterRun {
 
     /// Tells a host to go on without another one.
     fn order_silence(&self, host: usize, without: usize) -> Result<(), Error> {
-        let silence = |order| Request::Silence { run: self.run(), order, host: without };
+        let silence = |order| Request::Silence { order, host: without };
         self.order(host, silence).map(drop)
     }
 
@@ -213,7 +209,7 @@ impl ClusterRun {
     pub(super) fn wait_for_all(&self, round: u32) -> Result<(), Error> {
         for host in self.present() {
             loop {
-                match self.tell(host, &Request::Reached { run: self.run(), round })? {
+                match self.tell(host, &Request::Reached { round })? {
                     None => break,
                     Some(Answer::Reached { round: reached, is_leaving }) => {
                         if is_leaving {
@@ -236,7 +232,7 @@ impl ClusterRun {
     pub(super) fn halt_all(&self) -> Result<u32, Error> {
         let mut last = self.round();
         for host in self.present() {
-            match self.order(host, |order| Request::Halt { run: self.run(), order })? {
+            match self.order(host, |order| Request::Halt { order })? {
                 None => {}
                 Some(Answer::Reached { round, .. }) => last = last.max(round),
                 Some(other) => return Err(unexpected(&self.shared.peers[host], &other)),
@@ -249,7 +245,7 @@ impl ClusterRun {
 
     pub(super) fn permit_all(&self, until: u32) -> Result<(), Error> {
         for host in self.present() {
-            self.order(host, |order| Request::Permit { run: self.run(), order, until })?;
+            self.order(host, |order| Request::Permit { order, until })?;
         }
         Ok(())
     }
@@ -282,7 +278,7 @@ impl ClusterRun {
             self.order_silence(host, lost)?;
         }
         for other in others {
-            self.order(other, |order| Request::Admit { run: self.run(), order, host })?;
+            self.order(other, |order| Request::Admit { order, host })?;
             // It must not be waited for, whoever was told last.
             if self.losses.has(host) {
                 return self.present().into_iter().try_for_each(|other| self.order_silence(other, host));
@@ -297,21 +293,21 @@ impl ClusterRun {
         host: usize,
         restore: &mut dyn FnMut() -> device::Result<()>,
     ) -> Result<bool, device::Error> {
-        let (peer, run, round) = (&self.shared.peers[host], self.run(), self.round());
+        let (peer, run, round) = (&self.shared.peers[host], self.name(), self.round());
         let has_memory = status(peer)?.run.is_some_and(|there| there.run == run);
         if !has_memory {
             self.ask(host, &Request::Begin(Box::new(self.orders[host].clone())), &[])?;
-            self.ask(host, &Request::Reached { run: run.clone(), round: 0 }, &[])?;
-            self.ask(host, &Request::SetRounds { run: run.clone(), round }, &[])?;
+            self.ask(host, &Request::Reached { round: 0 }, &[])?;
+            self.ask(host, &Request::SetRounds { round }, &[])?;
             restore()?;
         }
         let silent = self.losses.hosts().into_iter().filter(|&other| other != host).collect();
-        let rejoin = Request::Rejoin { run: run.clone(), order: self.next_order(), round, silent };
+        let rejoin = Request::Rejoin { order: self.next_order(), round, silent };
         match self.ask(host, &rejoin, &[]) {
             Ok(_) => Ok(has_memory),
             Err(error) => {
                 // A run that is over there begins anew the next time.
-                self.ask(host, &Request::End { run }, &[])?;
+                self.ask(host, &Request::End, &[])?;
                 Err(error.into())
             }
         }
@@ -345,7 +341,7 @@ impl ClusterRun {
     fn ask_for_imbalances(&self, host: usize) -> Result<Vec<Imbalance>, Error> {
         let mut numbers: Vec<f64> = Vec::new();
         loop {
-            let request = Request::Imbalances { run: self.run(), round: self.round(), offset: numbers.len() };
+            let request = Request::Imbalances { round: self.round(), offset: numbers.len() };
             let (answer, body) = self.ask(host, &request, &[])?;
             let Answer::Imbalances(sums) = answer else {
                 return Err(unexpected(&self.shared.peers[host], &answer));
@@ -368,7 +364,7 @@ impl ClusterRun {
     /// When a host does not answer.
     pub fn parts(&self) -> Result<Vec<HostPart>, Error> {
         let of = |host: usize| {
-            let traffic = match self.tell(host, &Request::Traffic { run: self.run() })? {
+            let traffic = match self.tell(host, &Request::Traffic)? {
                 None => HostTraffic::default(),
                 Some(Answer::Traffic(traffic)) => traffic,
                 Some(other) => return Err(unexpected(&self.shared.peers[host], &other)),
@@ -419,7 +415,7 @@ pub fn table(parts: &[HostPart]) -> String {
 impl Drop for ClusterRun {
     fn drop(&mut self) {
         self.heartbeat.take();
-        let end = crate::message::pack(&Request::End { run: self.run() });
+        let end = crate::message::pack(&(self.name(), Request::End));
         for (host, peer) in self.shared.peers.iter().enumerate() {
             // One that never hears it ends the run when it misses the heartbeat.
             let mut is_told = false;

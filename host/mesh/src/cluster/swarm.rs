@@ -27,13 +27,8 @@ impl RemoteHosts<f32> for ClusterSwarm {
         let mut all = Vec::with_capacity(words);
         while all.len() < words {
             let (offset, words) = (offset + all.len(), PIECE.min(words - all.len()));
-            let request = Request::Read {
-                run: self.0.run(),
-                round: self.0.round(),
-                part: part.to_owned(),
-                offset,
-                words,
-            };
+            let (round, part) = (self.0.round(), part.to_owned());
+            let request = Request::Read { round, part, offset, words };
             match self.0.ask(host, &request, &[])? {
                 (Answer::Words, body) if body.len() == words * size_of::<f32>() => {
                     all.extend(to_words(&body))
@@ -47,7 +42,7 @@ impl RemoteHosts<f32> for ClusterSwarm {
     fn write(&self, host: usize, part: &str, offset: usize, words: &[f32]) -> device::Result<()> {
         for (number, words) in words.chunks(PIECE).enumerate() {
             let (round, part, offset) = (self.0.round(), part.to_owned(), offset + number * PIECE);
-            let request = Request::Write { run: self.0.run(), round, part, offset };
+            let request = Request::Write { round, part, offset };
             self.0.ask(host, &request, &to_bytes(words))?;
         }
         Ok(())
@@ -55,7 +50,7 @@ impl RemoteHosts<f32> for ClusterSwarm {
 
     fn set_rounds(&self, round: u32) -> device::Result<()> {
         for host in self.0.hosts() {
-            self.0.ask(host, &Request::SetRounds { run: self.0.run(), round }, &[])?;
+            self.0.ask(host, &Request::SetRounds { round }, &[])?;
         }
         self.0.round.store(round.into(), Ordering::Relaxed);
         Ok(())

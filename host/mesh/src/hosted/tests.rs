@@ -49,7 +49,7 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
         for round in 1..=ROUNDS {
             // The first question is forgotten by who asked it.
             let part = ParcelPart::Decisions;
-            let request = || Request::Parcel { run: "a".to_owned(), round, part, to, chunks: Vec::new() };
+            let request = || Request::Parcel { round, part, to, chunks: Vec::new() };
             drop(ask(&run, request()));
             let answer = ask(&run, request()).recv().unwrap();
             let (Answer::Chunk(header), body) = unpack::<Answer>(&[&answer.head, &answer.body]).unwrap()
@@ -74,7 +74,7 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
         let fetch = &fetch;
         let others: Vec<_> = (1..3).map(|to| scope.spawn(move || fetch(to))).collect();
         let found: Vec<_> = others.into_iter().map(|other| other.join()).collect();
-        drop(ask(&run, Request::End { run: "a".to_owned() }));
+        drop(ask(&run, Request::End));
         found.into_iter().map(|most| most.unwrap()).max().unwrap()
     });
     // Parcels of the round that has begun and of those that are kept, and two questions of each.
@@ -89,8 +89,8 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     run.order.patience_ms = 40;
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
-        let answer = ask(&run, Request::BoardLogs { run: "a".to_owned(), offset: 0 }).recv().unwrap();
+        let answer = ask(&run, Request::BoardLogs { offset: 0 }).recv().unwrap();
         assert_eq!(unpack::<Answer>(&[&answer.head]).unwrap().0, Answer::NotYet);
-        drop(ask(&run, Request::End { run: "a".to_owned() }));
+        drop(ask(&run, Request::End));
     });
 }

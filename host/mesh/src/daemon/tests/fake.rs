@@ -168,7 +168,7 @@ impl HostsHere {
     /// Makes a host lose its memory, as one does that is killed and started anew.
     pub(crate) fn kill(&self, host: usize, run: &str) {
         let (sender, _receiver) = mpsc::channel();
-        let end = pack(&Request::End { run: run.to_owned() });
+        let end = pack(&(run, Request::End));
         self.states[host].answer(&one_piece(&end), Box::new(ReplyChannel(sender)));
     }
 
