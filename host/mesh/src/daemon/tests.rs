@@ -6,54 +6,121 @@ mod near;
 
 use std::path::Path;
 
+use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::fab::RemoteHosts as _;
-use fabswarm_large::training::{TrainingPlan, TrainingSetup};
+use fabswarm_large::training::{
+    Evaluation, Trainer, TrainingObserver, TrainingOutcome, TrainingPlan, TrainingRound, TrainingSetup,
+};
+use fabswarm_sim::record::{self, RunFolder};
 use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for};
 
 use self::fake::{BUILD, HostsHere};
 use super::*;
-use crate::cluster::{ClusterSwarm, LossPolicy};
+use crate::Error;
+use crate::cluster::{Cluster, ClusterSwarm, HostPart, LossPolicy};
 use crate::message::BODY_MAX;
 
-fn scenario(more: &str) -> ResolvedScenario {
-    let text = format!(
-        "version = 1\n[swarm]\nagents = 4\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 30\ntrain_samples = 200\ntest_samples = 20\nepochs = 3\n{more}"
-    );
-    scenario_of(&text)
-}
-
-fn scenario_of(text: &str) -> ResolvedScenario {
-    resolve_text_for(ScenarioCommand::Train, Some((Path::new("test.toml"), text)), &[]).unwrap()
-}
-
-fn training(prepared: &TrainingSetup) -> RunKind {
-    RunKind::Training { digest: prepared.digest() }
-}
-
+const SMALL: &str = "[swarm]\nagents = 4\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 30\ntrain_samples = 200\ntest_samples = 20\nepochs = 3\n";
 const LEDGER: &str =
     "[algorithm]\nkind = \"ledger\"\n[faults]\niid_loss = 0.2\ndelay_rounds = 2\ncrashes = \"1@2+2\"\n";
 
+/// A scenario with its samples, in a folder of its own.
+struct TrainingCase {
+    folder: tempfile::TempDir,
+    resolved: ResolvedScenario,
+    prepared: TrainingSetup,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl TrainingCase {
+    fn new(text: &str) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), text)
+    }
+
+    fn in_folder(folder: tempfile::TempDir, text: &str) -> Self {
+        let text = format!("version = 1\n{text}");
+        let file = Some((Path::new("test.toml"), text.as_str()));
+        let resolved = resolve_text_for(ScenarioCommand::Train, file, &[]).unwrap();
+        let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
+        TrainingCase { folder, resolved, prepared, interrupted: Arc::default() }
+    }
+
+    /// Tiny models, and three classes around three corners: so many samples of each agent, half of them to validate, and fifteen
+    /// to test.
+    fn tiny(agents: usize, samples: usize, more: &str) -> Self {
+        let row = |number: usize| {
+            let (class, split) = (number % 3, if number < samples * agents { "train" } else { "test" });
+            let [x, y] = [class % 2 * 60 + number * 7 % 11, class / 2 * 60 + number * 5 % 13]
+                .map(|at| at as f64 / 20.0);
+            let validates = u8::from(number < samples / 2 * agents);
+            format!("{},{x},{y},{class},{validates},{split}\n", number % agents)
+        };
+        let rows: String = (0..samples * agents + 15).map(row).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("table.csv");
+        std::fs::write(&data, format!("agent,x,y,label,validation,split\n{rows}")).unwrap();
+        let data = data.display();
+        let text =
+            format!("[swarm]\nagents = {agents}\n[training]\ndata = \"{data}\"\nmodel = \"softmax\"\n{more}");
+        Self::in_folder(folder, &text)
+    }
+
+    fn hosts(&self, count: usize, seed: u64, rate: f64) -> HostsHere {
+        HostsHere::start(count, seed, rate, self.folder.path())
+    }
+
+    fn start(&self, cluster: Cluster, policy: LossPolicy) -> Result<ClusterSwarm, Error> {
+        let kind = RunKind::Training { digest: self.prepared.digest() };
+        let (text, agents) = (self.resolved.to_repeatable_toml(), self.resolved.scenario.swarm.agents);
+        let run = cluster.start(&kind, &text, agents, &self.interrupted, policy)?;
+        Ok(ClusterSwarm(Arc::new(run)))
+    }
+
+    /// The plan of a host that computes `block`.
+    fn plan(&self, block: Block) -> TrainingPlan<'_, Cpu<f32>> {
+        TrainingPlan::of_block(Cpu::<f32>::new(), &self.prepared, &self.resolved, block).unwrap()
+    }
+
+    fn train(&self, mut trainer: Trainer<'_, Cpu<f32>>, name: &str) -> TrainingOutcome {
+        let folder = RunFolder::at(&self.folder.path().join(name)).unwrap();
+        trainer.run(&folder, &mut Nobody, &self.interrupted).unwrap()
+    }
+
+    /// Trains in one process and on these hosts, to the same bits; returns what each host did.
+    fn compare(&self, cluster: Cluster, policy: LossPolicy) -> Vec<HostPart> {
+        let plan = TrainingPlan::new(Cpu::<f32>::new(), &self.prepared, &self.resolved).unwrap();
+        let expected = self.train(plan.start(None).unwrap(), "one");
+        let swarm = self.start(cluster, policy).unwrap();
+        let watching = self.plan(Block::NONE).watch(Box::new(swarm.clone()), None).unwrap();
+        let found = self.train(watching, "many");
+        assert!(found.mean == expected.mean && found.weights == expected.weights, "other bits");
+        swarm.0.parts().unwrap()
+    }
+}
+
+struct Nobody;
+
+impl TrainingObserver for Nobody {
+    fn round(&mut self, _: TrainingRound<'_>) {}
+
+    fn evaluated(&mut self, _: &Evaluation) -> Result<(), record::Error> {
+        Ok(())
+    }
+}
+
 #[test]
 fn hosts_stop_in_one_round_wherever_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let resolved = scenario(LEDGER);
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let hosts = HostsHere::start(3, 7, 0.1, folder.path());
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let run = hosts
-        .cluster(BUILD)
-        .start(&training(&prepared), &resolved.to_repeatable_toml(), 4, &interrupted, LossPolicy::default())
-        .unwrap();
-    let run = Arc::new(run);
-    let swarm = ClusterSwarm(Arc::clone(&run));
+    let case = TrainingCase::new(&format!("{SMALL}{LEDGER}"));
+    let hosts = case.hosts(3, 7, 0.1);
+    let swarm = case.start(hosts.cluster(BUILD), LossPolicy::default()).unwrap();
     let mut stopped = 0;
     for _ in 0..3 {
         swarm.permit(6).unwrap();
         let round = swarm.halt().unwrap();
         assert!(round >= stopped && round <= 6, "{round} after {stopped}");
         stopped = round;
-        let parts = run.parts().unwrap();
+        let parts = swarm.0.parts().unwrap();
         assert!(parts.iter().all(|part| part.traffic.received == part.traffic.planned_received));
         assert!(swarm.imbalances().unwrap()[0].defect() < 1e-5);
     }
@@ -61,23 +128,18 @@ fn hosts_stop_in_one_round_wherever_they_are() {
     hosts.interrupted.store(true, Ordering::Relaxed);
     swarm.permit(6).unwrap();
     swarm.wait_for(6).unwrap();
-    assert!(interrupted.load(Ordering::Relaxed));
+    assert!(case.interrupted.load(Ordering::Relaxed));
 }
 
 /// Lines lose and repeat pieces, and what is asked for again is not computed from another piece.
 #[test]
 fn imbalances_come_in_as_many_messages_as_they_take() {
-    let folder = tempfile::tempdir().unwrap();
-    let resolved = scenario_of(
-        "version = 1\n[swarm]\nagents = 2\n[training]\ndata = \"sample\"\nmodel_width = 512\nbatch = 8\nepochs = 1\n",
+    let case = TrainingCase::new(
+        "[swarm]\nagents = 2\n[training]\ndata = \"sample\"\nmodel_width = 512\nbatch = 8\nepochs = 1\n",
     );
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let hosts = HostsHere::start(2, 9, 0.2, folder.path());
-    let (kind, interrupted) = (training(&prepared), Arc::new(AtomicBool::new(false)));
-    let cluster = hosts.cluster(BUILD);
-    let run = cluster.start(&kind, &resolved.to_repeatable_toml(), 2, &interrupted, LossPolicy::default());
-    let swarm = ClusterSwarm(Arc::new(run.unwrap()));
-    let numbers = 2 * 2 * prepared.parameters();
+    let hosts = case.hosts(2, 9, 0.2);
+    let swarm = case.start(hosts.cluster(BUILD), LossPolicy::default()).unwrap();
+    let numbers = 2 * 2 * case.prepared.parameters();
     assert!(numbers * size_of::<f64>() > BODY_MAX, "they take more than one message");
     for round in [1, 2] {
         swarm.permit(round).unwrap();
@@ -92,41 +154,27 @@ fn imbalances_come_in_as_many_messages_as_they_take() {
 
 #[test]
 fn hosts_refuse_other_builds_other_data_and_a_second_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let resolved = scenario("");
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let hosts = HostsHere::start(2, 1, 0.0, folder.path());
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let start = |build: &str, digest: String| {
-        hosts.cluster(build).start(
-            &RunKind::Training { digest },
-            &resolved.to_repeatable_toml(),
-            4,
-            &interrupted,
-            LossPolicy::default(),
-        )
-    };
-    let refusal = |build: &str, digest: String| start(build, digest).unwrap_err().to_string();
-    let other = refusal("older", prepared.digest());
+    let case = TrainingCase::new(SMALL);
+    let hosts = case.hosts(2, 1, 0.0);
+    let start = |build: &str| case.start(hosts.cluster(build), LossPolicy::default());
+    let other = start("older").unwrap_err().to_string();
     assert!(other.contains("host h0: it runs build test") && other.contains("build older"), "{other}");
-    let data = refusal(BUILD, "0000".to_owned());
+    let kind = RunKind::Training { digest: "0000".to_owned() };
+    let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
+    let data = cluster.start(&kind, &text, 4, &case.interrupted, LossPolicy::default());
+    let data = data.unwrap_err().to_string();
     assert!(data.contains("its samples or weights of `sample`") && data.contains("help: "), "{data}");
-    let run = start(BUILD, prepared.digest()).unwrap();
-    let busy = refusal(BUILD, prepared.digest());
+    let run = start(BUILD).unwrap();
+    let busy = start(BUILD).unwrap_err().to_string();
     assert!(busy.contains("already") && busy.contains("help: "), "{busy}");
     drop(run);
-    start(BUILD, prepared.digest()).unwrap();
+    start(BUILD).unwrap();
 }
 
 #[test]
 fn a_plan_of_blocks_sums_to_no_less_than_the_swarm() {
-    let folder = tempfile::tempdir().unwrap();
-    let resolved = scenario("");
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let plan = |first, agents| {
-        let block = fabswarm_large::device::Block { first, agents };
-        TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, block).unwrap().plan().clone()
-    };
-    let (whole, part, none) = (plan(0, 4), plan(0, 2), plan(0, 0));
-    assert!(part.state < whole.state && 2 * part.state > whole.state && none.state == 0);
+    let case = TrainingCase::new(SMALL);
+    let state = |agents| case.plan(Block { first: 0, agents }).plan().state;
+    let [whole, part, none] = [4, 2, 0].map(state);
+    assert!(part < whole && 2 * part > whole && none == 0);
 }

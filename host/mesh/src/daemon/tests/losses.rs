@@ -4,33 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
-use fabswarm_large::device::Block;
-use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingRound};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::LinkSource;
-use fabswarm_sim::record::{self, RunFolder};
 
 use super::both_ends::BothEnds;
 use super::*;
 use crate::cluster::HostNews;
 
-/// Small models, and an epoch is a round, so that all hosts are looked at after each.
-fn small(table: &Path) -> ResolvedScenario {
-    let table = table.display();
-    scenario_of(&format!(
-        "version = 1\n[swarm]\nagents = 5\n[training]\ndata = \"{table}\"\nmodel = \"softmax\"\nbatch = 200\nepochs = 10\ncheckpoint_every = 2\n[algorithm]\nkind = \"ledger\"\n[faults]\niid_loss = 0.2\ndelay_rounds = 2\n"
-    ))
-}
-
-/// Three classes around three corners, twelve samples of each of five agents and fifteen to test.
-fn table() -> String {
-    let row = |number: u32| {
-        let (class, agent, split) = (number % 3, number % 5, if number < 60 { "train" } else { "test" });
-        let [x, y] = [class % 2 * 60 + number * 7 % 11, class / 2 * 60 + number * 5 % 13]
-            .map(|at| f64::from(at) / 20.0);
-        format!("{agent},{x},{y},{class},{},{split}\n", u8::from(number.is_multiple_of(4)))
-    };
-    "agent,x,y,label,validation,split\n".to_owned() + &(0..75).map(row).collect::<String>()
+/// An epoch is a round, so that all hosts are looked at after each.
+fn small() -> TrainingCase {
+    let more = "batch = 200\nepochs = 10\ncheckpoint_every = 2\n[algorithm]\nkind = \"ledger\"\n[faults]\niid_loss = 0.2\ndelay_rounds = 2\n";
+    TrainingCase::tiny(5, 12, more)
 }
 
 const HOSTS: usize = 4;
@@ -70,15 +54,10 @@ fn read_part(swarm: &ClusterSwarm, host: usize, part: &str, words: usize) -> Opt
 }
 
 /// Both ends of the links of a run on `blocks`.
-fn both_ends(
-    prepared: &TrainingSetup,
-    resolved: &ResolvedScenario,
-    blocks: &[Block],
-    rounds: u32,
-) -> BothEnds {
-    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[0]).unwrap();
+fn both_ends(case: &TrainingCase, blocks: &[Block], rounds: u32) -> BothEnds {
+    let plan = case.plan(blocks[0]);
     let trainer = plan.start_block(0, blocks.to_vec(), true).unwrap();
-    let audiences = LinkSource::new(&resolved.scenario).unwrap().audiences(rounds);
+    let audiences = LinkSource::new(&case.resolved.scenario).unwrap().audiences(rounds);
     BothEnds::new(&trainer, blocks, audiences)
 }
 
@@ -133,26 +112,19 @@ impl TrainingObserver for FaultSchedule<'_> {
 }
 
 fn go_through(seed: u64) {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("table.csv");
-    std::fs::write(&data, table()).unwrap();
-    let resolved = small(&data);
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
-    let hosts = HostsHere::start(HOSTS, seed, RATE, folder.path());
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let case = small();
+    let hosts = case.hosts(HOSTS, seed, RATE);
     let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
-    let (kind, text) = (training(&prepared), resolved.to_repeatable_toml());
-    let run = hosts.cluster(BUILD).start(&kind, &text, 5, &interrupted, policy).unwrap();
-    let swarm = ClusterSwarm(Arc::new(run));
-    let plan = TrainingPlan::of_block(Cpu::<f32>::new(), &prepared, &resolved, Block::NONE).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), policy).unwrap();
+    let plan = case.plan(Block::NONE);
     let mut trainer = plan.watch(Box::new(swarm.clone()), None).unwrap();
-    let kept = RunFolder::at(&folder.path().join("run")).unwrap();
+    let kept = RunFolder::at(&case.folder.path().join("run")).unwrap();
     trainer.keep(&kept).unwrap();
     let draws = Stream::new(seed, 99, 0, Purpose::Air);
-    let ends = both_ends(&prepared, &resolved, swarm.blocks(), trainer.rounds());
+    let ends = both_ends(&case, swarm.blocks(), trainer.rounds());
     let mut schedule = FaultSchedule { hosts: &hosts, swarm, draws, away: BTreeSet::new(), rounds: 0, ends };
     let outcome = trainer
-        .run(&kept, &mut schedule, &interrupted)
+        .run(&kept, &mut schedule, &case.interrupted)
         .unwrap_or_else(|error| panic!("schedule {seed}: {error}"));
     assert_eq!(schedule.rounds, trainer.rounds());
     assert!(outcome.tracking_defect < 1e-5, "schedule {seed}: {}", outcome.tracking_defect);
@@ -193,19 +165,12 @@ fn take_more(swarm: &ClusterSwarm, host: usize, vector: usize, link: usize, take
 /// Mass that is taken twice, or from somebody else, balances on every host, and is noticed where both ends are looked at.
 #[test]
 fn mass_that_no_sender_set_aside_is_noticed() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("table.csv");
-    std::fs::write(&data, table()).unwrap();
-    let resolved = small(&data);
-    let prepared = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap();
+    let case = small();
     for wrong in ["nothing", "doubled", "from another sender"] {
-        let hosts = HostsHere::start(HOSTS, 3, 0.0, folder.path());
-        let interrupted = Arc::new(AtomicBool::new(false));
+        let hosts = case.hosts(HOSTS, 3, 0.0);
         let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
-        let (kind, text) = (training(&prepared), resolved.to_repeatable_toml());
-        let run = hosts.cluster(BUILD).start(&kind, &text, 5, &interrupted, policy).unwrap();
-        let swarm = ClusterSwarm(Arc::new(run));
-        let mut ends = both_ends(&prepared, &resolved, swarm.blocks(), 10);
+        let swarm = case.start(hosts.cluster(BUILD), policy).unwrap();
+        let mut ends = both_ends(&case, swarm.blocks(), 10);
         let read = |host: usize, part: &str, words: usize| read_part(&swarm, host, part, words);
         for round in 1..=5 {
             swarm.permit(round).unwrap();
