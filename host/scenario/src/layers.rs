@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fabswarm_diagnostic::Diagnostic;
 use toml_edit::{DocumentMut, Item, Value};
 
 use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, TrainingRule};
@@ -95,7 +96,7 @@ impl Flag {
                 Some(near) => format!("did you mean `--{near}`?"),
                 None => format!("`fabswarm {} --help` lists all flags", command.name()),
             };
-            return Err(Error::Unknown { origin, what: "flag", path: format!("--{name}"), remedy });
+            return Err(origin.refuse(format!("there is no flag `--{name}`"), remedy));
         };
         check(key, &value, &origin)?;
         Ok(Self { key, value })
@@ -169,7 +170,11 @@ pub fn resolve_for(
     flags: &[Flag],
 ) -> Result<ResolvedScenario, Error> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })
+        std::fs::read_to_string(path).map_err(|error| {
+            let what = format!("cannot read the scenario {}: {error}", path.display());
+            let remedy = "name a TOML file, or leave it out for the default scenario";
+            Error::Invalid(Diagnostic::new(what, remedy))
+        })
     };
     let text = file.map(read).transpose()?;
     resolve_text_for(command, file.zip(text.as_deref()), flags)
@@ -188,7 +193,11 @@ pub fn resolve_text_for(
     if let Some((path, text)) = file {
         settings = read(path, text)?;
         if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
-            return Err(Error::OtherCommand { path: path.to_owned(), key, other: other.name() });
+            let (path, other) = (path.display(), other.name());
+            return Err(Error::OtherCommand(Diagnostic::new(
+                format!("{path} is a scenario of `fabswarm {other}`: it sets {key}"),
+                format!("use `fabswarm {other} {path}`, or remove what only that command reads"),
+            )));
         }
         for named in settings.iter_mut().filter(|setting| names_file(path, setting)) {
             beside(path, &mut named.value);

@@ -28,7 +28,7 @@ pub use choices::{
     TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
-pub use error::{Error, Origin};
+pub use error::Error;
 pub use layers::{Flag, ResolvedScenario, resolve, resolve_for, resolve_text_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{ScenarioKey, ValueKind, keys};

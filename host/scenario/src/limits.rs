@@ -6,7 +6,7 @@ use toml_edit::Value;
 
 /// What a number may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
+pub(super) enum Limit {
     /// A whole number from the first to the second.
     Whole(i64, i64),
     /// A number above 0.
@@ -62,91 +62,84 @@ impl fmt::Display for Limit {
 /// Sizes that a problem's memory grows with; beyond it a typing error is likelier than a wish.
 const SIZE: Limit = Limit::Whole(1, 100_000);
 
+/// The most that a count of rounds may be.
+const MOST: i64 = u32::MAX as i64;
+
+/// The limits of all numbers, by their keys.
+const LIMITS: &[(&[&str], Limit)] = &[
+    (&["seed"], Limit::Whole(0, i64::MAX)),
+    (&["problem_seed", "network_seed"], Limit::Whole(-1, i64::MAX)),
+    (&["swarm.agents"], Limit::Whole(1, 1_000_000)),
+    (&["swarm.clock_spread"], Limit::BelowOne),
+    (&["frames.late_rounds"], Limit::Whole(0, 1000)),
+    (&["algorithm.gather_rounds"], Limit::Whole(-1, MOST)),
+    (&["algorithm.descend_rounds"], Limit::Whole(1, MOST)),
+    (&["algorithm.give_up_after"], Limit::Whole(0, MOST)),
+    (&["swarm.rounds"], Limit::Whole(1, MOST)),
+    (&["policy_evaluation.states", "policy_evaluation.features"], SIZE),
+    (&["policy_evaluation.discount"], Limit::BelowOne),
+    (&["policy_evaluation.regularisation"], Limit::NotNegative),
+    (&["policy_evaluation.upper_weight", "policy_evaluation.lower_weight"], Limit::Positive),
+    (&["policy_evaluation.reward_noise"], Limit::NotNegative),
+    (&["hyper_tuning.features", "hyper_tuning.train_samples", "hyper_tuning.validation_samples"], SIZE),
+    (&["hyper_cleaning.features", "hyper_cleaning.train_samples", "hyper_cleaning.validation_samples"], SIZE),
+    // A label is a byte, and so is the number of a sensor.
+    (&["hyper_tuning.classes", "hyper_cleaning.classes"], Limit::Whole(2, 256)),
+    (&["sensor_trust.sensors"], Limit::Whole(1, 256)),
+    (&["hyper_tuning.corruption", "hyper_cleaning.corruption"], Limit::Share),
+    (&["hyper_tuning.initial_tau", "hyper_cleaning.regularisation"], Limit::NotNegative),
+    (&["sensor_trust.readings_per_sensor", "sensor_trust.calibrated_readings"], SIZE),
+    (&["sensor_trust.basis"], SIZE),
+    (&["sensor_trust.faulty_share"], Limit::Share),
+    (&["sensor_trust.fault_bias"], Limit::Finite),
+    (&["sensor_trust.noise", "sensor_trust.regularisation"], Limit::NotNegative),
+    (&["algorithm.lambda", "algorithm.eta_x", "algorithm.eta_y", "algorithm.eta_z"], Limit::Positive),
+    (&["algorithm.self_weight", "algorithm.momentum"], Limit::BelowOne),
+    (&["network.edge_probability"], Limit::Share),
+    (&["network.phase_rounds"], Limit::Whole(1, MOST)),
+    // All links of a window are looked at before the first round.
+    (&["network.connectivity_window"], Limit::Whole(1, 10_000)),
+    (&["network.blocks"], Limit::Whole(1, 1_000_000)),
+    (&["network.exchange_every"], Limit::Whole(1, 10_000)),
+    (&["motion.area_m", "motion.speed_m_s", "motion.spacing_m", "motion.round_ms"], Limit::Positive),
+    (&["motion.path_loss_exponent", "motion.shadowing_s", "motion.steepness_db"], Limit::Positive),
+    (&["motion.height_m", "motion.power_spread_db", "motion.shadowing_db"], Limit::NotNegative),
+    (&["motion.power_dbm", "motion.reference_loss_db", "motion.sensitivity_dbm"], Limit::Finite),
+    (&["radio.clock_ppm"], Limit::Whole(0, 200)),
+    (&["radio.hops"], Limit::Whole(1, 100)),
+    (&["radio.spreading"], Limit::Whole(7, 12)),
+    (&["radio.bandwidth_khz"], Limit::Whole(125, 500)),
+    (&["radio.reach_m", "radio.duty_percent"], Limit::Positive),
+    (&["radio.compute_ms", "radio.period_ms"], Limit::NotNegative),
+    (&["faults.iid_loss", "faults.burst_loss", "faults.duplication"], Limit::BelowOne),
+    (&["faults.reordering", "faults.bit_corruption"], Limit::Share),
+    (&["intruder.replay", "intruder.wrong_key", "intruder.relay"], Limit::Share),
+    (&["intruder.frames_per_round"], Limit::Whole(1, 10_000)),
+    (&["intruder.ambush_frames"], Limit::Whole(0, 10_000)),
+    (&["intruder.memory_frames"], Limit::Whole(2, 1_000_000)),
+    // More than two may take all the room that a receiver has for one sender.
+    (&["intruder.forged_fragments"], Limit::Whole(0, 2)),
+    (&["faults.burst_rounds"], Limit::AtLeastOne),
+    (&["faults.delay_rounds"], Limit::Whole(0, 10_000)),
+    (&["training.model_width", "training.batch"], SIZE),
+    // A sentence has a begin and an end.
+    (&["training.sequence"], Limit::Whole(2, 100_000)),
+    (&["training.dropout"], Limit::BelowOne),
+    (&["training.dirichlet_alpha"], Limit::Positive),
+    (&["training.corruption_rate"], Limit::Share),
+    (&["training.regularisation"], Limit::NotNegative),
+    (&["training.epochs"], Limit::Whole(1, MOST)),
+    (&["training.train_samples", "training.test_samples"], Limit::Whole(0, MOST)),
+    (&["training.evaluate_every", "training.checkpoint_every"], Limit::Whole(0, MOST)),
+    (&["stop.error_below"], Limit::NotNegative),
+    (&["stop.extra_rounds"], Limit::Whole(0, MOST)),
+    (&["output.metrics_every"], Limit::Whole(0, MOST)),
+    (&["output.log_frames_mb"], Limit::NotNegative),
+];
+
 /// The limit of the number at `path`; other keys have none.
 pub(super) fn limit_of(path: &str) -> Option<Limit> {
-    Some(match path {
-        "seed" => Limit::Whole(0, i64::MAX),
-        "problem_seed" | "network_seed" => Limit::Whole(-1, i64::MAX),
-        "swarm.agents" => Limit::Whole(1, 1_000_000),
-        "swarm.clock_spread" => Limit::BelowOne,
-        "frames.late_rounds" => Limit::Whole(0, 1000),
-        "algorithm.gather_rounds" => Limit::Whole(-1, u32::MAX as i64),
-        "algorithm.descend_rounds" => Limit::Whole(1, u32::MAX as i64),
-        "algorithm.give_up_after" => Limit::Whole(0, u32::MAX as i64),
-        "swarm.rounds" => Limit::Whole(1, u32::MAX as i64),
-
-        "policy_evaluation.states" | "policy_evaluation.features" => SIZE,
-        "policy_evaluation.discount" => Limit::BelowOne,
-        "policy_evaluation.regularisation" => Limit::NotNegative,
-        "policy_evaluation.upper_weight" | "policy_evaluation.lower_weight" => Limit::Positive,
-        "policy_evaluation.reward_noise" => Limit::NotNegative,
-
-        "hyper_tuning.features" | "hyper_tuning.train_samples" | "hyper_tuning.validation_samples" => SIZE,
-        "hyper_cleaning.features" | "hyper_cleaning.train_samples" | "hyper_cleaning.validation_samples" => {
-            SIZE
-        }
-        // A label is a byte, and so is the number of a sensor.
-        "hyper_tuning.classes" | "hyper_cleaning.classes" => Limit::Whole(2, 256),
-        "sensor_trust.sensors" => Limit::Whole(1, 256),
-        "hyper_tuning.corruption" | "hyper_cleaning.corruption" => Limit::Share,
-        "hyper_tuning.initial_tau" | "hyper_cleaning.regularisation" => Limit::NotNegative,
-
-        "sensor_trust.readings_per_sensor" | "sensor_trust.calibrated_readings" => SIZE,
-        "sensor_trust.basis" => SIZE,
-        "sensor_trust.faulty_share" => Limit::Share,
-        "sensor_trust.fault_bias" => Limit::Finite,
-        "sensor_trust.noise" | "sensor_trust.regularisation" => Limit::NotNegative,
-
-        "algorithm.lambda" | "algorithm.eta_x" | "algorithm.eta_y" | "algorithm.eta_z" => Limit::Positive,
-        "algorithm.self_weight" | "algorithm.momentum" => Limit::BelowOne,
-
-        "network.edge_probability" => Limit::Share,
-        "network.phase_rounds" => Limit::Whole(1, u32::MAX as i64),
-        // All links of a window are looked at before the first round.
-        "network.connectivity_window" => Limit::Whole(1, 10_000),
-        "network.blocks" => Limit::Whole(1, 1_000_000),
-        "network.exchange_every" => Limit::Whole(1, 10_000),
-
-        "motion.area_m" | "motion.speed_m_s" | "motion.spacing_m" | "motion.round_ms" => Limit::Positive,
-        "motion.path_loss_exponent" | "motion.shadowing_s" | "motion.steepness_db" => Limit::Positive,
-        "motion.height_m" | "motion.power_spread_db" | "motion.shadowing_db" => Limit::NotNegative,
-        "motion.power_dbm" | "motion.reference_loss_db" | "motion.sensitivity_dbm" => Limit::Finite,
-
-        "radio.clock_ppm" => Limit::Whole(0, 200),
-        "radio.hops" => Limit::Whole(1, 100),
-        "radio.spreading" => Limit::Whole(7, 12),
-        "radio.bandwidth_khz" => Limit::Whole(125, 500),
-        "radio.reach_m" | "radio.duty_percent" => Limit::Positive,
-        "radio.compute_ms" | "radio.period_ms" => Limit::NotNegative,
-
-        "faults.iid_loss" | "faults.burst_loss" | "faults.duplication" => Limit::BelowOne,
-        "faults.reordering" | "faults.bit_corruption" => Limit::Share,
-        "intruder.replay" | "intruder.wrong_key" | "intruder.relay" => Limit::Share,
-        "intruder.frames_per_round" => Limit::Whole(1, 10_000),
-        "intruder.ambush_frames" => Limit::Whole(0, 10_000),
-        "intruder.memory_frames" => Limit::Whole(2, 1_000_000),
-        // More than two may take all the room that a receiver has for one sender.
-        "intruder.forged_fragments" => Limit::Whole(0, 2),
-        "faults.burst_rounds" => Limit::AtLeastOne,
-        "faults.delay_rounds" => Limit::Whole(0, 10_000),
-
-        "training.model_width" | "training.batch" => SIZE,
-        // A sentence has a begin and an end.
-        "training.sequence" => Limit::Whole(2, 100_000),
-        "training.dropout" => Limit::BelowOne,
-        "training.dirichlet_alpha" => Limit::Positive,
-        "training.corruption_rate" => Limit::Share,
-        "training.regularisation" => Limit::NotNegative,
-        "training.epochs" => Limit::Whole(1, u32::MAX as i64),
-        "training.train_samples" | "training.test_samples" => Limit::Whole(0, u32::MAX as i64),
-        "training.evaluate_every" | "training.checkpoint_every" => Limit::Whole(0, u32::MAX as i64),
-
-        "stop.error_below" => Limit::NotNegative,
-        "stop.extra_rounds" => Limit::Whole(0, u32::MAX as i64),
-        "output.metrics_every" => Limit::Whole(0, u32::MAX as i64),
-        "output.log_frames_mb" => Limit::NotNegative,
-        _ => return None,
-    })
+    LIMITS.iter().find(|(keys, _)| keys.contains(&path)).map(|(_, limit)| *limit)
 }
 
 #[cfg(test)]

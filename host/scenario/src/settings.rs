@@ -27,49 +27,35 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
         let origin = at(error.span());
         match error.message() {
             "duplicate key" => duplicate(text, error.span(), origin),
-            message => Error::Syntax { origin, message: message.replace('\n', ", ") },
+            message => origin.refuse(
+                message.replace('\n', ", "),
+                "`fabswarm run --print-scenario` prints a valid scenario to start from",
+            ),
         }
     })?;
 
-    match document.get("version") {
-        Some(item) if item.as_integer() == Some(VERSION) => {}
-        Some(item) => {
-            return Err(Error::Version {
-                origin: at(item.span()),
-                found: format!("the scenario has version {}", shown(item)),
-                expected: VERSION,
-                remedy: "update its keys to those of `fabswarm run --print-scenario` and set `version = 1`",
-            });
-        }
-        None => {
-            return Err(Error::Version {
-                origin: at(None),
-                found: "the scenario has no version".to_owned(),
-                expected: VERSION,
-                remedy: "add the line `version = 1` at its top",
-            });
-        }
+    let version = document.get("version");
+    if version.and_then(Item::as_integer) != Some(VERSION) {
+        let (found, remedy) = match version {
+            Some(item) => (
+                format!("version {}", shown(item)),
+                "update its keys to those of `fabswarm run --print-scenario` and set `version = 1`",
+            ),
+            None => ("no version".to_owned(), "add the line `version = 1` at its top"),
+        };
+        let what = format!("the scenario has {found}, and this fabswarm reads version {VERSION}");
+        return Err(at(version.and_then(Item::span)).refuse(what, remedy));
     }
 
     let mut settings = Vec::new();
     let mut take = |path: &str, item: &Item, key: Option<&toml_edit::Key>| -> Result<(), Error> {
         let origin = at(key.and_then(toml_edit::Key::span).or_else(|| item.span()));
         let Some(known) = template::key(path) else {
-            return Err(Error::Unknown {
-                origin,
-                what: "key",
-                path: path.to_owned(),
-                remedy: nearest_key(path),
-            });
+            return Err(origin.refuse(format!("there is no key `{path}`"), nearest_key(path)));
         };
         let Some(value) = item.as_value() else {
-            return Err(Error::WrongType {
-                origin,
-                path: path.to_owned(),
-                value: shown(item),
-                expected: known.kind.name(),
-                got: "a table",
-            });
+            let what = format!("{path} = {} has the wrong type", shown(item));
+            return Err(origin.refuse(what, format!("give {} instead of a table", known.kind.name())));
         };
         check(known, value, &origin)?;
         settings.push(Setting { path: &known.path, value: value.clone() });
@@ -82,12 +68,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
         };
         if !keys().iter().any(|key| key.section() == Some(name)) {
             let origin = at(document.key(name).and_then(toml_edit::Key::span));
-            return Err(Error::Unknown {
-                origin,
-                what: "section",
-                path: name.to_owned(),
-                remedy: nearest_section(name),
-            });
+            return Err(origin.refuse(format!("there is no section `{name}`"), nearest_section(name)));
         }
         for (inner, item) in table.iter() {
             take(&format!("{name}.{inner}"), item, table.key(inner))?;
@@ -106,33 +87,34 @@ fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: Origin) -
     let before: Vec<&str> = text.get(..line_start).unwrap_or_default().lines().collect();
     let first = before.iter().rposition(|line| name_of(line) == name);
     let first = first.map_or_else(|| "above".to_owned(), |index| format!("in line {}", index + 1));
-    Error::Duplicate { origin, name, first }
+    origin.refuse(format!("`{name}` is set twice, first {first}"), "keep one of the two")
 }
 
 /// Checks type, choice, form and range of one value.
 pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result<(), Error> {
-    let (origin, path) = (origin.clone(), key.path.clone());
-    let written = value.to_string().trim().to_owned();
+    let path = &key.path;
+    let refuse = |what: &str, remedy| {
+        Err(origin.refuse(format!("{path} = {} {what}", value.to_string().trim()), remedy))
+    };
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
         let got = kind.map_or(value.type_name(), ValueKind::given);
-        return Err(Error::WrongType { origin, path, value: written, expected: key.kind.name(), got });
+        return refuse("has the wrong type", format!("give {} instead of {got}", key.kind.name()));
     }
     if let (Some(choices), Some(word)) = (key.choices, value.as_str())
         && !choices.contains(&word)
     {
         let nearest = nearest(word, choices.iter().copied());
         let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-        let remedy = format!("choose {}{hint}", choices.join(", "));
-        return Err(Error::NoSuchChoice { origin, path, value: written, remedy });
+        return refuse("is not a valid choice", format!("choose {}{hint}", choices.join(", ")));
     }
-    if let (Some(form), Some(text)) = (outages::form_of(&path), value.as_str())
+    if let (Some(form), Some(text)) = (outages::form_of(path), value.as_str())
         && let Err(reason) = (form.check)(text)
     {
-        return Err(Error::Malformed { origin, path, value: written, reason, form: form.description });
+        return refuse(&format!("cannot be read: {reason}"), format!("give {}", form.description));
     }
-    match limits::limit_of(&path) {
-        Some(limit) if !limit.allows(value) => Err(Error::OutOfRange { origin, path, value: written, limit }),
+    match limits::limit_of(path) {
+        Some(limit) if !limit.allows(value) => refuse("is out of range", format!("give {limit}")),
         _ => Ok(()),
     }
 }

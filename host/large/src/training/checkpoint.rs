@@ -40,7 +40,7 @@ pub fn check_is_there(folder: &Path) -> Result<(), Error> {
         return refuse(what, remedy);
     }
     let resolved = scenario::resolve_for(ScenarioCommand::Train, Some(&scenario), &[]);
-    if matches!(resolved, Err(scenario::Error::OtherCommand { .. })) {
+    if matches!(resolved, Err(scenario::Error::OtherCommand(_))) {
         let remedy = format!(
             "repeat it from its start with `fabswarm run {}`, which gives the same bytes",
             scenario.display()
