@@ -4,7 +4,7 @@ use super::timing::{RadioKind, RadioTiming};
 use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
 
 /// The time over which laws count airtime.
-pub(super) const DUTY_WINDOW_US: f64 = 3600e6;
+pub const DUTY_WINDOW_US: f64 = 3600e6;
 
 /// Why a swarm cannot use a radio as planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

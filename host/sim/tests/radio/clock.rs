@@ -4,27 +4,27 @@ use std::f64::consts::TAU;
 
 /// How a clock differs from true time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ClockError {
+pub(crate) struct ClockError {
     /// What it showed when the simulation began.
-    pub start_us: f64,
+    pub(crate) start_us: f64,
     /// Its constant error.
-    pub ppm: f64,
+    pub(crate) ppm: f64,
     /// How far its error swings about that, as with the temperature.
-    pub swing_ppm: f64,
+    pub(crate) swing_ppm: f64,
     /// How long a swing takes.
-    pub swing_s: f64,
+    pub(crate) swing_s: f64,
     /// How long it shows the same time.
-    pub tick_us: f64,
+    pub(crate) tick_us: f64,
 }
 
 impl ClockError {
     /// What it shows at a true time, in whole ticks.
-    pub(super) fn local_us(&self, true_us: f64) -> u64 {
+    pub(crate) fn local_us(&self, true_us: f64) -> u64 {
         (libm::floor(self.exact(true_us) / self.tick_us) * self.tick_us) as u64
     }
 
     /// The true time at which it first shows `local_us` or more.
-    pub(super) fn true_us(&self, local_us: u64) -> f64 {
+    pub(crate) fn true_us(&self, local_us: u64) -> f64 {
         let wanted = libm::ceil(local_us as f64 / self.tick_us) * self.tick_us;
         let mut true_us = wanted - self.start_us;
         // It runs at almost the right speed, so that each step leaves a ten-thousandth of the error.

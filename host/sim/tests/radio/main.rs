@@ -1,12 +1,18 @@
-//! Agents on the simulated radio: their own clocks, slots, fragments, loss.
+//! Agents on a simulated radio: their own clocks, packets that take time, reach some agents and not others, and collide.
+
+mod channel;
+mod clock;
+mod places;
+mod simulation;
+mod slots;
 
 use fabswarm_shared::agent::{Agent, Origin};
-use fabswarm_sim::air::radio::{
-    Places, RadioAir, RadioEvent, RadioKind, RadioNeeds, RadioPlan, RadioSettings, RadioTiming,
-};
+use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentProblem, HeapPeers};
 use fabswarm_sim::trial::{self, ExactAgents};
+use places::Places;
+use simulation::{RadioAir, RadioEvent, RadioSettings};
 use std::sync::Arc;
 
 const WORDS: usize = 45;

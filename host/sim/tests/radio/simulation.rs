@@ -3,10 +3,9 @@
 use super::channel::{Channel, ChannelCounts, ForeignTraffic, PacketFate, PacketOnAir};
 use super::clock::ClockError;
 use super::places::{Places, RadioPath};
-use super::plan::DUTY_WINDOW_US;
-use super::timing::RadioTiming;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
+use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioTiming};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -15,36 +14,36 @@ const LISTEN_US: f64 = 128.0;
 
 /// What a simulated radio swarm is like.
 #[derive(Clone, Debug)]
-pub struct RadioSettings {
+pub(crate) struct RadioSettings {
     /// Seed of clocks, powers and losses.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The radio.
-    pub radio: RadioTiming,
+    pub(crate) radio: RadioTiming,
     /// The slots.
-    pub superframe: Superframe,
+    pub(crate) superframe: Superframe,
     /// Bytes of the frame that an agent sends in its slot.
-    pub frame_bytes: usize,
+    pub(crate) frame_bytes: usize,
     /// Bytes of what it sends in a shared slot; 0 for nothing.
-    pub shared_bytes: usize,
+    pub(crate) shared_bytes: usize,
     /// Errors of the clocks are drawn from plus or minus this.
-    pub ppm: f64,
+    pub(crate) ppm: f64,
     /// How far each clock's error swings besides.
-    pub swing_ppm: f64,
+    pub(crate) swing_ppm: f64,
     /// Share of packets that each link loses.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// Standard deviation of transmit powers, in dB, about 0 dBm: differences make links one-way.
-    pub power_spread_db: f64,
+    pub(crate) power_spread_db: f64,
     /// Where agents are.
-    pub places: Places,
+    pub(crate) places: Places,
     /// Senders that do not belong to the swarm.
-    pub foreign: Option<ForeignTraffic>,
+    pub(crate) foreign: Option<ForeignTraffic>,
     /// Whether agents listen before they talk.
-    pub listens_before: bool,
+    pub(crate) listens_before: bool,
 }
 
 /// What happened in a simulated radio swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RadioEvent {
+pub(crate) enum RadioEvent {
     /// An agent sends its frame.
     Sent {
         /// Who.
@@ -70,7 +69,7 @@ pub enum RadioEvent {
 
 /// The simulation.
 #[derive(Debug)]
-pub struct RadioAir {
+pub(crate) struct RadioAir {
     settings: RadioSettings,
     stations: Vec<Station>,
     channel: Channel,
@@ -147,7 +146,7 @@ impl Eq for Timed {}
 impl RadioAir {
     /// A swarm whose agents are all switched off.
     #[must_use]
-    pub fn new(settings: RadioSettings) -> Self {
+    pub(crate) fn new(settings: RadioSettings) -> Self {
         let station = |agent: u16| {
             let mut draw = Stream::new(settings.seed, agent.into(), 0, Purpose::Clock);
             let clock = ClockError {
@@ -186,7 +185,7 @@ impl RadioAir {
     ///
     /// # Panics
     /// When there is no such agent.
-    pub fn switch_on(&mut self, agent: usize, round: u32) {
+    pub(crate) fn switch_on(&mut self, agent: usize, round: u32) {
         let station = &mut self.stations[agent];
         let now = station.clock.local_us(self.now_us);
         station.schedule = SlotSchedule::new(self.settings.superframe, agent as u16, round, now);
@@ -198,13 +197,13 @@ impl RadioAir {
     ///
     /// # Panics
     /// When there is no such agent.
-    pub fn switch_off(&mut self, agent: usize) {
+    pub(crate) fn switch_off(&mut self, agent: usize) {
         self.stations[agent].is_on = false;
         self.stations[agent].version += 1;
     }
 
     /// Goes on until a true time, in s.
-    pub fn run_until(&mut self, seconds: f64, mut report: impl FnMut(RadioEvent)) {
+    pub(crate) fn run_until(&mut self, seconds: f64, mut report: impl FnMut(RadioEvent)) {
         while let Some(next) = self.queue.peek() {
             if next.at_us > seconds * 1e6 {
                 break;
@@ -227,13 +226,13 @@ impl RadioAir {
 
     /// True time, in s.
     #[must_use]
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.now_us / 1e6
     }
 
     /// What happened on the channel so far.
     #[must_use]
-    pub const fn counts(&self) -> ChannelCounts {
+    pub(crate) const fn counts(&self) -> ChannelCounts {
         self.counts
     }
 
@@ -242,7 +241,7 @@ impl RadioAir {
     /// # Panics
     /// When there is no such agent.
     #[must_use]
-    pub fn rounds(&self, agent: usize) -> u64 {
+    pub(crate) fn rounds(&self, agent: usize) -> u64 {
         self.stations[agent].rounds
     }
 
@@ -251,18 +250,18 @@ impl RadioAir {
     /// # Panics
     /// When there is no such agent.
     #[must_use]
-    pub fn jumps(&self, agent: usize) -> u64 {
+    pub(crate) fn jumps(&self, agent: usize) -> u64 {
         self.stations[agent].jumps
     }
 
     /// The schedules of the agents that are on.
-    pub fn schedules(&self) -> impl Iterator<Item = &SlotSchedule> {
+    pub(crate) fn schedules(&self) -> impl Iterator<Item = &SlotSchedule> {
         self.stations.iter().filter(|station| station.is_on).map(|station| &station.schedule)
     }
 
     /// Whether all agents that are on keep the time of the lowest of them, in the same superframe but for its borders.
     #[must_use]
-    pub fn is_synchronised(&self) -> bool {
+    pub(crate) fn is_synchronised(&self) -> bool {
         let lowest = self.stations.iter().position(|station| station.is_on).unwrap_or_default();
         let number = self.stations[lowest].schedule.number();
         self.schedules().all(|schedule| {

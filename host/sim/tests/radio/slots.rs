@@ -1,4 +1,9 @@
-use super::*;
+//! Slots on clocks that differ, beside what was planned.
+
+use super::channel::ForeignTraffic;
+use super::places::Places;
+use super::simulation::{RadioAir, RadioEvent, RadioSettings};
+use fabswarm_sim::air::radio::{LoraSettings, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 
 /// Frames of 120 bytes, full payloads in turns.
 fn needs(agents: u16) -> RadioNeeds {
@@ -150,7 +155,6 @@ fn nobody_sends_more_than_the_law_allows() {
     assert!(legal.duty_cycle <= 0.01 && legal.duty_cycle > 0.0095, "{legal:?}");
     let period_us = Some(legal.superframe.length_us() / 2);
     let error = RadioPlan::new(&radio, &RadioNeeds { period_us, ..needs(10) }).unwrap_err();
-    assert!(matches!(error, Error::DutyCycle { .. }), "{error}");
     assert!(error.to_string().contains("the law allows 1.00 %"), "{error}");
 
     // Who flies a superframe that was planned without the law is stopped by the radio.

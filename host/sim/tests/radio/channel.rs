@@ -12,55 +12,55 @@ const BUSY_DBM: f64 = -85.0;
 
 /// Senders that do not belong to the swarm, heard by all.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ForeignTraffic {
+pub(crate) struct ForeignTraffic {
     /// The share of time in which they send.
-    pub load: f64,
+    pub(crate) load: f64,
     /// Length of a packet.
-    pub packet_us: f64,
+    pub(crate) packet_us: f64,
     /// Signal at every agent.
-    pub signal_dbm: f64,
+    pub(crate) signal_dbm: f64,
 }
 
 /// What happened on the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChannelCounts {
+pub(crate) struct ChannelCounts {
     /// Packets sent.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Receptions of packets in reach: one per packet and receiver.
-    pub in_reach: u64,
+    pub(crate) in_reach: u64,
     /// Of these, how many were received.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Of these, how many overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
-    pub collisions: u64,
+    pub(crate) collisions: u64,
     /// Of these collisions, how many packets were read all the same.
-    pub captured: u64,
+    pub(crate) captured: u64,
     /// Receptions in reach while the receiver was sending.
-    pub deaf: u64,
+    pub(crate) deaf: u64,
     /// Receptions that a foreign packet spoiled.
-    pub foreign: u64,
+    pub(crate) foreign: u64,
     /// Slots left out because the channel was busy.
-    pub busy: u64,
+    pub(crate) busy: u64,
     /// Slots left out because the law allows no more airtime.
-    pub over_duty: u64,
+    pub(crate) over_duty: u64,
     /// Slots left out because they had begun before the agent knew of them.
-    pub late: u64,
+    pub(crate) late: u64,
     /// Frames that were too long for their slot.
-    pub too_long: u64,
+    pub(crate) too_long: u64,
 }
 
 /// A packet on the air.
 #[derive(Clone, Debug)]
-pub(super) struct PacketOnAir {
-    pub(super) sender: usize,
-    pub(super) start_us: f64,
-    pub(super) end_us: f64,
+pub(crate) struct PacketOnAir {
+    pub(crate) sender: usize,
+    pub(crate) start_us: f64,
+    pub(crate) end_us: f64,
     /// The path to each agent.
-    pub(super) paths: Vec<RadioPath>,
+    pub(crate) paths: Vec<RadioPath>,
 }
 
 /// Why a packet was or was not received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PacketFate {
+pub(crate) enum PacketFate {
     OutOfReach,
     Deaf,
     Collided,
@@ -71,7 +71,7 @@ pub(super) enum PacketFate {
 
 /// The packets of the recent past.
 #[derive(Clone, Debug)]
-pub(super) struct Channel {
+pub(crate) struct Channel {
     seed: u64,
     packets: Vec<PacketOnAir>,
     loss: f64,
@@ -80,18 +80,18 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(seed: u64, loss: f64, foreign: Option<ForeignTraffic>) -> Self {
+    pub(crate) fn new(seed: u64, loss: f64, foreign: Option<ForeignTraffic>) -> Self {
         Self { seed, packets: Vec::new(), loss, foreign, draws: 0 }
     }
 
     /// A packet begins. Those that ended before `forget_before_us` are forgotten.
-    pub(super) fn send(&mut self, packet: PacketOnAir, forget_before_us: f64) {
+    pub(crate) fn send(&mut self, packet: PacketOnAir, forget_before_us: f64) {
         self.packets.retain(|old| old.end_us >= forget_before_us);
         self.packets.push(packet);
     }
 
     /// Whether `listener` finds the channel busy in the `listen_us` before `now_us`.
-    pub(super) fn is_busy(&self, listener: usize, now_us: f64, listen_us: f64) -> bool {
+    pub(crate) fn is_busy(&self, listener: usize, now_us: f64, listen_us: f64) -> bool {
         let is_heard = |packet: &PacketOnAir| {
             let path = packet.paths[listener];
             packet.sender != listener
@@ -103,7 +103,7 @@ impl Channel {
     }
 
     /// What becomes of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
-    pub(super) fn fate(&mut self, packet: &PacketOnAir, receiver: usize) -> PacketFate {
+    pub(crate) fn fate(&mut self, packet: &PacketOnAir, receiver: usize) -> PacketFate {
         let path = packet.paths[receiver];
         if path.signal_dbm < SENSITIVITY_DBM {
             return PacketFate::OutOfReach;

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 
 /// Where agents are.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Places {
+pub(crate) enum Places {
     /// On a circle, all in reach of each other.
     Bench {
         /// Radius in m.
@@ -31,7 +31,7 @@ pub enum Places {
 
 impl Places {
     /// Where `agent` of `agents` is.
-    pub(super) fn position(&self, agent: usize, agents: usize, seconds: f64) -> Vector2<f64> {
+    pub(crate) fn position(&self, agent: usize, agents: usize, seconds: f64) -> Vector2<f64> {
         let circle =
             |share: f64, radius: f64| radius * Vector2::new(libm::cos(TAU * share), libm::sin(TAU * share));
         let share = agent as f64 / agents as f64;
@@ -56,14 +56,14 @@ const LIGHT_M_US: f64 = 299.792_458;
 
 /// What a path does to a signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RadioPath {
-    pub(super) signal_dbm: f64,
-    pub(super) delay_us: f64,
+pub(crate) struct RadioPath {
+    pub(crate) signal_dbm: f64,
+    pub(crate) delay_us: f64,
 }
 
 impl RadioPath {
     /// The path between two places, from a transmitter of `power_dbm`: 40 dB at 1 m, 27 dB per decade.
-    pub(super) fn between(from: Vector2<f64>, to: Vector2<f64>, power_dbm: f64) -> Self {
+    pub(crate) fn between(from: Vector2<f64>, to: Vector2<f64>, power_dbm: f64) -> Self {
         let distance = (to - from).norm().max(1.0);
         Self { signal_dbm: power_dbm - 40.0 - 27.0 * libm::log10(distance), delay_us: distance / LIGHT_M_US }
     }
