@@ -81,10 +81,10 @@ fn agents_converge_by_their_own_clocks() {
                     frames[agent] = buffer[..length].to_vec();
                 }
             }
-            RadioEvent::Delivered { sender, receiver, .. } => {
+            RadioEvent::Delivered { sender, receiver } => {
                 let _ = agents[receiver].receive(Origin::Clear, &frames[sender]);
             }
-            RadioEvent::RoundEnded { agent, .. } => {
+            RadioEvent::RoundEnded { agent } => {
                 assert_eq!(agents[agent].end_on_beat().fault, None);
             }
         });

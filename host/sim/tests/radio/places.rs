@@ -7,26 +7,11 @@ use std::f64::consts::TAU;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Places {
     /// On a circle, all in reach of each other.
-    Bench {
-        /// Radius in m.
-        radius_m: f64,
-    },
+    Bench { radius_m: f64 },
     /// In groups on a line, agent i in group i modulo their number, circling in it.
-    Groups {
-        /// Number of groups.
-        count: usize,
-        /// From one group to the next, in m.
-        spacing_m: f64,
-        /// Radius of the circles, in m.
-        radius_m: f64,
-        /// Speed of the agents, in m/s.
-        speed_m_s: f64,
-    },
+    Groups { count: usize, spacing_m: f64, radius_m: f64, speed_m_s: f64 },
     /// Two halves, the lower and the higher numbers, far apart until they meet.
-    Halves {
-        /// When they meet, in s.
-        meet_s: f64,
-    },
+    Halves { meet_s: f64 },
 }
 
 impl Places {

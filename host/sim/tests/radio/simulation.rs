@@ -45,26 +45,11 @@ pub(crate) struct RadioSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RadioEvent {
     /// An agent sends its frame.
-    Sent {
-        /// Who.
-        agent: usize,
-    },
+    Sent { agent: usize },
     /// A whole frame arrived.
-    Delivered {
-        /// Whose.
-        sender: usize,
-        /// Where.
-        receiver: usize,
-        /// In which of the sender's superframes it was sent.
-        superframe: u32,
-    },
+    Delivered { sender: usize, receiver: usize },
     /// A superframe of an agent is over.
-    RoundEnded {
-        /// Whose.
-        agent: usize,
-        /// Its number.
-        superframe: u32,
-    },
+    RoundEnded { agent: usize },
 }
 
 /// The simulation.
@@ -145,7 +130,6 @@ impl Eq for Timed {}
 
 impl RadioAir {
     /// A swarm whose agents are all switched off.
-    #[must_use]
     pub(crate) fn new(settings: RadioSettings) -> Self {
         let station = |agent: u16| {
             let mut draw = Stream::new(settings.seed, agent.into(), 0, Purpose::Clock);
@@ -182,9 +166,6 @@ impl RadioAir {
     }
 
     /// Switches an agent on, which goes on with round `round`.
-    ///
-    /// # Panics
-    /// When there is no such agent.
     pub(crate) fn switch_on(&mut self, agent: usize, round: u32) {
         let station = &mut self.stations[agent];
         let now = station.clock.local_us(self.now_us);
@@ -194,9 +175,6 @@ impl RadioAir {
     }
 
     /// Switches an agent off.
-    ///
-    /// # Panics
-    /// When there is no such agent.
     pub(crate) fn switch_off(&mut self, agent: usize) {
         self.stations[agent].is_on = false;
         self.stations[agent].version += 1;
@@ -225,31 +203,21 @@ impl RadioAir {
     }
 
     /// True time, in s.
-    #[must_use]
     pub(crate) fn seconds(&self) -> f64 {
         self.now_us / 1e6
     }
 
     /// What happened on the channel so far.
-    #[must_use]
     pub(crate) const fn counts(&self) -> ChannelCounts {
         self.counts
     }
 
     /// Superframes that an agent has ended.
-    ///
-    /// # Panics
-    /// When there is no such agent.
-    #[must_use]
     pub(crate) fn rounds(&self, agent: usize) -> u64 {
         self.stations[agent].rounds
     }
 
     /// How often an agent's time jumped.
-    ///
-    /// # Panics
-    /// When there is no such agent.
-    #[must_use]
     pub(crate) fn jumps(&self, agent: usize) -> u64 {
         self.stations[agent].jumps
     }
@@ -260,7 +228,6 @@ impl RadioAir {
     }
 
     /// Whether all agents that are on keep the time of the lowest of them, in the same superframe but for its borders.
-    #[must_use]
     pub(crate) fn is_synchronised(&self) -> bool {
         let lowest = self.stations.iter().position(|station| station.is_on).unwrap_or_default();
         let number = self.stations[lowest].schedule.number();
@@ -296,7 +263,7 @@ impl RadioAir {
             }
             SlotTask::EndRound => {
                 station.rounds += 1;
-                report(RadioEvent::RoundEnded { agent, superframe: station.schedule.number() });
+                report(RadioEvent::RoundEnded { agent });
             }
             SlotTask::Transmit { room_us, is_shared } => self.transmit(agent, room_us, is_shared, report),
         }
@@ -411,7 +378,7 @@ impl RadioAir {
             let local_us = station.clock.local_us(arrival_us);
             let hearing = station.schedule.hear(local_us, sender as u16, &stamp);
             station.jumps += u64::from(hearing == Hearing::Jumped);
-            report(RadioEvent::Delivered { sender, receiver, superframe: stamp.superframe });
+            report(RadioEvent::Delivered { sender, receiver });
             if hearing != Hearing::Nothing {
                 self.look(receiver);
             }
