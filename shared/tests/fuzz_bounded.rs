@@ -1,5 +1,5 @@
-//! Random and mutated inputs into every parser, a million each, and into agents and a small swarm: the fuzz targets of `fuzz/`,
-//! where no fuzzer is at hand.
+//! Random and mutated inputs into every parser, and into agents and a small swarm: the fuzz targets of `fuzz/`, where no fuzzer is
+//! at hand. Parsers get 50,000 each, or a million where the environment variable `FABSWARM_LONG` is set.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,9 +22,12 @@ mod targets;
 #[allow(unreachable_pub, reason = "public in the fuzz crate")]
 mod swarm;
 
-const INPUTS: u32 = 1_000_000;
+/// Inputs of a parser.
+const INPUTS: u32 = 50_000;
 /// Inputs of targets that run a whole swarm.
-const PROGRAMS: u32 = 3_000;
+const PROGRAMS: u32 = 300;
+/// How many times as many there are in a long run.
+const LONG: u32 = 20;
 
 #[test]
 fn frame() {
@@ -92,6 +95,7 @@ fn bombard_with(name: &str, inputs: u32, target: impl Fn(&[u8]) -> bool) {
     }
     let mut random = Random(0x5EED);
     let mut input = Vec::new();
+    let inputs = if std::env::var_os("FABSWARM_LONG").is_some() { LONG * inputs } else { inputs };
     for i in 0..inputs {
         if i % 2 == 0 {
             let length = if i % 64 == 0 { 400 } else { 48 };
