@@ -288,67 +288,56 @@ where
     }
 
     /// Its number in the swarm.
-    #[must_use]
     pub const fn id(&self) -> u16 {
         self.config.id
     }
 
     /// The round it is in.
-    #[must_use]
     pub const fn round(&self) -> u32 {
         self.round
     }
 
     /// The epoch its ledger is in; 0 while it is joining.
-    #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// Who belongs to its epoch.
-    #[must_use]
     pub const fn members(&self) -> &MemberSet {
         &self.members
     }
 
     /// What it keeps of others.
-    #[must_use]
     pub const fn peers(&self) -> &L {
         &self.peers
     }
 
     /// The packed decision `[x | y | z]`.
-    #[must_use]
     pub fn decision(&self) -> &[f32] {
         &self.v[..self.shape.words()]
     }
 
     /// The last gradient, packed like the decision.
-    #[must_use]
     pub fn gradient(&self) -> &[f32] {
         &self.gradient[..self.shape.words()]
     }
 
     /// m, packed like the decision: zero at the start of an epoch and, without momentum, always.
-    #[must_use]
     pub fn accumulator(&self) -> &[f32] {
         &self.accumulator[..self.shape.words()]
     }
 
     /// Trackers of the exchanged words.
-    #[must_use]
     pub fn trackers(&self) -> &[i32] {
         &self.t[..self.exchanged()]
     }
 
     /// The last gradients of the exchanged words, in the ledger's arithmetic.
-    #[must_use]
     pub fn tracked_gradients(&self) -> &[i32] {
         &self.d[..self.exchanged()]
     }
 
     /// The running sum of shares.
-    #[must_use]
     pub fn sigma(&self) -> &[i32] {
         &self.sigma[..self.exchanged()]
     }
@@ -373,26 +362,22 @@ where
     }
 
     /// How many others its shares are for.
-    #[must_use]
     pub const fn audience(&self) -> u32 {
         self.share_weights.audience()
     }
 
     /// What stopped it, if anything did.
-    #[must_use]
     pub const fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
     /// The largest frame it sends.
-    #[must_use]
     pub fn largest_frame(&self) -> usize {
         DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged()).max(MemberSet::BYTES)
     }
 
     /// Whether every sender of the schedule was heard in this round, or is in the next one already. An agent that waits to take
     /// part follows whomever it hears.
-    #[must_use]
     pub fn is_complete(&self, schedule: &impl Schedule) -> bool {
         if self.is_waiting() {
             return self.sync.has_heard(self.round);

@@ -92,7 +92,6 @@ pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
 /// `v − η·t` for one word, eq. (6). [`descend`] applies it with one step per word, which vector registers need;
 /// [`crate::ledger::descend`] with one step per variable, which needs no memory.
 #[inline(always)]
-#[must_use]
 pub fn descended<S: Scalar>(v: S, step: S, tracker: S) -> S {
     v - step * tracker
 }
@@ -114,14 +113,12 @@ pub fn descend_with_momentum<S: Scalar>(
 
 /// `β·m + t` for one word.
 #[inline(always)]
-#[must_use]
 pub fn accumulated<S: Scalar>(momentum: S, accumulator: S, tracker: S) -> S {
     momentum * accumulator + tracker
 }
 
 /// `a_ij = 1/(heard + 1)`, the uniform weight that an agent gives to itself and each of the `heard` others.
 #[inline(always)]
-#[must_use]
 pub fn pull_weight<S: Scalar>(heard: usize) -> S {
     S::ONE / (S::from_count(heard) + S::ONE)
 }

@@ -8,13 +8,11 @@ pub const BASIS: u32 = 0x811c_9dc5;
 
 /// Returns `hash` with one more word. FNV-1a takes bytes; whole words take a quarter of the multiplications.
 #[inline(always)]
-#[must_use]
 pub const fn add(hash: u32, word: u32) -> u32 {
     (hash ^ word).wrapping_mul(0x0100_0193)
 }
 
 /// Returns `hash` with all bytes of `text`.
-#[must_use]
 pub const fn add_text(mut hash: u32, text: &str) -> u32 {
     let mut bytes = text.as_bytes();
     while let [byte, rest @ ..] = bytes {

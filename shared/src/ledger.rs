@@ -94,7 +94,6 @@ impl ShareWeights {
     }
 
     /// How many may ever hear this agent.
-    #[must_use]
     pub const fn audience(&self) -> u32 {
         self.audience
     }
@@ -102,13 +101,11 @@ impl ShareWeights {
 
 /// The value of a tracker's word.
 #[inline(always)]
-#[must_use]
 pub fn value(word: i32) -> f32 {
     word as f32 * (1.0 / ONE)
 }
 
 /// The size of the largest share that [`give`] would take now.
-#[must_use]
 pub fn largest_share(share_weights: &ShareWeights, tracker: &[i32]) -> u32 {
     let largest = tracker.iter().map(|word| word.unsigned_abs()).max().unwrap_or(0);
     ((i64::from(largest) * i64::from(share_weights.fixed_weight)) >> WEIGHT_POINT) as u32 + 1

@@ -26,14 +26,12 @@ pub fn mat_transposed_vec<S: Scalar>(matrix: &[S], x: &[S], out: &mut [S]) {
 
 /// `‖x‖²`.
 #[inline(always)]
-#[must_use]
 pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
     dot(x, x)
 }
 
 /// Returns the index of the first invalid word. Tests all words without a branch first, because almost always all are valid.
 #[inline(always)]
-#[must_use]
 pub fn first_exception<S: Copy>(words: &[S], is_valid: impl Fn(S) -> bool) -> Option<usize> {
     let mut are_all = true;
     for &word in words {

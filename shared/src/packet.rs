@@ -364,7 +364,6 @@ pub fn write_state_header(from: u32, out: &mut [u8]) -> Result<usize, Malformed>
 }
 
 /// Whether a packet carries an agent's frame.
-#[must_use]
 pub fn is_frame(packet: &[u8]) -> bool {
     matches!(Packet::decode_for_board(packet), Ok(Packet::Frame(_)))
 }
@@ -393,7 +392,6 @@ fn append(start: usize, bytes: &[u8], out: &mut [u8]) -> Result<usize, Malformed
 }
 
 /// Returns the name and the [`SCHEMA`] in a boot packet, whose other fields may be those of another schema.
-#[must_use]
 pub fn boot_schema(packet: &[u8]) -> Option<(&str, u32)> {
     let (&kind, boot) = packet.split_first()?;
     let ((board, schema), _) = postcard::take_from_bytes(boot).ok().filter(|_| kind == 1)?;

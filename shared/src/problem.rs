@@ -53,14 +53,12 @@ pub struct Shape {
 
 impl Shape {
     /// Words of the packed decision `[x | y | z]`.
-    #[must_use]
     #[inline(always)]
     pub const fn words(&self) -> usize {
         self.x + 2 * self.y
     }
 
     /// The part of the packed decision that neighbours exchange.
-    #[must_use]
     #[inline(always)]
     pub const fn exchanged(&self) -> Range<usize> {
         if self.x_is_local { self.x..self.words() } else { 0..self.words() }
@@ -70,7 +68,6 @@ impl Shape {
     ///
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
-    #[must_use]
     #[cfg_attr(not(microcontroller), inline(always))]
     pub fn split<'v, S>(&self, packed: &'v [S]) -> (&'v [S], &'v [S], &'v [S]) {
         let (x, yz) = packed.split_at(self.x);
@@ -82,7 +79,6 @@ impl Shape {
     ///
     /// # Panics
     /// Where `packed` is shorter than [`Shape::words`].
-    #[must_use]
     #[cfg_attr(not(microcontroller), inline(always))]
     pub fn split_mut<'v, S>(&self, packed: &'v mut [S]) -> (&'v mut [S], &'v mut [S], &'v mut [S]) {
         let (x, yz) = packed.split_at_mut(self.x);
@@ -111,7 +107,6 @@ pub struct Penalty<S> {
 
 impl<S: Scalar> Penalty<S> {
     /// What every gradient is multiplied by: `1/λ` or 1.
-    #[must_use]
     pub fn scale(&self) -> S {
         if self.normalise { S::ONE / self.lambda } else { S::ONE }
     }

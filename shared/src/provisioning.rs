@@ -353,7 +353,6 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
 }
 
 /// Returns the checksum in a page's header, which distinguishes pages. It is not verified.
-#[must_use]
 pub fn page_crc(bytes: &[u8]) -> u32 {
     number_at(bytes, 16).unwrap_or_default()
 }
@@ -384,7 +383,6 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// CRC-32 of two pieces, one behind the other.
-#[must_use]
 #[inline(never)]
 pub fn checksum(header: &[u8], contents: &[u8]) -> u32 {
     // Without a table, which would take 1 KiB of flash: it is computed once per start.

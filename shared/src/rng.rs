@@ -61,7 +61,6 @@ pub struct Stream {
 
 impl Stream {
     /// The stream of `agent` in `round` for `purpose`.
-    #[must_use]
     #[inline]
     pub const fn new(seed: u64, agent: u32, round: u32, purpose: Purpose) -> Self {
         let place = ((agent as u64) << 32) | round as u64;

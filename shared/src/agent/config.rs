@@ -63,7 +63,6 @@ pub struct Config {
 
 impl Config {
     /// The agent with number `id` in a swarm of `founders`, at its first start and with steps for the paper's problem.
-    #[must_use]
     pub const fn founder(id: u16, founders: u16) -> Self {
         Self {
             id,

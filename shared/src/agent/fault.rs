@@ -40,7 +40,6 @@ impl Fault {
 
     /// The fault for a gradient that the ledger refused, where the ledger's first word is word `start` of the packed
     /// decision.
-    #[must_use]
     pub const fn from_gradient(error: GradientError, start: usize) -> Self {
         match error {
             GradientError::NotFinite { word } => Self::new(start + word, FaultCause::GradientNotFinite),
@@ -49,7 +48,6 @@ impl Fault {
     }
 
     /// The fault for a decision with a word that is NaN or infinite.
-    #[must_use]
     pub const fn in_decision(word: usize) -> Self {
         Self::new(word, FaultCause::DecisionNotFinite)
     }

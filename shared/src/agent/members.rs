@@ -34,7 +34,6 @@ impl MemberSet {
     pub const CAPACITY: usize = 8 * Self::BYTES;
 
     /// The agents with numbers below `count`; `None` where that is more than a set holds.
-    #[must_use]
     pub fn first(count: u16) -> Option<Self> {
         let mut set = Self::default();
         for id in 0..count {
@@ -46,7 +45,6 @@ impl MemberSet {
     }
 
     /// Reads little-endian bits; `None` where they name agents beyond the capacity.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut set = Self::default();
         let (held, beyond) = bytes.split_at(bytes.len().min(Self::BYTES));
@@ -55,7 +53,6 @@ impl MemberSet {
     }
 
     /// Little-endian bits without trailing zero bytes, at least one byte.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         let used = self.bits.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
         &self.bits[..used]
@@ -72,7 +69,6 @@ impl MemberSet {
     }
 
     /// Whether `id` belongs to it.
-    #[must_use]
     pub fn contains(&self, id: u16) -> bool {
         self.bits.get(usize::from(id / 8)).is_some_and(|byte| byte >> (id % 8) & 1 == 1)
     }
@@ -90,19 +86,16 @@ impl MemberSet {
     }
 
     /// How many belong to it.
-    #[must_use]
     pub fn len(&self) -> u32 {
         self.bits.iter().map(|byte| byte.count_ones()).sum()
     }
 
     /// Those that belong to both.
-    #[must_use]
     pub fn common(&self, other: &Self) -> Self {
         Self { bits: core::array::from_fn(|byte| self.bits[byte] & other.bits[byte]) }
     }
 
     /// Whether nobody does.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

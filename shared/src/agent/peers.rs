@@ -24,13 +24,11 @@ pub struct Peer<const WORDS: usize> {
 
 impl<const WORDS: usize> Peer<WORDS> {
     /// A sender that was never heard.
-    #[must_use]
     pub fn new(sender: u16) -> Self {
         Self { sender, taken_round: None, heard_at: None, taken_at: 0, is_collecting: true, rho: [0; WORDS] }
     }
 
     /// Its number in the swarm.
-    #[must_use]
     pub const fn sender(&self) -> u16 {
         self.sender
     }
@@ -87,7 +85,6 @@ impl<const WORDS: usize> Default for Reception<WORDS> {
 
 impl<const WORDS: usize> Reception<WORDS> {
     /// Nothing was received in this epoch.
-    #[must_use]
     pub const fn new() -> Self {
         Self {
             is_heard: false,
@@ -156,7 +153,6 @@ impl<const WORDS: usize> Reception<WORDS> {
     }
 
     /// Whether it says nothing that a new one would not, if payloads do not build on each other.
-    #[must_use]
     pub const fn is_idle(&self) -> bool {
         !self.is_heard && !self.is_collected && self.early_round.is_none()
     }

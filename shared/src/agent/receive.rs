@@ -27,7 +27,6 @@ pub enum Origin {
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use]
 #[non_exhaustive]
 pub enum Received {
     /// It counts in this round.

@@ -56,7 +56,6 @@ where
     }
 
     /// Whether frames of this round waited for it to begin: then the swarm is one round ahead.
-    #[must_use]
     pub fn is_behind(&self) -> bool {
         self.receptions().any(|reception| reception.is_heard)
     }
@@ -69,7 +68,6 @@ where
     /// A digest of round, epoch, decision, gradient, trackers, running sum and, with momentum, its accumulator. What it leaves
     /// out (remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all
     /// of it.
-    #[must_use]
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
         let header = [self.round, self.epoch].into_iter();

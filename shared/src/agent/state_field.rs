@@ -61,7 +61,6 @@ pub struct StateField {
 
 impl StateField {
     /// The field of word `word` of `state`; `None` where the state has no such word, or is of another version.
-    #[must_use]
     pub fn find(state: &[u32], word: usize) -> Option<Self> {
         let &[version, _, x, y, x_is_local, _] = state.first_chunk()?;
         if version != VERSION || x.max(y) > MOST_WORDS || word >= state.len() {
@@ -119,7 +118,6 @@ impl StateField {
     }
 
     /// The bits of the field, as what they stand for.
-    #[must_use]
     pub fn value(&self, bits: u32) -> impl fmt::Display + use<> {
         StateValue { kind: self.kind, bits }
     }

@@ -41,19 +41,16 @@ impl Turns {
     pub const TOGETHER: Self = Self { gather_rounds: 0, descend_rounds: 0 };
 
     /// Whether agents give shares of their trackers away in `round`.
-    #[must_use]
     pub const fn pushes(self, round: u32) -> bool {
         self.gather_rounds == 0 || self.place(round) < self.gather_rounds
     }
 
     /// Whether agents average the decisions they hear in `round`.
-    #[must_use]
     pub const fn pulls(self, round: u32) -> bool {
         self.place(round) >= self.gather_rounds
     }
 
     /// Whether decisions descend in `round`.
-    #[must_use]
     pub const fn descends(self, round: u32) -> bool {
         self.gather_rounds == 0
             || (self.pulls(round) && self.place(round) - self.gather_rounds < self.descend_rounds)

@@ -36,7 +36,6 @@ pub enum Topology {
 
 impl Topology {
     /// Whether every single round is strongly connected by construction.
-    #[must_use]
     pub const fn is_always_connected(&self) -> bool {
         !matches!(self, Self::ErdosRenyi { .. })
     }

@@ -12,14 +12,12 @@ pub struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Words of one agent's row.
-    #[must_use]
     pub const fn words_per_row(agents: usize) -> usize {
         agents.div_ceil(64)
     }
 
     /// Reads `rows` as one round after the other, one row per agent, lowest bits first. Returns `None` if they
     /// are not a whole number of rounds.
-    #[must_use]
     pub fn new(agents: usize, rows: &'a [u64]) -> Option<Self> {
         let words_per_row = Self::words_per_row(agents);
         let per_round = words_per_row.checked_mul(agents)?;
@@ -28,7 +26,6 @@ impl<'a> Trace<'a> {
     }
 
     /// How many rounds were recorded. Later rounds repeat them.
-    #[must_use]
     pub const fn rounds(&self) -> usize {
         self.rows.len() / (self.words_per_row * self.agents)
     }

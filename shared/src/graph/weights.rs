@@ -29,14 +29,12 @@ pub enum Weights {
 
 impl Weights {
     /// `a_ij`, the same for every sender and oneself, of an agent that hears `senders` others.
-    #[must_use]
     #[inline]
     pub fn pull<S: Scalar>(&self, senders: usize) -> S {
         pull_weight(senders)
     }
 
     /// `(b_jj, b_ij)` of an agent that `listeners` others hear.
-    #[must_use]
     #[inline]
     pub fn push<S: Scalar>(&self, listeners: usize) -> (S, S) {
         match (*self, listeners) {

@@ -75,7 +75,6 @@ pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
 }
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
-#[must_use]
 pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
     let length = x.len().min(y.len());
     let mut sum = [S::ZERO];

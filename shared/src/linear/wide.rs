@@ -83,7 +83,6 @@ fn change_blocks<const BLOCK: usize, const GIVEN: usize, const OUT: usize, S: Sc
 
 /// `⟨x, y⟩`, summed in four lanes that are added pairwise at the end.
 #[inline(always)]
-#[must_use]
 pub fn dot<S: Scalar>(x: &[S], y: &[S]) -> S {
     let mut lanes = [S::ZERO; LANES];
     let x_blocks = x.chunks_exact(LANES);

@@ -15,13 +15,11 @@ pub struct Samples<'a, S> {
 
 impl<'a, S> Samples<'a, S> {
     /// How many samples there are.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }

@@ -66,7 +66,6 @@ pub struct PageData<'a> {
 
 impl<'a> PageData<'a> {
     /// A problem of one's own. `name` distinguishes it from other ones.
-    #[must_use]
     pub const fn own(name: &'a str, words: &'a [f32], bytes: &'a [u8]) -> Self {
         Self { constants: ProblemConstants::Own { name, bytes }, words: [words, &[], &[], &[]] }
     }

@@ -87,7 +87,6 @@ pub struct SlotSchedule {
 
 impl SlotSchedule {
     /// The slots of agent `id`, whose next round is `number`, from the local time `now_us` on.
-    #[must_use]
     pub fn new(superframe: Superframe, id: u16, number: u32, now_us: u64) -> Self {
         let length_us = superframe.length_us();
         let until_us = now_us.saturating_add(length_us.saturating_mul(LISTEN + u64::from(id)));
@@ -106,7 +105,6 @@ impl SlotSchedule {
     }
 
     /// What is to be done next.
-    #[must_use]
     pub fn due(&self) -> SlotDue {
         let superframe = &self.superframe;
         let (at_us, task) = match self.position {
@@ -193,7 +191,6 @@ impl SlotSchedule {
     }
 
     /// What the frame that begins the present slot says about time. Others in the same slot are not timed.
-    #[must_use]
     pub fn stamp(&self) -> Stamp {
         Stamp {
             root: self.root,
@@ -210,25 +207,21 @@ impl SlotSchedule {
     }
 
     /// The layout of its superframes.
-    #[must_use]
     pub const fn superframe(&self) -> &Superframe {
         &self.superframe
     }
 
     /// The present superframe.
-    #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
     /// Whether it keeps a time at all, rather than listen for one.
-    #[must_use]
     pub const fn is_synchronised(&self) -> bool {
         !matches!(self.position, Position::Listening { .. })
     }
 
     /// How fast its clock runs against the root's, in parts per billion, as far as it knows.
-    #[must_use]
     pub fn rate_ppb(&self) -> i32 {
         self.clock.rate_ppb()
     }

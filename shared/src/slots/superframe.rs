@@ -145,13 +145,11 @@ impl Superframe {
     }
 
     /// Shared slots of a superframe.
-    #[must_use]
     pub const fn shared_slots(&self) -> u16 {
         if self.shared_us == 0 { 0 } else { self.agents.div_ceil(self.turn) }
     }
 
     /// Length of a superframe.
-    #[must_use]
     pub fn length_us(&self) -> u64 {
         u64::from(self.agents) * u64::from(self.slot_us)
             + u64::from(self.shared_slots()) * u64::from(self.shared_us)
@@ -159,7 +157,6 @@ impl Superframe {
     }
 
     /// When all slots are over, from the start of the superframe.
-    #[must_use]
     pub fn tail_at_us(&self) -> u64 {
         self.length_us() - u64::from(self.tail_us)
     }
@@ -169,7 +166,6 @@ impl Superframe {
     }
 
     /// Whether an agent can keep these slots: a page may hold anything.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.agents > 0
             && self.turn > 0
@@ -179,19 +175,16 @@ impl Superframe {
     }
 
     /// When `agent` begins to send in its slot, from the start of the superframe.
-    #[must_use]
     pub fn slot_at_us(&self, agent: u16) -> u64 {
         u64::from(agent) * u64::from(self.slot_us) + u64::from(self.guard_us / 2)
     }
 
     /// How long it may send there.
-    #[must_use]
     pub const fn slot_room_us(&self) -> u32 {
         self.slot_us.saturating_sub(self.guard_us)
     }
 
     /// When `agent` may send in a shared slot of superframe `number`, if it is its turn.
-    #[must_use]
     pub fn shared_at_us(&self, agent: u16, number: u32) -> Option<u64> {
         let turn = u32::from(self.turn);
         // As in the encoders' turns for full payloads, which these slots are for.
@@ -204,13 +197,11 @@ impl Superframe {
     }
 
     /// When `agent` sends in superframe `number`: in the shared slot if it is its turn, else in its own.
-    #[must_use]
     pub fn sends_at_us(&self, agent: u16, number: u32) -> u64 {
         self.shared_at_us(agent, number).unwrap_or_else(|| self.slot_at_us(agent))
     }
 
     /// How long it may send in a shared slot.
-    #[must_use]
     pub const fn shared_room_us(&self) -> u32 {
         self.shared_us.saturating_sub(self.guard_us)
     }

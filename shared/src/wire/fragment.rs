@@ -54,7 +54,6 @@ pub const PART_HEADER: usize = 6;
 ///
 /// # Panics
 /// When `mtu` is below [`MIN_MTU`]; call it in a `const`.
-#[must_use]
 pub const fn longest_frame(mtu: usize) -> usize {
     assert!(mtu >= MIN_MTU, "a link needs packets of at least 31 bytes");
     MAX_PARTS * (mtu - PART_HEADER)
@@ -94,7 +93,6 @@ pub const fn packets(frame: usize, mtu: usize) -> Result<usize, Error> {
 
 /// The number of the first frame after a start. Those of consecutive boots are far apart, so that a sender that restarts early does not
 /// repeat the numbers that its receivers still hold.
-#[must_use]
 pub const fn first_number(boot: u32) -> u16 {
     // 2¹⁶ divided by the golden ratio.
     (boot as u16).wrapping_mul(40503)

@@ -195,7 +195,6 @@ impl<'a> Frame<'a> {
     }
 
     /// The sender that the frame names, which only a seal can prove.
-    #[must_use]
     pub fn sender(&self) -> u16 {
         match self {
             Self::Data(data, _) => data.sender,
@@ -206,7 +205,6 @@ impl<'a> Frame<'a> {
     }
 
     /// The round in which its sender says that it sent it.
-    #[must_use]
     pub fn round(&self) -> u32 {
         match self {
             Self::Data(data, _) => data.round,

@@ -68,7 +68,6 @@ const fn first_sigma_word(round: u32) -> usize {
 
 impl Width {
     /// Bytes of a payload of `words` words of v and of σ each, at most.
-    #[must_use]
     pub const fn payload_bytes(self, words: usize) -> usize {
         self.length(words, 0)
     }
@@ -82,7 +81,6 @@ impl Width {
     }
 
     /// Rounds from one full payload to the next.
-    #[must_use]
     pub const fn period(self) -> u32 {
         match self {
             Self::Full => 1,

@@ -70,7 +70,6 @@ pub struct Key {
 
 impl Key {
     /// Prepares a key for use.
-    #[must_use]
     pub fn new(bytes: &[u8; KEY_BYTES]) -> Self {
         // One byte under a nonce that no frame has: it tells a stranger's frame from a damaged one, and about the key
         // only whether it is the same.

@@ -15,7 +15,6 @@ static CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 const CRC_BYTES: usize = 4;
 
 /// Bytes a frame of `frame` bytes takes on the line at most.
-#[must_use]
 pub const fn encoded_max(frame: usize) -> usize {
     2 + cobs::max_encoding_length(frame + CRC_BYTES)
 }
@@ -65,7 +64,6 @@ impl<const N: usize> Default for Deframer<N> {
 
 impl<const N: usize> Deframer<N> {
     /// Starts in front of a frame.
-    #[must_use]
     pub const fn new() -> Self {
         Self { buffer: [0; N], held: 0, overrun: false }
     }

@@ -77,7 +77,6 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     const SLOTS_PER_SENDER: usize = SLOTS / 2;
 
     /// Starts with nothing received.
-    #[must_use]
     pub const fn new() -> Self {
         const { assert!(SLOTS > 0, "a reassembler needs at least one slot") };
         Self { slots: [PartialFrame::EMPTY; SLOTS], begun: 0 }

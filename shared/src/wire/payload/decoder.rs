@@ -8,7 +8,6 @@ use crate::linear::first_exception;
 
 /// What a receiver learned from a payload; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub struct Coverage {
     /// Whether v is known. It is unknown if it was sent as a change from a payload that was not received.
     pub v: bool,
@@ -58,13 +57,11 @@ impl<const WORDS: usize> Default for Decoder<WORDS> {
 
 impl<const WORDS: usize> Decoder<WORDS> {
     /// Starts in the middle of an epoch, as after a restart with memory.
-    #[must_use]
     pub const fn new() -> Self {
         Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Unknown; 2] }
     }
 
     /// Starts with an epoch, with ρ = 0.
-    #[must_use]
     pub const fn at_epoch_start() -> Self {
         Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Zero; 2] }
     }

@@ -35,7 +35,6 @@ struct SendHistory<const WORDS: usize> {
 impl<const WORDS: usize> Encoder<WORDS> {
     /// Starts in the middle of an epoch, as after a restart with memory. `phase` (the agent's id) staggers the full
     /// payloads of a swarm.
-    #[must_use]
     pub const fn new(width: Width, phase: u16) -> Self {
         Self { width, phase: phase as u32, residual: [0.0; WORDS], epoch_round: None, sent: None }
     }
@@ -47,7 +46,6 @@ impl<const WORDS: usize> Encoder<WORDS> {
 
     /// The exponent g for this round: shares up to `largest` in magnitude should be multiples of 2^g, so that 16 bits of σ
     /// suffice.
-    #[must_use]
     pub fn granularity(&self, largest: u32) -> u8 {
         match (self.width, &self.sent) {
             (Width::Full, _) => 0,

@@ -43,19 +43,16 @@ pub struct VolatileBoots {
 
 impl VolatileBoots {
     /// Creates the storage of a sender that has never started.
-    #[must_use]
     pub const fn new() -> Self {
         Self { last: None }
     }
 
     /// Creates the storage of a sender whose last boot was `last`.
-    #[must_use]
     pub const fn after(last: u32) -> Self {
         Self { last: Some(last) }
     }
 
     /// Returns the boot stored last.
-    #[must_use]
     pub const fn last(&self) -> Option<u32> {
         self.last
     }

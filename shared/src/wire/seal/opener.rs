@@ -49,7 +49,6 @@ impl<const MEMBERS: usize> Default for Opener<MEMBERS> {
 
 impl<const MEMBERS: usize> Opener<MEMBERS> {
     /// Starts with nothing heard.
-    #[must_use]
     pub const fn new() -> Self {
         Self { windows: [ReplayWindow { boot: 0, newest: 0, seen: 0 }; MEMBERS] }
     }
@@ -61,7 +60,6 @@ impl<const MEMBERS: usize> Opener<MEMBERS> {
     }
 
     /// The newest boot heard of `sender`; 0 where none was heard.
-    #[must_use]
     pub fn boot_of(&self, sender: usize) -> u32 {
         self.windows.get(sender).map_or(0, ReplayWindow::heard_boot)
     }

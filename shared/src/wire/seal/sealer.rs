@@ -35,7 +35,6 @@ impl Sealer {
     }
 
     /// The boot this sealer reserved.
-    #[must_use]
     pub fn boot(&self) -> u32 {
         self.boot
     }
