@@ -173,5 +173,5 @@ fn shadows_of<const WORDS: usize>(
     boards: Box<dyn Remote>,
 ) -> Result<Box<dyn Swarm>, BoardSwarmError> {
     let agents = AgentSwarm::<WORDS>::new(task, air, scenario.swarm.agents, setup);
-    Ok(Box::new(agents.map_err(trial::BuildError::from)?.with_remote(boards)))
+    Ok(Box::new(agents.map_err(trial::unbuildable)?.with_remote(boards)))
 }

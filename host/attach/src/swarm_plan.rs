@@ -9,7 +9,7 @@ use fabswarm_shared::problem::AnyProblem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::TAG;
-use fabswarm_sim::air::radio::{self, RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{RadioNeeds, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, WidthKind};
 use fabswarm_sim::swarm::HeapPeers;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -23,12 +23,9 @@ const EPOCH_BYTES: usize = 3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The scenario describes no swarm of boards.
+    /// The scenario describes no swarm of boards, or its radio cannot carry it.
     #[error(transparent)]
     Trial(#[from] trial::BuildError),
-    /// Its radio cannot carry it.
-    #[error(transparent)]
-    Radio(#[from] radio::Error),
     /// Its pages cannot be written.
     #[error(transparent)]
     Page(#[from] Error),

@@ -116,8 +116,7 @@ pub fn measure_ledger(case: &BenchCase, way: LedgerEngine, seconds: f64) -> Resu
     scenario.frames.sealed = way == LedgerEngine::SealedFrames;
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
-            let constants =
-                trial::setup(&scenario).map_err(BuildError::Key)?.on_arrays(scenario.swarm.agents as u32 - 1);
+            let constants = trial::setup(&scenario)?.on_arrays(scenario.swarm.agents as u32 - 1);
             Box::new(ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
         }
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,

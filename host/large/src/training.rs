@@ -33,7 +33,6 @@ use crate::data::cleaning_score::CleaningScore;
 use crate::device::{self, MemoryUse};
 use crate::fab::ModelScore;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_sim::air;
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::record::{self, AirReport, StoppedBecause};
 
@@ -42,8 +41,6 @@ use fabswarm_sim::record::{self, AirReport, StoppedBecause};
 pub enum Error {
     #[error(transparent)]
     Device(#[from] device::Error),
-    #[error(transparent)]
-    Air(#[from] air::Error),
     #[error(transparent)]
     Record(#[from] record::Error),
     #[error(transparent)]

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use fabswarm_sim::air::{self, LinkSource};
+use fabswarm_sim::Diagnostic;
+use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +105,7 @@ impl Setting {
     ///
     /// # Errors
     /// Where recorded ones cannot be read.
-    pub fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, air::Error> {
+    pub fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, Diagnostic> {
         LinkSource::new(&self.scenario(seed)).map(Rc::new)
     }
 
@@ -112,7 +113,7 @@ impl Setting {
     ///
     /// # Errors
     /// Where recorded ones cannot be read.
-    pub fn link_rule(&self, seed: u64) -> Result<LinkRule, air::Error> {
+    pub fn link_rule(&self, seed: u64) -> Result<LinkRule, Diagnostic> {
         Ok(match self.graph {
             GraphKind::Ring => {
                 let links = Links::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);

@@ -18,7 +18,6 @@ mod connectivity;
 mod counters;
 mod delivery;
 mod edges;
-mod error;
 mod faults;
 pub mod masks;
 mod motion;
@@ -27,18 +26,17 @@ mod recording;
 mod source;
 mod transmissions;
 
+use clear_sky::ClearBlock;
+use counters::{CopyOrigin, LossCause};
 pub use counters::{Counters, FrameCounts, FrameVerdict, LinkReport, Losses};
+use delivery::Delivery;
 pub use delivery::{Listener, ReceivedFrame};
-pub use error::Error;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::rng::{Purpose, Stream};
+use faults::{CopyTransit, Intruder, LinkFaults, LinkOutcome, Outages, Relays};
 pub use motion::Motion;
 pub use recording::Recording;
 pub use source::LinkSource;
-
-use clear_sky::ClearBlock;
-use counters::{CopyOrigin, LossCause};
-use delivery::Delivery;
-use fabswarm_shared::rng::{Purpose, Stream};
-use faults::{CopyTransit, Intruder, LinkFaults, LinkOutcome, Outages};
 use std::collections::BTreeMap;
 use transmissions::{FrameIndex, Transmissions};
 
@@ -95,10 +93,10 @@ impl Air {
     ///
     /// # Errors
     /// When its graphs cannot be had, or its faults do not fit the swarm.
-    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+    pub fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let (agents, seed) = (scenario.swarm.agents, scenario.network_seed());
         if agents > MOST_AGENTS {
-            return Err(Error::TooManyAgents { agents });
+            return Err(too_many(agents));
         }
         let faults = LinkFaults::new(&scenario.faults, agents)?;
         let outages = Outages::new(&scenario.faults, agents)?;
@@ -236,21 +234,34 @@ impl Air {
 
     /// Fills `arrivals` with what arrives at `receiver`.
     fn collect(&mut self, slot: u32, receiver: usize, strangers: &[Stranger], late: &[(u32, Arrival)]) {
-        let is_away = self.is_away(receiver, slot);
-        let Self {
-            seed, agents, source, faults, intruder, transmissions, waiting, arrivals, counters, ..
-        } = self;
-        let link_from = |sender: usize| receiver * *agents + sender;
-        arrivals.clear();
-
+        self.arrivals.clear();
         let first = late.partition_point(|&(other, _)| (other as usize) < receiver);
-        arrivals
-            .extend(late[first..].iter().take_while(|late| late.0 as usize == receiver).map(|late| late.1));
+        let late = late[first..].iter().take_while(|late| late.0 as usize == receiver);
+        self.arrivals.extend(late.map(|late| late.1));
+        let mut relays = self.intruder.as_ref().and_then(|intruder| intruder.relays(receiver, slot));
+        self.receive_over_links(slot, receiver, &mut relays);
 
-        let mut relays = intruder.as_ref().and_then(|intruder| intruder.relays(receiver, slot));
+        self.arrivals.sort_by_key(|arrival| arrival.sender);
+        let mut stream = Stream::new(self.seed, receiver as u32, slot, Purpose::Air);
+        let reordered = self.faults.reorder(&mut self.arrivals, &mut stream);
+        self.receive_of_intruder(receiver, strangers, relays);
+        if !self.is_away(receiver, slot) {
+            self.counters.reordered += reordered;
+            return;
+        }
+        for arrival in self.arrivals.drain(..) {
+            let is_own = matches!(arrival.origin, CopyOrigin::Genuine | CopyOrigin::Damaged);
+            let link = is_own.then_some(receiver * self.agents + arrival.sender as usize);
+            self.counters.lose(link, LossCause::Outages);
+        }
+    }
+
+    /// Adds what comes over the links to `receiver`, unless it is lost or delayed, and takes senders in reach from `relays`.
+    fn receive_over_links(&mut self, slot: u32, receiver: usize, relays: &mut Option<Relays>) {
+        let Self { seed, agents, source, faults, transmissions, waiting, arrivals, counters, .. } = self;
         source.each_link(receiver, slot, |sender, is_received| {
-            let link = link_from(sender);
-            if let Some(relays) = &mut relays {
+            let link = receiver * *agents + sender;
+            if let Some(relays) = relays {
                 relays.leave_out(sender);
             }
             let mut stream = link_stream(*seed, sender, receiver, slot, Purpose::Air);
@@ -292,12 +303,11 @@ impl Air {
                 }
             }
         });
+    }
 
-        arrivals.sort_by_key(|arrival| arrival.sender);
-        let mut stream = Stream::new(*seed, receiver as u32, slot, Purpose::Air);
-        let reordered = faults.reorder(arrivals, &mut stream);
-
-        // What an intruder sends leaves all that the swarm sends as it is, and comes before it where that may do harm.
+    /// Adds what an intruder sends. It leaves all that the swarm sends as it is, and comes before it where that may do harm.
+    fn receive_of_intruder(&mut self, receiver: usize, strangers: &[Stranger], relays: Option<Relays>) {
+        let Self { transmissions, arrivals, counters, .. } = self;
         let genuine = arrivals.len();
         for &(victim, stranger) in strangers {
             if victim.is_none_or(|victim| victim == receiver) {
@@ -309,23 +319,14 @@ impl Air {
             }
         }
         arrivals.rotate_left(genuine);
-        for sender in
-            relays.into_iter().flat_map(|relays| relays.senders()).filter(|&sender| sender != receiver)
-        {
+        let relayed = relays.into_iter().flat_map(Relays::senders).filter(|&sender| sender != receiver);
+        for sender in relayed {
             for broadcast in transmissions.of(sender) {
                 let frame = transmissions.index_of(broadcast);
                 arrivals.push(Arrival { sender: sender as u32, frame, origin: CopyOrigin::Relayed });
                 counters.relayed += 1;
             }
         }
-        if is_away {
-            for arrival in arrivals.drain(..) {
-                let is_own = matches!(arrival.origin, CopyOrigin::Genuine | CopyOrigin::Damaged);
-                counters.lose(is_own.then(|| link_from(arrival.sender as usize)), LossCause::Outages);
-            }
-            return;
-        }
-        counters.reordered += reordered;
     }
 
     /// Counts fragments that an intruder forged.
@@ -415,6 +416,11 @@ impl Air {
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+fn too_many(agents: usize) -> Diagnostic {
+    let what = format!("swarm.agents = {agents} is too many to carry every frame");
+    Diagnostic::new(what, format!("take at most {MOST_AGENTS} agents"))
 }
 
 /// The random numbers of a directed link in a slot.

@@ -15,29 +15,7 @@ mod tensors;
 use crate::npz::{self, NpyArray};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// Why a file of the user's own cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}\nhelp: {remedy}", path.display())]
-pub struct DataFileError {
-    path: PathBuf,
-    what: String,
-    remedy: String,
-}
-
-impl DataFileError {
-    /// Refuses the file at `path` for `what`.
-    pub fn new(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), what: what.into(), remedy: remedy.into() }
-    }
-}
-
-impl From<DataFileError> for Diagnostic {
-    fn from(DataFileError { path, what, remedy }: DataFileError) -> Self {
-        Diagnostic::of_file(&path, what, remedy)
-    }
-}
+use std::path::Path;
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,16 +56,14 @@ impl DataFile {
     ///
     /// # Errors
     /// When it cannot be read, is none of these kinds, or of one that this build does not read.
-    pub fn read(path: &Path) -> Result<Self, DataFileError> {
+    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => {
                 let text = std::fs::read_to_string(path)
-                    .map_err(|error| DataFileError::new(path, error.to_string(), "check the path"))?;
+                    .map_err(|error| Diagnostic::of_file(path, error, "check the path"))?;
                 DataTable::from_csv(path, &text).map(Self::Table)
             }
-            Some("npz") => npz::read(path)
-                .map(Self::Arrays)
-                .map_err(|error| DataFileError::new(path, error.to_string(), "write it with numpy.savez")),
+            Some("npz") => npz::read(path).map(Self::Arrays),
             #[cfg(feature = "parquet")]
             Some("parquet") => parquet_table::read(path).map(Self::Table),
             #[cfg(not(feature = "parquet"))]
@@ -96,7 +72,7 @@ impl DataFile {
             Some("safetensors") => tensors::read(path).map(Self::Arrays),
             #[cfg(not(feature = "safetensors"))]
             Some("safetensors") => Err(absent(path, "safetensors", "large", "with numpy.savez, as .npz")),
-            _ => Err(DataFileError::new(
+            _ => Err(Diagnostic::of_file(
                 path,
                 "it is none of .csv, .parquet, .npz and .safetensors",
                 "give a table, or named arrays such as numpy.savez writes",
@@ -107,11 +83,11 @@ impl DataFile {
 
 /// Refuses a kind of file that builds with a Cargo feature of the command read.
 #[cfg(not(all(feature = "parquet", feature = "safetensors")))]
-fn absent(path: &Path, kind: &str, feature: &str, otherwise: &str) -> DataFileError {
+fn absent(path: &Path, kind: &str, feature: &str, otherwise: &str) -> Diagnostic {
     let what = format!("this build of fabswarm reads no {kind}");
     let remedy =
         format!("build with `--features {feature}`, or `full` for everything; or write it {otherwise}");
-    DataFileError::new(path, what, remedy)
+    Diagnostic::of_file(path, what, remedy)
 }
 
 impl DataTable {
@@ -125,16 +101,16 @@ impl DataTable {
     ///
     /// # Errors
     /// Where there is none.
-    pub fn number(&self, path: &Path, row: usize, column: usize) -> Result<f64, DataFileError> {
+    pub fn number(&self, path: &Path, row: usize, column: usize) -> Result<f64, Diagnostic> {
         let place = format!("row {}, column `{}`", self.numbers[row], self.names[column]);
         match &self.rows[row][column] {
             DataCell::Number(number) => Ok(*number),
-            DataCell::Text(text) => Err(DataFileError::new(
+            DataCell::Text(text) => Err(Diagnostic::of_file(
                 path,
                 format!("{place} is `{text}`"),
                 "give numbers; encode words as numbers first",
             )),
-            DataCell::Empty => Err(DataFileError::new(
+            DataCell::Empty => Err(Diagnostic::of_file(
                 path,
                 format!("{place} is empty"),
                 "fill in what is missing, or leave the row out",
@@ -146,7 +122,7 @@ impl DataTable {
     ///
     /// # Errors
     /// Where `split` is something else.
-    pub fn is_test(&self, path: &Path) -> Result<Vec<bool>, DataFileError> {
+    pub fn is_test(&self, path: &Path) -> Result<Vec<bool>, Diagnostic> {
         /// One test sample for so many samples.
         const SPLIT: usize = 5;
         let Some(split) = self.column("split") else {
@@ -163,20 +139,20 @@ impl DataTable {
                     DataCell::Empty => String::new(),
                 };
                 let what = format!("row {number}, column `split` is `{shown}`");
-                Err(DataFileError::new(path, what, "give `train` or `test`"))
+                Err(Diagnostic::of_file(path, what, "give `train` or `test`"))
             }
         };
         self.rows.iter().zip(&self.numbers).map(is_test).collect()
     }
 
-    fn from_csv(path: &Path, text: &str) -> Result<Self, DataFileError> {
+    fn from_csv(path: &Path, text: &str) -> Result<Self, Diagnostic> {
         // Spreadsheets begin with a mark of the encoding.
         let text = text.trim_start_matches('\u{feff}');
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let mut lines = lines.map(|(at, line)| (at + 1, line));
         let (_, head) = lines
             .next()
-            .ok_or_else(|| DataFileError::new(path, "it is empty", "begin with a line of names"))?;
+            .ok_or_else(|| Diagnostic::of_file(path, "it is empty", "begin with a line of names"))?;
         let names = cells(head);
         let (mut rows, mut numbers) = (Vec::new(), Vec::new());
         for (at, line) in lines {
@@ -184,7 +160,7 @@ impl DataTable {
             if cells.len() != names.len() {
                 let what = format!("row {at} has {} cells, and there are {} names", cells.len(), names.len());
                 let remedy = "give every row a cell for every name; quote cells that have a comma";
-                return Err(DataFileError::new(path, what, remedy));
+                return Err(Diagnostic::of_file(path, what, remedy));
             }
             rows.push(cells.into_iter().map(cell).collect());
             numbers.push(at);

@@ -38,4 +38,5 @@ pub mod task;
 pub mod trial;
 pub mod whole_file;
 
+pub use fabswarm_diagnostic::Diagnostic;
 pub use fabswarm_scenario as scenario;

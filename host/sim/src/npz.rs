@@ -1,9 +1,12 @@
 //! NumPy's archives of arrays, as `numpy.savez` writes them.
 
+use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use zip::ZipArchive;
+use zip::result::ZipError;
 
 /// An array, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,36 +17,20 @@ pub struct NpyArray {
     pub values: Vec<f64>,
 }
 
-/// Why an archive cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum NpzError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It is not an archive, or is compressed.
-    #[error("not an archive of numpy.savez ({0})")]
-    Archive(#[from] zip::result::ZipError),
-    /// An array is not in a form that is read here.
-    #[error("array `{name}`: {what}")]
-    Array {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        what: String,
-    },
-}
-
 /// Reads every array of the archive at `path`.
 ///
 /// # Errors
 /// When it cannot be read, or an array has neither whole nor real numbers.
-pub fn read(path: &Path) -> Result<BTreeMap<String, NpyArray>, NpzError> {
-    let mut archive = zip::ZipArchive::new(File::open(path)?)?;
+pub fn read(path: &Path) -> Result<BTreeMap<String, NpyArray>, Diagnostic> {
+    let refuse = |what: String| Diagnostic::of_file(path, what, "write it with numpy.savez");
+    let not_an_archive = |error: ZipError| refuse(format!("not an archive of numpy.savez ({error})"));
+    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mut archive = ZipArchive::new(file).map_err(not_an_archive)?;
     let mut arrays = BTreeMap::new();
     for index in 0..archive.len() {
-        let file = archive.by_index(index)?;
-        let name = file.name()?.trim_end_matches(".npy").to_owned();
-        let array = array(file).map_err(|what| NpzError::Array { name: name.clone(), what })?;
+        let file = archive.by_index(index).map_err(not_an_archive)?;
+        let name = file.name().map_err(not_an_archive)?.trim_end_matches(".npy").to_owned();
+        let array = array(file).map_err(|what| refuse(format!("array `{name}`: {what}")))?;
         arrays.insert(name, array);
     }
     Ok(arrays)

@@ -3,21 +3,31 @@
 //! A file holds everything that decides a trajectory, so two implementations can be compared
 //! number by number. [`replay`] runs such a file and returns its states at the same rounds.
 
-mod error;
 mod file;
 mod snapshot;
 
-pub use error::Error;
 pub use file::RecordedProblem;
 pub use snapshot::{Snapshot, largest_difference};
 
 use crate::scenario::PrecisionKind;
-use crate::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
+use crate::swarm::{FabConstants, MixingRule, PlainFab, Swarm, SwarmError};
 use crate::task::{PolicyEvaluationData, Task};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::Steps;
-use fabswarm_shared::graph::{Trace, check_joint_connectivity};
+use fabswarm_shared::graph::{Disconnected, Trace, check_joint_connectivity};
 use fabswarm_shared::problem::Penalty;
 use fabswarm_shared::scalar::Scalar;
+
+/// Why a recorded problem cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] Diagnostic),
+    /// The steps are too large.
+    #[error(transparent)]
+    Swarm(#[from] SwarmError),
+}
 
 /// Every window of this many rounds must be jointly strongly connected.
 const CONNECTIVITY_WINDOW: u32 = 30;
@@ -27,14 +37,21 @@ const CONNECTIVITY_WINDOW: u32 = 30;
 /// # Errors
 /// Where the graphs are not connected, or the swarm diverges.
 pub fn replay(recorded: &RecordedProblem, precision: PrecisionKind) -> Result<Vec<Snapshot>, Error> {
-    check_connectivity(recorded).map_err(|source| recorded.error(source))?;
+    check_connectivity(recorded).map_err(|Disconnected { rounds, from, to }| {
+        recorded.refuse(format!(
+            "the graph is disconnected: in rounds {} to {} no information from agent {from} reaches agent {to}; FAB needs every \
+             window of rounds to be jointly strongly connected",
+            rounds.start,
+            rounds.end - 1
+        ))
+    })?;
     match precision {
         PrecisionKind::F32 => replay_in::<f32>(recorded),
         PrecisionKind::F64 => replay_in::<f64>(recorded),
     }
 }
 
-fn check_connectivity(recorded: &RecordedProblem) -> Result<(), Error> {
+fn check_connectivity(recorded: &RecordedProblem) -> Result<(), Disconnected> {
     let trace = recorded.trace();
     let rounds = trace.rounds() as u32;
     let window = CONNECTIVITY_WINDOW.min(rounds);

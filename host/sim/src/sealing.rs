@@ -1,5 +1,6 @@
 //! Sealing between an agent and the air, where the swarm has a key.
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
@@ -14,13 +15,6 @@ struct Seals {
     opener: Box<Opener<{ MemberSet::CAPACITY }>>,
 }
 
-/// Why no key could be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "cannot draw the swarm's key from the operating system: {0}\nhelp: set frames.sealed to false to run without a key"
-)]
-pub struct KeyError(getrandom::Error);
-
 /// The key of a swarm. It is wiped from memory when dropped, and `Debug` does not show it.
 ///
 /// ```
@@ -29,7 +23,7 @@ pub struct KeyError(getrandom::Error);
 /// let key = SwarmKey::draw()?;
 /// assert_ne!(key.bytes(), SwarmKey::draw()?.bytes());
 /// assert_eq!(format!("{key:?}"), "SwarmKey(..)");
-/// # Ok::<(), fabswarm_sim::sealing::KeyError>(())
+/// # Ok::<(), fabswarm_sim::Diagnostic>(())
 /// ```
 #[derive(Clone)]
 pub struct SwarmKey([u8; KEY_BYTES]);
@@ -39,9 +33,12 @@ impl SwarmKey {
     ///
     /// # Errors
     /// If the operating system has no random numbers.
-    pub fn draw() -> Result<Self, KeyError> {
+    pub fn draw() -> Result<Self, Diagnostic> {
         let mut key = Self([0; KEY_BYTES]);
-        getrandom::fill(&mut key.0).map_err(KeyError)?;
+        getrandom::fill(&mut key.0).map_err(|error| {
+            let what = format!("cannot draw the swarm's key from the operating system: {error}");
+            Diagnostic::new(what, "set frames.sealed to false to run without a key")
+        })?;
         Ok(key)
     }
 

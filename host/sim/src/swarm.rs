@@ -3,6 +3,7 @@
 use crate::air::{Air, FrameCounts};
 use crate::scenario::AlgorithmSection;
 use crate::task::Score;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Fault, FaultCause};
 use fabswarm_shared::problem::Shape;
 use std::io;
@@ -136,7 +137,7 @@ pub fn divergence_remedy(algorithm: &AlgorithmSection) -> String {
 
 /// A state that is NaN, infinite or out of the ledger's range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the swarm diverged in round {round}: {}\nhelp: {}", self.what(), LOWER_THE_STEPS)]
+#[error("{}", Diagnostic::from(self.clone()))]
 pub struct DivergenceError {
     /// The round that broke it.
     pub round: u64,
@@ -146,6 +147,12 @@ pub struct DivergenceError {
     pub variable: &'static str,
     /// What is wrong with it.
     pub cause: FaultCause,
+}
+
+impl From<DivergenceError> for Diagnostic {
+    fn from(error: DivergenceError) -> Self {
+        Self::new(format!("the swarm diverged in round {}: {}", error.round, error.what()), LOWER_THE_STEPS)
+    }
 }
 
 impl DivergenceError {

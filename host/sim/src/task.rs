@@ -18,8 +18,8 @@ mod sensor_trust;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 
-use crate::data_file::DataFileError;
 use crate::scenario::{self, ProblemKind, Scenario};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use std::path::PathBuf;
@@ -48,34 +48,16 @@ pub enum Task<S> {
     },
 }
 
-/// Why a task cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TaskError {
-    /// A file of the user's own cannot be used.
-    #[error(transparent)]
-    DataFile(#[from] DataFileError),
-    /// The program brings no problem of its own.
-    #[error(
-        "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none\nhelp: write one as \
-         docs/own-problem.md shows, or give --problem another word"
-    )]
-    NoOwnProblem,
-    /// The program's own problem cannot be drawn.
-    #[error("the program's own problem: {0}")]
-    OwnProblem(Box<dyn std::error::Error + Send + Sync>),
-}
-
 impl Task<f32> {
     /// The task that a scenario describes, which may be a program's own problem.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit the scenario, or the program's own problem cannot be drawn.
-    pub fn load_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Self, TaskError> {
+    pub fn load_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Self, Diagnostic> {
         match own {
-            Some(own) if scenario.problem.kind == ProblemKind::Own => {
-                own.task(scenario).map_err(TaskError::OwnProblem)
-            }
+            Some(own) if scenario.problem.kind == ProblemKind::Own => own
+                .task(scenario)
+                .map_err(|error| Diagnostic::bare(format!("the program's own problem: {error}"))),
             _ => Self::load(scenario),
         }
     }
@@ -86,11 +68,16 @@ impl<S: Scalar> Task<S> {
     ///
     /// # Errors
     /// When the file cannot be read or does not fit the scenario, or the problem is one that only another program has.
-    pub fn load(scenario: &Scenario) -> Result<Self, TaskError> {
+    pub fn load(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let agents = scenario.swarm.agents;
         let Scenario { policy_evaluation, hyper_tuning, hyper_cleaning, sensor_trust, .. } = scenario;
         Ok(match scenario.problem.kind {
-            ProblemKind::Own => return Err(TaskError::NoOwnProblem),
+            ProblemKind::Own => {
+                return Err(Diagnostic::new(
+                    "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none",
+                    "write one as docs/own-problem.md shows, or give --problem another word",
+                ));
+            }
             ProblemKind::PolicyEvaluation if !policy_evaluation.file.is_empty() => {
                 Self::PolicyEvaluation(PolicyEvaluationData::new(&chain_file::read(scenario)?))
             }

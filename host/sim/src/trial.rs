@@ -8,8 +8,8 @@ mod verdict;
 
 pub use build::{
     BuildError, ExactAgents, IN_PROCESS, build, build_with, exact_agents, exact_agents_with, setup,
+    unbuildable,
 };
-pub use memory::TooLarge;
 pub use observer::{NoObserver, RoundEnd, TrialObserver};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,55 +48,19 @@ pub struct TrialOutcome {
 pub fn run(
     scenario: &Scenario,
     swarm: &mut dyn Swarm,
-    mut recorder: Option<&mut Recorder>,
+    recorder: Option<&mut Recorder>,
     observer: &mut dyn TrialObserver,
     interrupted: &AtomicBool,
 ) -> Result<TrialOutcome, record::Error> {
     let started = Instant::now();
-    let error = ErrorKind::of(scenario);
-    let mut stop = StopRule::new(scenario);
-    let mut failure = None;
     let first = swarm.metrics();
-    let mut last = first;
-    // A step that fails still advances the swarm's own counter.
-    let mut rounds = first.round;
-    let mut warned = Instant::now();
-    let mut record = |metrics| recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(metrics));
-    record(first)?;
-    stop.look_at(first.round, first.error);
-    observer.round(RoundEnd { swarm: &*swarm, metrics: &first, error, is_recorded: true });
-
-    let mut stopped_because = loop {
-        let round = swarm.round();
-        if stop.is_reached(round) {
-            break StoppedBecause::Converged;
-        }
-        if round >= scenario.swarm.rounds {
-            break StoppedBecause::MaxRounds;
-        }
-        if interrupted.load(Ordering::Relaxed) {
-            break StoppedBecause::Interrupted;
-        }
-        if let Err(error) = swarm.step() {
-            break because(failure.insert(error));
-        }
-        let round = swarm.round();
-        rounds = round;
-        let is_recorded = is_recorded(round, scenario.output.metrics_every) || round >= scenario.swarm.rounds;
-        if is_recorded {
-            last = swarm.metrics();
-            record(last)?;
-            stop.look_at(round, last.error);
-        }
-        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded });
-        if warned.elapsed() > WARN_EVERY {
-            observer.warn(&swarm.take_warnings());
-            warned = Instant::now();
-        }
-    };
+    let stop = StopRule::new(scenario);
+    let mut trial = Trial { scenario, swarm, recorder, observer, stop, last: first, rounds: first.round };
+    trial.add_row(first)?;
+    let (mut stopped_because, mut failure) = trial.step_to_the_end(interrupted)?;
     // A difference between a board and its shadow is more informative than the divergence of the shadow.
     if !matches!(failure, Some(SwarmError::Boards(_) | SwarmError::Interrupted)) {
-        match swarm.finish() {
+        match trial.swarm.finish() {
             Ok(()) => {}
             Err(SwarmError::Interrupted) if failure.is_some() => {}
             Err(error) => stopped_because = because(failure.insert(error)),
@@ -105,67 +69,132 @@ pub fn run(
     // The shadows have ended their round: what they computed is recorded as after any other interrupt.
     failure.take_if(|failure| matches!(failure, SwarmError::Interrupted));
     // A run that ends between two rows gets a last row.
-    if last.round != rounds && failure.is_none() {
-        last = swarm.metrics();
-        record(last)?;
-        stop.look_at(rounds, last.error);
-        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded: true });
+    if trial.last.round != trial.rounds && failure.is_none() {
+        trial.add_row(trial.swarm.metrics())?;
     }
     // By how much broken books are off is seen in the round that broke them.
     if let Some(SwarmError::Books(broken)) = &failure {
-        last = Metrics { round: broken.round, ..swarm.metrics() };
-        record(last)?;
-        observer.round(RoundEnd { swarm: &*swarm, metrics: &last, error, is_recorded: true });
+        trial.record(Metrics { round: broken.round, ..trial.swarm.metrics() })?;
     }
-    observer.finish();
-    observer.warn(&swarm.take_warnings());
+    trial.observer.finish();
+    trial.observer.warn(&trial.swarm.take_warnings());
 
+    let last = trial.last.error;
     // A diverging error can stay finite for many rounds.
-    let has_grown = last.error > GROWN * first.error;
-    let stopped_because = match stopped_because {
-        StoppedBecause::MaxRounds if has_grown => StoppedBecause::Diverged,
-        because => because,
-    };
-    let seconds = started.elapsed().as_secs_f64();
-    let counts = swarm.counts();
-    let digests = swarm.digests();
-    let mass = swarm.uncollected_mass();
-    let summary = RunSummary {
-        version: env!("CARGO_PKG_VERSION"),
-        problem: scenario.problem.kind.word(),
-        algorithm: scenario.algorithm.kind.word(),
-        topology: scenario.network.topology.word(),
-        agents: scenario.swarm.agents,
-        seed: scenario.seed,
-        stopped_because,
-        rounds,
-        error: FinalError { kind: error, rounds_to_one_percent: stop.one_percent, last: last.error },
-        consensus_error: last.consensus_error,
-        tracking_defect: last.tracking_defect,
-        mass_waiting: mass.map(|mass| mass.waiting),
-        mass_owed_to_gone: mass.map(|mass| mass.owed_to_gone),
-        seconds,
-        rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
-        frames_sent: counts.sent,
-        copies_lost: counts.lost,
-        copies_refused: counts.refused,
-        digest_checks: digests.checks,
-        digest_mismatches: digests.mismatches,
-        deepest_stack_bytes: swarm.deepest_stack_bytes(),
-        air: swarm.air().map(AirReport::on),
-        task: swarm.scores().into_iter().collect(),
-    };
+    if stopped_because == StoppedBecause::MaxRounds && last > GROWN * first.error {
+        stopped_because = StoppedBecause::Diverged;
+    }
     let is_success = match stopped_because {
         StoppedBecause::Converged => true,
-        StoppedBecause::MaxRounds => {
-            scenario.stop.error_below == 0.0 || last.error < scenario.stop.error_below
-        }
+        StoppedBecause::MaxRounds => scenario.stop.error_below == 0.0 || last < scenario.stop.error_below,
         StoppedBecause::Interrupted
         | StoppedBecause::Diverged
         | StoppedBecause::BooksBroken
         | StoppedBecause::BoardsFailed => false,
     };
+    let summary = trial.summary(stopped_because, started.elapsed().as_secs_f64());
     Ok(TrialOutcome { summary, failure, is_success, first_error: first.error })
+}
+
+/// A run in progress.
+struct Trial<'a> {
+    scenario: &'a Scenario,
+    swarm: &'a mut dyn Swarm,
+    recorder: Option<&'a mut Recorder>,
+    observer: &'a mut dyn TrialObserver,
+    stop: StopRule,
+    /// The last row.
+    last: Metrics,
+    /// A step that fails still advances the swarm's own counter.
+    rounds: u64,
+}
+
+impl Trial<'_> {
+    fn step_to_the_end(
+        &mut self,
+        interrupted: &AtomicBool,
+    ) -> Result<(StoppedBecause, Option<SwarmError>), record::Error> {
+        let mut warned = Instant::now();
+        loop {
+            let last_round = self.scenario.swarm.rounds;
+            if self.stop.is_reached(self.rounds) {
+                return Ok((StoppedBecause::Converged, None));
+            }
+            if self.rounds >= last_round {
+                return Ok((StoppedBecause::MaxRounds, None));
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok((StoppedBecause::Interrupted, None));
+            }
+            if let Err(error) = self.swarm.step() {
+                return Ok((because(&error), Some(error)));
+            }
+            self.rounds = self.swarm.round();
+            if is_recorded(self.rounds, self.scenario.output.metrics_every) || self.rounds >= last_round {
+                self.add_row(self.swarm.metrics())?;
+            } else {
+                self.show(false);
+            }
+            if warned.elapsed() > WARN_EVERY {
+                self.observer.warn(&self.swarm.take_warnings());
+                warned = Instant::now();
+            }
+        }
+    }
+
+    /// Records the present state and looks whether the goal is reached.
+    fn add_row(&mut self, metrics: Metrics) -> Result<(), record::Error> {
+        self.stop.look_at(metrics.round, metrics.error);
+        self.record(metrics)
+    }
+
+    fn record(&mut self, metrics: Metrics) -> Result<(), record::Error> {
+        self.last = metrics;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(metrics)?;
+        }
+        self.show(true);
+        Ok(())
+    }
+
+    fn show(&mut self, is_recorded: bool) {
+        let error = ErrorKind::of(self.scenario);
+        self.observer.round(RoundEnd { swarm: &*self.swarm, metrics: &self.last, error, is_recorded });
+    }
+
+    fn summary(&self, stopped_because: StoppedBecause, seconds: f64) -> RunSummary {
+        let Self { scenario, swarm, last, rounds, .. } = self;
+        let (counts, digests, mass) = (swarm.counts(), swarm.digests(), swarm.uncollected_mass());
+        RunSummary {
+            version: env!("CARGO_PKG_VERSION"),
+            problem: scenario.problem.kind.word(),
+            algorithm: scenario.algorithm.kind.word(),
+            topology: scenario.network.topology.word(),
+            agents: scenario.swarm.agents,
+            seed: scenario.seed,
+            stopped_because,
+            rounds: *rounds,
+            error: FinalError {
+                kind: ErrorKind::of(scenario),
+                rounds_to_one_percent: self.stop.one_percent,
+                last: last.error,
+            },
+            consensus_error: last.consensus_error,
+            tracking_defect: last.tracking_defect,
+            mass_waiting: mass.map(|mass| mass.waiting),
+            mass_owed_to_gone: mass.map(|mass| mass.owed_to_gone),
+            seconds,
+            rounds_per_second: *rounds as f64 / seconds.max(f64::MIN_POSITIVE),
+            frames_sent: counts.sent,
+            copies_lost: counts.lost,
+            copies_refused: counts.refused,
+            digest_checks: digests.checks,
+            digest_mismatches: digests.mismatches,
+            deepest_stack_bytes: swarm.deepest_stack_bytes(),
+            air: swarm.air().map(AirReport::on),
+            task: swarm.scores().into_iter().collect(),
+        }
+    }
 }
 
 const fn because(failure: &SwarmError) -> StoppedBecause {

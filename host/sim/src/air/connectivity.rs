@@ -1,12 +1,12 @@
 //! Joint connectivity of the graphs, and the audience of each agent.
-
+use fabswarm_diagnostic::Diagnostic;
 use std::ops::Range;
 
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 
 use super::blocks::BlockSchedule;
 use super::source::GraphSource;
-use super::{Error, LinkSource, Motion, Recording};
+use super::{LinkSource, Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
 
 impl LinkSource {
@@ -14,7 +14,7 @@ impl LinkSource {
     ///
     /// # Errors
     /// The first that does not join all agents, with what brings them together.
-    pub fn check_connectivity(&mut self, scenario: &Scenario) -> Result<(), Error> {
+    pub fn check_connectivity(&mut self, scenario: &Scenario) -> Result<(), Diagnostic> {
         const MOST_LINKS: f64 = 2e7;
         if self.is_always_connected() {
             return Ok(());
@@ -41,7 +41,16 @@ impl LinkSource {
         };
         (0..windows.min(u64::from(u32::MAX / window)) as u32)
             .try_for_each(|index| is_joined(self, index, &mut reached))
-            .map_err(|found| Error::Disconnected { found, remedy: remedy(scenario) })
+            .map_err(|Disconnected { from, to, rounds }| {
+                let what = format!(
+                    "the network is not connected: information from agent {from} in rounds {} to {} does not reach agent {to}",
+                    rounds.start,
+                    rounds.end - 1
+                );
+                let window = rounds.end - rounds.start;
+                let remedy = remedy(scenario);
+                Diagnostic::new(what, format!("{remedy}, or raise network.connectivity_window (now {window})"))
+            })
     }
 
     /// Everybody who hears anybody in some of `rounds`, as one round.

@@ -1,20 +1,15 @@
 //! Graphs as a list of links: a CSV file with the columns `round`, `sender` and `receiver`.
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::Trace;
 use std::path::Path;
-
-use super::Error;
 
 /// Words of all graphs together; more is a mistyped round.
 const MOST_WORDS: usize = 1 << 27;
 
 /// Reads row masks of a swarm of `agents` agents. Without a column `round` all links are there in every round.
-pub(super) fn read(path: &Path, text: &str, agents: usize) -> Result<Vec<u64>, Error> {
-    let refuse = |line: usize, what: String, remedy: &str| Error::Edges {
-        path: path.to_owned(),
-        line: line + 1,
-        what,
-        remedy: remedy.to_owned(),
+pub(super) fn read(path: &Path, text: &str, agents: usize) -> Result<Vec<u64>, Diagnostic> {
+    let refuse = |line: usize, what: String, remedy: &str| {
+        Diagnostic::new(format!("{}:{}: {what}", path.display(), line + 1), remedy)
     };
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let columns =
@@ -31,7 +26,7 @@ pub(super) fn read(path: &Path, text: &str, agents: usize) -> Result<Vec<u64>, E
     let mut links = Vec::new();
     for (at, line) in lines {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let number = |column: usize| -> Result<usize, Error> {
+        let number = |column: usize| -> Result<usize, Diagnostic> {
             let cell = cells.get(column).copied().unwrap_or_default();
             cell.parse().map_err(|_| {
                 refuse(at, format!("{} is `{cell}`", names[column]), "give whole numbers from 0 on")

@@ -11,13 +11,12 @@ mod bursts;
 mod intruder;
 mod outages;
 
-pub(super) use intruder::Intruder;
+use bursts::Bursts;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::rng::Stream;
+pub(super) use intruder::{Intruder, Relays};
 pub(super) use outages::Outages;
 
-use bursts::Bursts;
-use fabswarm_shared::rng::Stream;
-
-use super::Error;
 use super::counters::LossCause;
 use crate::scenario;
 
@@ -52,7 +51,7 @@ pub(super) struct CopyTransit {
 }
 
 impl LinkFaults {
-    pub(super) fn new(faults: &scenario::FaultsSection, agents: usize) -> Result<Self, Error> {
+    pub(super) fn new(faults: &scenario::FaultsSection, agents: usize) -> Result<Self, Diagnostic> {
         let bursts = (faults.burst_loss > 0.0)
             .then(|| Bursts::new(faults.burst_loss, faults.burst_rounds, agents * agents))
             .transpose()?;

@@ -2,13 +2,13 @@
 
 mod flight;
 mod radio;
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::rng::Purpose;
 use nalgebra::Vector3;
 use std::f64::consts::FRAC_PI_2;
 
-use super::{Error, MOST_AGENTS, link_stream};
+use super::{MOST_AGENTS, link_stream, too_many};
 use crate::scenario::Scenario;
 use flight::Flight;
 use radio::RadioModel;
@@ -49,10 +49,10 @@ impl Motion {
     ///
     /// # Errors
     /// When a formation does not fit its area, or there are more agents than links can be kept for.
-    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+    pub fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let (agents, seed, motion) = (scenario.swarm.agents, scenario.network_seed(), &scenario.motion);
         if agents > MOST_AGENTS {
-            return Err(Error::TooManyAgents { agents });
+            return Err(too_many(agents));
         }
         Ok(Self {
             agents,

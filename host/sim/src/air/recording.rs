@@ -1,10 +1,10 @@
 //! Graphs that were recorded, as a file.
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::Trace;
 use serde::Deserialize;
 use std::path::Path;
 
-use super::{Error, edges, masks};
+use super::{edges, masks};
 
 /// The keys of a recorded problem that make its graphs; all others are left alone.
 #[derive(Deserialize)]
@@ -26,23 +26,34 @@ impl Recording {
     ///
     /// # Errors
     /// When the file cannot be read, holds no graphs, or those of another number of agents.
-    pub(super) fn read(path: &str, agents: usize) -> Result<Self, Error> {
+    pub(super) fn read(path: &str, agents: usize) -> Result<Self, Diagnostic> {
         if path.is_empty() {
-            return Err(Error::NoTrace);
+            return Err(Diagnostic::new(
+                "network.topology is recorded, and network.graphs names no file",
+                "name a CSV file with the columns round, sender and receiver, or a JSON file with `n` and `graphs`",
+            ));
         }
         let path = Path::new(path);
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let what = format!("cannot read the recorded graphs {shown}: {error}");
+            Diagnostic::new(what, "name a CSV or JSON file in network.graphs")
+        })?;
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
             return Ok(Self { agents, rows: edges::read(path, &text, agents)? });
         }
-        let keys: GraphFile =
-            serde_json::from_str(&text).map_err(|source| Error::Parse { path: path.into(), source })?;
+        let keys: GraphFile = serde_json::from_str(&text).map_err(|error| {
+            let what = format!("{shown} is not a file of recorded graphs: {error}");
+            let remedy = "a list of links is a .csv file with the columns round, sender and receiver; JSON needs the keys `n` and \
+                          `graphs`";
+            Diagnostic::new(what, remedy)
+        })?;
         if keys.n != agents {
-            return Err(Error::OtherSize { path: path.into(), recorded: keys.n, agents });
+            let what = format!("{shown} has graphs of {} agents, and the swarm has {agents}", keys.n);
+            return Err(Diagnostic::new(what, format!("set swarm.agents = {}", keys.n)));
         }
         let rows = masks::parse(&keys.graphs, agents, keys.row_mask_hex_digits)
-            .map_err(|source| Error::Masks { path: path.into(), source })?;
+            .map_err(|what| Diagnostic::bare(format!("{shown}: {what}")))?;
         Ok(Self { agents, rows })
     }
 

@@ -1,9 +1,9 @@
 //! Where the graph comes from.
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::{self, Graph, Schedule};
 
 use super::blocks::BlockSchedule;
-use super::{Error, Motion, Recording};
+use super::{Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
 
 /// Who hears whom, round by round, as a scenario describes it.
@@ -30,10 +30,13 @@ impl LinkSource {
     ///
     /// # Errors
     /// When the recorded graphs cannot be used, a formation does not fit its area, or there are more blocks than agents.
-    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+    pub fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let (agents, blocks) = (scenario.swarm.agents, scenario.network.blocks);
         if blocks > agents {
-            return Err(Error::TooManyBlocks { blocks, agents });
+            return Err(Diagnostic::new(
+                format!("network.blocks = {blocks} for {agents} agents leaves blocks without an agent"),
+                format!("set it to at most {agents}"),
+            ));
         }
         let blocks = BlockSchedule::new(&scenario.network, agents);
         Ok(LinkSource { graphs: GraphSource::new(scenario)?, blocks })
@@ -83,7 +86,7 @@ impl LinkSource {
 }
 
 impl GraphSource {
-    fn new(scenario: &Scenario) -> Result<Self, Error> {
+    fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let network = &scenario.network;
         let edge_probability = network.edge_probability;
         let topology = match network.topology {
@@ -98,7 +101,11 @@ impl GraphSource {
                 let recording = Recording::read(&network.graphs, scenario.swarm.agents)?;
                 let (recorded, rounds) = (recording.trace().rounds(), scenario.swarm.rounds);
                 if !network.graphs_repeat && (recorded as u64) < rounds {
-                    return Err(Error::TooFewGraphs { path: (&network.graphs).into(), recorded, rounds });
+                    let path = &network.graphs;
+                    return Err(Diagnostic::new(
+                        format!("{path} has graphs of {recorded} rounds, and the run has {rounds}"),
+                        format!("set swarm.rounds = {recorded}, or network.graphs_repeat = true"),
+                    ));
                 }
                 return Ok(Self::Recorded(recording));
             }

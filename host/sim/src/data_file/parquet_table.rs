@@ -1,18 +1,19 @@
 //! Tables in Parquet.
 
-use super::{DataCell, DataFileError, DataTable};
+use super::{DataCell, DataTable};
+use fabswarm_diagnostic::Diagnostic;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
 use std::path::Path;
 
 /// Reads the whole table.
-pub(super) fn read(path: &Path) -> Result<DataTable, DataFileError> {
-    let file = std::fs::File::open(path)
-        .map_err(|error| DataFileError::new(path, error.to_string(), "check the path"))?;
+pub(super) fn read(path: &Path) -> Result<DataTable, Diagnostic> {
+    let file =
+        std::fs::File::open(path).map_err(|error| Diagnostic::of_file(path, error, "check the path"))?;
     let refuse = |error: ParquetError| {
         let what = format!("not a Parquet file that can be read ({error})");
-        DataFileError::new(path, what, "write it with pandas, uncompressed or with compression=\"snappy\"")
+        Diagnostic::of_file(path, what, "write it with pandas, uncompressed or with compression=\"snappy\"")
     };
     let reader = SerializedFileReader::new(file).map_err(refuse)?;
     let schema = reader.metadata().file_metadata().schema();

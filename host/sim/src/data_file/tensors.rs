@@ -1,23 +1,23 @@
 //! Arrays in safetensors.
 
-use super::{DataFileError, NamedArrays};
+use super::NamedArrays;
 use crate::npz::NpyArray;
+use fabswarm_diagnostic::Diagnostic;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::path::Path;
 
 /// Reads all arrays.
-pub(super) fn read(path: &Path) -> Result<NamedArrays, DataFileError> {
-    let bytes =
-        std::fs::read(path).map_err(|error| DataFileError::new(path, error.to_string(), "check the path"))?;
+pub(super) fn read(path: &Path) -> Result<NamedArrays, Diagnostic> {
+    let bytes = std::fs::read(path).map_err(|error| Diagnostic::of_file(path, error, "check the path"))?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| {
         let what = format!("not a safetensors file ({error})");
-        DataFileError::new(path, what, "write it with safetensors.numpy.save_file")
+        Diagnostic::of_file(path, what, "write it with safetensors.numpy.save_file")
     })?;
     let array = |(name, tensor): (String, TensorView<'_>)| {
         let values = numbers(&tensor).ok_or_else(|| {
             let what = format!("tensor `{name}` is {:?}", tensor.dtype());
-            DataFileError::new(path, what, "convert it to float32 or int64")
+            Diagnostic::of_file(path, what, "convert it to float32 or int64")
         })?;
         Ok((name, NpyArray { shape: tensor.shape().to_vec(), values }))
     };

@@ -1,10 +1,10 @@
 //! The file format of recorded problems.
 
-use super::Error;
 use crate::air::masks;
 use crate::swarm::MixingRule;
 use crate::task::Chain;
 use crate::whole_file;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{Trace, Weights, check_column_stochastic, check_row_stochastic};
 use fabswarm_shared::problem::{Penalty, Shape};
@@ -67,32 +67,38 @@ impl RecordedProblem {
     ///
     /// # Errors
     /// The first thing that is wrong, by its key.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let read = |source| Error::Read { path: path.into(), source };
-        let parse = |source| Error::Parse { path: path.into(), source };
+    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let shown = path.display();
+        let read = |error: std::io::Error| {
+            let what = format!("cannot read the recorded problem {shown}: {error}");
+            Diagnostic::new(what, "name a JSON file with --recorded")
+        };
+        let parse = |error: serde_json::Error| {
+            let what = format!("{shown} is not a recorded problem: {error}");
+            Diagnostic::new(what, "docs/recorded.md lists the keys it needs")
+        };
         let text = std::fs::read_to_string(path).map_err(read)?;
         let whole: Map<String, Value> = serde_json::from_str(&text).map_err(parse)?;
         let keys: ProblemFile = serde_json::from_str(&text).map_err(parse)?;
-        Self::new(path, whole, keys).map_err(|source| Error::In { path: path.into(), source: source.into() })
+        Self::new(path, whole, keys).map_err(|what| refused(path, what))
     }
 
-    fn new(path: &Path, whole: Map<String, Value>, keys: ProblemFile) -> Result<Self, Error> {
+    fn new(path: &Path, whole: Map<String, Value>, keys: ProblemFile) -> Result<Self, String> {
         let ProblemFile { n, S: states, d: features, .. } = keys;
         for (key, value) in [("n", n), ("S", states), ("d", features)] {
             if value == 0 {
-                return Err(Error::Value { key: key.into(), value: "0".into(), expected: "at least 1" });
+                return Err(wrong(key, 0, "at least 1"));
             }
         }
         for (key, value) in
             [("lam", keys.lam), ("eta_x", keys.eta_x), ("eta_y", keys.eta_y), ("eta_z", keys.eta_z)]
         {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::Value { key: key.into(), value: value.to_string(), expected: "above 0" });
+                return Err(wrong(key, value, "above 0"));
             }
         }
         if !(0.0..1.0).contains(&keys.gamma) {
-            let (value, expected) = (keys.gamma.to_string(), "at least 0 and below 1");
-            return Err(Error::Value { key: "gamma".into(), value, expected });
+            return Err(wrong("gamma", keys.gamma, "at least 0 and below 1"));
         }
         let phi = matrix("phi", &keys.phi, states, features)?;
         let transitions = matrix("P", &keys.P, states, states)?;
@@ -107,15 +113,17 @@ impl RecordedProblem {
         rounds.dedup();
         let last = rounds.last().copied().unwrap_or(0);
         if u32::try_from(last).is_err() {
-            let (key, expected) = ("k".into(), "at most 4294967295");
-            return Err(Error::Value { key, value: last.to_string(), expected });
+            return Err(wrong("k", last, "at most 4294967295"));
         }
         check_snapshots(&keys)?;
         if let Some(graphs) = &keys.graphs
             && matches!(mixing, MixingRule::Degrees(_))
             && last > graphs.len() as u64
         {
-            return Err(Error::TooFewGraphs { round: last, graphs: graphs.len() });
+            return Err(format!(
+                "a snapshot at k = {last} needs {last} graphs, but `graphs` has {}",
+                graphs.len()
+            ));
         }
         let row_of =
             |matrix: &DMatrix<f64>, agent: usize| matrix.row(agent).iter().copied().collect::<Vec<_>>();
@@ -147,8 +155,8 @@ impl RecordedProblem {
     }
 
     /// What is wrong, with the name of the file.
-    pub(super) fn error(&self, source: Error) -> Error {
-        Error::In { path: self.path.clone(), source: source.into() }
+    pub(super) fn refuse(&self, what: String) -> Diagnostic {
+        refused(&self.path, what)
     }
 
     /// How many agents the problem has.
@@ -190,42 +198,57 @@ impl RecordedProblem {
     ///
     /// # Errors
     /// Where it is.
-    pub fn check_is_other(&self, path: &Path) -> Result<(), Error> {
+    pub fn check_is_other(&self, path: &Path) -> Result<(), Diagnostic> {
         let is_same = match (std::fs::canonicalize(path), std::fs::canonicalize(&self.path)) {
             (Ok(path), Ok(own)) => path == own,
             _ => false,
         };
-        if is_same { Err(Error::SameFile { path: path.into() }) } else { Ok(()) }
+        if !is_same {
+            return Ok(());
+        }
+        let what = format!("--snapshots names the recorded file {} itself", path.display());
+        Err(Diagnostic::new(what, "name another file: this one is the reference"))
     }
 
     /// Writes the same file with other snapshots. Nothing is left behind where that fails.
     ///
     /// # Errors
     /// Where the file cannot be written, or is the recorded one itself.
-    pub fn write(&self, path: &Path, snapshots: &[Snapshot]) -> Result<(), Error> {
-        let write = |source| Error::Write { path: path.into(), source };
+    pub fn write(&self, path: &Path, snapshots: &[Snapshot]) -> Result<(), Diagnostic> {
         self.check_is_other(path)?;
         let mut whole = self.whole.clone();
         let list = serde_json::to_value(snapshots).expect("numbers and lists are JSON");
         whole.insert("snapshots".into(), list);
         let text = serde_json::to_string_pretty(&whole).expect("it came from JSON");
-        whole_file::write(path, text.as_bytes()).map_err(write)
+        whole_file::write(path, text.as_bytes()).map_err(|error| {
+            let what = format!("cannot write the snapshots to {}: {error}", path.display());
+            Diagnostic::new(what, "name a file you may write with --snapshots")
+        })
     }
+}
+
+/// Refuses the file at `path`.
+fn refused(path: &Path, what: String) -> Diagnostic {
+    Diagnostic::of_file(path, what, "correct it in the file; docs/recorded.md lists all keys")
+}
+
+/// What is wrong with a number out of its range.
+fn wrong(key: &str, value: impl std::fmt::Display, expected: &str) -> String {
+    format!("`{key}` is {value} but must be {expected}")
 }
 
 /// The weights that graphs come with: one over the degree.
 const UNIFORM: &str = "uniform";
 
 /// Checks that snapshots ask for something, in order, and that the states they hold are of this problem.
-fn check_snapshots(keys: &ProblemFile) -> Result<(), Error> {
+fn check_snapshots(keys: &ProblemFile) -> Result<(), String> {
     let ProblemFile { n, S: states, d: features, snapshots, .. } = keys;
     if snapshots.is_empty() {
-        let (key, value) = ("snapshots".into(), "empty".into());
-        return Err(Error::Value { key, value, expected: "a list of rounds, as in [{\"k\": 100}]" });
+        return Err(wrong("snapshots", "empty", "a list of rounds, as in [{\"k\": 100}]"));
     }
     if let Some(pair) = snapshots.windows(2).find(|pair| pair[0].k >= pair[1].k) {
-        let (key, value) = ("snapshots".into(), format!("k = {} before k = {}", pair[0].k, pair[1].k));
-        return Err(Error::Value { key, value, expected: "in ascending order" });
+        let value = format!("k = {} before k = {}", pair[0].k, pair[1].k);
+        return Err(wrong("snapshots", value, "in ascending order"));
     }
     for (index, snapshot) in snapshots.iter().enumerate() {
         let widths = [features, states, states].repeat(2);
@@ -242,15 +265,16 @@ fn check_snapshots(keys: &ProblemFile) -> Result<(), Error> {
 }
 
 /// A and B, given or by degree, and the links they use as masks.
-fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), Error> {
+fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), String> {
     let agents = keys.n;
     match (&keys.A, &keys.B, &keys.graphs) {
         (Some(a), Some(b), _) => {
             let flat =
                 |key, rows| matrix(key, rows, agents, agents).map(|m| m.transpose().as_slice().to_vec());
             let (a, b) = (flat("A", a)?, flat("B", b)?);
-            check_row_stochastic(&a, agents).map_err(|reason| Error::Mixing { key: "A", reason })?;
-            check_column_stochastic(&b, agents).map_err(|reason| Error::Mixing { key: "B", reason })?;
+            check_row_stochastic(&a, agents).map_err(|reason| format!("`A` is not a mixing matrix: {reason}"))?;
+            check_column_stochastic(&b, agents)
+                .map_err(|reason| format!("`B` is not a mixing matrix: {reason}"))?;
             let rows = pattern(&a, &b, agents);
             Ok((MixingRule::Explicit { a, b }, rows))
         }
@@ -258,15 +282,16 @@ fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), Error> {
             // A note may follow the word.
             let weights = keys.weights.as_deref().unwrap_or(UNIFORM);
             if !weights.starts_with(UNIFORM) {
-                let (key, value) = ("weights".into(), format!("\"{weights}\""));
-                return Err(Error::Value { key, value, expected: "\"uniform\", or `A` and `B` given" });
+                return Err(wrong("weights", format!("\"{weights}\""), "\"uniform\", or `A` and `B` given"));
             }
             Ok((
                 MixingRule::Degrees(Weights::Uniform),
                 masks::parse(graphs, agents, keys.row_mask_hex_digits)?,
             ))
         }
-        _ => Err(Error::NoGraph),
+        _ => Err(
+            "the file has neither `A` and `B` (explicit weights) nor `graphs` (hex row masks); give one of both".to_owned(),
+        ),
     }
 }
 
@@ -283,17 +308,13 @@ fn pattern(a: &[f64], b: &[f64], agents: usize) -> Vec<u64> {
     rows
 }
 
-fn matrix(key: &str, rows: &MatrixRows, height: usize, width: usize) -> Result<DMatrix<f64>, Error> {
-    let wrong = |key: String, found: usize, expected: usize, what: &str| Error::Size {
-        key,
-        found: format!("{found} {what}"),
-        expected: expected.to_string(),
-    };
+fn matrix(key: &str, rows: &MatrixRows, height: usize, width: usize) -> Result<DMatrix<f64>, String> {
+    let size = "(from n, S and d of the same file)";
     if rows.len() != height {
-        return Err(wrong(key.into(), rows.len(), height, "rows"));
+        return Err(format!("`{key}` has {} rows but needs {height} {size}", rows.len()));
     }
     if let Some((index, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != width) {
-        return Err(wrong(format!("{key}[{index}]"), row.len(), width, "numbers"));
+        return Err(format!("`{key}[{index}]` has {} numbers but needs {width} {size}", row.len()));
     }
     Ok(DMatrix::from_row_iterator(height, width, rows.iter().flatten().copied()))
 }

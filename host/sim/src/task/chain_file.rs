@@ -1,11 +1,12 @@
 //! A policy-evaluation problem of the user's own: P, Φ and the agents' rewards in a file.
 
+use fabswarm_diagnostic::Diagnostic;
 use std::path::Path;
 
 use nalgebra::DMatrix;
 
 use super::policy_evaluation::Chain;
-use crate::data_file::{DataFile, DataFileError, NamedArrays};
+use crate::data_file::{DataFile, NamedArrays};
 use crate::npz::NpyArray;
 use crate::scenario::Scenario;
 
@@ -15,17 +16,17 @@ const TOLERANCE: f64 = 1e-6;
 const FORM: &str = "give an .npz of numpy.savez, safetensors or JSON with P (states x states), phi (states x features) and r (agents x states)";
 
 /// Reads the problem that `policy_evaluation.file` of `scenario` names.
-pub(super) fn read(scenario: &Scenario) -> Result<Chain, DataFileError> {
+pub(super) fn read(scenario: &Scenario) -> Result<Chain, Diagnostic> {
     let section = &scenario.policy_evaluation;
     let path = Path::new(&section.file);
-    let refuse = |what: String, remedy: &str| DataFileError::new(path, what, remedy);
+    let refuse = |what: String, remedy: &str| Diagnostic::of_file(path, what, remedy);
     let has_arrays =
         path.extension().is_some_and(|extension| extension == "npz" || extension == "safetensors");
     let arrays = match if has_arrays { Some(DataFile::read(path)?) } else { None } {
         Some(DataFile::Arrays(arrays)) => arrays,
         _ => json(path).map_err(|what| refuse(what, FORM))?,
     };
-    let matrix = |name: &str| -> Result<DMatrix<f64>, DataFileError> {
+    let matrix = |name: &str| -> Result<DMatrix<f64>, Diagnostic> {
         let array = arrays.get(name).ok_or_else(|| refuse(format!("there is no `{name}` in it"), FORM))?;
         let [rows, columns] = array.shape[..] else {
             return Err(refuse(format!("`{name}` has {} dimensions", array.shape.len()), FORM));

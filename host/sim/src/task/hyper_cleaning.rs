@@ -4,8 +4,8 @@ use super::blobs::{AgentSamples, Blobs, SampleSet};
 use super::labelled_file::{self, LabelledShards};
 use super::ranking::{area_under_curve, mean};
 use super::{Score, mean_part};
-use crate::data_file::DataFileError;
 use crate::scenario;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{Classes, HyperCleaning, Problem};
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl<S: Scalar> HyperCleaningData<S> {
     pub(super) fn read(
         parameters: &scenario::HyperCleaningSection,
         agents: usize,
-    ) -> Result<Self, DataFileError> {
+    ) -> Result<Self, Diagnostic> {
         let LabelledShards { shards, test, classes, knows_truth } =
             labelled_file::read_equal(Path::new(&parameters.file), agents)?;
         let regularisation = S::from_f64(parameters.regularisation);

@@ -3,8 +3,8 @@
 use super::blobs::{AgentSamples, Blobs, SampleSet};
 use super::labelled_file::{self, LabelledShards};
 use super::{Score, mean_part};
-use crate::data_file::DataFileError;
 use crate::scenario;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
@@ -36,10 +36,7 @@ impl<S: Scalar> HyperTuningData<S> {
         }
     }
 
-    pub(super) fn read(
-        parameters: &scenario::HyperTuningSection,
-        agents: usize,
-    ) -> Result<Self, DataFileError> {
+    pub(super) fn read(parameters: &scenario::HyperTuningSection, agents: usize) -> Result<Self, Diagnostic> {
         let LabelledShards { shards, test, classes, .. } =
             labelled_file::read(Path::new(&parameters.file), agents)?;
         let initial_tau = S::from_f64(parameters.initial_tau);

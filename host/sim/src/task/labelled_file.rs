@@ -3,7 +3,7 @@
 use super::blobs::{AgentSamples, SampleSet};
 use super::converted;
 use super::sample_file::SampleFile;
-use crate::data_file::DataFileError;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) struct LabelledShards<S> {
 }
 
 /// Reads the samples of `agents` agents. Each gets a last feature that is always one, the bias.
-pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, DataFileError> {
+pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, Diagnostic> {
     let file = SampleFile::read(path, "label", &["true_label", "validation", "agent"])?;
     let given = file.whole("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default();
     let truth = file.whole("true_label", MOST_CLASSES, NUMBERING)?;
@@ -73,14 +73,14 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
 }
 
 /// As [`read`], with as many training samples for each agent: a weight for each of them is what a decision consists of.
-pub(super) fn read_equal<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, DataFileError> {
+pub(super) fn read_equal<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, Diagnostic> {
     let labelled: LabelledShards<S> = read(path, agents)?;
     let first = labelled.shards[0].train.len();
     match labelled.shards.iter().position(|shard| shard.train.len() != first) {
         None => Ok(labelled),
         Some(agent) => {
             let other = labelled.shards[agent].train.len();
-            Err(DataFileError::new(
+            Err(Diagnostic::of_file(
                 path,
                 format!("agent 0 has {first} training samples and agent {agent} has {other}"),
                 "give every agent as many: leave rows out, or drop the columns `agent` and `validation` to have them dealt out",

@@ -7,10 +7,11 @@
 //! | test samples | rows whose `split` is `test`; without that column the last fifth | `x_test`, `y_test` |
 //! | everything else | a column of its name | an array of its name, a number per training sample |
 
+use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::data_file::{DataCell, DataFile, DataFileError, DataTable, NamedArrays};
+use crate::data_file::{DataCell, DataFile, DataTable, NamedArrays};
 
 /// Samples of a file: those of agents, or those that a result is judged by.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ impl SampleFile {
         path: &Path,
         target: &'static str,
         optional: &[&'static str],
-    ) -> Result<Self, DataFileError> {
+    ) -> Result<Self, Diagnostic> {
         let file = match DataFile::read(path)? {
             DataFile::Table(table) => Self::table(path, &table, target, optional)?,
             DataFile::Arrays(arrays) => Self::arrays(path, arrays, target, optional)?,
@@ -65,7 +66,7 @@ impl SampleFile {
                 if let Some(at) = values.iter().position(|value| !value.is_finite()) {
                     let row = rows.numbers[at / width];
                     let what = format!("{name} of {part} sample {row} has {}", values[at]);
-                    return Err(DataFileError::new(
+                    return Err(Diagnostic::of_file(
                         path,
                         what,
                         "fill in what is missing, or leave the sample out",
@@ -74,7 +75,7 @@ impl SampleFile {
             }
         }
         if file.train.len() == 0 {
-            return Err(DataFileError::new(
+            return Err(Diagnostic::of_file(
                 path,
                 "there are no training samples",
                 "mark them with `train` in the column `split`",
@@ -88,18 +89,18 @@ impl SampleFile {
         table: &DataTable,
         target: &'static str,
         optional: &[&'static str],
-    ) -> Result<Self, DataFileError> {
+    ) -> Result<Self, Diagnostic> {
         if table.column(target).is_none() {
             let what = format!("there is no column `{target}`");
             let remedy = format!("name one of the columns `{target}`");
-            return Err(DataFileError::new(path, what, remedy));
+            return Err(Diagnostic::of_file(path, what, remedy));
         }
         let meaning = |name: &String| [target].iter().chain(optional).find(|known| *known == name).copied();
         let inputs: Vec<usize> = (0..table.names.len())
             .filter(|&column| table.names[column] != "split" && meaning(&table.names[column]).is_none())
             .collect();
         if inputs.is_empty() {
-            return Err(DataFileError::new(
+            return Err(Diagnostic::of_file(
                 path,
                 "there is no column of inputs",
                 "give each feature a column of numbers",
@@ -126,7 +127,7 @@ impl SampleFile {
         let count = test.len();
         if let Some((name, _)) = test.columns.iter().find(|(_, values)| values.len() != count) {
             let what = format!("`{name}` is given for some test samples and not for others");
-            return Err(DataFileError::new(path, what, "give it for all of them, or for none"));
+            return Err(Diagnostic::of_file(path, what, "give it for all of them, or for none"));
         }
         Ok(Self { path: path.to_owned(), width: inputs.len(), train, test })
     }
@@ -136,13 +137,13 @@ impl SampleFile {
         mut arrays: NamedArrays,
         target: &'static str,
         optional: &[&'static str],
-    ) -> Result<Self, DataFileError> {
+    ) -> Result<Self, Diagnostic> {
         let names: Vec<String> = arrays.keys().cloned().collect();
-        let mut part = |inputs: &str, targets: &str| -> Result<(usize, SampleRows), DataFileError> {
+        let mut part = |inputs: &str, targets: &str| -> Result<(usize, SampleRows), Diagnostic> {
             let mut take = |name: &str| {
                 arrays.remove(name).ok_or_else(|| {
                     let what = format!("there is no array `{name}`, only {}", names.join(", "));
-                    DataFileError::new(path, what, "name the arrays x_train, y_train, x_test and y_test")
+                    Diagnostic::of_file(path, what, "name the arrays x_train, y_train, x_test and y_test")
                 })
             };
             let (x, y) = (take(inputs)?, take(targets)?);
@@ -157,7 +158,7 @@ impl SampleFile {
                 )),
                 _ => {
                     let what = format!("`{inputs}` is {:?} and `{targets}` {:?}", x.shape, y.shape);
-                    Err(DataFileError::new(
+                    Err(Diagnostic::of_file(
                         path,
                         what,
                         "give samples x features, and a number for each sample",
@@ -169,14 +170,14 @@ impl SampleFile {
         let (test_width, test) = part("x_test", "y_test")?;
         if width != test_width {
             let what = format!("training samples have {width} features and test samples {test_width}");
-            return Err(DataFileError::new(path, what, "give both the same"));
+            return Err(Diagnostic::of_file(path, what, "give both the same"));
         }
         for &name in optional {
             let known = if name == "true_label" { "y_train_true" } else { name };
             let Some(array) = arrays.remove(known) else { continue };
             if array.shape != [train.len()] {
                 let what = format!("`{known}` is {:?} for {} training samples", array.shape, train.len());
-                return Err(DataFileError::new(path, what, "give one number for each training sample"));
+                return Err(Diagnostic::of_file(path, what, "give one number for each training sample"));
             }
             train.columns.insert(name, array.values);
         }
@@ -189,7 +190,7 @@ impl SampleFile {
         name: &str,
         end: usize,
         remedy: &str,
-    ) -> Result<Option<Vec<usize>>, DataFileError> {
+    ) -> Result<Option<Vec<usize>>, Diagnostic> {
         whole(&self.path, &self.train, name, end, remedy)
     }
 
@@ -199,12 +200,12 @@ impl SampleFile {
         name: &str,
         end: usize,
         remedy: &str,
-    ) -> Result<Option<Vec<usize>>, DataFileError> {
+    ) -> Result<Option<Vec<usize>>, Diagnostic> {
         whole(&self.path, &self.test, name, end, remedy)
     }
 
     /// The training samples of each agent: those that the column `agent` gives it, or an equal share of all, dealt out in turn.
-    pub(super) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, DataFileError> {
+    pub(super) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, Diagnostic> {
         let remedy = "correct the number, or raise swarm.agents";
         let count = self.train.len();
         let agent_of = match self.whole("agent", agents, remedy)? {
@@ -222,8 +223,8 @@ impl SampleFile {
         }
     }
 
-    pub(super) fn refuse(&self, what: impl Into<String>, remedy: impl Into<String>) -> DataFileError {
-        DataFileError::new(&self.path, what, remedy)
+    pub(super) fn refuse(&self, what: impl fmt::Display, remedy: impl Into<String>) -> Diagnostic {
+        Diagnostic::of_file(&self.path, what, remedy)
     }
 }
 
@@ -233,13 +234,13 @@ fn whole(
     name: &str,
     end: usize,
     remedy: &str,
-) -> Result<Option<Vec<usize>>, DataFileError> {
+) -> Result<Option<Vec<usize>>, Diagnostic> {
     let Some(values) = rows.column(name) else { return Ok(None) };
     let number = |(&value, row): (&f64, &usize)| {
         let is_whole = value.fract() == 0.0 && value >= 0.0 && value < end as f64;
         is_whole.then_some(value as usize).ok_or_else(|| {
             let what = format!("`{name}` of sample {row} is {value}, and it may be 0 to {}", end - 1);
-            DataFileError::new(path, what, remedy)
+            Diagnostic::of_file(path, what, remedy)
         })
     };
     values.iter().zip(&rows.numbers).map(number).collect::<Result<_, _>>().map(Some)

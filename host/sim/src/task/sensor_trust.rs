@@ -3,8 +3,8 @@
 use super::ranking::{area_under_curve, mean};
 use super::sample_file::{SampleFile, SampleRows};
 use super::{Score, converted, mean_part};
-use crate::data_file::DataFileError;
 use crate::scenario;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{Problem, Readings, SensorTrust};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
@@ -122,10 +122,7 @@ impl<S: Scalar> SensorTrustData<S> {
         }
     }
 
-    pub(super) fn read(
-        parameters: &scenario::SensorTrustSection,
-        agents: usize,
-    ) -> Result<Self, DataFileError> {
+    pub(super) fn read(parameters: &scenario::SensorTrustSection, agents: usize) -> Result<Self, Diagnostic> {
         let path = Path::new(&parameters.file);
         let file = SampleFile::read(path, "value", &["agent", "sensor", "calibrated", "faulty"])?;
         let needed = |column: &str, end: usize, remedy: &str| {

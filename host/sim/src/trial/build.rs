@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::{Steps, Turns};
 use fabswarm_shared::graph;
@@ -10,77 +11,31 @@ use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
 use super::{memory, turns};
-use crate::air::{self, Air, LinkSource};
+use crate::air::{Air, LinkSource};
 use crate::scenario::{
     AlgorithmKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario, TopologyKind,
     WeightsKind, WidthKind,
 };
-use crate::sealing::{KeyError, SwarmKey};
+use crate::sealing::SwarmKey;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, DivergenceError, ExactFab, FabConstants, MixingRule, PlainFab, Swarm,
-    UnguardedFab,
+    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, Swarm, UnguardedFab,
 };
-use crate::task::{OwnProblem, Task, TaskError};
+use crate::task::{OwnProblem, Task};
 
 /// Why the swarm of a scenario cannot be built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The graphs cannot be had, or do not connect the swarm.
-    #[error(transparent)]
-    Air(#[from] air::Error),
-    /// The problem cannot be had.
-    #[error(transparent)]
-    Problem(#[from] TaskError),
-    /// Two keys do not go together.
-    #[error("{what}\nhelp: {remedy}")]
-    Unfit {
-        /// Why not.
-        what: &'static str,
-        /// What to change.
-        remedy: &'static str,
-    },
-    /// An agent cannot be built.
-    #[error(
-        "an agent cannot be built: {0}\nhelp: lower the sizes or the scale of the problem, or algorithm.lambda"
-    )]
-    Agent(agent::Error),
-    /// The swarm does not fit into memory.
-    #[error(transparent)]
-    Memory(#[from] memory::TooLarge),
-    /// Agents are to run on boards, which this crate does not know.
-    #[error(
-        "swarm.boards = \"{boards}\" needs boards, and this build of fabswarm has none\nhelp: build it with its feature \
-         `boards`, or set swarm.boards to \"in-process\""
-    )]
-    Boards {
-        /// The value of the key.
-        boards: String,
-    },
-    /// The swarm's key cannot be drawn.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The swarm has diverged before it began.
-    #[error(transparent)]
-    Diverged(#[from] DivergenceError),
-}
-
-impl From<agent::Error> for BuildError {
-    fn from(error: agent::Error) -> Self {
-        Self::Agent(error)
-    }
-}
+pub type BuildError = Diagnostic;
 
 /// Makes the swarm that `scenario` describes, with all agents in this process.
 ///
 /// # Errors
-/// - [`BuildError::Boards`] where `swarm.boards` places agents elsewhere;
-/// - [`BuildError::Memory`] where it does not fit into memory;
-/// - [`BuildError::Unfit`] where two keys exclude each other, or the problem has more than one solution;
-/// - [`BuildError::Air`] where the graphs cannot be read, or do not connect the swarm;
-/// - [`BuildError::Key`] where frames are sealed and the operating system has no random numbers;
-/// - [`BuildError::Agent`] where an agent cannot be made from its share of the problem;
-/// - [`BuildError::Diverged`] where the first gradient is out of range already.
+/// Where
+/// - `swarm.boards` places agents elsewhere;
+/// - it does not fit into memory;
+/// - two keys exclude each other, or the problem has more than one solution;
+/// - the graphs cannot be read, or do not connect the swarm;
+/// - frames are sealed and the operating system has no random numbers;
+/// - an agent cannot be made from its share of the problem;
+/// - the first gradient is out of range already.
 pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
     build_with(scenario, None)
 }
@@ -91,32 +46,38 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 /// As there.
 pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<dyn Swarm>, BuildError> {
     if scenario.swarm.boards != IN_PROCESS {
-        return Err(BuildError::Boards { boards: scenario.swarm.boards.clone() });
+        return Err(Diagnostic::new(
+            format!(
+                "swarm.boards = \"{}\" needs boards, and this build of fabswarm has none",
+                scenario.swarm.boards
+            ),
+            "build it with its feature `boards`, or set swarm.boards to \"in-process\"",
+        ));
     }
     if scenario.swarm.pace == PaceKind::Slots {
-        return Err(BuildError::Unfit {
-            what: "agents in this process keep no time of their own, as swarm.pace = \"slots\" asks for",
-            remedy: "set swarm.boards to \"qemu\" or \"native\", or swarm.pace to \"air\"",
-        });
+        return Err(Diagnostic::new(
+            "agents in this process keep no time of their own, as swarm.pace = \"slots\" asks for",
+            "set swarm.boards to \"qemu\" or \"native\", or swarm.pace to \"air\"",
+        ));
     }
     let mut source = checked_source(scenario)?;
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
-        (AlgorithmKind::Ledger, PrecisionKind::F64) => Err(BuildError::Unfit {
-            what: "the ledger's agents compute in f32, as boards do",
-            remedy: "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
-        }),
-        (AlgorithmKind::Fab, _) if scenario.swarm.mode == ModeKind::FreeRunning => Err(BuildError::Unfit {
-            what: "plain FAB has no agents with clocks of their own",
-            remedy: "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
-        }),
+        (AlgorithmKind::Ledger, PrecisionKind::F64) => Err(Diagnostic::new(
+            "the ledger's agents compute in f32, as boards do",
+            "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
+        )),
+        (AlgorithmKind::Fab, _) if scenario.swarm.mode == ModeKind::FreeRunning => Err(Diagnostic::new(
+            "plain FAB has no agents with clocks of their own",
+            "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
+        )),
         (AlgorithmKind::Fab, PrecisionKind::F64)
             if own.is_some() && scenario.problem.kind == ProblemKind::Own =>
         {
-            Err(BuildError::Unfit {
-                what: "the problem of a program computes in f32, as boards do",
-                remedy: "set swarm.precision to \"f32\"",
-            })
+            Err(Diagnostic::new(
+                "the problem of a program computes in f32, as boards do",
+                "set swarm.precision to \"f32\"",
+            ))
         }
         (AlgorithmKind::Fab, PrecisionKind::F32) => {
             plain_fab(scenario, source, Task::load_with(scenario, own)?)
@@ -140,10 +101,10 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
     let task = &scenario.policy_evaluation;
     let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
     if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
-        return Err(BuildError::Unfit {
-            what: "more features than states leave more than one solution",
-            remedy: "set policy_evaluation.regularisation above 0, or lower policy_evaluation.features",
-        });
+        return Err(Diagnostic::new(
+            "more features than states leave more than one solution",
+            "set policy_evaluation.regularisation above 0, or lower policy_evaluation.features",
+        ));
     }
     Ok(())
 }
@@ -172,11 +133,11 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>
     let has_own_audiences = !is_ring && audiences(scenario, &mut source).is_some();
     let is_free_running = scenario.swarm.mode == ModeKind::FreeRunning;
     if !scenario.has_perfect_air() || !has_plain_frames || is_free_running || has_own_audiences {
-        return Err(BuildError::Unfit {
-            what: "faults, narrow frames, free-running clocks and links that never come up are simulated agent by agent, \
+        return Err(Diagnostic::new(
+            "faults, narrow frames, free-running clocks and links that never come up are simulated agent by agent, \
                    for at most 1024 agents",
-            remedy: "lower swarm.agents, or set these keys back to their defaults",
-        });
+            "lower swarm.agents, or set these keys back to their defaults",
+        ));
     }
     let others = scenario.swarm.agents.saturating_sub(1) as u32;
     let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
@@ -195,15 +156,24 @@ fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32
         0..=64 => agents_of::<64>(scenario, task, setup),
         65..=512 => agents_of::<512>(scenario, task, setup),
         513..=4096 => agents_of::<4096>(scenario, task, setup),
-        _ => Err(BuildError::Unfit {
-            what: "agents of a ledger hold decisions of up to 4096 words",
-            remedy: "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
-        }),
+        _ => Err(Diagnostic::new(
+            "agents of a ledger hold decisions of up to 4096 words",
+            "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
+        )),
     }
 }
 
 fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
-    Ok(Box::new(AgentSwarm::<WORDS>::new(task, Air::new(scenario)?, scenario.swarm.agents, setup)?))
+    let swarm = AgentSwarm::<WORDS>::new(task, Air::new(scenario)?, scenario.swarm.agents, setup);
+    Ok(Box::new(swarm.map_err(unbuildable)?))
+}
+
+/// The error for an agent that cannot be built.
+pub fn unbuildable(error: agent::Error) -> BuildError {
+    Diagnostic::new(
+        format!("an agent cannot be built: {error}"),
+        "lower the sizes or the scale of the problem, or algorithm.lambda",
+    )
 }
 
 /// The value of `swarm.boards` with all agents in this process.
@@ -225,7 +195,7 @@ pub struct ExactAgents {
 /// Makes the parts of a swarm whose agents may run on boards, wherever `swarm.boards` places them.
 ///
 /// # Errors
-/// As [`build`]; and [`BuildError::Unfit`] where the scenario asks for other agents than boards run.
+/// As [`build`]; and where the scenario asks for other agents than boards run.
 pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
     exact_agents_with(scenario, None)
 }
@@ -239,16 +209,16 @@ pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Resul
     let swarm = &scenario.swarm;
     let is_exact = scenario.algorithm.kind == AlgorithmKind::Ledger && swarm.precision == PrecisionKind::F32;
     if !is_exact {
-        return Err(BuildError::Unfit {
-            what: "boards run the exact ledger in f32",
-            remedy: "set algorithm.kind to \"ledger\" and swarm.precision to \"f32\", or swarm.boards to \"in-process\"",
-        });
+        return Err(Diagnostic::new(
+            "boards run the exact ledger in f32",
+            "set algorithm.kind to \"ledger\" and swarm.precision to \"f32\", or swarm.boards to \"in-process\"",
+        ));
     }
     if swarm.pace == PaceKind::Slots && swarm.mode == ModeKind::FreeRunning {
-        return Err(BuildError::Unfit {
-            what: "slots end the rounds of all agents at once",
-            remedy: "set swarm.mode to \"lock-step\", or swarm.pace to \"air\"",
-        });
+        return Err(Diagnostic::new(
+            "slots end the rounds of all agents at once",
+            "set swarm.mode to \"lock-step\", or swarm.pace to \"air\"",
+        ));
     }
     Ok(ExactAgents {
         task: Task::load_with(scenario, own)?,
@@ -272,7 +242,7 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
 }
 
 /// The configuration of the agents of `scenario` over the links of `source`.
-fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, KeyError> {
+fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, Diagnostic> {
     let setup = setup(scenario)?;
     let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
@@ -293,7 +263,7 @@ fn in_turn(config: agent::Config, turns: Turns) -> agent::Config {
 ///
 /// # Errors
 /// If the key cannot be drawn.
-pub fn setup(scenario: &Scenario) -> Result<AgentSetup, KeyError> {
+pub fn setup(scenario: &Scenario) -> Result<AgentSetup, Diagnostic> {
     let config = in_turn(config(scenario), turns::chosen_turns(scenario));
     Ok(AgentSetup {
         config,

@@ -3,6 +3,7 @@
 use crate::process_memory;
 use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, TopologyKind};
 use crate::task::Task;
+use fabswarm_diagnostic::Diagnostic;
 
 /// Bytes of a number of the problem, as it is drawn.
 const DATA_BYTES: f64 = 8.0;
@@ -18,17 +19,24 @@ const FRAME_WORD_BYTES: f64 = 8.0;
 const FRAME_BYTES: f64 = 128.0;
 
 /// A swarm that does not fit into memory.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free\nhelp: {}",
-    needed / 1e9, free / 1e9, remedy(*fitting, *delay_rounds)
-)]
-pub struct TooLarge {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TooLarge {
     agents: usize,
     needed: f64,
     free: f64,
     fitting: usize,
     delay_rounds: u32,
+}
+
+impl From<TooLarge> for Diagnostic {
+    fn from(TooLarge { agents, needed, free, fitting, delay_rounds }: TooLarge) -> Self {
+        let what = format!(
+            "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free",
+            needed / 1e9,
+            free / 1e9
+        );
+        Self::new(what, remedy(fitting, delay_rounds))
+    }
 }
 
 fn remedy(fitting: usize, delay_rounds: u32) -> String {
@@ -135,7 +143,8 @@ mod tests {
         assert!(check_against(&scenario, 1e9).is_err());
         scenario.network.topology = TopologyKind::Ring;
         scenario.swarm.agents = 1_000_000;
-        assert!(refused.to_string().contains(" agents fit"), "{refused}");
+        let refused = Diagnostic::from(refused).to_string();
+        assert!(refused.contains(" agents fit"), "{refused}");
         assert_eq!(check_against(&scenario, 1e11), Ok(()));
     }
 
@@ -146,7 +155,7 @@ mod tests {
         scenario.swarm.agents = 500;
         assert_eq!(check_against(&scenario, 2e9), Ok(()));
         scenario.faults.delay_rounds = 10_000;
-        let refused = check_against(&scenario, 2e9).unwrap_err().to_string();
+        let refused = Diagnostic::from(check_against(&scenario, 2e9).unwrap_err()).to_string();
         assert!(refused.contains("faults.delay_rounds = 10000; a shorter delay"), "{refused}");
         scenario.swarm.rounds = 10;
         assert_eq!(check_against(&scenario, 2e9), Ok(()), "no frame waits for longer than the run");
@@ -157,7 +166,7 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.problem.kind = ProblemKind::HyperTuning;
         (scenario.hyper_tuning.features, scenario.hyper_tuning.classes) = (100_000, 100_000);
-        let refused = check_against(&scenario, 1e10).unwrap_err();
-        assert!(refused.to_string().ends_with("not one agent fits"), "{refused}");
+        let refused = Diagnostic::from(check_against(&scenario, 1e10).unwrap_err()).to_string();
+        assert!(refused.ends_with("not one agent fits"), "{refused}");
     }
 }

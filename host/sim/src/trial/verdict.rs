@@ -4,6 +4,7 @@ use super::TrialOutcome;
 use crate::record::StoppedBecause;
 use crate::scenario::Scenario;
 use crate::swarm::{LOWER_THE_STEPS, divergence_remedy};
+use fabswarm_diagnostic::Diagnostic;
 
 impl TrialOutcome {
     /// Why the run of `scenario` did not reach its goal, and what to try; `None` where it did, or was interrupted.
@@ -24,10 +25,11 @@ impl TrialOutcome {
             | StoppedBecause::BooksBroken => failure,
             StoppedBecause::Diverged => {
                 let text = failure.unwrap_or_else(|| {
-                    format!(
-                        "the swarm diverged: the {error} grew from {:.1e} to {last:.1e} in {} rounds\nhelp: {remedy}",
+                    let what = format!(
+                        "the swarm diverged: the {error} grew from {:.1e} to {last:.1e} in {} rounds",
                         self.first_error, summary.rounds
-                    )
+                    );
+                    Diagnostic::new(what, remedy).to_string()
                 });
                 let takes_damaged = !scenario.frames.sealed && scenario.faults.bit_corruption > 0.0;
                 let sealed =
@@ -40,10 +42,11 @@ impl TrialOutcome {
                 } else {
                     remedy
                 };
-                Some(format!(
-                    "the {error} is {last:.3e} after all {} rounds, and the scenario asks for less than {}\nhelp: {remedy}",
+                let what = format!(
+                    "the {error} is {last:.3e} after all {} rounds, and the scenario asks for less than {}",
                     summary.rounds, scenario.stop.error_below
-                ))
+                );
+                Some(Diagnostic::new(what, remedy).to_string())
             }
         }
     }

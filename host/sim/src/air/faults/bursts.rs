@@ -6,10 +6,8 @@
 //!
 //! A link is looked at only when it carries something: after $\Delta$ slots it is bad with probability
 //! $p + (s - p)(1 - g - b)^\Delta$, where $s$ is 1 if it was bad and 0 if not, so slots in between need no draws.
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
-
-use super::super::Error;
 
 /// The channels of all links.
 #[derive(Clone, Debug)]
@@ -28,11 +26,16 @@ struct Channel {
 
 impl Bursts {
     /// Channels of `links` links that lose the share `loss` in bursts of `length` slots on average.
-    pub(in super::super) fn new(loss: f64, length: f64, links: usize) -> Result<Self, Error> {
+    pub(in super::super) fn new(loss: f64, length: f64, links: usize) -> Result<Self, Diagnostic> {
         let recover = 1.0 / length;
         let fail = recover * loss / (1.0 - loss);
         if fail > 1.0 {
-            return Err(Error::BurstsTooShort { loss, rounds: length });
+            return Err(Diagnostic::new(
+                format!(
+                    "faults.burst_loss = {loss} cannot come in bursts of {length} rounds: there is hardly a round between them"
+                ),
+                format!("set faults.burst_rounds to at least {}", (10.0 * loss / (1.0 - loss)).ceil() / 10.0),
+            ));
         }
         Ok(Self { loss, memory: 1.0 - fail - recover, links: vec![None; links] })
     }

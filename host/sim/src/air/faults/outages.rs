@@ -1,7 +1,6 @@
 //! Agents that are away: silent, frozen, or down after a crash.
-
-use super::super::Error;
 use crate::scenario::{Crash, FaultsSection, Silence};
+use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 
 /// Who is away when.
@@ -15,9 +14,14 @@ pub(in super::super) struct Outages {
 }
 
 impl Outages {
-    pub(in super::super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Error> {
-        let exists =
-            |key, agent| if agent < agents { Ok(()) } else { Err(Error::NoSuchAgent { key, agent, agents }) };
+    pub(in super::super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Diagnostic> {
+        let exists = |key: &str, agent: usize| {
+            if agent < agents {
+                return Ok(());
+            }
+            let what = format!("{key} names agent {agent}, and the swarm has agents 0 to {}", agents - 1);
+            Err(Diagnostic::new(what, "correct the number, or raise swarm.agents"))
+        };
         faults.radio_off.0.iter().try_for_each(|silence| exists("faults.radio_off", silence.agent))?;
         faults.frozen.0.iter().try_for_each(|freeze| exists("faults.frozen", freeze.agent))?;
         faults.crashes.0.iter().try_for_each(|crash| exists("faults.crashes", crash.agent))?;
@@ -26,7 +30,10 @@ impl Outages {
         for pair in crashes.windows(2) {
             let is_up = pair[0].round.saturating_add(pair[0].down_rounds) <= pair[1].round;
             if pair[0].agent == pair[1].agent && (!is_up || pair[0].round == pair[1].round) {
-                return Err(Error::CrashedTwice { agent: pair[1].agent, round: pair[1].round });
+                let Crash { agent, round, .. } = pair[1];
+                let what =
+                    format!("faults.crashes lets agent {agent} crash in round {round}, while it is down");
+                return Err(Diagnostic::new(what, "let it start again before that"));
             }
         }
         Ok(Self {

@@ -1,10 +1,9 @@
 //! Where agents are: a function of time alone, so that any round can be asked for at any time.
-
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::{Purpose, Stream};
 use nalgebra::Vector3;
 use std::f64::consts::TAU;
 
-use super::super::Error;
 use crate::scenario::{self, FlightPattern};
 
 /// Waypoints after which a path comes back to its first. At 10 m/s over 200 m that is a flight of 11 minutes.
@@ -24,7 +23,11 @@ pub(super) enum Flight {
 }
 
 impl Flight {
-    pub(super) fn new(motion: &scenario::MotionSection, agents: usize, seed: u64) -> Result<Self, Error> {
+    pub(super) fn new(
+        motion: &scenario::MotionSection,
+        agents: usize,
+        seed: u64,
+    ) -> Result<Self, Diagnostic> {
         let stream = |agent: usize| Stream::new(seed, agent as u32, 0, Purpose::Motion);
         let size = Vector3::new(motion.area_m, motion.area_m, motion.height_m);
         Ok(match motion.pattern {
@@ -37,12 +40,13 @@ impl Flight {
                 let places = grid(agents, motion.spacing_m);
                 let half = places.iter().fold(Vector3::zeros(), |half: Vector3<f64>, place| half.sup(place));
                 if 2.0 * half.max() >= motion.area_m {
-                    return Err(Error::FormationTooLarge {
-                        agents,
-                        width_m: 2.0 * half.max(),
-                        area_m: motion.area_m,
-                        spacing_m: motion.spacing_m,
-                    });
+                    let (width_m, area_m) = (2.0 * half.max(), motion.area_m);
+                    return Err(Diagnostic::new(
+                        format!(
+                            "a formation of {agents} agents is {width_m} m wide, and motion.area_m is {area_m}"
+                        ),
+                        format!("lower motion.spacing_m (now {}) or raise motion.area_m", motion.spacing_m),
+                    ));
                 }
                 // The path of agent 0 is everybody's, far enough inside the area for the outermost.
                 let path = WaypointPath::draw(&mut stream(0), half, size - 2.0 * half, motion.speed_m_s);

@@ -1,58 +1,11 @@
 //! What a swarm can expect of a radio, before anything is flashed.
 
 use super::timing::{RadioKind, RadioTiming};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
 
 /// The time over which laws count airtime.
 pub const DUTY_WINDOW_US: f64 = 3600e6;
-
-/// Why a swarm cannot use a radio as planned.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The frames do not fit the radio at all.
-    #[error(
-        "a frame of {bytes} bytes does not fit 255 packets of {mtu} bytes\n\
-         help: use narrower frames (frames.width) or a smaller problem"
-    )]
-    FrameTooLong {
-        /// Bytes of the frame.
-        bytes: usize,
-        /// Bytes of a packet.
-        mtu: usize,
-    },
-    /// The law does not allow so many rounds.
-    #[error(
-        "rounds of {period_ms:.0} ms would have each agent send for {:.2} % of the time, and the law allows {:.2} %\n\
-         help: give rounds of at least {least_ms:.0} ms, or narrower frames (frames.width)", 100.0 * duty, 100.0 * limit
-    )]
-    DutyCycle {
-        /// What was asked for.
-        period_ms: f64,
-        /// The share of time that would be sent in.
-        duty: f64,
-        /// The legal share.
-        limit: f64,
-        /// The shortest legal round.
-        least_ms: f64,
-    },
-    /// All agents' slots take longer than the round that was asked for.
-    #[error(
-        "the slots of {agents} agents take {least_ms:.1} ms, longer than a round of {period_ms:.1} ms\n\
-         help: give longer rounds, narrower frames (frames.width) or a faster radio"
-    )]
-    PeriodTooShort {
-        /// Agents with a slot.
-        agents: u16,
-        /// What was asked for.
-        period_ms: f64,
-        /// The shortest round.
-        least_ms: f64,
-    },
-    /// No slots can be laid out.
-    #[error("{0}\nhelp: use fewer agents, better clocks or shorter frames")]
-    Slots(#[from] slots::Error),
-}
 
 /// What a swarm wants of its radio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,32 +75,14 @@ impl RadioPlan {
     ///
     /// # Errors
     /// Where the radio or the law does not allow what is wanted.
-    pub fn new(radio: &RadioTiming, needs: &RadioNeeds) -> Result<Self, Error> {
+    pub fn new(radio: &RadioTiming, needs: &RadioNeeds) -> Result<Self, Diagnostic> {
         for bytes in [needs.frame_bytes, needs.shared_bytes] {
             if bytes > 0 && radio.packets(bytes).count() == 0 {
-                return Err(Error::FrameTooLong { bytes, mtu: radio.mtu });
+                let what =
+                    format!("a frame of {bytes} bytes does not fit 255 packets of {} bytes", radio.mtu);
+                return Err(Diagnostic::new(what, "use narrower frames (frames.width) or a smaller problem"));
             }
         }
-        let control_us =
-            if needs.control_bytes == 0 { 0 } else { radio.frame_us(needs.control_bytes) + radio.gap_us };
-        let (frame_us, shared_us) = match needs.shared_bytes {
-            0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
-            bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
-        };
-        // A host brings a frame to everybody.
-        let hops = if radio.kind == RadioKind::Carried { 1 } else { needs.hops };
-        let mut slots = SlotNeeds {
-            agents: needs.agents,
-            frame_us,
-            shared_us,
-            turn: needs.turn,
-            tail_us: needs.compute_us,
-            ppm: needs.ppm,
-            hops,
-            tick_us: radio.tick_us,
-            propagation_us: (needs.reach_m / 300.0) as u32 + 1,
-            ..SlotNeeds::default()
-        };
         let airtime_us = radio.airtime_us(needs.frame_bytes);
         let shared_airtime_us =
             if needs.shared_bytes == 0 { 0.0 } else { f64::from(radio.airtime_us(needs.shared_bytes)) };
@@ -161,36 +96,31 @@ impl RadioPlan {
             libm::ceil(fast * sent_us * DUTY_WINDOW_US / spare_us.max(1.0)) as u64
         });
 
-        let shortest = Superframe::plan(&slots)?;
+        let slots = slot_needs(radio, needs);
+        let shortest = Superframe::plan(&slots).map_err(no_slots)?;
         let wanted_us = needs.period_us.unwrap_or(legal_us.max(shortest.length_us()));
         let period_ms = wanted_us as f64 / 1000.0;
         if let Some(limit) = radio.duty_limit.filter(|_| wanted_us < legal_us) {
             let (duty, least_ms) = (sent_us / wanted_us as f64, legal_us as f64 / 1000.0);
-            return Err(Error::DutyCycle { period_ms, duty, limit, least_ms });
+            return Err(Diagnostic::new(
+                format!(
+                    "rounds of {period_ms:.0} ms would have each agent send for {:.2} % of the time, and the law allows {:.2} %",
+                    100.0 * duty,
+                    100.0 * limit
+                ),
+                format!("give rounds of at least {least_ms:.0} ms, or narrower frames (frames.width)"),
+            ));
         }
         if wanted_us < shortest.length_us() {
-            let least_ms = shortest.length_us() as f64 / 1000.0;
-            return Err(Error::PeriodTooShort { agents: needs.agents, period_ms, least_ms });
+            let (agents, least_ms) = (needs.agents, shortest.length_us() as f64 / 1000.0);
+            return Err(Diagnostic::new(
+                format!(
+                    "the slots of {agents} agents take {least_ms:.1} ms, longer than a round of {period_ms:.1} ms"
+                ),
+                "give longer rounds, narrower frames (frames.width) or a faster radio",
+            ));
         }
-        let mut superframe = shortest;
-        if radio.kind == RadioKind::Carried {
-            // Nobody knows by how much a host is late that carries frames: nearly all spare time is guard time.
-            let slots_of_all = u64::from(needs.agents) + u64::from(shortest.shared_slots());
-            let spare_us = (wanted_us - shortest.length_us()) / slots_of_all * 19 / 20;
-            slots.tick_us +=
-                u32::try_from(spare_us / (4 * (u64::from(hops) + 1))).map_err(|_| slots::Error::TooLong)?;
-            superframe = Superframe::plan(&slots)?;
-        }
-        // A longer round is a longer tail; its guard times grow with it, and the tail gives that back.
-        for _ in 0..8 {
-            let missing = wanted_us as i64 - superframe.length_us() as i64;
-            if missing == 0 {
-                break;
-            }
-            slots.tail_us = u32::try_from((i64::from(slots.tail_us) + missing).max(0))
-                .map_err(|_| slots::Error::TooLong)?;
-            superframe = Superframe::plan(&slots)?;
-        }
+        let superframe = stretched(radio, slots, shortest, wanted_us).map_err(no_slots)?;
         let period_us = superframe.length_us() as f64;
         let duty_cycle = sent_us / period_us;
         let mean_mw = duty_cycle * radio.transmit_mw + (1.0 - duty_cycle) * radio.receive_mw;
@@ -205,4 +135,60 @@ impl RadioPlan {
             round_mj: mean_mw * period_us / 1e6,
         })
     }
+}
+
+fn no_slots(error: slots::Error) -> Diagnostic {
+    Diagnostic::new(error.to_string(), "use fewer agents, better clocks or shorter frames")
+}
+
+/// The shortest slots that hold the frames.
+fn slot_needs(radio: &RadioTiming, needs: &RadioNeeds) -> SlotNeeds {
+    let control_us =
+        if needs.control_bytes == 0 { 0 } else { radio.frame_us(needs.control_bytes) + radio.gap_us };
+    let (frame_us, shared_us) = match needs.shared_bytes {
+        0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
+        bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
+    };
+    SlotNeeds {
+        agents: needs.agents,
+        frame_us,
+        shared_us,
+        turn: needs.turn,
+        tail_us: needs.compute_us,
+        ppm: needs.ppm,
+        // A host brings a frame to everybody.
+        hops: if radio.kind == RadioKind::Carried { 1 } else { needs.hops },
+        tick_us: radio.tick_us,
+        propagation_us: (needs.reach_m / 300.0) as u32 + 1,
+        ..SlotNeeds::default()
+    }
+}
+
+/// The superframe of `slots` that takes `wanted_us`, at least as long as the `shortest`.
+fn stretched(
+    radio: &RadioTiming,
+    mut slots: SlotNeeds,
+    shortest: Superframe,
+    wanted_us: u64,
+) -> Result<Superframe, slots::Error> {
+    let mut superframe = shortest;
+    if radio.kind == RadioKind::Carried {
+        // Nobody knows by how much a host is late that carries frames: nearly all spare time is guard time.
+        let slots_of_all = u64::from(slots.agents) + u64::from(shortest.shared_slots());
+        let spare_us = (wanted_us - shortest.length_us()) / slots_of_all * 19 / 20;
+        slots.tick_us +=
+            u32::try_from(spare_us / (4 * (u64::from(slots.hops) + 1))).map_err(|_| slots::Error::TooLong)?;
+        superframe = Superframe::plan(&slots)?;
+    }
+    // A longer round is a longer tail; its guard times grow with it, and the tail gives that back.
+    for _ in 0..8 {
+        let missing = wanted_us as i64 - superframe.length_us() as i64;
+        if missing == 0 {
+            break;
+        }
+        slots.tail_us =
+            u32::try_from((i64::from(slots.tail_us) + missing).max(0)).map_err(|_| slots::Error::TooLong)?;
+        superframe = Superframe::plan(&slots)?;
+    }
+    Ok(superframe)
 }

@@ -1,8 +1,13 @@
 //! How books can be wrong, and what to do then.
 
+use fabswarm_diagnostic::Diagnostic;
+
 /// What is wrong with the books, and where it was seen first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the books broke in round {round}: {what}\nhelp: the answer of this run cannot be trusted; {}", what.remedy())]
+#[error("{}", Diagnostic::new(
+    format!("the books broke in round {round}: {what}"),
+    format!("the answer of this run cannot be trusted; {}", what.remedy())
+))]
 pub struct BrokenBooks {
     /// The air's slot.
     pub round: u64,
