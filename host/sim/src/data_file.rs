@@ -12,6 +12,7 @@ mod parquet_table;
 #[cfg(feature = "safetensors")]
 mod tensors;
 
+use crate::csv_rows::csv_rows;
 use crate::npz::{self, NpyArray};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
@@ -146,17 +147,12 @@ impl DataTable {
     }
 
     fn from_csv(path: &Path, text: &str) -> Result<Self, Diagnostic> {
-        // Spreadsheets begin with a mark of the encoding.
-        let text = text.trim_start_matches('\u{feff}');
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let mut lines = lines.map(|(at, line)| (at + 1, line));
-        let (_, head) = lines
+        let mut lines = csv_rows(text).into_iter();
+        let (_, names) = lines
             .next()
             .ok_or_else(|| Diagnostic::of_file(path, "it is empty", "begin with a line of names"))?;
-        let names = cells(head);
         let (mut rows, mut numbers) = (Vec::new(), Vec::new());
-        for (at, line) in lines {
-            let cells = cells(line);
+        for (at, cells) in lines {
             if cells.len() != names.len() {
                 let what = format!("row {at} has {} cells, and there are {} names", cells.len(), names.len());
                 let remedy = "give every row a cell for every name; quote cells that have a comma";
@@ -177,35 +173,18 @@ fn cell(text: String) -> DataCell {
     }
 }
 
-/// The cells of a line. In quotes a comma belongs to the cell, and two quotes are one.
-fn cells(line: &str) -> Vec<String> {
-    let mut cells = vec![String::new()];
-    let mut is_quoted = false;
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let last = cells.len() - 1;
-        match letter {
-            '"' if is_quoted && letters.next_if_eq(&'"').is_some() => cells[last].push('"'),
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(String::new()),
-            letter => cells[last].push(letter),
-        }
-    }
-    cells.into_iter().map(|cell| cell.trim().to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_csv_file_is_a_table_of_numbers_and_words() {
-        let text = "\u{feff}a, \"b, c\",split\r\n1,true,\"say \"\"x\"\"\"\n\n,-2.5e3,train\n";
+        let text = "\u{feff}a, \"b, c\",split\r\n1,true,\"two\nlines\"\n\n,-2.5e3,train\n";
         let table = DataTable::from_csv(Path::new("own.csv"), text).unwrap();
         assert_eq!(table.names, ["a", "b, c", "split"]);
-        assert_eq!(table.numbers, [2, 4]);
+        assert_eq!(table.numbers, [2, 5]);
         let text = |word: &str| DataCell::Text(word.to_owned());
-        assert_eq!(table.rows[0], [DataCell::Number(1.0), text("true"), text("say \"x\"")]);
+        assert_eq!(table.rows[0], [DataCell::Number(1.0), text("true"), text("two\nlines")]);
         assert_eq!(table.rows[1], [DataCell::Empty, DataCell::Number(-2500.0), text("train")]);
         assert_eq!(table.column("split"), Some(2));
     }

@@ -27,6 +27,7 @@
 pub mod air;
 pub mod cache_folder;
 mod cores;
+mod csv_rows;
 pub mod data_file;
 pub mod npz;
 pub mod process_memory;

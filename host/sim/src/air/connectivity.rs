@@ -1,4 +1,5 @@
 //! Joint connectivity of the graphs, and the audience of each agent.
+
 use fabswarm_diagnostic::Diagnostic;
 use std::ops::Range;
 

@@ -1,7 +1,10 @@
 //! Graphs as a list of links: a CSV file with the columns `round`, `sender` and `receiver`.
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::Trace;
 use std::path::Path;
+
+use crate::csv_rows::csv_rows;
 
 /// Words of all graphs together; more is a mistyped round.
 const MOST_WORDS: usize = 1 << 27;
@@ -9,25 +12,27 @@ const MOST_WORDS: usize = 1 << 27;
 /// Reads row masks of a swarm of `agents` agents. Without a column `round` all links are there in every round.
 pub(super) fn read(path: &Path, text: &str, agents: usize) -> Result<Vec<u64>, Diagnostic> {
     let refuse = |line: usize, what: String, remedy: &str| {
-        Diagnostic::new(format!("{}:{}: {what}", path.display(), line + 1), remedy)
+        Diagnostic::new(format!("{}:{}: {what}", path.display(), line), remedy)
     };
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut rows = csv_rows(text).into_iter();
     let columns =
         "begin with the line `round,sender,receiver`, or `sender,receiver` for links that never change";
-    let Some((at, head)) = lines.next() else {
-        return Err(refuse(0, "the file is empty".to_owned(), columns));
+    let Some((at, names)) = rows.next() else {
+        return Err(refuse(1, "the file is empty".to_owned(), columns));
     };
-    let names: Vec<&str> = head.split(',').map(|name| name.trim().trim_matches('"')).collect();
-    let place = |name: &str| names.iter().position(|known| *known == name);
+    let place = |name: &str| names.iter().position(|known| known == name);
     let (Some(sender), Some(receiver)) = (place("sender"), place("receiver")) else {
-        return Err(refuse(at, format!("`{head}` names no columns `sender` and `receiver`"), columns));
+        return Err(refuse(
+            at,
+            format!("`{}` names no columns `sender` and `receiver`", names.join(",")),
+            columns,
+        ));
     };
     let round = place("round");
     let mut links = Vec::new();
-    for (at, line) in lines {
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+    for (at, cells) in rows {
         let number = |column: usize| -> Result<usize, Diagnostic> {
-            let cell = cells.get(column).copied().unwrap_or_default();
+            let cell = cells.get(column).map_or("", String::as_str);
             cell.parse().map_err(|_| {
                 refuse(at, format!("{} is `{cell}`", names[column]), "give whole numbers from 0 on")
             })
@@ -54,11 +59,11 @@ pub(super) fn read(path: &Path, text: &str, agents: usize) -> Result<Vec<u64>, D
     let Some(size) = size.filter(|size| *size <= MOST_WORDS) else {
         return Err(refuse(at, format!("round {last} is too far away"), "number rounds from 0 on"));
     };
-    let mut rows = vec![0; size];
+    let mut masks = vec![0; size];
     for (_, round, from, to) in links {
-        rows[(round * agents + to) * words + from / 64] |= 1 << (from % 64);
+        masks[(round * agents + to) * words + from / 64] |= 1 << (from % 64);
     }
-    Ok(rows)
+    Ok(masks)
 }
 
 #[cfg(test)]
@@ -76,6 +81,8 @@ mod tests {
             [2, 1, 0, 0, 2, 0]
         );
         assert_eq!(read_text("receiver,sender\n1,0\n\n0,1\n", 2).unwrap(), [2, 1]);
+        let spreadsheet = "\u{feff}\"sender\",\"receiver\",note\r\n\"1\",0,\"two\nlines\"\r\n";
+        assert_eq!(read_text(spreadsheet, 2).unwrap(), [2, 0]);
         let wide = read_text("sender,receiver\n70,0\n", 71).unwrap();
         assert_eq!((wide.len(), wide[1]), (142, 1 << 6));
     }

@@ -1,4 +1,5 @@
 //! Graphs that were recorded, as a file.
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::Trace;
 use serde::Deserialize;

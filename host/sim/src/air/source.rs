@@ -1,4 +1,5 @@
 //! Where the graph comes from.
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::graph::{self, Graph, Schedule};
 

@@ -9,6 +9,7 @@
 
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::data_file::{DataCell, DataFile, DataTable, NamedArrays};

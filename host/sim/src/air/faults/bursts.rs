@@ -6,6 +6,7 @@
 //!
 //! A link is looked at only when it carries something: after $\Delta$ slots it is bad with probability
 //! $p + (s - p)(1 - g - b)^\Delta$, where $s$ is 1 if it was bad and 0 if not, so slots in between need no draws.
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
 

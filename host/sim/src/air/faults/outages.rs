@@ -1,4 +1,5 @@
 //! Agents that are away: silent, frozen, or down after a crash.
+
 use crate::scenario::{Crash, FaultsSection, Silence};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
 //! Where agents are: a function of time alone, so that any round can be asked for at any time.
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::{Purpose, Stream};
 use nalgebra::Vector3;
