@@ -23,9 +23,7 @@ use std::path::Path;
 pub enum DataCell {
     /// A number; `true` is 1.
     Number(f64),
-    /// Words.
     Text(String),
-    /// Nothing.
     Empty,
 }
 
@@ -46,9 +44,7 @@ pub type NamedArrays = BTreeMap<String, NpyArray>;
 /// A file in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DataFile {
-    /// A table.
     Table(DataTable),
-    /// Named arrays.
     Arrays(NamedArrays),
 }
 

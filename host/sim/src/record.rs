@@ -57,40 +57,19 @@ pub fn bytes(count: u64) -> String {
 pub enum Error {
     /// The folder holds something already.
     #[error("the output folder {path} is not empty\nhelp: name another one with --out, or empty it", path = path.display())]
-    NotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
+    NotEmpty { path: PathBuf },
     /// Another process writes to the folder.
     #[error("another fabswarm is writing to {path}\nhelp: wait until it has ended, or stop it", path = path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// The folder cannot be made or used.
     #[error("cannot use {path} as the output folder: {source}\nhelp: name a folder you may write to with --out", path = path.display())]
-    Unusable {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unusable { path: PathBuf, source: io::Error },
     /// A file in it cannot be written.
     #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
     /// The plot cannot be drawn.
     #[error("cannot draw {path}: {reason}\nhelp: the metrics are in the same folder", path = path.display())]
-    Undrawable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Undrawable { path: PathBuf, reason: String },
 }
 
 /// Writes a run folder during the run.

@@ -31,13 +31,9 @@ pub type Score = (String, f64);
 /// The problem of a whole swarm.
 #[derive(Clone, Debug)]
 pub enum Task<S> {
-    /// See [`fabswarm_shared::problem::PolicyEvaluation`].
     PolicyEvaluation(PolicyEvaluationData<S>),
-    /// See [`fabswarm_shared::problem::HyperTuning`].
     HyperTuning(hyper_tuning::HyperTuningData<S>),
-    /// See [`fabswarm_shared::problem::HyperCleaning`].
     HyperCleaning(hyper_cleaning::HyperCleaningData<S>),
-    /// See [`fabswarm_shared::problem::SensorTrust`].
     SensorTrust(sensor_trust::SensorTrustData<S>),
     /// A problem that a program brings.
     Own {

@@ -18,11 +18,8 @@ pub struct TableColumn {
 /// The cells of a column; `None` where there is no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableCells {
-    /// Whole numbers.
     Integers(Vec<Option<i64>>),
-    /// Real numbers.
     Reals(Vec<Option<f64>>),
-    /// Words.
     Texts(Vec<Option<String>>),
 }
 

@@ -14,22 +14,16 @@ pub(super) type MatrixRows = Vec<Vec<f64>>;
 pub struct Snapshot {
     /// The round.
     pub k: u64,
-    /// Decisions x.
     #[serde(default)]
     pub x: MatrixRows,
-    /// Decisions y.
     #[serde(default)]
     pub y: MatrixRows,
-    /// Decisions z.
     #[serde(default)]
     pub z: MatrixRows,
-    /// Trackers of x.
     #[serde(default)]
     pub tx: MatrixRows,
-    /// Trackers of y.
     #[serde(default)]
     pub ty: MatrixRows,
-    /// Trackers of z.
     #[serde(default)]
     pub tz: MatrixRows,
     /// Mean relative distance of x from the solution.

@@ -18,17 +18,9 @@ pub struct DigestCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BoardChange {
     /// It is gone, and its memory with it.
-    Lost {
-        /// Its agent.
-        agent: usize,
-    },
+    Lost { agent: usize },
     /// It is there again and waits for [`Remote::restart`].
-    Returned {
-        /// Its agent.
-        agent: usize,
-        /// Its present boot.
-        boot: u32,
-    },
+    Returned { agent: usize, boot: u32 },
 }
 
 /// The end of a round of a board's shadow.

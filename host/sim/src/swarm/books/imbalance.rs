@@ -21,58 +21,24 @@ pub struct BrokenBooks {
 pub enum Imbalance {
     /// An agent collects from a sender that gives it no share.
     #[error("agent {receiver} collected from agent {sender}, which has no share for it")]
-    Listener {
-        /// The sender.
-        sender: u16,
-        /// Who collected.
-        receiver: u16,
-    },
+    Listener { sender: u16, receiver: u16 },
     /// What was collected is no running sum of the sender.
     #[error(
         "agent {receiver} collected a running sum that agent {sender} never had in its round {sender_round}"
     )]
-    Invented {
-        /// The sender.
-        sender: u16,
-        /// Who collected.
-        receiver: u16,
-        /// The sender's round that the frame named.
-        sender_round: u32,
-    },
+    Invented { sender: u16, receiver: u16, sender_round: u32 },
     /// A running sum was collected after a newer one.
     #[error("agent {receiver} collected round {sender_round} of agent {sender} after a newer round")]
-    Backwards {
-        /// The sender.
-        sender: u16,
-        /// Who collected.
-        receiver: u16,
-        /// The sender's round that the frame named.
-        sender_round: u32,
-    },
+    Backwards { sender: u16, receiver: u16, sender_round: u32 },
     /// A tracker holds what was collected from one sender twice.
     #[error("agent {receiver} collected the same mass of agent {sender} twice")]
-    Doubled {
-        /// The sender.
-        sender: u16,
-        /// Who collected.
-        receiver: u16,
-    },
+    Doubled { sender: u16, receiver: u16 },
     /// A tracker holds other mass than was given and collected.
     #[error("the tracker of agent {receiver} is not what it gave, collected and measured")]
-    Tracker {
-        /// The agent.
-        receiver: u16,
-    },
+    Tracker { receiver: u16 },
     /// An agent gives more or fewer shares than it has listeners.
     #[error("agent {sender} gives {given} shares, and {listeners} members may collect them")]
-    Audience {
-        /// The sender.
-        sender: u16,
-        /// Shares it gives.
-        given: u32,
-        /// Who may collect them.
-        listeners: u32,
-    },
+    Audience { sender: u16, given: u32, listeners: u32 },
 }
 
 impl Imbalance {
