@@ -201,7 +201,6 @@ choice! {
 
 impl TrainingMethod {
     /// Whether there is an upper level, with decisions of its own.
-    #[must_use]
     pub const fn is_bilevel(self) -> bool {
         matches!(self, Self::Cleaning | Self::Tuning)
     }

@@ -37,7 +37,6 @@ impl ScenarioCommand {
     pub const ALL: [Self; 2] = [Self::Run, Self::Train];
 
     /// The command's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -46,7 +45,6 @@ impl ScenarioCommand {
     }
 
     /// Whether the command acts on the key at `path`.
-    #[must_use]
     pub fn takes(self, path: &str) -> bool {
         let section = path.split_once('.').map_or("", |(section, _)| section);
         match self {

@@ -231,7 +231,6 @@ pub struct FaultsSection {
 
 impl FaultsSection {
     /// Whether there are no faults.
-    #[must_use]
     pub fn are_none(&self) -> bool {
         let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];
         shares == [0.0; 5]
@@ -257,13 +256,11 @@ pub struct IntruderSection {
 
 impl IntruderSection {
     /// Whether there is no intruder.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         !self.is_on_air() && self.forged_fragments == 0
     }
 
     /// Whether it sends frames.
-    #[must_use]
     pub fn is_on_air(&self) -> bool {
         [self.replay, self.wrong_key, self.relay] != [0.0; 3] || self.ambush_frames > 0
     }
@@ -310,33 +307,28 @@ pub struct TrainingSection {
 
 impl Scenario {
     /// The seed of the problem's data.
-    #[must_use]
     pub fn problem_seed(&self) -> u64 {
         u64::try_from(self.problem_seed).unwrap_or(self.seed)
     }
 
     /// The seed of links, faults, flight and clocks.
-    #[must_use]
     pub fn network_seed(&self) -> u64 {
         u64::try_from(self.network_seed).unwrap_or(self.seed)
     }
 
     /// Whether the air has neither faults nor an intruder.
-    #[must_use]
     pub fn has_perfect_air(&self) -> bool {
         self.faults.are_none() && self.intruder.is_none()
     }
 
     /// How many rounds late a frame may arrive and still count: an air that delays frames by more than
     /// `frames.late_rounds` raises the limit, since agents would otherwise discard what it delivers.
-    #[must_use]
     pub fn late_rounds(&self) -> u32 {
         self.frames.late_rounds.max(self.faults.delay_rounds)
     }
 
     /// The outages that begin in round `rounds` or later, so never in a run of that length. Each is written as
     /// `key agent@round`, in the order of the file.
-    #[must_use]
     pub fn outages_from(&self, rounds: u64) -> Vec<String> {
         let radio_off =
             self.faults.radio_off.0.iter().map(|silence| ("faults.radio_off", silence.agent, silence.from));

@@ -104,7 +104,6 @@ impl ScenarioKey {
     }
 
     /// Whether its value is the path of a file.
-    #[must_use]
     pub fn is_file(&self) -> bool {
         FILES.contains(&self.path.as_str())
     }

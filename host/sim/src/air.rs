@@ -335,7 +335,6 @@ impl Air {
     }
 
     /// Whether the radio of `agent` is off in `slot`: it computes, but neither sends nor receives.
-    #[must_use]
     pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
         self.outages.is_silent(agent, slot)
     }
@@ -347,13 +346,11 @@ impl Air {
     }
 
     /// Whether `agent` has crashed and not started again by `slot`.
-    #[must_use]
     pub fn is_down(&self, agent: usize, slot: u32) -> bool {
         self.outages.is_down(agent, slot)
     }
 
     /// Whether `agent` is suspended in `slot`.
-    #[must_use]
     pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
         self.outages.is_frozen(agent, slot)
     }
@@ -364,7 +361,6 @@ impl Air {
     }
 
     /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
-    #[must_use]
     pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
         self.outages.will_remember(agent, slot)
     }
@@ -375,7 +371,6 @@ impl Air {
     }
 
     /// Whether `agent` computes in `slot`.
-    #[must_use]
     pub fn is_running(&self, agent: usize, slot: u32) -> bool {
         !self.is_down(agent, slot) && !self.is_frozen(agent, slot)
     }
@@ -386,13 +381,11 @@ impl Air {
     }
 
     /// How many agents there are.
-    #[must_use]
     pub const fn agents(&self) -> usize {
         self.agents
     }
 
     /// Where `agent` is in `slot`, in m from a corner of the area, if agents fly.
-    #[must_use]
     pub fn position(&self, agent: usize, slot: u32) -> Option<[f32; 3]> {
         let place = self.source.motion()?.position(agent, slot);
         Some([place.x as f32, place.y as f32, place.z as f32])
@@ -406,13 +399,11 @@ impl Air {
     }
 
     /// The graph, before faults.
-    #[must_use]
     pub const fn source(&self) -> &LinkSource {
         &self.source
     }
 
     /// Frames and copies so far, by outcome.
-    #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }

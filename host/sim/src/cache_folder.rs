@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// Finds the cache folder: `FABSWARM_CACHE`, else `fabswarm` in `XDG_CACHE_HOME`, else in `~/.cache`. Returns `None` where
 /// none of these variables is set.
-#[must_use]
 pub fn find() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("FABSWARM_CACHE")

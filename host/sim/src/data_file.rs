@@ -89,7 +89,6 @@ fn absent(path: &Path, kind: &str, feature: &str, otherwise: &str) -> Diagnostic
 
 impl DataTable {
     /// Where a column is.
-    #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }

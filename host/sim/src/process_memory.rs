@@ -3,7 +3,6 @@
 use rustix::process::{Resource, getrlimit};
 
 /// Bytes that this process may still take: what the machine has available, or the limit set for the process.
-#[must_use]
 pub fn free_bytes() -> Option<u64> {
     let available = line_of("/proc/meminfo", "MemAvailable:");
     let limit = getrlimit(Resource::As).current;
@@ -11,7 +10,6 @@ pub fn free_bytes() -> Option<u64> {
 }
 
 /// The most bytes of physical memory that this process has had at once.
-#[must_use]
 pub fn peak_resident_bytes() -> Option<u64> {
     line_of("/proc/self/status", "VmHWM:")
 }

@@ -36,13 +36,11 @@ use csv_table::CsvTable;
 use parquet_table::ParquetTable;
 
 /// So many agents, in words.
-#[must_use]
 pub fn agents(count: usize) -> String {
     if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
 }
 
 /// So many bytes, in the unit that keeps them short.
-#[must_use]
 pub fn bytes(count: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match units.into_iter().find(|(unit, _)| count as f64 >= *unit) {

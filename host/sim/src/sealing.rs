@@ -43,20 +43,17 @@ impl SwarmKey {
     }
 
     /// The key with these bytes, which another process has drawn.
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 
     /// A key that everybody who knows the seed can compute: only for tests that compare recorded frames.
-    #[must_use]
     pub fn seeded_for_tests(seed: u64) -> Self {
         let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
         Self(std::array::from_fn(|_| stream.next_u32() as u8))
     }
 
     /// The bytes of the key.
-    #[must_use]
     pub const fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
@@ -84,7 +81,6 @@ pub struct FrameSeal {
 
 impl FrameSeal {
     /// The seal of agent `id`, with the key of its swarm if it has one.
-    #[must_use]
     pub fn new(id: u16, key: Option<&SwarmKey>) -> Self {
         let seals = key.and_then(|key| {
             let mut boots = VolatileBoots::new();
@@ -110,13 +106,11 @@ impl FrameSeal {
     }
 
     /// The newest boot heard of `sender`; 0 where none was heard.
-    #[must_use]
     pub fn boot_of(&self, sender: usize) -> u32 {
         self.seals.as_ref().map_or(0, |seals| seals.opener.boot_of(sender))
     }
 
     /// The newest boots heard of the first `agents` senders, to be saved with the agent's state.
-    #[must_use]
     pub fn boots(&self, agents: usize) -> Vec<u32> {
         self.seals.as_ref().map(|seals| seals.opener.boots().take(agents).collect()).unwrap_or_default()
     }
@@ -169,7 +163,6 @@ pub struct SwarmOpener(Option<Key>);
 
 impl SwarmOpener {
     /// For a swarm with this key, or without one.
-    #[must_use]
     pub fn new(key: Option<&SwarmKey>) -> Self {
         Self(key.map(|key| Key::new(key.bytes())))
     }
@@ -205,7 +198,6 @@ impl Default for AuthenticFrame {
 }
 
 /// The name of a refusal in the air's counters.
-#[must_use]
 pub const fn refusal_cause(error: Error) -> &'static str {
     match error {
         Error::ForeignKey => "foreign key",

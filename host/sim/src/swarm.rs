@@ -122,7 +122,6 @@ pub const LOWER_THE_STEPS: &str =
     "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
 
 /// Advice for a swarm of `algorithm` that diverges.
-#[must_use]
 pub fn divergence_remedy(algorithm: &AlgorithmSection) -> String {
     let lambda = algorithm.lambda;
     if algorithm.normalise_by_lambda || lambda <= 1.0 {
@@ -157,13 +156,11 @@ impl From<DivergenceError> for Diagnostic {
 
 impl DivergenceError {
     /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
-    #[must_use]
     pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
         Self { round, agent, variable, cause: FaultCause::DecisionNotFinite }
     }
 
     /// The diagnosis for a fault of `agent` in `round`.
-    #[must_use]
     pub const fn from_fault(round: u64, agent: usize, shape: &Shape, fault: Fault) -> Self {
         let variable = match fault.word {
             word if word < shape.x => "x",

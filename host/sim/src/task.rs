@@ -94,7 +94,6 @@ impl<S: Scalar> Task<S> {
     ///
     /// # Panics
     /// Where `problem.kind` is `own`: [`Task::load_with`] has it.
-    #[must_use]
     pub fn draw(scenario: &Scenario) -> Self {
         let (seed, agents) = (scenario.problem_seed(), scenario.swarm.agents);
         match scenario.problem.kind {
@@ -117,7 +116,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// How many numbers drawing the task of a scenario takes, for `agents` agents together.
-    #[must_use]
     pub fn numbers(scenario: &Scenario, agents: usize) -> f64 {
         let product = |factors: &[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
         let blobs = |features, samples: [usize; 2]| product(&[agents, samples[0] + samples[1], features]);
@@ -147,7 +145,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// One agent's share.
-    #[must_use]
     #[inline]
     pub fn problem(&self, agent: usize) -> TaskProblem<'_, S> {
         TaskProblem::BuiltIn(match self {
@@ -200,7 +197,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// Sizes of every agent's decision.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         match self {
             Self::PolicyEvaluation(data) => data.shape(),
@@ -222,7 +218,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// Whether every x is kept at or above zero.
-    #[must_use]
     pub fn keeps_x_non_negative(&self) -> bool {
         match self {
             Self::HyperTuning(_) => true,
@@ -232,7 +227,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// The optimal x, where it is known in closed form.
-    #[must_use]
     pub fn solution(&self) -> Option<&[f64]> {
         match self {
             Self::PolicyEvaluation(data) => Some(data.solution()),
@@ -241,7 +235,6 @@ impl<S: Scalar> Task<S> {
     }
 
     /// How well packed decisions of all agents do, in the task's own terms.
-    #[must_use]
     pub fn scores(&self, decisions: &[S]) -> Vec<Score> {
         match self {
             Self::PolicyEvaluation(_) => Vec::new(),

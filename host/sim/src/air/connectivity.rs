@@ -68,7 +68,6 @@ impl LinkSource {
     }
 
     /// For each agent, who may ever hear it in a run of `rounds` rounds, ascending.
-    #[must_use]
     pub fn audiences(&mut self, rounds: u32) -> Vec<Vec<usize>> {
         let agents = self.agents();
         let is_random = |probability: f64| probability > 0.0;

@@ -53,7 +53,6 @@ pub struct Losses {
 
 impl Losses {
     /// All causes together.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.margin + self.iid + self.burst + self.away
     }
@@ -148,7 +147,6 @@ pub struct LinkReport {
 
 impl LinkReport {
     /// The share of its copies that the link lost.
-    #[must_use]
     pub fn loss(&self) -> f64 {
         self.lost as f64 / self.copies as f64
     }
@@ -160,19 +158,16 @@ impl Counters {
     }
 
     /// Copies that arrived, whatever became of them.
-    #[must_use]
     pub fn heard(&self) -> u64 {
         self.taken + self.useless + self.refused()
     }
 
     /// Copies that were heard and refused, for whatever cause.
-    #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
 
     /// The links that lost the largest share of their copies, worst first; links that lost nothing are left out.
-    #[must_use]
     pub fn worst_links(&self, count: usize) -> Vec<LinkReport> {
         let report = |(index, link): (usize, &LinkCount)| LinkReport {
             sender: index % self.agents,
@@ -188,7 +183,6 @@ impl Counters {
     }
 
     /// Copies that the link from `sender` to `receiver` carried, and those of them that it lost.
-    #[must_use]
     pub fn link(&self, receiver: usize, sender: usize) -> (u64, u64) {
         let link = self.links[receiver * self.agents + sender];
         (link.copies.into(), link.lost.into())

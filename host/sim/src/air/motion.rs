@@ -66,7 +66,6 @@ impl Motion {
     }
 
     /// Where `agent` is at the start of `round`, in m from a corner of the area.
-    #[must_use]
     pub fn position(&self, agent: usize, round: u32) -> Vector3<f64> {
         match &self.geometry {
             Some(geometry) if geometry.round == round => geometry.positions[agent],

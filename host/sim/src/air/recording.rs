@@ -69,7 +69,6 @@ impl Recording {
     }
 
     /// The graphs.
-    #[must_use]
     pub fn trace(&self) -> Trace<'_> {
         Trace::new(self.agents, &self.rows).expect("masks were read for this many agents")
     }

@@ -44,7 +44,6 @@ impl LinkSource {
     }
 
     /// Whether every single round is strongly connected by construction.
-    #[must_use]
     pub fn is_always_connected(&self) -> bool {
         self.blocks.is_none()
             && matches!(&self.graphs, GraphSource::Drawn(graph) if graph.topology.is_always_connected())

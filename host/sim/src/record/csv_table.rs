@@ -11,7 +11,6 @@ use crate::swarm::{ErrorKind, Metrics};
 pub type MetricColumn = (&'static str, fn(&Metrics) -> f64);
 
 /// The columns of a run after `round`, in the order of the files; the first is named after what its error measures.
-#[must_use]
 pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 6] {
     [
         (error.name(), |metrics| metrics.error),

@@ -41,7 +41,6 @@ impl AirReport {
     const LINKS: usize = 5;
 
     /// The report on `air`.
-    #[must_use]
     pub fn on(air: &Air) -> Self {
         let counters = air.counters();
         Self { counters: counters.clone(), worst_links: counters.worst_links(Self::LINKS) }

@@ -25,7 +25,6 @@ pub enum TableCells {
 
 impl TableCells {
     /// How many rows there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Integers(cells) => cells.len(),
@@ -35,7 +34,6 @@ impl TableCells {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -160,19 +160,16 @@ impl RecordedProblem {
     }
 
     /// How many agents the problem has.
-    #[must_use]
     pub fn agents(&self) -> usize {
         self.chain.rewards.ncols()
     }
 
     /// The rounds that snapshots are asked for, ascending.
-    #[must_use]
     pub fn rounds(&self) -> &[u64] {
         &self.rounds
     }
 
     /// The snapshots that the file came with.
-    #[must_use]
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
     }

@@ -45,7 +45,6 @@ impl Snapshot {
 
 /// The largest difference between two lists of snapshots: of each variable in each of them the norm of the difference, relative
 /// to the norm in `theirs` where that is not zero. `None` where the lists are not of the same rounds and sizes.
-#[must_use]
 pub fn largest_difference(ours: &[Snapshot], theirs: &[Snapshot]) -> Option<f64> {
     let lengths = |rows: &MatrixRows| rows.iter().map(Vec::len).collect::<Vec<_>>();
     let is_alike = |(ours, theirs): (&Snapshot, &Snapshot)| {

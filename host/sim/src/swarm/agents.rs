@@ -56,7 +56,6 @@ pub struct AgentSetup {
 
 impl AgentSetup {
     /// The configuration of one agent at one of its starts.
-    #[must_use]
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
         self.config.with_id(agent as u16).with_boot(boot).with_links(self.links_of(agent))
     }
@@ -73,7 +72,6 @@ impl AgentSetup {
     }
 
     /// The same swarm on arrays, where up to `audience` others may collect from each agent.
-    #[must_use]
     pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
         LedgerConstants {
             steps: self.config.steps,
@@ -173,13 +171,11 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     }
 
     /// Packed decisions of all agents.
-    #[must_use]
     pub fn decisions(&self) -> Vec<f32> {
         packed(&self.agents, Agent::decision)
     }
 
     /// What became of every frame.
-    #[must_use]
     pub const fn air(&self) -> &Air {
         &self.air
     }

@@ -25,26 +25,22 @@ pub struct AnswerVariable {
 
 impl Answer {
     /// The answer of agents with packed decisions of this shape.
-    #[must_use]
     pub fn new<S: Scalar>(shape: Shape, decisions: &[S]) -> Self {
         let words = decisions.iter().map(|word| word.to_f64()).collect();
         Self { shape, words, is_single: size_of::<S>() == size_of::<f32>() }
     }
 
     /// Whether agents computed in `f32`.
-    #[must_use]
     pub const fn is_single(&self) -> bool {
         self.is_single
     }
 
     /// How many agents there are.
-    #[must_use]
     pub fn agents(&self) -> usize {
         self.words.len() / self.shape.words().max(1)
     }
 
     /// x, y and z.
-    #[must_use]
     pub fn variables(&self) -> [AnswerVariable; 3] {
         let Shape { x, y, .. } = self.shape;
         [("x", 0, x), ("y", x, y), ("z", x + y, y)].map(|(name, start, width)| {

@@ -206,13 +206,11 @@ impl<G: Schedule + Sync> ExactFab<G> {
     }
 
     /// Packed decisions `[x | y | z]`, one agent after the other.
-    #[must_use]
     pub fn decisions(&self) -> &[f32] {
         &self.v
     }
 
     /// Trackers of the exchanged words, one agent after the other.
-    #[must_use]
     pub fn trackers(&self) -> &[i32] {
         &self.t
     }

@@ -41,7 +41,6 @@ struct Lanes([u32; LANES]);
 
 impl LinkTable {
     /// Room for the links of `agents` agents, in one block a thread.
-    #[must_use]
     pub fn new(agents: usize) -> Self {
         let count = (agents / AGENTS_PER_THREAD).clamp(1, rayon::current_num_threads());
         let start = |block: usize| (agents * block / count).next_multiple_of(LANES).min(agents);
@@ -90,7 +89,6 @@ impl LinkTable {
     }
 
     /// How many others hear each agent.
-    #[must_use]
     pub fn listeners(&self) -> &[u32] {
         &self.listeners[..self.agents]
     }

@@ -21,7 +21,6 @@ impl ErrorKind {
     pub const ALL: [Self; 2] = [Self::DistanceToSolution, Self::GradientNorm];
 
     /// What the error of a run of `scenario` measures.
-    #[must_use]
     pub const fn of(scenario: &Scenario) -> Self {
         match scenario.problem.kind {
             ProblemKind::PolicyEvaluation => Self::DistanceToSolution,
@@ -33,7 +32,6 @@ impl ErrorKind {
     }
 
     /// Its column in tables of metrics, and its key in messages and in the summary.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::DistanceToSolution => "distance_to_solution",
@@ -42,7 +40,6 @@ impl ErrorKind {
     }
 
     /// The key of the first round in which it is below one per cent.
-    #[must_use]
     pub const fn one_percent_name(self) -> &'static str {
         match self {
             Self::DistanceToSolution => "rounds_to_one_percent_distance",
@@ -51,7 +48,6 @@ impl ErrorKind {
     }
 
     /// The error in words.
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::DistanceToSolution => "distance to solution",
@@ -101,7 +97,6 @@ pub struct States<'a, S> {
 
 impl Meter {
     /// A ruler for this task.
-    #[must_use]
     pub fn new<S: Scalar>(task: &Task<S>) -> Self {
         Self {
             shape: task.shape(),
@@ -117,7 +112,6 @@ impl Meter {
     }
 
     /// Measures the states after `round` rounds, in the order of agents.
-    #[must_use]
     pub fn measure<S: Scalar>(&self, round: u64, states: States<'_, S>) -> Metrics {
         let words = self.shape.words();
         let agents = (states.v.len() / words) as f64;

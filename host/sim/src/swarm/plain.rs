@@ -69,7 +69,6 @@ pub struct PlainFab<S, G> {
 
 impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     /// A swarm at rest at the task's starting point.
-    #[must_use]
     pub fn new(task: Task<S>, schedule: G, constants: FabConstants<S>) -> Self {
         let mut start = vec![S::ZERO; task.shape().words()];
         task.start(&mut start);
@@ -81,7 +80,6 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     ///
     /// # Panics
     /// Where `v` has not as many words as the agents of the schedule need.
-    #[must_use]
     pub fn at(task: Task<S>, schedule: G, constants: FabConstants<S>, v: Vec<S>) -> Self {
         let shape = task.shape();
         let agents = schedule.agents();
@@ -114,13 +112,11 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     }
 
     /// Packed decisions `[x | y | z]`, one agent after the other.
-    #[must_use]
     pub fn decisions(&self) -> Vec<S> {
         packed(&self.shape, &self.v)
     }
 
     /// Packed trackers.
-    #[must_use]
     pub fn trackers(&self) -> Vec<S> {
         packed(&self.shape, &self.t)
     }

@@ -50,7 +50,6 @@ pub struct UnguardedFab<S> {
 
 impl<S: Scalar> UnguardedFab<S> {
     /// A swarm at rest at the task's starting point. Frames arrive at most `delay` rounds late.
-    #[must_use]
     pub fn new(task: Task<S>, air: Air, constants: FabConstants<S>, delay: u32) -> Self {
         let shape = task.shape();
         let words = shape.words();

@@ -103,7 +103,6 @@ pub struct LinkView {
 
 impl SwarmView {
     /// What `air` knows of agents and links after `slots` slots.
-    #[must_use]
     pub fn of_air(air: &Air, slots: u32, request: &ViewRequest) -> Self {
         let mut view = Self { round: slots.into(), ..Self::default() };
         view.add_agents_of(air, slots);
@@ -112,7 +111,6 @@ impl SwarmView {
     }
 
     /// Agents after `round` rounds without an air; `heard[i]` lists whom agent i hears.
-    #[must_use]
     pub fn of_graph(heard: &[Vec<usize>], round: u64, request: &ViewRequest) -> Self {
         let mut view = Self { round, ..Self::default() };
         let agent = AgentView { round, ..AgentView::default() };

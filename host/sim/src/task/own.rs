@@ -149,7 +149,6 @@ impl<'a> PageProblem<'a> for TaskProblem<'a, f32> {
 
 impl<S> Task<S> {
     /// The file that boards compile for a problem of one's own.
-    #[must_use]
     pub fn source(&self) -> Option<&Path> {
         match self {
             Self::Own { source, .. } => Some(source),

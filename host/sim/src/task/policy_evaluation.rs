@@ -81,7 +81,6 @@ impl Chain {
     }
 
     /// `x* = (c_f·DᵀD + τI)⁻¹ c_f·Dᵀr̄` with `D = Φ − N`; zero where that matrix is singular.
-    #[must_use]
     pub fn solution(&self) -> DVector<f64> {
         let gap = &self.features - self.successors();
         let mean_reward = self.rewards.column_mean();
@@ -98,7 +97,6 @@ impl<S: Scalar> PolicyEvaluationData<S> {
     }
 
     /// Hands a chain to its agents.
-    #[must_use]
     pub fn new(chain: &Chain) -> Self {
         Self {
             features: converted(chain.features.iter().copied()),
@@ -133,7 +131,6 @@ impl<S: Scalar> PolicyEvaluationData<S> {
     }
 
     /// The optimal x.
-    #[must_use]
     pub fn solution(&self) -> &[f64] {
         &self.solution
     }

@@ -8,7 +8,6 @@ use fabswarm_diagnostic::Diagnostic;
 
 impl TrialOutcome {
     /// Why the run of `scenario` did not reach its goal, and what to try; `None` where it did, or was interrupted.
-    #[must_use]
     pub fn complaint(&self, scenario: &Scenario) -> Option<String> {
         if self.is_success {
             return None;

@@ -78,7 +78,6 @@ const MAC_BYTES: usize = 2 + 2;
 
 impl RadioTiming {
     /// The radio of this kind.
-    #[must_use]
     pub fn new(kind: RadioKind) -> Self {
         match kind {
             RadioKind::Ieee802154 => Self {
@@ -132,7 +131,6 @@ impl RadioTiming {
     }
 
     /// The radio that a scenario chooses.
-    #[must_use]
     pub fn of(radio: &RadioSection) -> Self {
         Self::new(match radio.kind {
             RadioFamily::Ieee802154 => RadioKind::Ieee802154,
@@ -147,7 +145,6 @@ impl RadioTiming {
     }
 
     /// Time on the air of a packet with `bytes` of a frame or fragment.
-    #[must_use]
     pub fn packet_us(&self, bytes: usize) -> u32 {
         match self.kind {
             RadioKind::Ieee802154 => ((SYNCHRONISATION_BYTES + MAC_BYTES + bytes) * 32) as u32,
@@ -173,13 +170,11 @@ impl RadioTiming {
     }
 
     /// Time that the transmitter is on for a frame of `bytes`.
-    #[must_use]
     pub fn airtime_us(&self, bytes: usize) -> u32 {
         self.packets(bytes).map(|packet| self.packet_us(packet)).sum()
     }
 
     /// Time from the start of a frame's first packet to the end of its last, at most.
-    #[must_use]
     pub fn frame_us(&self, bytes: usize) -> u32 {
         let packets = self.packets(bytes).count() as u32;
         self.airtime_us(bytes) + packets.saturating_sub(1) * self.gap_us + packets * self.access_us

@@ -13,7 +13,6 @@ pub struct AgentProblem {
 
 impl AgentProblem {
     /// The problem of `agent`.
-    #[must_use]
     pub fn new(task: Arc<Task<f32>>, agent: usize) -> Self {
         Self { task, agent }
     }

@@ -11,7 +11,6 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// Books that hold say that it is zero, and it is not added up again: the vector is empty then. Once they
     /// broke it is never zero. A running sum that its sender never had changes nothing in this sum, since it brings what it is
     /// ahead of the sender back with the next genuine frame; so its distance from the sender's present one is added.
-    #[must_use]
     pub fn defect(&self) -> Vec<f64> {
         let defect = self.imbalance.map(|imbalance| self.defect_of(imbalance)).unwrap_or_default();
         defect.into_iter().map(|word| f64::from(ledger::value(word))).collect()

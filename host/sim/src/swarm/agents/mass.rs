@@ -15,7 +15,6 @@ pub struct UncollectedMass {
 
 impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// What waits on the links of the highest epoch.
-    #[must_use]
     pub fn uncollected_mass(&self) -> UncollectedMass {
         let words = self.shape.exchanged().len();
         let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
