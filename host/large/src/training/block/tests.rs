@@ -28,6 +28,40 @@ fn begin(trainer: &mut BlockTrainer<'_, Cpu<f32>>) -> Vec<Parcel> {
     trainer.parcels(&outgoing).unwrap()
 }
 
+/// Those of all hosts together.
+fn imbalances(trainers: &[BlockTrainer<'_, Cpu<f32>>]) -> Vec<Imbalance> {
+    let mut whole: Vec<Imbalance> = Vec::new();
+    for trainer in trainers {
+        let parts = trainer.swarm().imbalances().unwrap();
+        whole.resize(parts.len(), Imbalance::default());
+        whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
+    }
+    whole
+}
+
+/// Neighbouring agents for each host, as many as `sizes` says.
+fn blocks_of(sizes: &[usize]) -> Vec<Block> {
+    let next = |first: &mut usize, &agents: &usize| {
+        *first += agents;
+        Some(Block { first: *first - agents, agents })
+    };
+    sizes.iter().scan(0, next).collect()
+}
+
+/// The hosts of a run at its start.
+fn trainers_of<'a>(
+    blocks: &[Block],
+    prepared: &'a TrainingSetup,
+    resolved: &'a ResolvedScenario,
+    has_books: bool,
+) -> Vec<BlockTrainer<'a, Cpu<f32>>> {
+    let part = |(host, block): (usize, &Block)| {
+        let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, *block).unwrap();
+        plan.start_block(host, blocks.to_vec(), has_books).unwrap()
+    };
+    blocks.iter().enumerate().map(part).collect()
+}
+
 impl RemoteHosts<f32> for HostsHere {
     fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -75,13 +109,7 @@ impl RemoteHosts<f32> for HostsHere {
     }
 
     fn imbalances(&self) -> device::Result<Vec<Imbalance>> {
-        let mut whole: Vec<Imbalance> = Vec::new();
-        for trainer in self.trainers.lock().unwrap().iter() {
-            let parts = trainer.swarm().imbalances()?;
-            whole.resize(parts.len(), Imbalance::default());
-            whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
-        }
-        Ok(whole)
+        Ok(imbalances(&self.trainers.lock().unwrap()))
     }
 }
 
@@ -96,19 +124,9 @@ fn train_on(
     let resolved: &'static ResolvedScenario = Box::leak(Box::new(resolved.clone()));
     let prepared: &'static TrainingSetup =
         Box::leak(Box::new(TrainingSetup::new(&Cache::at(folder), &resolved.scenario).unwrap()));
-    let blocks: Vec<Block> = sizes
-        .iter()
-        .scan(0, |first, &agents| {
-            *first += agents;
-            Some(Block { first: *first - agents, agents })
-        })
-        .collect();
-    let part = |host: usize| {
-        let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[host]).unwrap();
-        plan.start_block(host, blocks.clone(), false).unwrap()
-    };
-    let trainers = Mutex::new((0..blocks.len()).map(part).collect());
-    let hosts = HostsHere { blocks: blocks.clone(), trainers, overrun: 2 };
+    let blocks = blocks_of(sizes);
+    let trainers = Mutex::new(trainers_of(&blocks, prepared, resolved, false));
+    let hosts = HostsHere { blocks, trainers, overrun: 2 };
     let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved).unwrap());
     let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, Block::NONE).unwrap();
     let mut trainer = plan.watch(Box::new(hosts), checkpoint.as_mut()).unwrap();
@@ -211,6 +229,70 @@ fn state(trainer: &BlockTrainer<'_, Cpu<f32>>) -> HostState {
     parts.into_iter().map(read).collect()
 }
 
+/// Three hosts of which each may be away for some rounds, or go back to an earlier state of its own.
+struct LossyHosts<'a> {
+    trainers: Vec<BlockTrainer<'a, Cpu<f32>>>,
+    kept: Vec<HostState>,
+    /// Rounds for which each stays away.
+    away: [u32; 3],
+    draws: Stream,
+}
+
+impl LossyHosts<'_> {
+    fn round(&mut self, round: u32) {
+        for host in 0..3 {
+            self.away[host] = self.away[host].saturating_sub(1);
+            match self.draws.below(12) {
+                0 => self.away[host] = 1 + self.draws.below(4),
+                1 => self.kept[host] = state(&self.trainers[host]),
+                2 => {
+                    for (name, words) in &self.kept[host] {
+                        self.trainers[host].swarm_mut().write_part(name, 0, words).unwrap();
+                    }
+                    self.trainers[host].skip_to(round - 1).unwrap();
+                }
+                _ => {}
+            }
+        }
+        let present: Vec<usize> = (0..3).filter(|&host| self.away[host] == 0).collect();
+        let mut parcels: Vec<Vec<Parcel>> = vec![Vec::new(); 3];
+        for &host in &present {
+            if self.trainers[host].round() < round - 1 {
+                self.trainers[host].skip_to(round - 1).unwrap();
+            }
+            parcels[host] = begin(&mut self.trainers[host]);
+        }
+        for host in present {
+            self.take(host, &parcels);
+            // A round that is broken off leaves nothing behind.
+            if self.draws.below(10) > 0 {
+                self.trainers[host].end_round().unwrap();
+            } else {
+                self.trainers[host].skip_to(round).unwrap();
+            }
+        }
+    }
+
+    /// Lets a host take what it expects, or miss it.
+    fn take(&mut self, host: usize, parcels: &[Vec<Parcel>]) {
+        let trainer = &mut self.trainers[host];
+        let mut has_descended = false;
+        for ExpectedParcel { from, part, bytes } in trainer.expected() {
+            if part == ParcelPart::Trackers && !has_descended {
+                trainer.descend().unwrap();
+                has_descended = true;
+            }
+            match parcels[from].iter().find(|parcel| (parcel.to, parcel.part) == (host, part)) {
+                Some(parcel) if self.draws.below(4) > 0 => {
+                    assert_eq!(parcel.bytes.len(), bytes);
+                    trainer.take(from, part, &parcel.bytes).unwrap();
+                }
+                _ => trainer.miss(from),
+            }
+        }
+    }
+}
+
 /// Hosts that miss each other, stand still and go back to earlier states of their own: what trackers hold and what waits is always
 /// what gradients are, at both ends of every link together.
 #[test]
@@ -226,70 +308,13 @@ fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
         .map(|resolved| TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap());
     for seed in 0..200 {
         let (resolved, prepared) = (&scenarios[seed as usize % 2], &setups[seed as usize % 2]);
-        let blocks = [1, 2, 1].into_iter().scan(0, |first, agents| {
-            *first += agents;
-            Some(Block { first: *first - agents, agents })
-        });
-        let blocks: Vec<Block> = blocks.collect();
-        let part = |host: usize| {
-            let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, blocks[host]).unwrap();
-            plan.start_block(host, blocks.clone(), true).unwrap()
-        };
-        let mut trainers: Vec<_> = (0..blocks.len()).map(part).collect();
-        let mut kept: Vec<HostState> = trainers.iter().map(state).collect();
-        let mut draws = Stream::new(seed, 0, 0, Purpose::Air);
-        let mut away = [0; 3];
+        let trainers = trainers_of(&blocks_of(&[1, 2, 1]), prepared, resolved, true);
+        let kept = trainers.iter().map(state).collect();
+        let draws = Stream::new(seed, 0, 0, Purpose::Air);
+        let mut hosts = LossyHosts { trainers, kept, away: [0; 3], draws };
         for round in 1..=12 {
-            for (host, away) in away.iter_mut().enumerate() {
-                *away = u32::saturating_sub(*away, 1);
-                match draws.below(12) {
-                    0 => *away = 1 + draws.below(4),
-                    1 => kept[host] = state(&trainers[host]),
-                    2 => {
-                        for (name, words) in &kept[host] {
-                            trainers[host].swarm_mut().write_part(name, 0, words).unwrap();
-                        }
-                        trainers[host].skip_to(round - 1).unwrap();
-                    }
-                    _ => {}
-                }
-            }
-            let mut parcels: Vec<Vec<Parcel>> = vec![Vec::new(); blocks.len()];
-            for host in (0..blocks.len()).filter(|&host| away[host] == 0) {
-                if trainers[host].round() < round - 1 {
-                    trainers[host].skip_to(round - 1).unwrap();
-                }
-                parcels[host] = begin(&mut trainers[host]);
-            }
-            for (host, trainer) in trainers.iter_mut().enumerate().filter(|&(host, _)| away[host] == 0) {
-                let mut has_descended = false;
-                for ExpectedParcel { from, part, bytes } in trainer.expected() {
-                    if part == ParcelPart::Trackers && !has_descended {
-                        trainer.descend().unwrap();
-                        has_descended = true;
-                    }
-                    match parcels[from].iter().find(|parcel| (parcel.to, parcel.part) == (host, part)) {
-                        Some(parcel) if draws.below(4) > 0 => {
-                            assert_eq!(parcel.bytes.len(), bytes);
-                            trainer.take(from, part, &parcel.bytes).unwrap();
-                        }
-                        _ => trainer.miss(from),
-                    }
-                }
-                // A round that is broken off leaves nothing behind.
-                if draws.below(10) > 0 {
-                    trainer.end_round().unwrap();
-                } else {
-                    trainer.skip_to(round).unwrap();
-                }
-            }
-            let mut whole: Vec<Imbalance> = Vec::new();
-            for trainer in &trainers {
-                let parts = trainer.swarm().imbalances().unwrap();
-                whole.resize(parts.len(), Imbalance::default());
-                whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
-            }
-            for part in &whole {
+            hosts.round(round);
+            for part in imbalances(&hosts.trainers) {
                 assert!(part.defect() < 1e-5, "seed {seed}, round {round}: {}", part.defect());
             }
         }
