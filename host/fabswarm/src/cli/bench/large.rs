@@ -66,71 +66,52 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
         |model: &str, measured: Measurement| println!("engine=fabswarm-{engine} model={model} {measured}");
+    let mlp = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+    let bert = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
+    let cuda = || Cuda::new(precision);
     match word("job") {
         "check" => return check(is_gpu),
         "mlp" => {
-            let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
             for chooses in [false, true] {
                 let measured = if is_gpu {
-                    bench::round(Cuda::new(precision)?, &model, agents, MLP_BATCH, rounds, chooses)?
+                    bench::round(cuda()?, &mlp, agents, MLP_BATCH, rounds, chooses)?
                 } else {
-                    bench::round(Cpu::<f32>::new(), &model, agents, MLP_BATCH, rounds, chooses)?
+                    bench::round(Cpu::<f32>::new(), &mlp, agents, MLP_BATCH, rounds, chooses)?
                 };
                 show("mlp", measured);
             }
         }
+        "bert" if is_gpu => {
+            show("bert-base", bench::gradient(cuda()?, "gradient", &bert, agents, &[BERT_BATCH], rounds)?);
+            show("bert-base", bench::round(cuda()?, &bert, agents, BERT_BATCH, rounds, false)?);
+        }
         "bert" => {
-            let model = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
-            if is_gpu {
-                show(
-                    "bert-base",
-                    bench::gradient(
-                        Cuda::new(precision)?,
-                        "gradient",
-                        &model,
-                        agents,
-                        &[BERT_BATCH],
-                        rounds,
-                    )?,
-                );
-                show(
-                    "bert-base",
-                    bench::round(Cuda::new(precision)?, &model, agents, BERT_BATCH, rounds, false)?,
-                );
-            } else {
-                show(
-                    "bert-base",
-                    bench::gradient(Cpu::<f32>::new(), "gradient", &model, agents, &[BERT_BATCH], rounds)?,
-                );
-            }
+            let cpu = Cpu::<f32>::new();
+            show("bert-base", bench::gradient(cpu, "gradient", &bert, agents, &[BERT_BATCH], rounds)?);
         }
         "levels" if is_gpu => {
-            let models = [
-                ("mlp", Model::Mlp { inputs: 784, hidden: 256, classes: 10 }, MLP_BATCH),
-                ("bert-base", Model::Encoder(BertEncoder::bert_base(BERT_TOKENS)), BERT_BATCH),
-            ];
-            for (name, model, batch) in models {
-                let both = bench::levels(|| Cuda::new(precision), &model, agents, batch, rounds)?;
+            for (name, model, batch) in [("mlp", &mlp, MLP_BATCH), ("bert-base", &bert, BERT_BATCH)] {
+                let both = bench::levels(cuda, model, agents, batch, rounds)?;
                 both.into_iter().for_each(|measured| show(name, measured));
             }
         }
         "levels" => bail!("a CPU has no launches to share: add `--device cuda`"),
-        _ if is_gpu => {
-            let words = number("words");
-            let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
-            println!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
-            let named = [
-                ("pull", rates.pull),
-                ("push", rates.push),
-                ("push with regulariser", rates.push_with_regulariser),
-            ];
-            for (name, rate) in named {
-                println!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
-            }
-        }
+        _ if is_gpu => show_mixing(agents, number("words"))?,
         _ => bail!("mixing is timed against a GPU's copy: add `--device cuda`"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints how fast a GPU mixes, and what part of its copy that is.
+fn show_mixing(agents: usize, words: usize) -> Result<()> {
+    let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
+    println!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
+    let named =
+        [("pull", rates.pull), ("push", rates.push), ("push with regulariser", rates.push_with_regulariser)];
+    for (name, rate) in named {
+        println!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
+    }
+    Ok(())
 }
 
 /// Runs the conformance suite and prints its results.
