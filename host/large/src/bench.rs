@@ -44,19 +44,8 @@ impl std::fmt::Display for Measurement {
 
 /// What a benchmark round does: hyper-cleaning with the paper's constants.
 fn config(agents: usize, batch: usize) -> FabConfig {
-    FabConfig {
-        agents,
-        task: UpperLevel::Cleaning { regularisation: 0.002 },
-        penalty: 1.0,
-        normalise: false,
-        steps: [10.0, 0.03, 0.03],
-        momentum: 0.0,
-        validation_batch: batch,
-        training_batch: batch,
-        seed: 0,
-        ledger: None,
-        push_sum: None,
-    }
+    let task = UpperLevel::Cleaning { regularisation: 0.002 };
+    FabConfig { steps: [10.0, 0.03, 0.03], ..FabConfig::new(agents, task, batch, batch) }
 }
 
 /// Each agent hears the one before and the one after.
@@ -74,9 +63,6 @@ fn ring(agents: usize) -> (MixingMatrix, MixingMatrix) {
 }
 
 /// Whole FAB rounds; `chooses` them new samples and weights each, or repeats the same.
-///
-/// # Errors
-/// When the device fails.
 pub fn round<D: Device>(
     device: D,
     model: &Model,
@@ -131,9 +117,6 @@ pub fn round<D: Device>(
 }
 
 /// One forward and backward pass of all agents, for each of their `groups` of models: so many samples per model.
-///
-/// # Errors
-/// When the device fails.
 pub fn gradient<D: Device>(
     mut device: D,
     job: &'static str,
@@ -191,9 +174,6 @@ pub fn gradient<D: Device>(
 
 /// Gradients of y on both batches and of z on one: on two streams, as a round takes them, and as twice as many models in one
 /// launch, where z multiplies as many empty rows as y has validation samples.
-///
-/// # Errors
-/// When the device fails.
 pub fn levels<D: Device>(
     device: impl Fn() -> Result<D>,
     model: &Model,
@@ -217,9 +197,6 @@ pub struct Bandwidths {
 }
 
 /// Mixes `words` words per agent, counting each word read and each word written once.
-///
-/// # Errors
-/// When the GPU fails.
 pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidths> {
     const REPEATS: usize = 20;
     let packed = Packed::whole(1, agents, words.next_multiple_of(64));

@@ -91,6 +91,23 @@ pub struct FabConfig {
 }
 
 impl FabConfig {
+    /// A run of so many samples of each level per agent and round, by push weights and without momentum; steps are still zero.
+    pub fn new(agents: usize, task: UpperLevel, validation_batch: usize, training_batch: usize) -> Self {
+        FabConfig {
+            agents,
+            task,
+            penalty: 1.0,
+            normalise: false,
+            steps: [0.0; 3],
+            momentum: 0.0,
+            validation_batch,
+            training_batch,
+            seed: 0,
+            ledger: None,
+            push_sum: None,
+        }
+    }
+
     /// What every gradient is multiplied by.
     fn scale(&self) -> f64 {
         if self.normalise && self.is_bilevel() { 1.0 / self.penalty } else { 1.0 }
@@ -257,9 +274,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
         self.state.differentiate(&self.device, 0)?;
@@ -269,9 +283,6 @@ impl<D: Device> Fab<D> {
 
     /// From now on links to other hosts have books at both ends, so that a host may be lost while the others go on. Must be
     /// asked for before the first round.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When there is no ledger.
@@ -291,9 +302,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn skip_to(&mut self, round: u32) -> Result<()> {
         self.set_rounds(self.rounds());
         let from = self.parity();
@@ -317,9 +325,6 @@ impl<D: Device> Fab<D> {
 
     /// Opens a new epoch because `agent` has lost its memory: it restarts from `start`, its `samples` weigh what they did at
     /// first, every other agent's tracker is its gradient, nothing waits on a link, and every m is zero.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
         let parity = self.parity();
         self.state.lower.renew(&self.device, parity, agent, start)?;
@@ -342,9 +347,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// `Σt + Σ(what waits) − Σd`, the largest word relative to the largest Σ|d|: rounding, while nothing is lost or made.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn tracking_defect(&self) -> Result<f64> {
         let parts = match &self.elsewhere {
             Some(hosts) => hosts.imbalances()?,
@@ -354,9 +356,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
         let parity = self.parity();
         let mut all = vec![self.state.lower.imbalance(&self.device, parity)?];

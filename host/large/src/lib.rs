@@ -17,19 +17,8 @@
 //! # fn main() -> Result<(), fabswarm_large::device::Error> {
 //! let device = Cpu::<f32>::new();
 //! let model = Model::Mlp { inputs: 8, hidden: 4, classes: 2 };
-//! let config = FabConfig {
-//!     agents: 2,
-//!     task: UpperLevel::Cleaning { regularisation: 0.002 },
-//!     penalty: 1.0,
-//!     normalise: false,
-//!     steps: [1.0, 0.03, 0.03],
-//!     momentum: 0.0,
-//!     validation_batch: 1,
-//!     training_batch: 2,
-//!     seed: 1,
-//!     ledger: None,
-//!     push_sum: None,
-//! };
+//! let task = UpperLevel::Cleaning { regularisation: 0.002 };
+//! let config = FabConfig { steps: [1.0, 0.03, 0.03], ..FabConfig::new(2, task, 1, 2) };
 //! let data = synthetic::dataset(&device, &model, 6)?;
 //! let start = model.program(1).layout.start(1);
 //! let mut swarm = Fab::new(device, &model, config, data, &start)?;

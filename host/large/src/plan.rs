@@ -141,19 +141,7 @@ mod tests {
     use crate::fab::{Ledger, UpperLevel};
 
     fn config(agents: usize) -> FabConfig {
-        FabConfig {
-            agents,
-            task: UpperLevel::Cleaning { regularisation: 0.002 },
-            penalty: 1.0,
-            normalise: false,
-            steps: [1.0, 0.03, 0.03],
-            momentum: 0.0,
-            validation_batch: 64,
-            training_batch: 64,
-            seed: 0,
-            ledger: None,
-            push_sum: None,
-        }
+        FabConfig::new(agents, UpperLevel::Cleaning { regularisation: 0.002 }, 64, 64)
     }
 
     #[test]

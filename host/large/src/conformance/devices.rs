@@ -46,9 +46,6 @@ fn models() -> Vec<(&'static str, f64, Model)> {
 }
 
 /// Gradients and losses of every kind of model.
-///
-/// # Errors
-/// When the device fails.
 pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for (name, roughness, model) in models() {
@@ -110,9 +107,6 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
 }
 
 /// Pull, push and ledger among few and many agents.
-///
-/// # Errors
-/// When the device fails.
 pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     // Dense and sparse kernels, and among the most agents the sparse ones in one large block.

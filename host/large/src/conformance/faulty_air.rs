@@ -5,11 +5,10 @@ use fabswarm_shared::fab::{Steps, accumulated, descended};
 use fabswarm_shared::problem::{Penalty, Problem as _};
 use fabswarm_shared::scalar::Scalar;
 
-use super::samples::{AGENTS, CLASSES, ConformanceData, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, VALIDATION, to_shared};
 use super::{Check, distance};
 use crate::device::{Device, Result};
 use crate::fab::{Fab, FabConfig, UpperLevel};
-use crate::models::Model;
 use crate::training::links::TrainingNetwork;
 use fabswarm_sim::air::{Air, FrameVerdict};
 use fabswarm_sim::scenario::{AlgorithmKind, Scenario, ScenarioCommand, Silence, Silences, resolve_for};
@@ -24,31 +23,22 @@ const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.6 };
 const TOLERANCE: f64 = 2e-4;
 
 /// Runs hyper-cleaning both ways while frames are lost, late, doubled and out of order, and agents fall silent.
-///
-/// # Errors
-/// When the device fails.
 pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
     let scenario = scenario();
     let data = ConformanceData::<f32>::new();
     let reference = reference(&data, &scenario);
     let (mut links, ledger) = TrainingNetwork::new(&scenario).expect("the scenario has an air");
     let config = FabConfig {
-        agents: AGENTS,
-        task: TASK,
         penalty: f64::from(PENALTY.lambda),
         normalise: PENALTY.normalise,
         steps: [STEPS.x, STEPS.y, STEPS.z].map(f64::from),
         momentum: f64::from(STEPS.momentum),
-        validation_batch: VALIDATION,
-        training_batch: TRAINING,
-        seed: 0,
         ledger,
-        push_sum: None,
+        ..FabConfig::new(AGENTS, TASK, VALIDATION, TRAINING)
     };
-    let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
-    let layout = model.program(1).layout;
+    let layout = MODEL.program(1).layout;
     let on_device = data.on_device(&device)?;
-    let mut swarm = Fab::new(device, &model, config, on_device, &data.start_on::<D>(&layout))?;
+    let mut swarm = Fab::new(device, &MODEL, config, on_device, &data.start_on::<D>(&layout))?;
     swarm.begin(&data.draw())?;
     for round in 1..=ROUNDS {
         swarm.round(&links.round(round).exchange(), &data.draw())?;

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
 use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Samples};
 use fabswarm_shared::scalar::Scalar;
 
 use crate::device::{Device, DeviceDataset, Result};
 use crate::fab::{RoundBatch, UpperLevel};
+use crate::models::Model;
 use crate::parameters::Layout;
 use crate::synthetic;
 
@@ -96,10 +98,8 @@ impl<S: Scalar> ConformanceData<S> {
         let mut features = device.reals(plain.len())?;
         device.write(&mut features, 0, &plain)?;
         let mut labels = device.indices(samples)?;
-        device.write_indices(
-            &mut labels,
-            &self.labels.iter().map(|&label| u32::from(label)).collect::<Vec<_>>(),
-        )?;
+        let numbers: Vec<u32> = self.labels.iter().map(|&label| u32::from(label)).collect();
+        device.write_indices(&mut labels, &numbers)?;
         Ok(DeviceDataset {
             width: INPUTS,
             samples,
@@ -109,6 +109,21 @@ impl<S: Scalar> ConformanceData<S> {
             labels,
         })
     }
+}
+
+/// The model that is compared with the shared one.
+pub(super) const MODEL: Model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
+
+/// Whom each agent hears in a round of a time-varying directed graph.
+pub(super) fn heard_in(round: u32) -> Vec<Vec<usize>> {
+    let topology = Topology::Paper { edge_probability: 0.3, phase_rounds: 4 };
+    let graph = Graph { topology, agents: AGENTS, seed: 3 };
+    let senders_of = |agent| {
+        let mut senders = Vec::new();
+        graph.heard_by(agent, round, |sender| senders.push(sender));
+        senders
+    };
+    (0..AGENTS).map(senders_of).collect()
 }
 
 /// From weights `[inputs, classes]` and biases to the shared model's `[classes, inputs + 1]`.

@@ -1,26 +1,23 @@
 //! A batched swarm of softmax regressions against agents made of `fabswarm_shared`'s functions.
 
 use fabswarm_shared::fab::{self, Steps};
-use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
 use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::samples::{AGENTS, CLASSES, ConformanceData, INPUTS, TRAINING, VALIDATION, to_shared};
+use super::samples::{
+    AGENTS, CLASSES, ConformanceData, INPUTS, MODEL, TRAINING, VALIDATION, heard_in, to_shared,
+};
 use super::{Check, distance};
 use crate::device::{Device, Result};
 use crate::fab::{Exchange, Fab, FabConfig, UpperLevel};
 use crate::mixing::MixingMatrix;
-use crate::models::Model;
 
 const ROUNDS: u32 = 60;
 const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false };
 const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.0 };
 
 /// Runs hyper-cleaning and hyper-parameter tuning both ways over a time-varying directed graph.
-///
-/// # Errors
-/// When the device fails.
 pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
     let tasks = [
         ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }, 0.0),
@@ -43,41 +40,20 @@ pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64)
 /// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
 fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64> {
     let data = ConformanceData::<f64>::new();
-    let graph = Graph {
-        topology: Topology::Paper { edge_probability: 0.3, phase_rounds: 4 },
-        agents: AGENTS,
-        seed: 3,
-    };
-    let exchange = |round: u32| -> (MixingMatrix, MixingMatrix) {
-        let heard: Vec<Vec<usize>> = (0..AGENTS)
-            .map(|agent| {
-                let mut senders = Vec::new();
-                graph.heard_by(agent, round, |sender| senders.push(sender));
-                senders
-            })
-            .collect();
-        MixingMatrix::uniform(&heard)
-    };
+    let exchange = |round: u32| MixingMatrix::uniform(&heard_in(round));
     let reference = reference(&data, task, momentum, &exchange);
 
-    let model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
-    let layout = model.program(1).layout;
+    let layout = MODEL.program(1).layout;
     let start = data.start_on::<D>(&layout);
     let config = FabConfig {
-        agents: AGENTS,
-        task,
         penalty: PENALTY.lambda,
         normalise: PENALTY.normalise,
         steps: [STEPS.x, STEPS.y, STEPS.z],
         momentum,
-        validation_batch: VALIDATION,
-        training_batch: TRAINING,
-        seed: 0,
-        ledger: None,
-        push_sum: None,
+        ..FabConfig::new(AGENTS, task, VALIDATION, TRAINING)
     };
     let on_device = data.on_device(&device)?;
-    let mut swarm = Fab::new(device, &model, config, on_device, &start)?;
+    let mut swarm = Fab::new(device, &MODEL, config, on_device, &start)?;
     let draw = data.draw();
     swarm.begin(&draw)?;
     for round in 1..=ROUNDS {
