@@ -44,6 +44,7 @@ impl Error {
     }
 }
 
+/// What every function returns that fails when the device does.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Memory that a run uses.

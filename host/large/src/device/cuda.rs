@@ -163,9 +163,6 @@ impl Cuda {
     }
 
     /// To compute on a GPU.
-    ///
-    /// # Errors
-    /// When the GPU fails.
     pub fn on(Gpu(context): &Gpu, precision: Precision) -> Result<Self> {
         let context = Arc::clone(context);
         // SAFETY: buffers are used on two streams whose order is fixed by explicit joins in `run`.
@@ -266,9 +263,6 @@ impl Cuda {
     }
 
     /// Copies one buffer to another of the same size: the bandwidth everything else is measured against.
-    ///
-    /// # Errors
-    /// When the GPU fails.
     pub fn copy(&self, from: &Reals, to: &mut Reals) -> Result<()> {
         during("copying", self.main().memcpy_dtod(&from.exact.slice, &mut to.exact.slice))
     }

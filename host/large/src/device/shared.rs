@@ -240,9 +240,6 @@ pub struct SlabWriter<'s, D: SharedMemory> {
 
 impl<D: SharedMemory> SlabWriter<'_, D> {
     /// Copies words of the device's state.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn copy(&mut self, device: &D, from: &D::Reals, offset: usize, words: usize) -> Result<()> {
         for (slab, at, done, words) in pieces(self.at, words) {
             device.copy_to_slab(from, offset + done, words, self.slabs[slab], at)?;
@@ -252,9 +249,6 @@ impl<D: SharedMemory> SlabWriter<'_, D> {
     }
 
     /// Writes words of this process.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn write(&mut self, device: &D, words: &[f32]) -> Result<()> {
         for (slab, at, done, count) in pieces(self.at, words.len()) {
             device.write_slab(self.slabs[slab], at, &words[done..done + count])?;
@@ -280,9 +274,6 @@ impl<D: SharedMemory> SlabReader<'_, D> {
 
     /// Copies the next words to the device's state.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When so many are not left.
     pub fn copy(&mut self, device: &D, to: &mut D::Reals, offset: usize, words: usize) -> Result<()> {
@@ -295,9 +286,6 @@ impl<D: SharedMemory> SlabReader<'_, D> {
     }
 
     /// Returns the next words.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When so many are not left.

@@ -14,9 +14,6 @@ pub struct ModelScore {
 
 impl<D: Device> Fab<D> {
     /// Runs one model forward, without dropout, over samples `rows` of the dataset, `batch` at a time.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn evaluate(&self, parameters: &[D::Scalar], rows: &[u32], batch: usize) -> Result<ModelScore> {
         let batch = batch.min(rows.len()).max(1);
         let device = &self.device;

@@ -11,9 +11,6 @@ const PURSUITS: usize = 4;
 impl<D: Device> Fab<D> {
     /// One round.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
     pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
@@ -24,9 +21,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// The first half of a round on one of several hosts: all that needs decisions, but no trackers, of the others.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
@@ -42,9 +36,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// The other half, with what was taken of the trackers of the others; `exchange` may leave out hosts that were lost since.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
@@ -63,9 +54,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// Another round with the samples and weights of the last: what a round costs without choosing them.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn repeat(&mut self) -> Result<()> {
         self.round += 1;
         self.advance()

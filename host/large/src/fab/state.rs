@@ -148,9 +148,6 @@ impl<D: Device> Fab<D> {
 
     /// Words of a part of the state, from `offset` on.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When [`Fab::parts`] does not name it.
     pub fn read_part(&self, name: &str, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
@@ -167,9 +164,6 @@ impl<D: Device> Fab<D> {
     }
 
     /// Replaces words of a part of the state; the round must be that of the new state already.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When [`Fab::parts`] does not name it.

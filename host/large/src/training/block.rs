@@ -119,9 +119,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// Begins a round: returns which parcels the other hosts get from this one, in the order in which they need them.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn begin_round(&mut self) -> Result<Vec<OutgoingParcel>, Error> {
         let round = self.round() + 1;
         self.missed.clear();
@@ -161,9 +158,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
 
     /// A parcel of the round that has begun, before it goes on: its words as bytes.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When no round has begun.
     pub fn parcel(&self, outgoing: OutgoingParcel) -> Result<Vec<u8>, Error> {
@@ -175,9 +169,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
 
     /// Several of them.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When no round has begun.
     pub fn parcels(&self, outgoing: &[OutgoingParcel]) -> Result<Vec<Parcel>, Error> {
@@ -188,9 +179,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// A parcel in memory that other processes can read; nothing where there is no more memory to share.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When no round has begun.
@@ -220,9 +208,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// Takes an expected parcel; one of a host that is missed in this round is ignored.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When it is not as long as expected.
@@ -274,9 +259,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
 
     /// Computes everything up to the gradient, for which the decisions of the other hosts must be there.
     ///
-    /// # Errors
-    /// When the device fails.
-    ///
     /// # Panics
     /// When no round has begun.
     pub fn descend(&mut self) -> Result<(), Error> {
@@ -290,17 +272,11 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one; a round that has begun is not ended.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn skip_to(&mut self, round: u32) -> Result<(), Error> {
         Ok(self.swarm.skip_to(round)?)
     }
 
     /// Ends the round: computes what is left of it.
-    ///
-    /// # Errors
-    /// When the device fails.
     ///
     /// # Panics
     /// When no round has begun.
