@@ -114,7 +114,7 @@ mod tests {
         ] {
             let dataset = load(&cache, name).unwrap();
             assert_eq!(
-                (dataset.classes, dataset.train.inputs.len(), dataset.test.inputs.len()),
+                (dataset.classes, dataset.train.inputs.count(), dataset.test.inputs.count()),
                 (classes, train, test)
             );
             if name != "mnist" {
@@ -128,14 +128,14 @@ mod tests {
             let plane = images.shape[1] * images.shape[2];
             let mut input = vec![0.0; images.words()];
             let mut sums = vec![(0.0, 0.0); images.shape[0]];
-            for index in 0..images.len() {
+            for index in 0..images.count() {
                 images.write_input(index, &mut input);
                 for (sum, channel) in sums.iter_mut().zip(input.chunks(plane)) {
                     sum.0 += channel.iter().map(|word| f64::from(*word)).sum::<f64>();
                     sum.1 += channel.iter().map(|word| f64::from(*word).powi(2)).sum::<f64>();
                 }
             }
-            let count = (images.len() * plane) as f64;
+            let count = (images.count() * plane) as f64;
             for (sum, squares) in sums {
                 assert!(
                     (sum / count).abs() < 1e-4 && (squares / count - 1.0).abs() < 1e-4,

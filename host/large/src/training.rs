@@ -133,7 +133,6 @@ pub struct SampleWeight {
 
 impl SampleWeight {
     /// Whether the agent sees another label than the true one.
-    #[must_use]
     pub const fn is_wrong(&self) -> bool {
         self.given_label != self.true_label
     }
@@ -156,7 +155,6 @@ impl Guess {
     const GROWN_FAR: f64 = 100.0;
 
     /// Whether the parameters of a model with these scores have run away.
-    #[must_use]
     pub fn is_diverged(&self, test: &ModelScore) -> bool {
         let growth = test.loss / self.loss;
         growth > Self::GROWN_FAR || (test.accuracy <= self.accuracy && growth > Self::GROWN)

@@ -39,25 +39,21 @@ impl Cache {
     }
 
     /// A cache in a folder of the caller's choice.
-    #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
     /// The folder of all entries.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The folder of an entry, whether it exists or not.
-    #[must_use]
     pub fn folder(&self, entry: &Entry) -> PathBuf {
         self.root.join(&entry.name)
     }
 
     /// Looks which files of an entry are there, without reading them.
-    #[must_use]
     pub fn state(&self, entry: &Entry) -> CacheState {
         let folder = self.folder(entry);
         let is_there = |file: &File| locate(&folder, file).is_some();

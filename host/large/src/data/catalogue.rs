@@ -46,7 +46,6 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// Returns whether this is a data set, not a pretrained model.
-    #[must_use]
     pub fn is_data(self) -> bool {
         self != Self::Model
     }
@@ -126,7 +125,6 @@ pub fn entries() -> &'static [Entry] {
 }
 
 /// Finds an entry by name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Entry> {
     entries().iter().find(|entry| entry.name == name)
 }

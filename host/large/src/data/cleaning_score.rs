@@ -20,7 +20,6 @@ impl CleaningScore {
     ///
     /// # Panics
     /// When there are not as many weights as truths.
-    #[must_use]
     pub fn of(weights: &[f32], corrupted: &[bool], threshold: f32) -> Self {
         assert_eq!(weights.len(), corrupted.len(), "a truth for each weight");
         let bad = corrupted.iter().filter(|is_corrupted| **is_corrupted).count();

@@ -26,7 +26,6 @@ pub enum Client {
 
 impl Client {
     /// The name people know it by.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Npm => "npm",
@@ -88,13 +87,11 @@ pub struct Tools {
 
 impl Tools {
     /// Searches as a shell would.
-    #[must_use]
     pub fn from_environment() -> Self {
         Self { search_path: std::env::var_os("PATH").unwrap_or_default() }
     }
 
     /// Searches in these folders, written as in `PATH`.
-    #[must_use]
     pub fn in_folders(search_path: impl Into<OsString>) -> Self {
         Self { search_path: search_path.into() }
     }

@@ -40,20 +40,13 @@ pub enum Inputs {
 
 impl Inputs {
     /// Number of samples.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         match self {
-            Self::Images(images) => images.len(),
-            Self::Features(features) => features.len(),
+            Self::Images(images) => images.count(),
+            Self::Features(features) => features.count(),
             Self::Texts(texts) => texts.len(),
-            Self::Tokens(tokens) => tokens.len(),
+            Self::Tokens(tokens) => tokens.count(),
         }
-    }
-
-    /// Returns whether there is no sample.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -68,21 +61,13 @@ pub struct Features {
 
 impl Features {
     /// Numbers of one input.
-    #[must_use]
     pub fn words(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// Number of inputs.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.values.len().checked_div(self.words()).unwrap_or(0)
-    }
-
-    /// Returns whether there is no input.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
     }
 }
 
@@ -99,27 +84,19 @@ pub struct Images {
 
 impl Images {
     /// Bytes of one picture, and floats of one input.
-    #[must_use]
     pub fn words(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// Number of pictures.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.pixels.len().checked_div(self.words()).unwrap_or(0)
-    }
-
-    /// Returns whether there is no picture.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.pixels.is_empty()
     }
 
     /// Writes one picture as a model's input.
     ///
     /// # Panics
-    /// When `index` is not below [`len`](Self::len), or `input` has not [`words`](Self::words) words.
+    /// When `index` is not below [`count`](Self::count), or `input` has not [`words`](Self::words) words.
     pub fn write_input(&self, index: usize, input: &mut [f32]) {
         let words = self.words();
         assert_eq!(input.len(), words, "an input has {words} words");
@@ -148,20 +125,17 @@ impl Normalisation {
     ///
     /// # Panics
     /// When the two differ in length.
-    #[must_use]
     pub fn new(mean: Vec<f32>, deviation: Vec<f32>) -> Self {
         assert_eq!(mean.len(), deviation.len(), "a mean and a deviation for each channel");
         Self { mean, deviation }
     }
 
     /// Leaves pixels between 0 and 1.
-    #[must_use]
     pub fn unit(channels: usize) -> Self {
         Self::new(vec![0.0; channels], vec![1.0; channels])
     }
 
     /// What turns a byte into an input: `byte * scale + shift`, for engines that do it on a device.
-    #[must_use]
     pub fn scale_and_shift(&self, channel: usize) -> (f32, f32) {
         (1.0 / (255.0 * self.deviation[channel]), -self.mean[channel] / self.deviation[channel])
     }
@@ -180,26 +154,17 @@ pub struct Tokens {
 
 impl Tokens {
     /// Number of sentences.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.used.len()
     }
 
-    /// Returns whether there is no sentence.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.used.is_empty()
-    }
-
     /// The first id that a vocabulary of so many entries does not have, as row, column and id.
-    #[must_use]
     pub fn first_id_outside(&self, vocabulary: usize) -> Option<(usize, usize, u32)> {
         let at = self.ids.iter().position(|&id| id as usize >= vocabulary)?;
         Some((at / self.length, at % self.length, self.ids[at]))
     }
 
     /// The ids of one sentence, padding included.
-    #[must_use]
     pub fn sentence(&self, index: usize) -> &[u32] {
         &self.ids[index * self.length..(index + 1) * self.length]
     }
@@ -212,10 +177,10 @@ impl Dataset {
             return Err(format!("{} classes, and a label is one of {MOST_CLASSES}", self.classes));
         }
         for (part, samples) in [("training", &self.train), ("test", &self.test)] {
-            if samples.inputs.len() != samples.labels.len() {
+            if samples.inputs.count() != samples.labels.len() {
                 return Err(format!(
                     "{} {part} inputs but {} labels",
-                    samples.inputs.len(),
+                    samples.inputs.count(),
                     samples.labels.len()
                 ));
             }

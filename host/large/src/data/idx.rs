@@ -126,7 +126,7 @@ mod tests {
         let images = read(&encode(&[2, 1, 3], &[1, 2, 3, 4, 5, 6])[..]).unwrap();
         let labels = read(&encode(&[2], &[7, 9])[..]).unwrap();
         let samples = samples(images, labels).unwrap();
-        assert_eq!(samples.inputs.len(), 2);
+        assert_eq!(samples.inputs.count(), 2);
         assert_eq!(samples.labels, [7, 9]);
     }
 
@@ -163,7 +163,7 @@ mod tests {
         assert!(message.contains("t10k-labels-idx1-ubyte"), "{message}");
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[1]));
         let dataset = read_folder(folder.path()).unwrap();
-        assert_eq!((dataset.classes, dataset.train.inputs.len(), dataset.test.inputs.len()), (2, 2, 1));
+        assert_eq!((dataset.classes, dataset.train.inputs.count(), dataset.test.inputs.count()), (2, 2, 1));
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[2]));
         let message = read_folder(folder.path()).unwrap_err().to_string();
         assert!(message.contains("test label 0 is 2"), "{message}");
@@ -179,7 +179,7 @@ mod tests {
                 prop_assert_eq!(array.dimensions.iter().product::<usize>(), array.bytes.len());
                 let labels = Idx { dimensions: vec![1], bytes: vec![0] };
                 if let Ok(samples) = samples(array, labels) {
-                    let _ = samples.inputs.len();
+                    let _ = samples.inputs.count();
                 }
             }
         }

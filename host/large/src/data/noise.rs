@@ -4,7 +4,6 @@ use super::shard::DataStream;
 
 /// The class each class is mistaken for: the paper's mapping of ten classes (of clothing: shirts for T-shirts, sandals for
 /// sneakers, …), the other class of two, the next class of any other number.
-#[must_use]
 pub fn mistaken_for(classes: usize) -> Vec<u8> {
     const PAPER: [u8; 10] = [6, 3, 4, 1, 2, 7, 0, 5, 9, 8];
     if classes == PAPER.len() {
@@ -16,7 +15,6 @@ pub fn mistaken_for(classes: usize) -> Vec<u8> {
 
 /// Tells whether a sample's label is corrupted. It depends on the sample alone, not on the agent that holds it: swarms of
 /// different size and concentration see the same corrupted labels.
-#[must_use]
 pub fn is_corrupted(sample: u32, rate: f64, seed: u64) -> bool {
     DataStream::Corruption.stream(seed, sample).uniform_f64() < rate
 }

@@ -62,7 +62,6 @@ struct RawSamples {
 }
 
 /// Whether `path` names a file of this kind by its ending.
-#[must_use]
 pub fn is_own(path: &Path) -> bool {
     matches!(extension(path), "csv" | "npz" | "parquet")
         || (extension(path) == "safetensors" && has_samples(path))

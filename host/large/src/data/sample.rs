@@ -35,7 +35,7 @@ mod tests {
         let dataset = fashion_mnist().unwrap();
         assert_eq!(dataset.classes, 10);
         for (samples, each) in [(&dataset.train, 60), (&dataset.test, 20)] {
-            assert_eq!(samples.inputs.len(), 10 * each);
+            assert_eq!(samples.inputs.count(), 10 * each);
             for class in 0..10 {
                 assert_eq!(samples.labels.iter().filter(|label| **label == class).count(), each);
             }

@@ -167,7 +167,6 @@ impl Histogram {
     ///
     /// # Panics
     /// When a shard was not dealt from these labels.
-    #[must_use]
     pub fn of(shards: &[DataShard], labels: &[u8], classes: usize) -> Self {
         let rows = shards.iter().map(|shard| {
             let mut counts = vec![0; classes];

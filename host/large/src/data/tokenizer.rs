@@ -122,13 +122,11 @@ impl Tokenizer {
     }
 
     /// The id that fills sentences up.
-    #[must_use]
     pub fn pad(&self) -> u32 {
         self.special.pad
     }
 
     /// The ids of a text with begin and end, cut to `length`.
-    #[must_use]
     pub fn encode(&self, text: &str, length: usize) -> Vec<u32> {
         let mut ids = vec![self.special.begin];
         let room = length.saturating_sub(1).max(1);
@@ -159,7 +157,6 @@ impl Tokenizer {
     ///
     /// # Panics
     /// When `length` has no room for begin and end, that is, below 2.
-    #[must_use]
     pub fn encode_all(&self, texts: &[String], length: usize) -> Tokens {
         use rayon::prelude::*;
 

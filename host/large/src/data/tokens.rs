@@ -31,7 +31,7 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), Diagnostic> {
         };
         let ids = narrow(&tokens.ids).ok_or_else(|| too_wide("a token id above 65535"))?;
         let used = narrow(&tokens.used).ok_or_else(|| too_wide("a sentence above 65535 tokens"))?;
-        let count = tokens.len();
+        let count = tokens.count();
         buffers.push((format!("{part}.ids"), Dtype::U16, vec![count, tokens.length], ids));
         buffers.push((format!("{part}.used"), Dtype::U16, vec![count], used));
         buffers.push((format!("{part}.labels"), Dtype::U8, vec![count], samples.labels.clone()));
@@ -86,8 +86,8 @@ fn parse(bytes: &[u8]) -> Result<Dataset, String> {
         let (_, used) = tensor(format!("{part}.used"), Dtype::U16, 1)?;
         let (_, labels) = tensor(format!("{part}.labels"), Dtype::U8, 1)?;
         let tokens = Tokens { length: shape[1], ids: widen(&ids), used: widen(&used) };
-        if tokens.len() != shape[0] {
-            return Err(format!("{part}.used has {} rows, {part}.ids {}", tokens.len(), shape[0]));
+        if tokens.count() != shape[0] {
+            return Err(format!("{part}.used has {} rows, {part}.ids {}", tokens.count(), shape[0]));
         }
         // A softmax over no token has no value, and one over more tokens than there are reads the next row.
         let fits = |used: u32| (1..=tokens.length).contains(&(used as usize));

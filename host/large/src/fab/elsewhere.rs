@@ -12,50 +12,30 @@ use crate::device::{self, Block, Result};
 use crate::real::Real;
 
 /// The hosts of a run, as seen by the process that started it. All of them are in the same round whenever state is read or written.
+/// What returns a result fails when a host fails or cannot be reached.
 pub trait RemoteHosts<S>: Debug + Send {
     /// The agents of each host; together they are the swarm.
     fn blocks(&self) -> &[Block];
 
     /// Words of a part of a host's state, from `offset` on.
-    ///
-    /// # Errors
-    /// When the host cannot be asked.
     fn read(&self, host: usize, part: &str, offset: usize, words: usize) -> Result<Vec<S>>;
 
     /// Replaces words of a part of a host's state.
-    ///
-    /// # Errors
-    /// When the host cannot be told.
     fn write(&self, host: usize, part: &str, offset: usize, words: &[S]) -> Result<()>;
 
     /// Makes `round` the last that was done.
-    ///
-    /// # Errors
-    /// When a host cannot be told.
     fn set_rounds(&self, round: u32) -> Result<()>;
 
     /// Lets every host go on until it has done `round`.
-    ///
-    /// # Errors
-    /// When a host cannot be told.
     fn permit(&self, round: u32) -> Result<()>;
 
     /// Waits until every host has done `round`.
-    ///
-    /// # Errors
-    /// When a host fails.
     fn wait_for(&self, round: u32) -> Result<()>;
 
     /// Ends the permission, and returns the round in which all hosts stand then.
-    ///
-    /// # Errors
-    /// When a host fails.
     fn halt(&self) -> Result<u32>;
 
     /// The [`Fab::imbalances`](super::Fab::imbalances) of all hosts together.
-    ///
-    /// # Errors
-    /// When a host cannot be asked.
     fn imbalances(&self) -> Result<Vec<Imbalance>>;
 
     /// Whether the others go on when a host is lost, so that links between hosts have books at both ends.
@@ -80,17 +60,11 @@ pub trait RemoteHosts<S>: Debug + Send {
 
     /// Lets a host take part again from the round on in which all others stand. Where it has lost its memory, `restore` writes its
     /// state of the last checkpoint. A host that fails again stays lost.
-    ///
-    /// # Errors
-    /// When the others fail.
     fn readmit(&self, _host: usize, _restore: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Ok(())
     }
 
     /// Notes that the present state of all hosts that are not lost is in a checkpoint.
-    ///
-    /// # Errors
-    /// When the hosts fail.
     fn checkpointed(&self) -> Result<()> {
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
+use crate::data::partition::shuffle;
 use crate::fab::RoundBatch;
 
 /// Every agent's samples.
@@ -25,27 +26,15 @@ pub struct Batches {
 impl Batches {
     /// Draws at most `batch` samples per round from each list, in orders drawn from `seed`.
     pub fn new(lists: Lists, batch: usize, seed: u64) -> Self {
-        let deck = |agent: usize, samples: Vec<u32>, offset: u32| Deck {
-            samples,
-            batch,
-            seed,
-            stream: 2 * agent as u32 + offset,
-            shuffled: None,
+        let decks = |lists: Vec<Vec<u32>>, first: u32| {
+            let streams = (first..).step_by(2);
+            lists
+                .into_iter()
+                .zip(streams)
+                .map(|(samples, stream)| Deck { samples, batch, seed, stream, shuffled: None })
+                .collect()
         };
-        Batches {
-            training: lists
-                .training
-                .into_iter()
-                .enumerate()
-                .map(|(agent, samples)| deck(agent, samples, 0))
-                .collect(),
-            validation: lists
-                .validation
-                .into_iter()
-                .enumerate()
-                .map(|(agent, samples)| deck(agent, samples, 1))
-                .collect(),
-        }
+        Batches { training: decks(lists.training, 0), validation: decks(lists.validation, 1) }
     }
 
     /// The samples of `round`.
@@ -76,9 +65,7 @@ impl Deck {
         if self.shuffled.as_ref().is_none_or(|(shuffled, _)| *shuffled != pass) {
             let mut order = self.samples.clone();
             let mut stream = Stream::new(self.seed, self.stream, pass, Purpose::Batch);
-            for last in (1..order.len()).rev() {
-                order.swap(last, stream.below(last as u32 + 1) as usize);
-            }
+            shuffle(&mut order, &mut stream);
             self.shuffled = Some((pass, order));
         }
         let order = self.shuffled.as_ref().map_or(&[][..], |(_, order)| order);

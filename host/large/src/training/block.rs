@@ -21,15 +21,6 @@ pub struct OutgoingParcel {
     pub bytes: usize,
 }
 
-/// Such a parcel as it travels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
-    pub to: usize,
-    pub part: ParcelPart,
-    /// Its words, f32 each.
-    pub bytes: Vec<u8>,
-}
-
 /// A parcel that has not come yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpectedParcel {
@@ -165,17 +156,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         let mut words: Vec<f32> = Vec::with_capacity(bytes / size_of::<f32>());
         self.swarm.write_parcel(&self.heard().exchange(), self.blocks[to], part, &mut words)?;
         Ok(to_bytes(&words))
-    }
-
-    /// Several of them.
-    ///
-    /// # Panics
-    /// When no round has begun.
-    pub fn parcels(&self, outgoing: &[OutgoingParcel]) -> Result<Vec<Parcel>, Error> {
-        let of = |&outgoing: &OutgoingParcel| -> Result<Parcel, Error> {
-            Ok(Parcel { to: outgoing.to, part: outgoing.part, bytes: self.parcel(outgoing)? })
-        };
-        outgoing.iter().map(of).collect()
     }
 
     /// A parcel in memory that other processes can read; nothing where there is no more memory to share.

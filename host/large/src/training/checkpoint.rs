@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::Error;
+use super::block::{to_bytes, to_words};
 use super::report::SCENARIO_FILE;
 use crate::device::{self, Device};
 use crate::fab::{Fab, KeptState};
@@ -80,7 +81,7 @@ pub fn save<D: Device<Scalar = f32>>(
     ];
     let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
     let state = parts.iter().flat_map(|(name, words)| {
-        pieces(*words).map(move |(offset, words)| Ok(bytes(&swarm.read_part(name, offset, words)?)))
+        pieces(*words).map(move |(offset, words)| Ok(to_bytes(&swarm.read_part(name, offset, words)?)))
     });
     folder.write_pieces(FILE, iter::once(Ok::<_, Error>(header)).chain(state))?;
     Ok(true)
@@ -165,7 +166,7 @@ impl Checkpoint {
         file.seek(SeekFrom::Start(at)).map_err(damaged)?;
         let mut bytes = vec![0; words * size_of::<f32>()];
         file.read_exact(&mut bytes).map_err(damaged)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
+        Ok(to_words(&bytes))
     }
 
     /// Brings `swarm` to where it was.
@@ -208,10 +209,6 @@ fn fixed_settings(resolved: &ResolvedScenario) -> String {
 /// Offsets and lengths of the pieces of `words` words.
 fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
-}
-
-fn bytes(words: &[f32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// The header of a safetensors file with the words of `parts`.

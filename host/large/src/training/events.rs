@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crc::{CRC_32_ISCSI, Crc};
 use fabswarm_sim::record::Error;
 
 /// An event file that grows with the run.
@@ -116,14 +117,8 @@ fn put_varint(to: &mut Vec<u8>, mut value: u64) {
 
 /// CRC-32C, rotated and shifted as the format asks, so that a checksum of checksums is no checksum.
 fn masked_checksum(bytes: &[u8]) -> u32 {
-    let mut crc = !0_u32;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-        }
-    }
-    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
+    const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+    CRC_32C.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 #[cfg(test)]

@@ -68,7 +68,6 @@ pub fn values(evaluation: &Evaluation) -> impl Iterator<Item = (&'static str, Op
 }
 
 /// What came of a run: the text of `summary.json`.
-#[must_use]
 pub fn summary_json(resolved: &ResolvedScenario, outcome: &TrainingOutcome) -> String {
     TrainingSummary::of(resolved, outcome).to_json()
 }

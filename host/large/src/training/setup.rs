@@ -200,7 +200,7 @@ impl TrainingSetup {
                         offset += own.values.len();
                     }
                     let Inputs::Images(images) = inputs else { continue };
-                    for index in 0..images.len() {
+                    for index in 0..images.count() {
                         images.write_input(index, &mut sample);
                         device.write(&mut buffer, offset, &channels_last(&sample, images.shape[0]))?;
                         offset += width;

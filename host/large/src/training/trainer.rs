@@ -232,7 +232,6 @@ pub struct TrainingRound<'a> {
 
 impl TrainingRound<'_> {
     /// Agents and links, as an observer sees them.
-    #[must_use]
     pub fn view(&self, request: &ViewRequest) -> SwarmView {
         self.links.view(self.round, request)
     }

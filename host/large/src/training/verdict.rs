@@ -9,7 +9,6 @@ use fabswarm_sim::swarm::divergence_remedy;
 impl TrainingOutcome {
     /// How the run of `scenario` diverged, and what to try; `None` where it did not. `guess` is what it is compared with, and
     /// `checkpointed` the round of its last checkpoint.
-    #[must_use]
     pub fn complaint(&self, scenario: &Scenario, guess: Guess, checkpointed: Option<u32>) -> Option<String> {
         if self.stopped_because != StoppedBecause::Diverged {
             return None;

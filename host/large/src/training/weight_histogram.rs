@@ -16,7 +16,6 @@ impl WeightHistogram {
     pub const BARS: usize = 40;
 
     /// Counts `weights`.
-    #[must_use]
     pub fn of(weights: &[SampleWeight]) -> Self {
         let mut bars = WeightHistogram { right: [0; Self::BARS], wrong: [0; Self::BARS] };
         for sample in weights {

@@ -22,10 +22,22 @@ struct HostsHere {
     overrun: u32,
 }
 
+/// A parcel as it travels.
+#[derive(Clone)]
+struct Parcel {
+    to: usize,
+    part: ParcelPart,
+    bytes: Vec<u8>,
+}
+
 /// Begins a round, and makes all parcels.
 fn begin(trainer: &mut BlockTrainer<'_, Cpu<f32>>) -> Vec<Parcel> {
     let outgoing = trainer.begin_round().unwrap();
-    trainer.parcels(&outgoing).unwrap()
+    let of = |parcel: OutgoingParcel| {
+        let OutgoingParcel { to, part, .. } = parcel;
+        Parcel { to, part, bytes: trainer.parcel(parcel).unwrap() }
+    };
+    outgoing.into_iter().map(of).collect()
 }
 
 /// Those of all hosts together.
