@@ -143,7 +143,6 @@ pub fn gradient<D: Device>(
         rows: device.indices(agents * samples)?,
         weights: device.reals(agents * samples)?,
         dropout_key: device.indices(3)?,
-        round: device.indices(1)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(agents * samples) as u32).collect::<Vec<_>>())?;
     let weights = vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples];

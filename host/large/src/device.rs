@@ -137,8 +137,6 @@ pub struct BatchSchedule<D: Device> {
     pub weights: D::Reals,
     /// Low and high word of the seed, then the round: what the masks of dropout are drawn from.
     pub dropout_key: D::Indices,
-    /// The round, one word: what the ledger's [`BroadcastHistory`] is indexed by.
-    pub round: D::Indices,
 }
 
 /// What a tracker follows.
@@ -174,6 +172,8 @@ impl<D: Device> BroadcastHistory<D> {
 /// What agents receive in a round, for a swarm with a ledger.
 #[derive(Debug)]
 pub struct Reception<D: Device> {
+    /// The round, one word: what a [`BroadcastHistory`] is indexed by.
+    pub round: D::Indices,
     /// `[agents, agents]`: 0 where receiver i gets nothing new from sender j, else 1 plus the age in rounds of what it gets.
     pub ages: D::Indices,
     /// `[agents]`: 0 while an agent is down, else 1.
@@ -189,6 +189,7 @@ impl<D: Device> Reception<D> {
     /// When the device has too little memory.
     pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
         let mut reception = Self {
+            round: device.indices(1)?,
             ages: device.indices(agents * agents)?,
             awake: device.indices(agents)?,
             shares: device.reals(agents * agents)?,
@@ -355,7 +356,7 @@ pub trait Device: Debug + Sized {
         push: &Self::Mixing,
     ) -> Result<()>;
 
-    /// Records what every agent that is awake broadcasts in `round`.
+    /// Records what every agent that is awake broadcasts in the round.
     fn record_broadcast(
         &self,
         history: &mut BroadcastHistory<Self>,
@@ -363,12 +364,10 @@ pub trait Device: Debug + Sized {
         t: &Self::Reals,
         packed: Packed,
         reception: &Reception<Self>,
-        round: &Self::Indices,
     ) -> Result<()>;
 
     /// [`Device::pull`] with what agents receive in place of weights: the mean of an agent's own decisions and those received.
     /// Decisions of an agent that is down do not change.
-    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn pull_received(
         &self,
         v: &mut Self::Reals,
@@ -376,13 +375,11 @@ pub trait Device: Debug + Sized {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &Self::Indices,
         steps: [f64; 2],
     ) -> Result<()>;
 
     /// [`Device::track`] with a broadcast ledger in place of push weights. `mass`, `[groups, agents, agents − 1, stride]`, is
     /// what waits for each receiver from each other agent. Trackers and gradients of an agent that is down do not change.
-    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
     fn track_by_ledger(
         &self,
         t: &mut Self::Reals,
@@ -391,7 +388,6 @@ pub trait Device: Debug + Sized {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &Self::Indices,
     ) -> Result<()>;
 
     /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds

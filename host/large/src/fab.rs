@@ -258,7 +258,6 @@ impl<D: Device> Fab<D> {
                 rows: device.indices(own.agents * samples)?,
                 weights: device.reals(own.agents * samples)?,
                 dropout_key: device.indices(3)?,
-                round: device.indices(1)?,
             },
             y: device.pass(&program, own.agents)?,
             z,
@@ -386,8 +385,7 @@ impl<D: Device> Fab<D> {
         self.device.write_indices(&mut self.state.schedule.rows, &rows)?;
         self.device.write(&mut self.state.schedule.weights, 0, &weights)?;
         let key = [seed as u32, (seed >> 32) as u32, self.round];
-        self.device.write_indices(&mut self.state.schedule.dropout_key, &key)?;
-        self.device.write_indices(&mut self.state.schedule.round, &[self.round])
+        self.device.write_indices(&mut self.state.schedule.dropout_key, &key)
     }
 }
 

@@ -83,7 +83,6 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         rows: device.indices(AGENTS * 2 * SAMPLES)?,
         weights: device.reals(AGENTS * 2 * SAMPLES)?,
         dropout_key: device.indices(3)?,
-        round: device.indices(1)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
     let weights: Vec<D::Scalar> =
@@ -200,9 +199,8 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
     let (mut v, mut t, mut m) = (filled(6, words)?, filled(7, words)?, filled(11, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;
-    let mut round_on_device = device.indices(1)?;
     for round in 0..5 {
-        device.write_indices(&mut round_on_device, &[round])?;
+        device.write_indices(&mut reception.round, &[round])?;
         let awake: Vec<u32> = (0..agents).map(|agent| u32::from(round != 3 || agent != 1)).collect();
         let mut ages = vec![0; agents * agents];
         for (receiver, senders) in heard.iter().enumerate().filter(|&(receiver, _)| awake[receiver] == 1) {
@@ -219,19 +217,11 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
         }
         device.write_indices(&mut reception.awake, &awake)?;
         device.write_indices(&mut reception.ages, &ages)?;
-        device.record_broadcast(&mut history, &v, &t, packed, &reception, &round_on_device)?;
+        device.record_broadcast(&mut history, &v, &t, packed, &reception)?;
         device.accumulate(&mut m, &t, packed, Some(&reception), 0.7)?;
-        device.pull_received(&mut v, &m, packed, &history, &reception, &round_on_device, [0.1, 0.2])?;
+        device.pull_received(&mut v, &m, packed, &history, &reception, [0.1, 0.2])?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
-        device.track_by_ledger(
-            &mut t,
-            &mut mass,
-            gradient,
-            packed,
-            &history,
-            &reception,
-            &round_on_device,
-        )?;
+        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception)?;
     }
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())

@@ -344,9 +344,8 @@ impl<S: Real> Device for Cpu<S> {
         t: &Vec<S>,
         packed: Packed,
         reception: &Reception<Self>,
-        round: &Vec<u32>,
     ) -> Result<()> {
-        ledger::record_broadcast(history, v, t, packed, reception, round[0]);
+        ledger::record_broadcast(history, v, t, packed, reception);
         Ok(())
     }
 
@@ -357,10 +356,9 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &Vec<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
-        ledger::pull(v, t, packed, history, reception, round[0], steps.map(S::from_f64));
+        ledger::pull(v, t, packed, history, reception, steps.map(S::from_f64));
         Ok(())
     }
 
@@ -372,9 +370,8 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &Vec<u32>,
     ) -> Result<()> {
-        ledger::track(t, mass, gradient, packed, history, reception, round[0]);
+        ledger::track(t, mass, gradient, packed, history, reception);
         Ok(())
     }
 

@@ -28,7 +28,6 @@ impl<D: Device> Fab<D> {
             rows: device.indices(batch)?,
             weights: device.reals(batch)?,
             dropout_key: device.indices(3)?,
-            round: device.indices(1)?,
         };
         let (mut hits, mut loss) = (0.0, 0.0);
         for rows in rows.chunks(batch) {

@@ -38,11 +38,11 @@ impl<D: Device> DeviceLinks<D> {
         device.write(&mut reception.shares, 0, &shares)
     }
 
-    /// Writes the exchange of a round to the device.
+    /// Writes the exchange of `round` to the device.
     ///
     /// # Panics
     /// When it is not of the kind the swarm was made for.
-    pub(super) fn write(&mut self, device: &D, exchange: &Exchange<'_>) -> Result<()> {
+    pub(super) fn write(&mut self, device: &D, round: u32, exchange: &Exchange<'_>) -> Result<()> {
         match (self, exchange) {
             (DeviceLinks::Weights { pull, push }, Exchange::Weights { pull: pulled, push: pushed }) => {
                 device.write_mixing(pull, pulled)?;
@@ -56,6 +56,7 @@ impl<D: Device> DeviceLinks<D> {
                 device.write(factors, 0, &words)
             }
             (DeviceLinks::Ledger(reception), Exchange::Ledger { ages, awake }) => {
+                device.write_indices(&mut reception.round, &[round])?;
                 device.write_indices(&mut reception.awake, awake)?;
                 device.write_indices(&mut reception.ages, ages)
             }
@@ -192,7 +193,7 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// Records what agents broadcast at the start of a round, and pulls.
-    pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>, round: &D::Indices) -> Result<()> {
+    pub(super) fn pull(&mut self, device: &D, links: &DeviceLinks<D>) -> Result<()> {
         let ExchangedVectors { packed, steps, v, t, momentum, ledger, .. } = self;
         let reception = match links {
             DeviceLinks::Ledger(reception) => Some(reception),
@@ -207,8 +208,8 @@ impl<D: Device> ExchangedVectors<D> {
         };
         match (links, ledger) {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, .. })) => {
-                device.record_broadcast(history, v, t, *packed, reception, round)?;
-                device.pull_received(v, direction, *packed, history, reception, round, *steps)
+                device.record_broadcast(history, v, t, *packed, reception)?;
+                device.pull_received(v, direction, *packed, history, reception, *steps)
             }
             (DeviceLinks::Weights { pull, .. }, None) => device.pull(v, direction, *packed, pull, *steps),
             (DeviceLinks::PushSum { rule, ratio, factors, .. }, None) if rule.descends_first() => {
@@ -228,7 +229,6 @@ impl<D: Device> ExchangedVectors<D> {
         &mut self,
         device: &D,
         links: &DeviceLinks<D>,
-        round: &D::Indices,
         parity: usize,
         strengths: Option<&D::Reals>,
     ) -> Result<()> {
@@ -238,7 +238,7 @@ impl<D: Device> ExchangedVectors<D> {
         let gradient = Gradient { fresh, last, regulariser: strengths.map(|strengths| (&*v, strengths)) };
         match (links, ledger) {
             (DeviceLinks::Ledger(reception), Some(LedgerState { history, mass })) => {
-                device.track_by_ledger(t, mass, gradient, *packed, history, reception, round)
+                device.track_by_ledger(t, mass, gradient, *packed, history, reception)
             }
             (DeviceLinks::Weights { push, .. } | DeviceLinks::PushSum { push, .. }, None) => {
                 device.track(t, gradient, *packed, push)

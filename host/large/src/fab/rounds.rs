@@ -16,7 +16,7 @@ impl<D: Device> Fab<D> {
     pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
-        self.state.links.write(&self.device, exchange)?;
+        self.state.links.write(&self.device, self.round, exchange)?;
         self.advance()
     }
 
@@ -28,7 +28,7 @@ impl<D: Device> Fab<D> {
         self.round = self.rounds() + 1;
         self.is_between = true;
         self.write_draw(draw)?;
-        self.state.links.write(&self.device, exchange)?;
+        self.state.links.write(&self.device, self.round, exchange)?;
         let (parity, state) = (self.parity(), &mut self.state);
         self.device.replay(DESCENTS + parity, |device| state.descend(device, parity))?;
         // What follows may wait for other hosts; the gradient does not.
@@ -40,7 +40,7 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
     pub fn follow(&mut self, exchange: &Exchange<'_>) -> Result<()> {
-        self.state.links.write(&self.device, exchange)?;
+        self.state.links.write(&self.device, self.round, exchange)?;
         if let Exchange::Ledger { awake, .. } = exchange {
             self.state.lower.keep_books(&self.device, awake)?;
             if let Upper::Strength(x) = &mut self.state.upper {
@@ -78,14 +78,14 @@ impl<D: Device> FabState<D> {
 
     /// Decisions: those of others, and a step.
     fn pull(&mut self, device: &D) -> Result<()> {
-        let FabState { config, schedule, earlier, links, lower, decay, upper, .. } = self;
+        let FabState { config, earlier, links, lower, decay, upper, .. } = self;
         if let Some(earlier) = earlier {
             device.copy(&lower.v, &mut earlier.v, lower.packed)?;
         }
-        lower.pull(device, links, &schedule.round)?;
+        lower.pull(device, links)?;
         match upper {
             Upper::Strength(x) => {
-                x.pull(device, links, &schedule.round)?;
+                x.pull(device, links)?;
                 device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())
             }
             _ => Ok(()),
@@ -125,11 +125,11 @@ impl<D: Device> FabState<D> {
     /// What follows the gradient of y and z: that of x, trackers, and the logits of samples.
     pub(super) fn follow(&mut self, device: &D, parity: usize) -> Result<()> {
         let FabState { config, schedule, y, z, links, lower, decay, upper, .. } = self;
-        lower.track(device, links, &schedule.round, parity, Some(decay))?;
+        lower.track(device, links, parity, Some(decay))?;
         match (upper, z) {
             (Upper::Strength(x), _) => {
                 device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
-                x.track(device, links, &schedule.round, parity, None)
+                x.track(device, links, parity, None)
             }
             (Upper::Logits { logits, momentum }, Some(z)) => {
                 let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));

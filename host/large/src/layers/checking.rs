@@ -52,7 +52,6 @@ impl Fixture {
                 rows: (0..samples as u32).collect(),
                 weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
                 dropout_key: vec![7, 0, 3],
-                round: vec![3],
             },
             data: DeviceDataset {
                 width,

@@ -28,9 +28,8 @@ pub(super) fn record_broadcast<S: Real>(
     t: &[S],
     packed: Packed,
     reception: &Reception<Cpu<S>>,
-    round: u32,
 ) {
-    let now = history.place(packed, round, 0, 0, 0);
+    let now = history.place(packed, reception.round[0], 0, 0, 0);
     let decisions = history.v[now..now + packed.words()].par_chunks_mut(packed.stride);
     let own = decisions.zip(v.par_chunks(packed.stride)).enumerate();
     own.filter(|(vector, _)| packed.is_own(*vector))
@@ -52,7 +51,6 @@ pub(super) fn pull<S: Real>(
     packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
     reception: &Reception<Cpu<S>>,
-    round: u32,
     steps: [S; 2],
 ) {
     v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate().for_each(
@@ -62,7 +60,7 @@ pub(super) fn pull<S: Real>(
                 return;
             }
             let heard: Vec<usize> = senders(reception, packed, receiver)
-                .map(|(sender, age)| history.place(packed, round, age, group, sender))
+                .map(|(sender, age)| history.place(packed, reception.round[0], age, group, sender))
                 .collect();
             let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
             for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
@@ -81,7 +79,6 @@ pub(super) fn track<S: Real>(
     packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
     reception: &Reception<Cpu<S>>,
-    round: u32,
 ) {
     let Gradient { fresh, last, regulariser } = gradient;
     let (agents, stride) = (packed.agents, packed.stride);
@@ -107,7 +104,8 @@ pub(super) fn track<S: Real>(
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
             let (share, age) =
                 (reception.shares[receiver * agents + sender], reception.ages[receiver * agents + sender]);
-            let tracker_at = |age| &history.t[history.place(packed, round, age, group, sender)..][..stride];
+            let tracker_at =
+                |age| &history.t[history.place(packed, reception.round[0], age, group, sender)..][..stride];
             if !packed.own.has(sender) {
                 if is_own && age > 0 {
                     add(t, link);
@@ -203,11 +201,13 @@ mod tests {
             let mut reception: Reception<Cpu<f64>> = Reception {
                 ages: vec![0; AGENTS * AGENTS],
                 awake: vec![1; AGENTS],
+                round: vec![0],
                 shares: shares.collect(),
             };
             // A frame is newer than the last one of its link.
             let mut newest = [-1_i64; AGENTS * AGENTS];
             for (round, (ages, awake)) in rounds.into_iter().enumerate() {
+                reception.round = vec![round as u32];
                 reception.awake = awake.iter().map(|&draw| u32::from(draw > 0)).collect();
                 for link in 0..AGENTS * AGENTS {
                     let sent = round as i64 + 1 - i64::from(ages[link]);
@@ -219,10 +219,10 @@ mod tests {
                     reception.ages[link] = if is_heard { ages[link] } else { 0 };
                     newest[link] = if is_heard { sent } else { newest[link] };
                 }
-                record_broadcast(&mut history, &v, &t, PACKED, &reception, round as u32);
+                record_broadcast(&mut history, &v, &t, PACKED, &reception);
                 let mut fresh = synthetic::words(10 + round as u32, words);
                 let gradient = Gradient { fresh: &mut fresh, last: &d, regulariser: None };
-                track(&mut t, &mut mass, gradient, PACKED, &history, &reception, round as u32);
+                track(&mut t, &mut mass, gradient, PACKED, &history, &reception);
                 d = fresh;
                 let held = totals(&t, AGENTS).into_iter().zip(totals(&mass, AGENTS * (AGENTS - 1)));
                 for ((held, waits), expected) in held.zip(totals(&d, AGENTS)) {

@@ -228,11 +228,10 @@ impl Device for Cuda {
         t: &Reals,
         packed: Packed,
         reception: &Reception<Self>,
-        round: &DeviceBuffer<u32>,
     ) -> Result<()> {
         let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
         let mut args = vectors.map(Arg::At).to_vec();
-        args.extend([reception.awake.pointer, round.pointer].map(Arg::At));
+        args.extend([reception.awake.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
         unsafe { self.launch_by_own("record_broadcast", args, packed, &[]) }
@@ -245,13 +244,12 @@ impl Device for Cuda {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &DeviceBuffer<u32>,
         steps: [f64; 2],
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
         let mut args =
             [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
-        args.extend([reception.ages.pointer, reception.awake.pointer, round.pointer].map(Arg::At));
+        args.extend([reception.ages.pointer, reception.awake.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
         unsafe { self.launch_by_own("pull_received", args, packed, &steps.map(Arg::Float)) }
@@ -265,12 +263,11 @@ impl Device for Cuda {
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        round: &DeviceBuffer<u32>,
     ) -> Result<()> {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
-        args.extend([reception.shares.exact.pointer, round.pointer].map(Arg::At));
+        args.extend([reception.shares.exact.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         args.extend(own_agents(packed));
         let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
