@@ -149,24 +149,6 @@ impl MethodKind {
         }
     }
 
-    /// The colour of its curves, one per idea: Okabe and Ito's, which colour-blind readers can distinguish.
-    #[must_use]
-    pub const fn colour(self) -> (u8, u8, u8) {
-        match self {
-            Self::Fab => (0, 114, 178),
-            Self::DlPushPull | Self::PushPullSoba => (213, 94, 0),
-            Self::PushPull => (150, 75, 160),
-            Self::PushSgd | Self::DlPushSgd | Self::PushSumFab => (0, 158, 115),
-            Self::PushSaga | Self::DlPushSaga | Self::StaticFab => (204, 121, 167),
-            Self::PushAsgd | Self::DlPushAsgd | Self::CentralizedFab => (230, 159, 0),
-            Self::PushDiging | Self::DlPushDiging | Self::StaticFabKeptLinks => (86, 180, 233),
-            Self::SubgradientPush | Self::DlSubgradientPush => (120, 120, 120),
-            Self::LedgerFab => (110, 60, 160),
-            Self::LedgerFabMomentum => (40, 40, 40),
-            Self::LtAdmm => (140, 86, 75),
-        }
-    }
-
     /// Whether it has a step on a lower variable too.
     #[must_use]
     pub fn is_bilevel(self) -> bool {

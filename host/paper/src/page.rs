@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fabswarm_plot as plot;
+use fabswarm_plot::HtmlPage;
 use fabswarm_sim::whole_file;
 
 use crate::campaign::ExperimentOutcome;
 use crate::experiment::{Experiment, StepChoice};
-use crate::figure::CurvesFigure;
 use crate::table::{self, Table};
-use crate::verdict;
+use crate::{figure, verdict};
 
 /// Why something cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +59,8 @@ pub fn write_experiment(
         results: table::results(&outcome.series),
     };
     if !experiment.axes.is_empty() {
-        let figure = CurvesFigure::new(experiment, &outcome.series);
-        let undrawn = |error: plot::DrawingFailure| PageError::new(folder, error.to_string());
-        let svg = plot::svg(&figure).map_err(undrawn)?;
+        let svg = figure::svg(experiment, &outcome.series);
         write(&folder.join("figure.svg"), svg.as_bytes())?;
-        write(&folder.join("figure.png"), &plot::png(&figure).map_err(undrawn)?)?;
         section.svg = Some(svg);
         write(&folder.join("curves.csv"), table::curves_csv(&outcome.series).as_bytes())?;
     }
@@ -128,53 +124,21 @@ impl Section {
 /// # Errors
 /// Where the file cannot be written.
 pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<(), PageError> {
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>fabswarm: the paper</title>\n<style>{STYLE}</style>\n\
-         <h1>The paper, run again</h1>\n<p>Made by <code>{}</code>.</p>\n<ul>",
-        escaped(made_by)
-    );
+    let mut page = HtmlPage::new("The paper, run again");
+    page.paragraph(&format!("Made by {made_by}."));
+    page.contents(sections.iter().map(|section| (section.name, section.title.as_str())));
     for section in sections {
-        let _ = write!(page, "<li><a href=\"#{0}\">{1}</a></li>", section.name, escaped(&section.title));
-    }
-    page += "</ul>\n";
-    for section in sections {
-        let _ = writeln!(
-            page,
-            "<section id=\"{}\"><h2>{}</h2><p>{}</p>",
-            section.name,
-            escaped(&section.title),
-            escaped(&section.source)
-        );
-        page += "<ul>";
-        section.notes.iter().for_each(|note| page += &format!("<li>{}</li>", escaped(note)));
-        page += "</ul>\n";
-        page += section.svg.as_deref().unwrap_or_default();
+        page.chapter(section.name, &section.title);
+        page.paragraph(&section.source);
+        page.list(&section.notes);
+        page.figure(section.svg.as_deref().unwrap_or_default());
         for (title, table) in [("Verdicts", &section.verdicts), ("Results", &section.results)] {
             if !table.rows.is_empty() {
-                let _ = write!(page, "<h3>{title}</h3>\n{}", html_table(table));
+                page.table(title, table.head.iter().map(String::as_str), table.rows.iter().cloned());
             }
         }
-        page += "</section>\n";
     }
-    page += "</html>\n";
-    write(path, page.as_bytes())
-}
-
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#282828}\
-table{border-collapse:collapse;font-size:13px}td,th{border-bottom:1px solid #ddd;padding:.3em .6em;text-align:left;\
-vertical-align:top}svg{max-width:100%;height:auto}";
-
-fn html_table(table: &Table) -> String {
-    let row = |cells: &[String], tag: &str| {
-        let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    };
-    let rows: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
-    format!("<table>\n{}{rows}</table>\n", row(&table.head, "th"))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    write(path, page.finish().as_bytes())
 }
 
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PageError> {

@@ -6,7 +6,7 @@
 //! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds, by default thinned out as rounds go on |
 //! | `answer.npz` | the final x, y and z of every agent, as NumPy arrays |
 //! | `summary.json` | the [`RunSummary`] |
-//! | `convergence.svg`, `convergence.png` | error, consensus error and tracking defect over the rounds |
+//! | `convergence.svg` | error, consensus error and tracking defect over the rounds |
 //!
 //! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
 //! mistaken for a whole one.
@@ -65,9 +65,6 @@ pub enum Error {
     /// A file in it cannot be written.
     #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
     Unwritable { path: PathBuf, source: io::Error },
-    /// The plot cannot be drawn.
-    #[error("cannot draw {path}: {reason}\nhelp: the metrics are in the same folder", path = path.display())]
-    Undrawable { path: PathBuf, reason: String },
 }
 
 /// Writes a run folder during the run.

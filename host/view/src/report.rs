@@ -1,12 +1,11 @@
 //! `report.html`: a run on one page, or several side by side. The page needs nothing but itself.
 
-mod chart;
-mod html;
 mod matrix;
+mod number;
 
 use crate::run_files::RunFiles;
-use chart::Series;
-use html::{Page, escaped, number};
+use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
+use number::number;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -50,7 +49,7 @@ const CURVES: [(&str, &str, bool); 6] = [
 #[must_use]
 pub fn of_run(run: &RunFiles) -> String {
     let about = run.about().unwrap_or(Value::Null);
-    let mut page = Page::new(&format!("Run {}", run.name));
+    let mut page = HtmlPage::new(&format!("Run {}", run.name));
     if let Some(description) = about["description"].as_str() {
         page.paragraph(description);
     }
@@ -65,7 +64,7 @@ pub fn of_run(run: &RunFiles) -> String {
             });
             let task = summary["task"].as_object().into_iter().flatten();
             let scores = task.map(|(name, value)| vec![name.replace('_', " "), number(value)]);
-            page.table("Outcome", &[], rows.chain(scores));
+            page.table("Outcome", [], rows.chain(scores));
         }
         None => page.paragraph("This run has not ended, or was killed: what follows is as far as it got."),
     }
@@ -82,7 +81,7 @@ pub fn of_run(run: &RunFiles) -> String {
         let value = about.get(key).filter(|value| !value.is_null())?;
         Some(vec![(*words).to_owned(), number(value)])
     });
-    page.table("Environment", &[], rows);
+    page.table("Environment", [], rows);
     page.details("Scenario", &run.scenario);
     page.finish()
 }
@@ -90,9 +89,9 @@ pub fn of_run(run: &RunFiles) -> String {
 /// Several runs side by side.
 #[must_use]
 pub fn of_comparison(runs: &[RunFiles]) -> String {
-    let mut page = Page::new(&format!("{} runs side by side", runs.len()));
+    let mut page = HtmlPage::new(&format!("{} runs side by side", runs.len()));
     let names: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
-    let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
+    let header = || std::iter::once("").chain(names.iter().map(String::as_str));
     let outcome = OUTCOME.iter().filter_map(|(key, words)| {
         let values = runs.iter().map(|run| {
             let value = run.summary.as_ref().and_then(|summary| summary.get(key));
@@ -102,7 +101,7 @@ pub fn of_comparison(runs: &[RunFiles]) -> String {
         let is_known = values.iter().any(|value| value != "–");
         is_known.then(|| std::iter::once((*words).to_owned()).chain(values).collect())
     });
-    page.table("Outcome", &header, outcome.collect::<Vec<_>>());
+    page.table("Outcome", header(), outcome.collect::<Vec<_>>());
     let all: Vec<&RunFiles> = runs.iter().collect();
     convergence(&mut page, &all);
     let scenarios: Vec<_> = runs.iter().map(RunFiles::scenario_values).collect();
@@ -120,35 +119,38 @@ pub fn of_comparison(runs: &[RunFiles]) -> String {
     if differences.is_empty() {
         page.paragraph("All keys of the scenarios are the same.");
     } else {
-        page.table("Differences in the scenarios", &header, differences);
+        page.table("Differences in the scenarios", header(), differences);
     }
     page.finish()
 }
 
-/// A chart per kind of curve, with a line per run.
-fn convergence(page: &mut Page, runs: &[&RunFiles]) {
+/// A figure per kind of curve, with a line per run.
+fn convergence(page: &mut HtmlPage, runs: &[&RunFiles]) {
     for (column, words, is_logarithmic) in CURVES {
-        let mut series: Vec<Series> = Vec::new();
+        let mut lines: Vec<PlotLine> = Vec::new();
         for run in runs {
             let (Some(rounds), Some(values)) = (run.metrics.get("round"), run.metrics.get(column)) else {
                 continue;
             };
-            let points = rounds.iter().copied().zip(values.iter().copied());
-            let points: Vec<_> =
-                points.filter(|(_, value)| value.is_finite() && (!is_logarithmic || *value > 0.0)).collect();
+            let points = rounds.iter().zip(values).filter(|(_, value)| value.is_finite());
+            let points = points.filter(|(_, value)| !is_logarithmic || **value > 0.0);
+            let points: Vec<_> = points.map(|(round, value)| LinePoint::new(*round, *value)).collect();
             if points.len() > 1 {
-                series.push(Series { label: run.path.display().to_string(), points });
+                lines.push(PlotLine { name: run.path.display().to_string(), colour: lines.len(), points });
             }
         }
-        if !series.is_empty() {
+        if !lines.is_empty() {
+            let values: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.y).collect();
+            let scale = if is_logarithmic { Scale::decades } else { Scale::around };
+            let panel = Panel::new("", "round", scale("", values.into_iter()), lines);
             let label = if runs.len() > 1 { words.to_owned() } else { format!("{words} over rounds") };
-            page.section(&label, &chart::svg(&series, is_logarithmic));
+            page.section(&label, &Figure::new("", "", vec![panel]).to_svg());
         }
     }
 }
 
 /// What became of frames.
-fn air(page: &mut Page, run: &RunFiles) {
+fn air(page: &mut HtmlPage, run: &RunFiles) {
     let Some(air) = run.summary.as_ref().and_then(|summary| summary["air"].as_object()) else { return };
     let mut rows = Vec::new();
     for (name, value) in air {
@@ -164,7 +166,7 @@ fn air(page: &mut Page, run: &RunFiles) {
             _ => {}
         }
     }
-    page.table("Frames and copies", &[], rows);
+    page.table("Frames and copies", [], rows);
     let worst = air.get("worst_links").and_then(Value::as_array).into_iter().flatten();
     let worst: Vec<Vec<String>> = worst
         .map(|link| {
@@ -173,12 +175,12 @@ fn air(page: &mut Page, run: &RunFiles) {
         })
         .collect();
     if !worst.is_empty() {
-        page.table("Worst links", &["link", "copies", "lost"], worst);
+        page.table("Worst links", ["link", "copies", "lost"], worst);
     }
 }
 
 /// A row per agent, as the last view has them.
-fn agents(page: &mut Page, view: &Value) {
+fn agents(page: &mut HtmlPage, view: &Value) {
     const MOST: usize = 200;
     let agents = &view["agents"];
     let conditions = agents["condition"].as_str().unwrap_or_default();
@@ -196,14 +198,14 @@ fn agents(page: &mut Page, view: &Value) {
         row
     });
     let header = ["agent", "state", "round", "epoch", "boots", "distance from the mean", "digest"];
-    page.table(&format!("Agents after round {}", view["round"]), &header, rows.collect::<Vec<_>>());
+    page.table(&format!("Agents after round {}", view["round"]), header, rows.collect::<Vec<_>>());
     if conditions.len() > MOST {
         page.paragraph(&format!("{} more agents are in the log.", conditions.len() - MOST));
     }
 }
 
 /// What the scenario does to the swarm on purpose.
-fn faults(page: &mut Page, run: &RunFiles) {
+fn faults(page: &mut HtmlPage, run: &RunFiles) {
     let nothing = ["0", "0.0", "\"\"", "false"];
     let values = run.scenario_values();
     let rows = values.into_iter().filter(|(key, value)| {
@@ -213,9 +215,9 @@ fn faults(page: &mut Page, run: &RunFiles) {
     });
     let rows: Vec<_> = rows.map(|(key, value)| vec![key, value]).collect();
     if rows.is_empty() {
-        page.section("Faults", &format!("<p>{}</p>", escaped("The scenario has none.")));
+        page.section("Faults", "<p>The scenario has none.</p>");
     } else {
-        page.table("Faults", &[], rows);
+        page.table("Faults", [], rows);
     }
 }
 

@@ -46,7 +46,6 @@ fn all_small_experiments_run_and_what_is_done_is_not_done_again() {
         assert!(verdict.contains("## Verdicts"), "{name}: {verdict}");
     }
     assert!(out.join("policy-evaluation/figure.svg").exists());
-    assert!(fs::read(out.join("policy-evaluation/figure.png")).unwrap().starts_with(b"\x89PNG"));
 
     // Results that are kept are read, not computed: their times of writing stay.
     let written = || -> Vec<_> {

@@ -55,7 +55,6 @@ fn a_bare_command_runs_the_default_scenario_into_a_numbered_folder() {
         names(&run),
         [
             "answer.npz",
-            "convergence.png",
             "convergence.svg",
             "metrics.csv",
             "metrics.parquet",
@@ -267,7 +266,7 @@ fn divergence_is_diagnosed_and_keeps_the_folder() {
         assert!(!message.contains("raise swarm.rounds"), "{message}");
         let run = folder.path().join(out);
         assert_eq!(summary(&run)["stopped_because"], "diverged");
-        assert!(run.join("convergence.png").exists() && run.join("metrics.parquet").exists());
+        assert!(run.join("convergence.svg").exists() && run.join("metrics.parquet").exists());
     };
     diverged(&["--eta-y", "60"], "integers", ["the gradient of ", "left the range of the exact ledger"]);
     diverged(&["--eta-y", "60", "--algorithm", "fab"], "floats", ["of agent ", "is no longer finite"]);

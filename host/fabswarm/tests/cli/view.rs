@@ -100,7 +100,7 @@ fn reports_need_nothing_else() {
     run(folder.path(), "a", &[]);
     run(folder.path(), "b", &["--seed", "2"]);
     let report = fs::read_to_string(folder.path().join("a/report.html")).unwrap();
-    for part in ["Run a", "max-rounds", "<polyline", "lost: iid</th>", "Agents after round 60"] {
+    for part in ["Run a", "max-rounds", "class=\"line", "lost: iid</th>", "Agents after round 60"] {
         assert!(report.contains(part), "{part}");
     }
     assert!(!report.contains("http://") && !report.contains("https://") && !report.contains("<script"));

@@ -3,11 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use fabswarm_plot as plot;
-
-use super::figure::AccuracyFigure;
 use super::outcome::{TrainingExperimentOutcome, TrainingSeriesOutcome};
-use super::{Keys, TrainingExperiment, verdict};
+use super::{Keys, TrainingExperiment, figure, verdict};
 use crate::page::{PageError, Section, failed, write};
 use crate::table::{self, Table};
 
@@ -21,11 +18,8 @@ pub fn write_experiment(
     folder: &Path,
 ) -> Result<Section, PageError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-    let figure = AccuracyFigure::new(experiment, &outcome.series);
-    let undrawn = |error: plot::DrawingFailure| PageError::new(folder, error.to_string());
-    let svg = plot::svg(&figure).map_err(undrawn)?;
+    let svg = figure::svg(experiment, &outcome.series);
     write(&folder.join("figure.svg"), svg.as_bytes())?;
-    write(&folder.join("figure.png"), &plot::png(&figure).map_err(undrawn)?)?;
     write(&folder.join("curves.csv"), curves_csv(&outcome.series).as_bytes())?;
     if !outcome.trials.is_empty() {
         write(&folder.join("search.csv"), trials_csv(outcome).as_bytes())?;

@@ -1,12 +1,11 @@
-//! The convergence plot, as SVG and PNG.
+//! The convergence plot, as SVG.
 
-use fabswarm_plot::DrawingFailure;
-use fabswarm_plot::convergence::{ConvergenceFigure, ConvergencePoint};
+use fabswarm_plot::{Figure, LinePoint, Panel, PlotLine, Scale, Threshold};
 
 use super::folder::RunFolder;
 use super::{Curve, Error, agents};
 use crate::scenario::{AlgorithmKind, Scenario};
-use crate::swarm::ErrorKind;
+use crate::swarm::{ErrorKind, Metrics};
 
 /// Title and labels of the plot.
 #[derive(Clone, Debug)]
@@ -61,32 +60,38 @@ impl Caption {
     }
 }
 
-/// Draws `curve` into `convergence.svg` and `convergence.png`.
+/// Draws `curve` into `convergence.svg`: errors above, and the tracking defect, which is decades apart, below.
 pub(super) fn write(
     folder: &RunFolder,
     caption: &Caption,
     one_percent: Option<u64>,
     curve: &Curve,
 ) -> Result<(), Error> {
-    let undrawable = |name: &str| {
-        let path = folder.path().join(name);
-        move |error: DrawingFailure| Error::Undrawable { path, reason: error.to_string() }
+    let line = |name: &str, colour: usize, value: fn(&Metrics) -> f64| PlotLine {
+        name: name.to_owned(),
+        colour,
+        points: curve.points().map(|row| LinePoint::new(row.round as f64, value(row))).collect(),
     };
-    let points = curve.points().map(|row| ConvergencePoint {
-        round: row.round,
-        error: row.error,
-        consensus_error: row.consensus_error,
-        tracking_defect: row.tracking_defect,
-    });
-    let figure = ConvergenceFigure {
-        title: caption.title.clone(),
-        subtitle: caption.subtitle.clone(),
-        error: caption.error.to_owned(),
-        one_percent,
-        points: points.collect(),
+    let panel = |lines: Vec<PlotLine>, height: f64| {
+        let values: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.y).collect();
+        let scale = Scale::decades("relative size", values.into_iter());
+        Panel { height, ..Panel::new("", "round", scale, lines) }
     };
-    let svg = figure.svg().map_err(undrawable("convergence.svg"))?;
-    folder.write("convergence.svg", svg.as_bytes())?;
-    let png = figure.png().map_err(undrawable("convergence.png"))?;
-    folder.write("convergence.png", &png)
+    let errors = vec![
+        line(caption.error, 0, |row| row.error),
+        line("consensus error: distance between agents", 1, |row| row.consensus_error),
+    ];
+    let defect = line("tracking defect: trackers against gradients", 2, |row| row.tracking_defect);
+    let reached = one_percent.map(|round| (round as f64, format!("round {round}")));
+    let threshold = Some(Threshold { value: 0.01, name: "1 %".to_owned(), reached });
+    let mut subtitle = caption.subtitle.clone();
+    let mut panels = vec![Panel { threshold, ..panel(errors, 400.0) }];
+    // Zero has no place on a logarithmic scale: a defect that is always 0 is stated.
+    if defect.points.iter().all(|point| point.y == 0.0) {
+        subtitle += "; tracking defect: exactly 0 in every round";
+        panels[0].height = 520.0;
+    } else {
+        panels.push(panel(vec![defect], 220.0));
+    }
+    folder.write("convergence.svg", Figure::new(&caption.title, &subtitle, panels).to_svg().as_bytes())
 }

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use super::children::ChildRun;
 use super::grid::{Axis, Combination, shown};
 use super::spread;
-use fabswarm_plot::spread::{SpreadFigure, SpreadGroup};
+use fabswarm_plot::{Figure, Panel, PlotLine, Scale};
 
 /// What is printed of a run, where its summary has it.
 const PRINTED: [(&str, &str); 7] = [
@@ -97,7 +97,9 @@ impl Results {
             table::write_parquet(&folder.join(format!("{name}.parquet")), &columns)?;
         }
         if let Some(figure) = self.figure() {
-            spread::write(folder, &figure)?;
+            let path = folder.join("sweep.svg");
+            std::fs::write(&path, figure.to_svg())
+                .map_err(|source| record::Error::Unwritable { path, source })?;
         }
         Ok(())
     }
@@ -190,36 +192,34 @@ impl Results {
     }
 
     /// Medians and ranges over the seeds, round by round, for each combination of the other keys.
-    fn figure(&self) -> Option<SpreadFigure> {
+    fn figure(&self) -> Option<Figure> {
         let has = |name: &str| self.finished.iter().all(|run| run.metric(name).is_some());
         let (name, is_logarithmic) = DRAWN.into_iter().find(|(name, _)| has(name))?;
         let groups = self.groups();
-        // By their flags, which are shorter than their paths: a legend has two columns.
+        // By their flags, which are shorter than their paths.
         let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
         let keys: Vec<&str> = keys.map(|axis| axis.key.flag.as_str()).collect();
-        let drawn = groups.iter().take(SpreadFigure::MOST_GROUPS).map(|(values, runs)| {
+        let drawn = groups.iter().take(Figure::MOST_COLOURS).enumerate().map(|(colour, (values, runs))| {
             let pairs: Vec<String> =
                 keys.iter().zip(values).map(|(key, value)| format!("{key} {value}")).collect();
             let name_of_group = if pairs.is_empty() { "all runs".to_owned() } else { pairs.join(", ") };
             let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| run.curve(name)).collect();
-            SpreadGroup {
-                name: format!("{name_of_group} ({} runs)", runs.len()),
-                points: spread::points(&curves),
-            }
+            let name = format!("{name_of_group} ({} runs)", runs.len());
+            PlotLine { name, colour, points: spread::points(&curves) }
         });
-        let drawn: Vec<SpreadGroup> = drawn.collect();
+        let drawn: Vec<PlotLine> = drawn.collect();
         let title = match (keys.is_empty(), groups.len() > drawn.len()) {
             (true, _) => format!("{} runs", self.finished.len()),
             (false, false) => format!("{} runs, by {}", self.finished.len(), keys.join(", ")),
             (false, true) => format!("the first {} of {} combinations", drawn.len(), groups.len()),
         };
-        Some(SpreadFigure {
-            title,
-            subtitle: "median and range over seeds; a run that has ended keeps its last value".to_owned(),
-            values: name.replace('_', " "),
-            is_logarithmic,
-            groups: drawn,
-        })
+        let points = drawn.iter().flat_map(|line| &line.points);
+        let values: Vec<f64> = points.flat_map(|point| [point.low, point.y, point.high]).collect();
+        let scale = if is_logarithmic { Scale::decades } else { Scale::around };
+        let panel = Panel::new("", "round", scale(&name.replace('_', " "), values.into_iter()), drawn);
+        let panel = Panel { height: 480.0, ..panel };
+        let subtitle = "median and range over seeds; a run that has ended keeps its last value";
+        Some(Figure::new(&title, subtitle, vec![panel]))
     }
 
     /// Medians and ranges over the seeds, for each combination of the other keys.
