@@ -16,6 +16,8 @@ use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
 
+use crate::network::Network;
+use crate::oracle::BellmanError;
 use crate::rule::RuleKind;
 use crate::setting::Setting;
 
@@ -96,89 +98,45 @@ enum Design {
 }
 
 impl MethodKind {
-    /// All methods.
-    pub const ALL: [Self; 21] = [
-        Self::Fab,
-        Self::CentralizedFab,
-        Self::StaticFab,
-        Self::StaticFabKeptLinks,
-        Self::PushSumFab,
-        Self::PushPullSoba,
-        Self::LedgerFab,
-        Self::LedgerFabMomentum,
-        Self::PushPull,
-        Self::SubgradientPush,
-        Self::PushSgd,
-        Self::PushDiging,
-        Self::PushSaga,
-        Self::PushAsgd,
-        Self::DlPushPull,
-        Self::DlSubgradientPush,
-        Self::DlPushSgd,
-        Self::DlPushDiging,
-        Self::DlPushSaga,
-        Self::DlPushAsgd,
-        Self::LtAdmm,
-    ];
-
-    /// The name in legends and tables; the paper's, where it has one.
+    /// The name in legends and tables.
     #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Fab => "FAB",
-            Self::CentralizedFab => "Centralized_FAB",
-            Self::StaticFab => "Static_FAB",
-            Self::StaticFabKeptLinks => "Static_FAB (links kept)",
-            Self::PushSumFab => "PushSum_FAB",
-            Self::PushPullSoba => "PushPull_SOBA",
-            Self::LedgerFab => "FAB with ledger",
-            Self::LedgerFabMomentum => "FAB with ledger, β=.7",
-            Self::PushPull => "Push-Pull",
-            Self::SubgradientPush => "Subgradient-push",
-            Self::PushSgd => "Push-SGD",
-            Self::PushDiging => "Push-DIGing",
-            Self::PushSaga => "Push-SAGA",
-            Self::PushAsgd => "Push-ASGD",
-            Self::DlPushPull => "DL-Push-Pull",
-            Self::DlSubgradientPush => "DL-Subgradient-push",
-            Self::DlPushSgd => "DL-Push-SGD",
-            Self::DlPushDiging => "DL-Push-DIGing",
-            Self::DlPushSaga => "DL-Push-SAGA",
-            Self::DlPushAsgd => "DL-Push-ASGD",
-            Self::LtAdmm => "LT-ADMM",
-        }
+    pub fn label(self) -> &'static str {
+        self.definition().0
     }
 
     /// Whether it has a step on a lower variable too.
     #[must_use]
     pub fn is_bilevel(self) -> bool {
-        !matches!(self.design(), Design::SingleLevel(_) | Design::LtAdmm)
+        !matches!(self.definition().1, Design::SingleLevel(_) | Design::LtAdmm)
     }
 
-    fn design(self) -> Design {
+    /// The label, the paper's where it has one, and the design.
+    fn definition(self) -> (&'static str, Design) {
         use fab::FabVariant;
         match self {
-            Self::Fab => Design::Fab(FabVariant::PushPull),
-            Self::CentralizedFab => Design::Fab(FabVariant::Centralized),
-            Self::StaticFab => Design::Fab(FabVariant::Static { links_vanish: true }),
-            Self::StaticFabKeptLinks => Design::Fab(FabVariant::Static { links_vanish: false }),
-            Self::PushSumFab => Design::Fab(FabVariant::PushSum),
-            Self::PushPullSoba => Design::Soba,
-            Self::LedgerFab => Design::Ledger { momentum: 0.0 },
-            Self::LedgerFabMomentum => Design::Ledger { momentum: 0.7 },
-            Self::PushPull => Design::SingleLevel(RuleKind::PushPull),
-            Self::SubgradientPush => Design::SingleLevel(RuleKind::SubgradientPush),
-            Self::PushSgd => Design::SingleLevel(RuleKind::PushSgd),
-            Self::PushDiging => Design::SingleLevel(RuleKind::PushDiging),
-            Self::PushSaga => Design::SingleLevel(RuleKind::PushSaga),
-            Self::PushAsgd => Design::SingleLevel(RuleKind::PushAsgd),
-            Self::DlPushPull => Design::DoubleLoop(RuleKind::PushPull),
-            Self::DlSubgradientPush => Design::DoubleLoop(RuleKind::SubgradientPush),
-            Self::DlPushSgd => Design::DoubleLoop(RuleKind::PushSgd),
-            Self::DlPushDiging => Design::DoubleLoop(RuleKind::PushDiging),
-            Self::DlPushSaga => Design::DoubleLoop(RuleKind::PushSaga),
-            Self::DlPushAsgd => Design::DoubleLoop(RuleKind::PushAsgd),
-            Self::LtAdmm => Design::LtAdmm,
+            Self::Fab => ("FAB", Design::Fab(FabVariant::PushPull)),
+            Self::CentralizedFab => ("Centralized_FAB", Design::Fab(FabVariant::Centralized)),
+            Self::StaticFab => ("Static_FAB", Design::Fab(FabVariant::Static { links_vanish: true })),
+            Self::StaticFabKeptLinks => {
+                ("Static_FAB (links kept)", Design::Fab(FabVariant::Static { links_vanish: false }))
+            }
+            Self::PushSumFab => ("PushSum_FAB", Design::Fab(FabVariant::PushSum)),
+            Self::PushPullSoba => ("PushPull_SOBA", Design::Soba),
+            Self::LedgerFab => ("FAB with ledger", Design::Ledger { momentum: 0.0 }),
+            Self::LedgerFabMomentum => ("FAB with ledger, β=.7", Design::Ledger { momentum: 0.7 }),
+            Self::PushPull => ("Push-Pull", Design::SingleLevel(RuleKind::PushPull)),
+            Self::SubgradientPush => ("Subgradient-push", Design::SingleLevel(RuleKind::SubgradientPush)),
+            Self::PushSgd => ("Push-SGD", Design::SingleLevel(RuleKind::PushSgd)),
+            Self::PushDiging => ("Push-DIGing", Design::SingleLevel(RuleKind::PushDiging)),
+            Self::PushSaga => ("Push-SAGA", Design::SingleLevel(RuleKind::PushSaga)),
+            Self::PushAsgd => ("Push-ASGD", Design::SingleLevel(RuleKind::PushAsgd)),
+            Self::DlPushPull => ("DL-Push-Pull", Design::DoubleLoop(RuleKind::PushPull)),
+            Self::DlSubgradientPush => ("DL-Subgradient-push", Design::DoubleLoop(RuleKind::SubgradientPush)),
+            Self::DlPushSgd => ("DL-Push-SGD", Design::DoubleLoop(RuleKind::PushSgd)),
+            Self::DlPushDiging => ("DL-Push-DIGing", Design::DoubleLoop(RuleKind::PushDiging)),
+            Self::DlPushSaga => ("DL-Push-SAGA", Design::DoubleLoop(RuleKind::PushSaga)),
+            Self::DlPushAsgd => ("DL-Push-ASGD", Design::DoubleLoop(RuleKind::PushAsgd)),
+            Self::LtAdmm => ("LT-ADMM", Design::LtAdmm),
         }
     }
 
@@ -193,13 +151,40 @@ impl MethodKind {
         seed: u64,
     ) -> Result<Box<dyn Method>, BuildError> {
         let task = Rc::new(Task::load(&setting.scenario(seed))?);
-        Ok(match self.design() {
-            Design::Fab(variant) => fab::start(variant, task, setting, steps, seed)?,
-            Design::Soba => Box::new(soba::composed(task, setting, steps, seed)?),
-            Design::Ledger { momentum } => Box::new(ledger::LedgerFab::new(setting, steps, momentum, seed)?),
-            Design::SingleLevel(rule) => Box::new(single_level::composed(rule, task, setting, steps, seed)?),
-            Design::DoubleLoop(rule) => double_loop::start(rule, task, setting, steps, seed)?,
-            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(task, setting, steps, seed)?),
+        let start = MethodStart { task, setting, steps, seed };
+        Ok(match self.definition().1 {
+            Design::Fab(variant) => fab::start(variant, start)?,
+            Design::Soba => Box::new(soba::composed(start)?),
+            Design::Ledger { momentum } => Box::new(ledger::LedgerFab::new(&start, momentum)?),
+            Design::SingleLevel(rule) => Box::new(single_level::composed(rule, start)?),
+            Design::DoubleLoop(rule) => double_loop::start(rule, start)?,
+            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(start)?),
         })
+    }
+}
+
+/// What a method starts from.
+struct MethodStart<'a> {
+    task: Rc<Task<f64>>,
+    setting: &'a Setting,
+    steps: StepSizes,
+    seed: u64,
+}
+
+impl MethodStart<'_> {
+    fn network(&self) -> Result<Network, BuildError> {
+        Ok(Network::new(self.setting.link_rule(self.seed)?, self.setting.loss, self.seed))
+    }
+
+    /// Where the task has every agent begin.
+    fn first_row(&self) -> Vec<f64> {
+        let mut row = vec![0.0; self.task.shape().words()];
+        self.task.start(&mut row);
+        row
+    }
+
+    /// The regularised Bellman error of the task.
+    fn bellman(&self) -> BellmanError {
+        BellmanError::new(Rc::clone(&self.task)).expect("a setting draws tasks of policy evaluation")
     }
 }

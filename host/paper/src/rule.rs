@@ -4,14 +4,12 @@
 mod push_asgd;
 mod push_diging;
 mod push_pull;
-mod push_saga;
 mod push_sgd;
 mod subgradient_push;
 
 pub use push_asgd::PushAsgd;
 pub use push_diging::PushDiging;
 pub use push_pull::PushPull;
-pub use push_saga::PushSaga;
 pub use push_sgd::PushSgd;
 pub use subgradient_push::SubgradientPush;
 
@@ -28,7 +26,7 @@ pub enum RuleKind {
     PushSgd,
     /// [`PushDiging`].
     PushDiging,
-    /// [`PushSaga`].
+    /// [`PushDiging`] that pushes first.
     PushSaga,
     /// [`PushAsgd`].
     PushAsgd,
@@ -43,10 +41,8 @@ pub enum Rule<V> {
     SubgradientPush(SubgradientPush<V>),
     /// [`RuleKind::PushSgd`].
     PushSgd(PushSgd<V>),
-    /// [`RuleKind::PushDiging`].
+    /// [`RuleKind::PushDiging`] and [`RuleKind::PushSaga`].
     PushDiging(PushDiging<V>),
-    /// [`RuleKind::PushSaga`].
-    PushSaga(PushSaga<V>),
     /// [`RuleKind::PushAsgd`].
     PushAsgd(PushAsgd<V>),
 }
@@ -58,7 +54,6 @@ macro_rules! each_rule {
             Rule::SubgradientPush($rule) => $call,
             Rule::PushSgd($rule) => $call,
             Rule::PushDiging($rule) => $call,
-            Rule::PushSaga($rule) => $call,
             Rule::PushAsgd($rule) => $call,
         }
     };
@@ -71,8 +66,8 @@ impl<V: Clone> Rule<V> {
             RuleKind::PushPull => Self::PushPull(PushPull::start(ops, v)),
             RuleKind::SubgradientPush => Self::SubgradientPush(SubgradientPush::start(ops, v)),
             RuleKind::PushSgd => Self::PushSgd(PushSgd::start(ops, v)),
-            RuleKind::PushDiging => Self::PushDiging(PushDiging::start(ops, v)),
-            RuleKind::PushSaga => Self::PushSaga(PushSaga::start(ops, v)),
+            RuleKind::PushDiging => Self::PushDiging(PushDiging::start(ops, v, false)),
+            RuleKind::PushSaga => Self::PushDiging(PushDiging::start(ops, v, true)),
             RuleKind::PushAsgd => Self::PushAsgd(PushAsgd::start(ops, v, momentum)),
         }
     }
@@ -95,7 +90,6 @@ impl<V: Clone> Rule<V> {
             Self::SubgradientPush(rule) => Some(&rule.w),
             Self::PushSgd(rule) => Some(&rule.w),
             Self::PushDiging(rule) => Some(&rule.w),
-            Self::PushSaga(rule) => Some(&rule.w),
             Self::PushAsgd(rule) => Some(&rule.w),
         }
     }
@@ -106,7 +100,7 @@ impl<V: Clone> Rule<V> {
         match self {
             Self::PushPull(_) => 2 * words,
             Self::SubgradientPush(_) | Self::PushSgd(_) => words + 1,
-            Self::PushDiging(_) | Self::PushSaga(_) | Self::PushAsgd(_) => 2 * words + 1,
+            Self::PushDiging(_) | Self::PushAsgd(_) => 2 * words + 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
 
-use super::{Measurement, Method};
+use super::{Measurement, Method, MethodStart};
 use crate::network::Network;
 use crate::oracle::{BellmanError, Oracle};
 use crate::row_ops::Arrays;
@@ -75,28 +75,21 @@ pub(super) struct Composed<O> {
     target: Target,
 }
 
-/// Constants of a [`Composed`] method.
-pub(super) struct Constants {
-    pub(super) rule: RuleKind,
-    pub(super) momentum: f64,
-    pub(super) steps: Vec<f64>,
-    pub(super) decay: f64,
-}
-
 impl<O: Oracle> Composed<O> {
-    /// At rest with every agent at `start`.
+    /// At rest with every agent at `row`, with the step size of each word.
     pub(super) fn new(
+        start: &MethodStart<'_>,
         network: Network,
+        rule: RuleKind,
         oracle: O,
-        constants: Constants,
-        start: &[f64],
-        target: Target,
+        steps: Vec<f64>,
+        row: &[f64],
     ) -> Self {
-        let v = start.repeat(network.agents());
-        let Constants { rule, momentum, steps, decay } = constants;
+        let v = row.repeat(network.agents());
         let mut ops = Arrays::new(network, oracle, steps.clone());
-        let rule = Rule::start(rule, momentum, &mut ops, v);
-        Self { ops, rule, steps, decay, iterations: 0, target }
+        let rule = Rule::start(rule, start.setting.momentum, &mut ops, v);
+        let target = Target::of(&start.task);
+        Self { ops, rule, steps, decay: start.setting.decay, iterations: 0, target }
     }
 }
 

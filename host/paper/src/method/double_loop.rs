@@ -13,8 +13,8 @@ use std::rc::Rc;
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 
-use super::composed::{Composed, Constants, Target};
-use super::{Method, StepSizes};
+use super::composed::Composed;
+use super::{Method, MethodStart};
 use crate::links::Links;
 use crate::network::Network;
 use crate::oracle::{LowerLevel, Oracle};
@@ -94,18 +94,9 @@ impl Oracle for Hypergradient {
     }
 }
 
-pub(super) fn start(
-    rule: RuleKind,
-    task: Rc<Task<f64>>,
-    setting: &Setting,
-    steps: StepSizes,
-    seed: u64,
-) -> Result<Box<dyn Method>, BuildError> {
-    let words = task.shape().x;
-    let constants =
-        Constants { rule, momentum: setting.momentum, steps: vec![steps.upper; words], decay: setting.decay };
-    let target = Target::of(&task);
-    let network = Network::new(setting.link_rule(seed)?, setting.loss, seed);
-    let oracle = Hypergradient::new(rule, task, setting, steps.lower);
-    Ok(Box::new(Composed::new(network, oracle, constants, &vec![0.0; words], target)))
+pub(super) fn start(rule: RuleKind, start: MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
+    let words = start.task.shape().x;
+    let oracle = Hypergradient::new(rule, Rc::clone(&start.task), start.setting, start.steps.lower);
+    let steps = vec![start.steps.upper; words];
+    Ok(Box::new(Composed::new(&start, start.network()?, rule, oracle, steps, &vec![0.0; words])))
 }

@@ -8,16 +8,14 @@
 
 use std::rc::Rc;
 
-use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 
-use super::composed::{Composed, Constants, Target};
-use super::{Method, StepSizes};
+use super::composed::Composed;
+use super::{Method, MethodStart};
 use crate::links::Links;
 use crate::network::{LinkRule, Network};
 use crate::oracle::{MeanPenaltyGradient, PenaltyGradient};
 use crate::rule::RuleKind;
-use crate::setting::Setting;
 
 /// How agents mix.
 #[derive(Clone, Copy, Debug)]
@@ -31,34 +29,27 @@ pub(super) enum FabVariant {
     },
 }
 
-pub(super) fn start(
-    variant: FabVariant,
-    task: Rc<Task<f64>>,
-    setting: &Setting,
-    steps: StepSizes,
-    seed: u64,
-) -> Result<Box<dyn Method>, BuildError> {
-    let shape = task.shape();
-    let lambda = setting.lambda;
-    let mut packed = vec![lambda * steps.upper; shape.x];
-    packed.resize(shape.x + shape.y, steps.lower);
-    packed.resize(shape.words(), steps.twin.unwrap_or(steps.lower));
+pub(super) fn start(variant: FabVariant, start: MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
+    let MethodStart { setting, seed, .. } = start;
+    let shape = start.task.shape();
+    let mut steps = vec![setting.lambda * start.steps.upper; shape.x];
+    steps.resize(shape.x + shape.y, start.steps.lower);
+    steps.resize(shape.words(), start.steps.twin.unwrap_or(start.steps.lower));
     let rule = if matches!(variant, FabVariant::PushSum) { RuleKind::PushDiging } else { RuleKind::PushPull };
-    let constants = Constants { rule, momentum: setting.momentum, steps: packed, decay: setting.decay };
-    let mut start = vec![0.0; shape.words()];
-    task.start(&mut start);
-    let target = Target::of(&task);
-    let links = match variant {
-        FabVariant::PushPull | FabVariant::PushSum => setting.link_rule(seed)?,
+    let row = start.first_row();
+    let task = Rc::clone(&start.task);
+    let network = match variant {
+        FabVariant::PushPull | FabVariant::PushSum => start.network()?,
         FabVariant::Static { links_vanish } => {
-            LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish }
+            let links = LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish };
+            Network::new(links, setting.loss, seed)
         }
         FabVariant::Centralized => {
             let network = Network::new(LinkRule::Fixed(Rc::new(Links::none(1))), 0.0, seed);
-            let oracle = MeanPenaltyGradient::new(task, lambda, setting.agents);
-            return Ok(Box::new(Composed::new(network, oracle, constants, &start, target)));
+            let oracle = MeanPenaltyGradient::new(task, setting.lambda, setting.agents);
+            return Ok(Box::new(Composed::new(&start, network, rule, oracle, steps, &row)));
         }
     };
-    let network = Network::new(links, setting.loss, seed);
-    Ok(Box::new(Composed::new(network, PenaltyGradient::new(task, lambda), constants, &start, target)))
+    let oracle = PenaltyGradient::new(task, setting.lambda);
+    Ok(Box::new(Composed::new(&start, network, rule, oracle, steps, &row)))
 }

@@ -4,8 +4,7 @@
 use fabswarm_sim::swarm::{Metrics, Swarm};
 use fabswarm_sim::trial::{self, BuildError};
 
-use super::{Measurement, Method, StepSizes};
-use crate::setting::Setting;
+use super::{Measurement, Method, MethodStart};
 
 /// A swarm of agents with ledgers.
 pub(super) struct LedgerFab {
@@ -15,13 +14,9 @@ pub(super) struct LedgerFab {
 }
 
 impl LedgerFab {
-    pub(super) fn new(
-        setting: &Setting,
-        steps: StepSizes,
-        momentum: f64,
-        seed: u64,
-    ) -> Result<Self, BuildError> {
-        let mut scenario = setting.scenario(seed);
+    pub(super) fn new(start: &MethodStart<'_>, momentum: f64) -> Result<Self, BuildError> {
+        let MethodStart { setting, steps, seed, .. } = start;
+        let mut scenario = setting.scenario(*seed);
         let algorithm = &mut scenario.algorithm;
         (algorithm.eta_x, algorithm.eta_y) = (setting.lambda * steps.upper, steps.lower);
         (algorithm.eta_z, algorithm.momentum) = (steps.twin.unwrap_or(steps.lower), momentum);

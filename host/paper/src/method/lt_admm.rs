@@ -7,16 +7,12 @@
 //! with φ⁰ = x_i, x_i ← φ^τ, and $2r\,x_j - z_{ji}$ the frame of j. A lost frame leaves z_ij as it is, which changes no fixed
 //! point: that is why the method shrugs off loss.
 
-use std::rc::Rc;
-
-use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 
 use super::composed::Target;
-use super::{Measurement, Method, StepSizes};
+use super::{Measurement, Method, MethodStart};
 use crate::network::Network;
 use crate::oracle::BellmanError;
-use crate::setting::Setting;
 
 /// τ, the local steps between two exchanges.
 const LOCAL_STEPS: u32 = 5;
@@ -39,20 +35,15 @@ pub(super) struct LtAdmm {
 }
 
 impl LtAdmm {
-    pub(super) fn new(
-        task: Rc<Task<f64>>,
-        setting: &Setting,
-        steps: StepSizes,
-        seed: u64,
-    ) -> Result<Self, BuildError> {
-        let (words, agents) = (task.shape().x, setting.agents);
+    pub(super) fn new(start: MethodStart<'_>) -> Result<Self, BuildError> {
+        let (words, agents) = (start.task.shape().x, start.setting.agents);
         Ok(Self {
-            target: Target::of(&task),
-            oracle: BellmanError::new(task).expect("a setting draws tasks of policy evaluation"),
-            network: Network::new(setting.link_rule(seed)?, setting.loss, seed),
+            target: Target::of(&start.task),
+            oracle: start.bellman(),
+            network: start.network()?,
             words,
-            step: steps.upper,
-            coupling: steps.lower / agents as f64,
+            step: start.steps.upper,
+            coupling: start.steps.lower / agents as f64,
             x: vec![0.0; agents * words],
             z: vec![0.0; agents * agents * words],
         })

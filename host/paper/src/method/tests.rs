@@ -11,7 +11,7 @@ use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
 use fabswarm_sim::task::Task;
 
 use super::double_loop::Hypergradient;
-use super::{Method, MethodKind, StepSizes, single_level, soba};
+use super::{Method, MethodKind, MethodStart, StepSizes, single_level, soba};
 use crate::network::Network;
 use crate::oracle::{LowerLevel, Oracle};
 use crate::rule::RuleKind;
@@ -135,7 +135,8 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
     for (setting, rule) in
         [setting(), recorded()].iter().flat_map(|setting| RULES.map(|rule| (setting, rule)))
     {
-        let mut method = single_level::composed(rule, task(setting), setting, steps(0.01, 0.0), 4).unwrap();
+        let start = MethodStart { task: task(setting), setting, steps: steps(0.01, 0.0), seed: 4 };
+        let mut method = single_level::composed(rule, start).unwrap();
         for _ in 0..200 {
             method.iterate();
             let Some(weights) = method.rule.push_sum_weights() else { continue };
@@ -188,7 +189,9 @@ fn upper_cost(task: &Task<f64>, x: &[f64], y: &[f64]) -> f64 {
 fn sobas_v_solves_its_linear_system_and_x_is_the_solution() {
     for setting in [setting(), recorded()] {
         let task = task(&setting);
-        let mut method = soba::composed(Rc::clone(&task), &setting, steps(0.005, 0.06), 4).unwrap();
+        let steps = steps(0.005, 0.06);
+        let start = MethodStart { task: Rc::clone(&task), setting: &setting, steps, seed: 4 };
+        let mut method = soba::composed(start).unwrap();
         (0..6000).for_each(|_| method.iterate());
         assert!(method.measure().error < 1e-7, "{}", method.measure().error);
         let shape = task.shape();
