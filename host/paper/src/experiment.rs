@@ -1,76 +1,89 @@
 //! Experiments: one file each, named by the figure or table of the paper.
+//!
+//! Small problems and large models differ in their [`Workload`] alone: what a series runs, what may be searched for it, and what
+//! comes out.
 
 mod file;
 
-#[cfg(feature = "large")]
-pub(crate) use file::QUICK;
-pub use file::{ExperimentError, Grid};
+pub use file::SeriesFile;
 
-use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::sync::atomic::AtomicBool;
 
-use crate::method::{MethodKind, StepSizes};
-use crate::setting::Setting;
+use fabswarm_diagnostic::Diagnostic;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
-/// The experiments, in the order of the paper.
-const FILES: [(&str, &str); 11] = [
-    ("rates", include_str!("../experiments/rates.toml")),
-    ("policy-evaluation", include_str!("../experiments/policy-evaluation.toml")),
-    ("policy-evaluation-noise", include_str!("../experiments/policy-evaluation-noise.toml")),
-    ("policy-evaluation-100", include_str!("../experiments/policy-evaluation-100.toml")),
-    ("policy-evaluation-1000", include_str!("../experiments/policy-evaluation-1000.toml")),
-    ("agents", include_str!("../experiments/agents.toml")),
-    ("weights", include_str!("../experiments/weights.toml")),
-    ("rings", include_str!("../experiments/rings.toml")),
-    ("integrations", include_str!("../experiments/integrations.toml")),
-    ("sensitivity", include_str!("../experiments/sensitivity.toml")),
-    ("lost-frames", include_str!("../experiments/lost-frames.toml")),
-];
+/// Values of settings or of scenario keys, by name.
+pub type Keys = Map<String, Value>;
 
-/// What the columns of a figure have on their horizontal axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Axis {
-    /// Iterations: rounds, or outer iterations of a double loop.
-    Iterations,
-    /// Rounds of communication.
-    Rounds,
-    /// Floats that crossed links.
-    Floats,
-    /// Seconds on one core.
-    Seconds,
+/// What a series of an experiment runs.
+pub trait Workload: Clone + Debug + Sync + 'static {
+    /// A column of the figure.
+    type Axis: Copy + Debug + Sync + DeserializeOwned;
+    /// The values that are tried for series that ask for a search.
+    type Search: Clone + Debug + Sync + Default + DeserializeOwned;
+    /// The values that a series is run with.
+    type Choice: Clone + Debug + Sync;
+    /// Everything that one run depends on, besides the build.
+    type Cell: Serialize + Sync;
+    /// What one run came to.
+    type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
+
+    /// Names and texts of the experiments, in the order of the paper.
+    const FILES: &'static [(&'static str, &'static str)];
+    /// Whether a run takes the whole machine.
+    const RUNS_ALONE: bool;
+
+    /// The label and the workload of a row of a file, with the settings that lie over each other there.
+    fn parse(row: &SeriesFile, settings: Keys, search: &Self::Search) -> Result<(String, Self), String>;
+
+    /// The values of a series that searches none.
+    fn given(&self) -> Option<Self::Choice>;
+    /// The values that are tried for one that does.
+    fn options(&self, search: &Self::Search) -> Vec<Self::Choice>;
+    /// The seeds on which they are tried; others than those that count.
+    fn search_seeds(search: &Self::Search) -> &[u64];
+    /// A try.
+    fn trial(&self, choice: &Self::Choice, seed: u64, search: &Self::Search) -> Self::Cell;
+    /// What a search minimises, over the runs of one try.
+    fn score(runs: &[Self::Run]) -> f64;
+
+    /// A run that counts.
+    fn cell(&self, choice: &Self::Choice, seed: u64) -> Self::Cell;
+    /// A guess at how long it takes, to begin with the longest.
+    fn effort(cell: &Self::Cell) -> u64;
+    /// Runs it; `None` where it was interrupted.
+    ///
+    /// # Errors
+    /// Where it cannot be run.
+    fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
+
+    /// Gives a key another value, and returns whether there is such a key.
+    fn set(&mut self, _key: &str, _value: &str) -> bool {
+        false
+    }
+    /// Whether this machine has what it takes to run it in hours.
+    fn has_device() -> bool {
+        true
+    }
 }
 
-/// How the steps of a series are found.
+/// One curve or row of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepChoice {
-    /// Given.
-    Fixed(StepSizes),
-    /// The best of the experiment's grid, on seeds that do not count.
-    Search,
-}
-
-/// One curve or row: a method in a setting.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct Series<W> {
     /// The panel of the figure it belongs to.
     pub panel: String,
     /// Its name in legends and tables.
     pub label: String,
-    /// The method.
-    pub method: MethodKind,
-    /// Its steps.
-    pub steps: StepChoice,
-    /// The setting.
-    pub setting: Setting,
-    /// What the paper prints for it.
-    pub paper: Option<String>,
-    /// What an independent implementation measured: mean rounds to one per cent.
-    pub reference: Option<f64>,
+    /// What it runs.
+    pub work: W,
 }
 
 /// A figure or table of the paper.
 #[derive(Clone, Debug)]
-pub struct Experiment {
+pub struct Experiment<W: Workload> {
     /// The name by which it is run.
     pub name: &'static str,
     /// What it shows.
@@ -80,50 +93,75 @@ pub struct Experiment {
     /// Where our setting is not the paper's, or the paper leaves it open.
     pub notes: Vec<String>,
     /// The columns of its figure; none where it is a table.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<W::Axis>,
     /// Its curves or rows.
-    pub series: Vec<Series>,
-    /// The steps that are tried for [`StepChoice::Search`].
-    pub grid: Grid,
+    pub series: Vec<Series<W>>,
+    /// The values that are searched.
+    pub search: W::Search,
     /// How many seeds each series is run for, from 1.
     pub seeds: u64,
 }
 
-impl Experiment {
+impl<W: Workload> Experiment<W> {
     /// All experiments; `is_quick` makes each small enough for a test.
     ///
     /// # Errors
     /// Where a file does not say what it must, which a test rules out.
-    pub fn all(is_quick: bool) -> Result<Vec<Self>, ExperimentError> {
-        FILES.iter().map(|(name, text)| file::parse(name, text, is_quick)).collect()
+    pub fn all(is_quick: bool) -> Result<Vec<Self>, Diagnostic> {
+        let parse = |(name, text): &(&'static str, &str)| {
+            file::parse(name, text, is_quick)
+                .map_err(|reason| Diagnostic::bare(format!("experiment {name}: {reason}")))
+        };
+        W::FILES.iter().map(parse).collect()
     }
 
     /// The panels, in order.
     #[must_use]
     pub fn panels(&self) -> Vec<&str> {
-        let mut panels: Vec<&str> = Vec::new();
-        for series in &self.series {
-            if !panels.contains(&series.panel.as_str()) {
-                panels.push(&series.panel);
-            }
-        }
-        panels
+        distinct(self.series.iter().map(|series| series.panel.as_str()))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// One try of a search.
+#[derive(Clone, Debug)]
+pub struct Trial<W: Workload> {
+    /// The panel.
+    pub panel: String,
+    /// The series.
+    pub label: String,
+    /// The values that were tried.
+    pub choice: W::Choice,
+    /// What the search minimises.
+    pub score: f64,
+}
 
-    #[test]
-    fn every_file_is_whole_and_has_a_small_version() {
-        for (full, quick) in Experiment::all(false).unwrap().iter().zip(Experiment::all(true).unwrap()) {
-            assert!(full.seeds >= 10, "{}", full.name);
-            let rounds = |experiment: &Experiment| -> u64 {
-                let rounds = experiment.series.iter().map(|series| u64::from(series.setting.rounds));
-                experiment.seeds * rounds.sum::<u64>()
-            };
-            assert!(20 * rounds(&quick) < rounds(full), "{}", full.name);
+/// All runs of a series.
+#[derive(Clone, Debug)]
+pub struct SeriesOutcome<W: Workload> {
+    /// What was run.
+    pub series: Series<W>,
+    /// With which values.
+    pub choice: W::Choice,
+    /// One run per seed.
+    pub runs: Vec<W::Run>,
+}
+
+/// Everything an experiment came to.
+#[derive(Clone, Debug)]
+pub struct ExperimentOutcome<W: Workload> {
+    /// All series, in the order of the experiment.
+    pub series: Vec<SeriesOutcome<W>>,
+    /// All tries of the search.
+    pub trials: Vec<Trial<W>>,
+}
+
+/// Each name once, in order.
+pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut distinct = Vec::new();
+    for name in names {
+        if !distinct.contains(&name) {
+            distinct.push(name);
         }
     }
+    distinct
 }

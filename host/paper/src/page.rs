@@ -2,90 +2,121 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fabswarm_plot::HtmlPage;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
 use fabswarm_sim::whole_file;
 
-use crate::campaign::ExperimentOutcome;
-use crate::experiment::{Experiment, StepChoice};
+use crate::experiment::{Experiment, ExperimentOutcome, SeriesOutcome, Trial, Workload, distinct};
 use crate::table::{self, Table};
-use crate::{figure, verdict};
+use crate::verdict::Verdict;
 
-/// Why something cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {reason}\nhelp: see that the folder exists and the disk is not full, or name another with --out", path = path.display())]
-pub struct PageError {
-    path: PathBuf,
-    reason: String,
-}
+/// What is shown of an experiment.
+pub trait Presentation: Workload {
+    /// The file of all tries of a search.
+    const TRIALS_FILE: &'static str;
+    /// Its columns after the panel and the method.
+    const TRIAL_COLUMNS: &'static str;
+    /// Those of `curves.csv`.
+    const CURVE_COLUMNS: &'static str;
 
-impl PageError {
-    pub(crate) fn new(path: &Path, reason: String) -> Self {
-        Self { path: path.into(), reason }
-    }
+    /// What is to be known of its search and of the machine.
+    fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String>;
+    /// The curve of a series over an axis.
+    fn curve(outcome: &SeriesOutcome<Self>, axis: Self::Axis) -> Vec<LinePoint>;
+    /// The name of an axis, and the scale of the values over it.
+    fn scale(axis: Self::Axis, lines: &[PlotLine]) -> (&'static str, Scale);
+    /// How each series did.
+    fn results(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Table;
+    /// What became of the paper's claims.
+    fn verdicts(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Vec<Verdict>;
+    /// The rows of a series in `curves.csv`.
+    fn curve_rows(outcome: &SeriesOutcome<Self>) -> Vec<String>;
+    /// The row of a try.
+    fn trial_row(trial: &Trial<Self>) -> String;
 }
 
 /// What is shown of one experiment.
 #[derive(Clone, Debug)]
 pub struct Section {
-    pub(crate) name: &'static str,
-    pub(crate) title: String,
-    pub(crate) source: String,
-    pub(crate) notes: Vec<String>,
-    pub(crate) svg: Option<String>,
-    pub(crate) verdicts: Table,
-    pub(crate) results: Table,
+    name: &'static str,
+    title: String,
+    source: String,
+    notes: Vec<String>,
+    svg: Option<String>,
+    verdicts: Table,
+    results: Table,
 }
 
 /// Draws, tabulates and judges an experiment and writes it to `folder`.
 ///
 /// # Errors
 /// Where a file cannot be written.
-pub fn write_experiment(
-    experiment: &Experiment,
-    outcome: &ExperimentOutcome,
+pub fn write_experiment<W: Presentation>(
+    experiment: &Experiment<W>,
+    outcome: &ExperimentOutcome<W>,
     folder: &Path,
-) -> Result<Section, PageError> {
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-    let verdicts = verdict::of(experiment, outcome);
-    let mut section = Section {
+) -> Result<Section, Diagnostic> {
+    std::fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error))?;
+    let svg = (!experiment.axes.is_empty()).then(|| figure(experiment, &outcome.series));
+    if let Some(svg) = &svg {
+        write(&folder.join("figure.svg"), svg)?;
+        let rows = outcome.series.iter().flat_map(|one| {
+            let name = (one.series.panel.as_str(), one.series.label.as_str());
+            W::curve_rows(one).into_iter().map(move |row| (name, row))
+        });
+        write(&folder.join("curves.csv"), &csv(W::CURVE_COLUMNS, rows))?;
+    }
+    if !outcome.trials.is_empty() {
+        let rows = outcome
+            .trials
+            .iter()
+            .map(|trial| ((trial.panel.as_str(), trial.label.as_str()), W::trial_row(trial)));
+        write(&folder.join(W::TRIALS_FILE), &csv(W::TRIAL_COLUMNS, rows))?;
+    }
+    let verdicts = W::verdicts(experiment, &outcome.series);
+    let section = Section {
         name: experiment.name,
         title: experiment.title.clone(),
         source: experiment.source.clone(),
-        notes: notes(experiment),
-        svg: None,
+        notes: experiment.notes.iter().cloned().chain(W::notes(experiment, outcome)).collect(),
+        svg,
         verdicts: table::verdicts(&verdicts, experiment.seeds),
-        results: table::results(&outcome.series),
+        results: W::results(experiment, &outcome.series),
     };
-    if !experiment.axes.is_empty() {
-        let svg = figure::svg(experiment, &outcome.series);
-        write(&folder.join("figure.svg"), svg.as_bytes())?;
-        section.svg = Some(svg);
-        write(&folder.join("curves.csv"), table::curves_csv(&outcome.series).as_bytes())?;
-    }
-    if !outcome.trials.is_empty() {
-        write(&folder.join("steps.csv"), table::trials_csv(outcome).as_bytes())?;
-    }
-    write(&folder.join("verdict.md"), section.to_markdown().as_bytes())?;
+    write(&folder.join("verdict.md"), &section.to_markdown())?;
     Ok(section)
 }
 
-fn notes(experiment: &Experiment) -> Vec<String> {
-    let mut notes = experiment.notes.clone();
-    if experiment.series.iter().any(|series| series.steps == StepChoice::Search) {
-        let grid = &experiment.grid;
-        let list = |steps: &[f64]| steps.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
-        notes.push(format!(
-            "Steps were searched for every method on the same grid and budget, for each panel by itself: on x {}; on y, z and v {}; \
-             {} rounds on seeds {}, which do not count below. The lowest settled error won.",
-            list(&grid.upper),
-            list(&grid.lower),
-            grid.rounds,
-            grid.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-        ));
+/// A row of panels per panel of the paper, a column per axis: mean lines with shaded deviation.
+fn figure<W: Presentation>(experiment: &Experiment<W>, outcomes: &[SeriesOutcome<W>]) -> String {
+    let labels = distinct(outcomes.iter().map(|outcome| outcome.series.label.as_str()));
+    let mut panels = Vec::new();
+    for panel in experiment.panels() {
+        for &axis in &experiment.axes {
+            let here = outcomes.iter().filter(|outcome| outcome.series.panel == panel);
+            let line = |outcome: &SeriesOutcome<W>| PlotLine {
+                name: outcome.series.label.clone(),
+                colour: labels.iter().position(|label| *label == outcome.series.label).unwrap_or(0),
+                points: W::curve(outcome, axis),
+            };
+            let lines: Vec<PlotLine> = here.map(line).collect();
+            let (name, scale) = W::scale(axis, &lines);
+            panels.push(Panel::new(panel, name, scale, lines));
+        }
     }
-    notes
+    let columns = experiment.axes.len();
+    Figure { columns, panel_width: 480.0, ..Figure::new(&experiment.title, "", panels) }.to_svg()
+}
+
+/// Rows that begin with a panel and a method.
+fn csv<'a>(columns: &str, rows: impl Iterator<Item = ((&'a str, &'a str), String)>) -> String {
+    let mut text = format!("panel,method,{columns}\n");
+    for ((panel, label), row) in rows {
+        let _ = writeln!(text, "\"{panel}\",\"{label}\",{row}");
+    }
+    text
 }
 
 impl Section {
@@ -123,7 +154,7 @@ impl Section {
 ///
 /// # Errors
 /// Where the file cannot be written.
-pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<(), PageError> {
+pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<(), Diagnostic> {
     let mut page = HtmlPage::new("The paper, run again");
     page.paragraph(&format!("Made by {made_by}."));
     page.contents(sections.iter().map(|section| (section.name, section.title.as_str())));
@@ -138,13 +169,16 @@ pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<()
             }
         }
     }
-    write(path, page.finish().as_bytes())
+    write(path, &page.finish())
 }
 
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PageError> {
-    whole_file::write(path, bytes).map_err(|error| failed(path, &error))
+fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
+    whole_file::write(path, text.as_bytes()).map_err(|error| unwritten(path, &error))
 }
 
-pub(crate) fn failed(path: &Path, error: &io::Error) -> PageError {
-    PageError::new(path, error.to_string())
+fn unwritten(path: &Path, error: &io::Error) -> Diagnostic {
+    Diagnostic::new(
+        format!("cannot write {}: {error}", path.display()),
+        "see that the folder exists and the disk is not full, or name another with --out",
+    )
 }

@@ -1,42 +1,24 @@
 //! The paper's experiments with large models: `fabswarm_large` trains, and the results are judged like those of the small ones.
 //!
-//! An experiment is a table of training scenarios. Every series of a panel is one scenario, run for every seed; keys that the paper
-//! searched are searched here on one grid for all methods, on a seed that does not count.
+//! Every series of a panel is one training scenario, run for every seed; keys that the paper searched are searched here on one
+//! grid for all methods, on a seed that does not count.
 
-mod campaign;
 mod cell;
-mod figure;
-mod file;
 mod outcome;
 mod page;
 mod verdict;
 
-pub use campaign::run;
-pub use cell::TrainingDevice;
-pub use outcome::{TrainingExperimentOutcome, TrainingRunOutcome, TrainingSeriesOutcome};
-pub use page::write_experiment;
+pub use outcome::{TrainingOutcome, TrainingPoint, TrainingRunOutcome};
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::experiment::ExperimentError;
-
-/// The experiments, in the order of the paper.
-const FILES: [(&str, &str); 7] = [
-    ("hyper-tuning", include_str!("../experiments/training/hyper-tuning.toml")),
-    ("hyper-cleaning-corruption", include_str!("../experiments/training/hyper-cleaning-corruption.toml")),
-    (
-        "hyper-cleaning-heterogeneity",
-        include_str!("../experiments/training/hyper-cleaning-heterogeneity.toml"),
-    ),
-    ("hyper-cleaning-connectivity", include_str!("../experiments/training/hyper-cleaning-connectivity.toml")),
-    ("hyper-cleaning-width", include_str!("../experiments/training/hyper-cleaning-width.toml")),
-    ("texts", include_str!("../experiments/training/texts.toml")),
-    ("texts-time", include_str!("../experiments/training/texts-time.toml")),
-];
-
-/// Values of scenario keys, by their path.
-pub type Keys = Map<String, Value>;
+use crate::experiment::{Keys, SeriesFile, Workload};
+use cell::{TrainingCell, TrainingDevice};
 
 /// A column of an experiment's figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -52,81 +34,146 @@ pub enum Chart {
     Regularisation,
 }
 
-/// One curve: a method in a panel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainingSeries {
-    /// The panel of the figure it belongs to.
-    pub panel: String,
-    /// Its name in legends and tables.
-    pub label: String,
-    /// Its scenario, where that is not the default.
-    pub keys: Keys,
-    /// Values that are tried for it, key by key; `a & b` are two keys with one value.
-    pub search: Vec<(String, Vec<Value>)>,
-}
-
-/// A figure or table of the paper with large models.
-#[derive(Clone, Debug)]
-pub struct TrainingExperiment {
-    /// The name by which it is run.
-    pub name: &'static str,
-    /// What it shows.
-    pub title: String,
-    /// Which figure or table of the paper.
-    pub source: String,
-    /// Where our setting is not the paper's, or the paper leaves it open.
-    pub notes: Vec<String>,
-    /// The columns of its figure.
-    pub charts: Vec<Chart>,
-    /// Its curves.
-    pub series: Vec<TrainingSeries>,
-    /// How many seeds each series is run for, from 1.
-    pub seeds: u64,
-    /// The seed on which values are searched.
-    pub search_seed: u64,
+/// What is tried for series that ask for it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeySearch {
+    seeds: Vec<u64>,
     /// Epochs of each try.
-    pub search_epochs: u64,
+    epochs: u64,
+    /// The values of each key; `a & b` are two keys with one value.
+    values: BTreeMap<String, Vec<Value>>,
 }
 
-impl TrainingExperiment {
-    /// All experiments; `is_quick` makes each small enough for a test, on data that come with the program.
-    ///
-    /// # Errors
-    /// Where a file does not say what it must, which a test rules out.
-    pub fn all(is_quick: bool) -> Result<Vec<Self>, ExperimentError> {
-        FILES.iter().map(|(name, text)| file::parse(name, text, is_quick)).collect()
+/// A training scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingWorkload {
+    /// Its keys, where they are not the default.
+    keys: Keys,
+    /// Keys of which all values are tried.
+    search: Vec<String>,
+}
+
+impl Workload for TrainingWorkload {
+    type Axis = Chart;
+    type Search = KeySearch;
+    type Choice = Keys;
+    type Cell = TrainingCell;
+    type Run = TrainingRunOutcome;
+
+    const FILES: &'static [(&'static str, &'static str)] = &[
+        ("hyper-tuning", include_str!("../experiments/training/hyper-tuning.toml")),
+        ("hyper-cleaning-corruption", include_str!("../experiments/training/hyper-cleaning-corruption.toml")),
+        (
+            "hyper-cleaning-heterogeneity",
+            include_str!("../experiments/training/hyper-cleaning-heterogeneity.toml"),
+        ),
+        (
+            "hyper-cleaning-connectivity",
+            include_str!("../experiments/training/hyper-cleaning-connectivity.toml"),
+        ),
+        ("hyper-cleaning-width", include_str!("../experiments/training/hyper-cleaning-width.toml")),
+        ("texts", include_str!("../experiments/training/texts.toml")),
+        ("texts-time", include_str!("../experiments/training/texts-time.toml")),
+    ];
+    /// A run takes the whole device.
+    const RUNS_ALONE: bool = true;
+
+    fn parse(row: &SeriesFile, keys: Keys, search: &KeySearch) -> Result<(String, Self), String> {
+        let label = row.label.clone().ok_or("a series without a label")?;
+        if let Some(key) = row.search.iter().find(|key| !search.values.contains_key(*key)) {
+            return Err(format!("{key} has no values to search"));
+        }
+        Ok((label, Self { keys, search: row.search.clone() }))
     }
 
-    /// Gives a key of all series another value, and says so in the notes.
-    pub fn set(&mut self, key: &str, value: &str) {
-        self.series.iter_mut().for_each(|series| drop(series.keys.insert(key.to_owned(), value.into())));
-        self.notes.push(format!("Run with {key} = {value}."));
+    fn given(&self) -> Option<Keys> {
+        self.search.is_empty().then(Keys::new)
     }
 
-    /// The panels, in order.
-    #[must_use]
-    pub fn panels(&self) -> Vec<&str> {
-        let mut panels: Vec<&str> = self.series.iter().map(|series| series.panel.as_str()).collect();
-        panels.dedup();
-        panels
+    /// Every combination of the values that are tried.
+    fn options(&self, search: &KeySearch) -> Vec<Keys> {
+        self.search.iter().fold(vec![Keys::new()], |all, key| {
+            let values = &search.values[key];
+            let longer = all.iter().flat_map(|keys| {
+                values.iter().map(|value| {
+                    let mut keys = keys.clone();
+                    keys.insert(key.clone(), value.clone());
+                    keys
+                })
+            });
+            longer.collect()
+        })
+    }
+
+    fn search_seeds(search: &KeySearch) -> &[u64] {
+        &search.seeds
+    }
+
+    fn trial(&self, choice: &Keys, seed: u64, search: &KeySearch) -> TrainingCell {
+        let mut short = choice.clone();
+        short.insert("training.epochs".to_owned(), search.epochs.into());
+        self.cell(&short, seed)
+    }
+
+    /// The accuracy lost; without bound where a run diverged.
+    fn score(runs: &[TrainingRunOutcome]) -> f64 {
+        let loss =
+            |run: &TrainingRunOutcome| if run.has_diverged { f64::INFINITY } else { -run.last().accuracy };
+        runs.iter().map(loss).sum::<f64>() / runs.len() as f64
+    }
+
+    fn cell(&self, choice: &Keys, seed: u64) -> TrainingCell {
+        let mut keys = self.keys.clone();
+        keys.extend(choice.clone());
+        TrainingCell { keys, seed, device: TrainingDevice::best() }
+    }
+
+    fn effort(_: &TrainingCell) -> u64 {
+        1
+    }
+
+    fn run(cell: &TrainingCell, interrupted: &AtomicBool) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
+        cell.run(interrupted)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> bool {
+        self.keys.insert(key.to_owned(), value.into());
+        true
+    }
+
+    fn has_device() -> bool {
+        TrainingDevice::best() == TrainingDevice::Cuda
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
 
     #[test]
     fn every_file_is_whole_and_every_scenario_is_one() {
         for is_quick in [false, true] {
-            for experiment in TrainingExperiment::all(is_quick).unwrap() {
+            for experiment in Experiment::<TrainingWorkload>::all(is_quick).unwrap() {
                 assert!(!experiment.series.is_empty() && experiment.seeds > 0, "{}", experiment.name);
                 for series in &experiment.series {
-                    let cell = cell::TrainingCell::new(series, &Keys::new(), 1);
+                    let cell = series.work.cell(&Keys::new(), 1);
                     let resolved = cell.resolve().unwrap_or_else(|error| panic!("{}: {error}", series.label));
                     assert_eq!(is_quick, resolved.scenario.training.data == "sample", "{}", experiment.name);
                 }
             }
         }
+    }
+
+    #[test]
+    fn all_values_are_combined() {
+        let values = |values: &[i32]| values.iter().map(|value| (*value).into()).collect();
+        let values = [("a".to_owned(), values(&[1, 2])), ("b & c".to_owned(), values(&[3, 4, 5]))];
+        let search = KeySearch { values: values.into(), ..KeySearch::default() };
+        let work = TrainingWorkload { keys: Keys::new(), search: search.values.keys().cloned().collect() };
+        let all = work.options(&search);
+        assert_eq!(all.len(), 6);
+        assert_eq!((&all[4]["a"], &all[4]["b & c"]), (&2.into(), &4.into()));
     }
 }

@@ -9,9 +9,8 @@ mod sensitivity;
 
 use std::fmt;
 
-use crate::campaign::ExperimentOutcome;
-use crate::experiment::{Axis, Experiment};
-use crate::outcome::SeriesOutcome;
+use crate::experiment::{SeriesOutcome, Workload, distinct};
+use crate::small::{Axis, MethodOutcome};
 
 /// Whether a claim was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,11 +44,10 @@ pub struct Verdict {
     pub finding: Finding,
 }
 
-/// The verdicts on an experiment.
+/// The verdicts on an experiment of this name.
 #[must_use]
-pub fn of(experiment: &Experiment, outcome: &ExperimentOutcome) -> Vec<Verdict> {
-    let series = outcome.series.as_slice();
-    match experiment.name {
+pub fn of(experiment: &str, series: &[MethodOutcome]) -> Vec<Verdict> {
+    match experiment {
         "policy-evaluation" | "policy-evaluation-noise" => policy_evaluation::verdicts(series),
         "policy-evaluation-100" | "policy-evaluation-1000" => policy_evaluation::verdicts_at_scale(series),
         "integrations" => integrations::verdicts(series),
@@ -72,13 +70,27 @@ pub(crate) fn finding(holds: &[bool], what: &str) -> Finding {
     }
 }
 
+/// The verdict on a claim from cases: whether it holds in each, and what was measured there.
+pub(crate) fn judged(
+    claim: impl Into<String>,
+    what: &str,
+    cases: impl IntoIterator<Item = (bool, String)>,
+) -> Verdict {
+    let (holds, measured): (Vec<bool>, Vec<String>) = cases.into_iter().unzip();
+    Verdict { claim: claim.into(), measured: measured.join("; "), finding: finding(&holds, what) }
+}
+
 /// The series of a panel by label.
-fn find<'a>(series: &'a [SeriesOutcome], panel: &str, label: &str) -> Option<&'a SeriesOutcome> {
+pub(crate) fn find<'a, W: Workload>(
+    series: &'a [SeriesOutcome<W>],
+    panel: &str,
+    label: &str,
+) -> Option<&'a SeriesOutcome<W>> {
     series.iter().find(|one| one.series.panel == panel && one.series.label == label)
 }
 
 /// Rounds to one per cent in words: a mean, how many seeds got there, or what happened instead.
-fn rounds_or_why(outcome: &SeriesOutcome) -> String {
+fn rounds_or_why(outcome: &MethodOutcome) -> String {
     let (converged, all) = (outcome.converged(), outcome.runs.len());
     match outcome.to_one_percent(Axis::Rounds) {
         Some(rounds) if converged == all => format!("{:.0}", rounds.mean),
@@ -89,18 +101,12 @@ fn rounds_or_why(outcome: &SeriesOutcome) -> String {
 }
 
 /// Whether most seeds ended farther away than they started.
-fn has_diverged(outcome: &SeriesOutcome) -> bool {
+fn has_diverged(outcome: &MethodOutcome) -> bool {
     let away = outcome.runs.iter().filter(|run| run.has_diverged || run.last().error > 2.0).count();
     2 * away > outcome.runs.len()
 }
 
 /// The panels, in order.
-fn panels(series: &[SeriesOutcome]) -> Vec<&str> {
-    let mut panels: Vec<&str> = Vec::new();
-    for one in series {
-        if !panels.contains(&one.series.panel.as_str()) {
-            panels.push(&one.series.panel);
-        }
-    }
-    panels
+fn panels(series: &[MethodOutcome]) -> Vec<&str> {
+    distinct(series.iter().map(|one| one.series.panel.as_str()))
 }

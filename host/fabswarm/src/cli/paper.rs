@@ -1,17 +1,15 @@
 //! `fabswarm paper`: the paper's figures and tables from our implementation, with a verdict on each claim.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_paper::campaign::{self, CampaignError, Progress};
-use fabswarm_paper::experiment::Experiment;
-use fabswarm_paper::page::{self, Section};
-#[cfg(feature = "large")]
-use fabswarm_paper::training::{self, TrainingDevice, TrainingExperiment};
+use fabswarm_paper::campaign::{CampaignError, Progress};
+use fabswarm_paper::named::{self, NamedExperiment};
+use fabswarm_paper::page;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt;
@@ -84,125 +82,6 @@ const OVERRIDES: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// An experiment of any kind.
-enum NamedExperiment {
-    Small(Experiment),
-    #[cfg(feature = "large")]
-    Large(TrainingExperiment),
-}
-
-impl NamedExperiment {
-    /// All of them.
-    fn all(is_quick: bool) -> Result<Vec<Self>> {
-        let small = Experiment::all(is_quick)?.into_iter().map(Self::Small);
-        #[cfg(feature = "large")]
-        let small = small.chain(TrainingExperiment::all(is_quick)?.into_iter().map(Self::Large));
-        Ok(small.collect())
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Small(experiment) => experiment.name,
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => experiment.name,
-        }
-    }
-
-    /// What it shows, and which figure or table of the paper.
-    fn about(&self) -> [&str; 2] {
-        match self {
-            Self::Small(experiment) => [&experiment.title, &experiment.source],
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => [&experiment.title, &experiment.source],
-        }
-    }
-
-    /// Whether it takes days without a GPU.
-    fn needs_gpu(&self) -> bool {
-        match self {
-            Self::Small(_) => false,
-            #[cfg(feature = "large")]
-            Self::Large(_) => true,
-        }
-    }
-
-    fn set_seeds(&mut self, seeds: u64) {
-        match self {
-            Self::Small(experiment) => experiment.seeds = seeds,
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => experiment.seeds = seeds,
-        }
-    }
-
-    /// Keeps the panels whose name contains `text`.
-    fn keep_panels(&mut self, text: &str) -> Result<()> {
-        let mut panels: Vec<String> = Vec::new();
-        let mut is_kept = |panel: &String| {
-            if !panels.contains(panel) {
-                panels.push(panel.clone());
-            }
-            panel.contains(text)
-        };
-        let is_empty = match self {
-            Self::Small(experiment) => {
-                experiment.series.retain(|series| is_kept(&series.panel));
-                experiment.series.is_empty()
-            }
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => {
-                experiment.series.retain(|series| is_kept(&series.panel));
-                experiment.series.is_empty()
-            }
-        };
-        if is_empty {
-            bail!(
-                "no panel of {} contains `{text}`\nhelp: its panels are {}",
-                self.name(),
-                panels.join("; ")
-            );
-        }
-        Ok(())
-    }
-
-    /// Gives a key of all of its scenarios another value.
-    fn set(&mut self, key: &str, value: &str) {
-        match self {
-            // Small problems have no such keys.
-            Self::Small(_) => {
-                let _ = (key, value);
-            }
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => experiment.set(key, value),
-        }
-    }
-
-    fn run(&self, out: &Path, progress: &CampaignProgress, interrupted: &AtomicBool) -> Result<Section> {
-        let results = out.join("results");
-        Ok(match self {
-            Self::Small(experiment) => {
-                let outcome = campaign::run(experiment, &results, progress, interrupted)?;
-                page::write_experiment(experiment, &outcome, &out.join(experiment.name))?
-            }
-            #[cfg(feature = "large")]
-            Self::Large(experiment) => {
-                let device = TrainingDevice::best();
-                let outcome = training::run(experiment, device, &results, progress, interrupted)?;
-                training::write_experiment(experiment, &outcome, &out.join(experiment.name))?
-            }
-        })
-    }
-}
-
-#[cfg(feature = "large")]
-fn has_gpu() -> bool {
-    TrainingDevice::best() == TrainingDevice::Cuda
-}
-
-#[cfg(not(feature = "large"))]
-fn has_gpu() -> bool {
-    false
-}
-
 /// What a build without large models adds to a list of experiments.
 const ONLY_SMALL: &str =
     "experiments with large models need the feature large: `cargo build --release --features paper,large`";
@@ -211,7 +90,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("run", matches)) => {
             let names: Vec<&String> = matches.get_many("names").into_iter().flatten().collect();
-            let mut experiments = NamedExperiment::all(matches.get_flag("quick"))?;
+            let mut experiments = named::all(matches.get_flag("quick"))?;
             for (name, _, key, _) in OVERRIDES {
                 if let Some(value) = matches.get_one::<String>(name) {
                     experiments.iter_mut().for_each(|experiment| experiment.set(key, value));
@@ -232,11 +111,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
         Some(("all", matches)) => {
             let is_quick = matches.get_flag("quick");
-            let (run, left): (Vec<_>, Vec<_>) = NamedExperiment::all(is_quick)?
-                .into_iter()
-                .partition(|experiment| is_quick || !experiment.needs_gpu() || has_gpu());
+            let (run, left): (Vec<_>, Vec<_>) =
+                named::all(is_quick)?.into_iter().partition(|experiment| is_quick || experiment.has_device());
             if !left.is_empty() {
-                let names: Vec<&str> = left.iter().map(NamedExperiment::name).collect();
+                let names: Vec<&str> = left.iter().map(|experiment| experiment.name()).collect();
                 eprintln!(
                     "note: there is no GPU, so these are left out: {}; `fabswarm paper run NAME` runs one on the CPU",
                     names.join(", ")
@@ -245,7 +123,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             run_all(run, matches)
         }
         _ => {
-            for experiment in NamedExperiment::all(false)? {
+            for experiment in named::all(false)? {
                 let [title, source] = experiment.about();
                 println!("{:<29} {title}\n{:<29} {source}", experiment.name(), "");
             }
@@ -257,7 +135,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
 }
 
-fn run_all(mut experiments: Vec<NamedExperiment>, matches: &ArgMatches) -> Result<ExitCode> {
+fn run_all(mut experiments: Vec<Box<dyn NamedExperiment>>, matches: &ArgMatches) -> Result<ExitCode> {
     if let Some(&seeds) = matches.get_one::<u64>("seeds") {
         experiments.iter_mut().for_each(|experiment| experiment.set_seeds(seeds));
     }
@@ -268,9 +146,7 @@ fn run_all(mut experiments: Vec<NamedExperiment>, matches: &ArgMatches) -> Resul
     let mut sections = Vec::new();
     for experiment in &experiments {
         let section = match experiment.run(&out, &progress, &interrupted) {
-            Err(error)
-                if matches!(error.downcast_ref::<CampaignError>(), Some(CampaignError::Interrupted)) =>
-            {
+            Err(error @ CampaignError::Interrupted) => {
                 progress.bar.abandon();
                 eprintln!("{error}");
                 return Ok(ExitCode::from(130));
@@ -283,7 +159,7 @@ fn run_all(mut experiments: Vec<NamedExperiment>, matches: &ArgMatches) -> Resul
     progress.bar.finish_and_clear();
     let page = out.join("index.html");
     let quick = if matches.get_flag("quick") { " --quick" } else { "" };
-    let names: Vec<&str> = experiments.iter().map(NamedExperiment::name).collect();
+    let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name()).collect();
     page::write_page(
         &page,
         &format!("fabswarm {} paper run {}{quick}", env!("CARGO_PKG_VERSION"), names.join(" ")),

@@ -6,9 +6,8 @@ use std::time::Instant;
 use fabswarm_sim::trial::BuildError;
 use serde::Serialize;
 
-use crate::experiment::Series;
+use super::outcome::{ONE_PERCENT, Point, RunOutcome};
 use crate::method::{MethodKind, StepSizes};
-use crate::outcome::{ONE_PERCENT, Point, RunOutcome};
 use crate::setting::Setting;
 
 /// Samples that a run keeps, beside those of its beginning.
@@ -20,7 +19,7 @@ const BEYOND_BOUNDS: f64 = 1e6;
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Cell {
+pub struct Cell {
     pub(super) method: MethodKind,
     pub(super) setting: Setting,
     pub(super) steps: StepSizes,
@@ -28,15 +27,6 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn new(series: &Series, steps: StepSizes, seed: u64) -> Self {
-        Self { method: series.method, setting: series.setting.clone(), steps, seed }
-    }
-
-    /// A guess at how long it takes, to begin with the longest.
-    pub(super) fn effort(&self) -> u64 {
-        self.setting.agents as u64 * u64::from(self.setting.rounds)
-    }
-
     /// Runs it; `None` where it was interrupted.
     pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, BuildError> {
         let Setting { rounds, stop_below, .. } = self.setting;

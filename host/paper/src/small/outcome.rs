@@ -1,12 +1,13 @@
-//! What runs came to: one [`RunOutcome`] per seed, together a [`SeriesOutcome`].
+//! What runs came to: one [`RunOutcome`] per seed, together a [`MethodOutcome`].
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Axis, Series};
-use crate::method::StepSizes;
+use super::{Axis, MethodWorkload};
+use crate::experiment::SeriesOutcome;
+use crate::spread::{Spread, samples};
 
 /// The error below which a run has converged.
-pub const ONE_PERCENT: f64 = 0.01;
+pub(super) const ONE_PERCENT: f64 = 0.01;
 
 /// Where a run stood.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,39 +71,9 @@ impl RunOutcome {
 }
 
 /// All runs of a series.
-#[derive(Clone, Debug)]
-pub struct SeriesOutcome {
-    /// What was run.
-    pub series: Series,
-    /// With which steps.
-    pub steps: StepSizes,
-    /// Whether the best steps lie inside the grid, or were given.
-    pub is_inside_grid: bool,
-    /// One run per seed.
-    pub runs: Vec<RunOutcome>,
-}
+pub type MethodOutcome = SeriesOutcome<MethodWorkload>;
 
-/// Mean and standard deviation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation of the sample.
-    pub deviation: f64,
-}
-
-impl Spread {
-    /// Of some values.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
-        let values: Vec<f64> = values.collect();
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self { mean, deviation: if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 } }
-    }
-}
-
-impl SeriesOutcome {
+impl MethodOutcome {
     /// Where runs settled.
     #[must_use]
     pub fn settled_error(&self) -> Spread {
@@ -138,23 +109,20 @@ impl SeriesOutcome {
         Spread::of(errors).mean
     }
 
-    /// Means over the runs, sample by sample; a run that ended early counts as it ended.
+    /// Means over the runs, sample by sample.
     #[must_use]
     pub fn curve(&self) -> Vec<CurvePoint> {
-        let samples = self.runs.iter().map(|run| run.points.len()).max().unwrap_or(0);
-        let at = |run: &RunOutcome, sample: usize| run.points[sample.min(run.points.len() - 1)];
-        (0..samples)
-            .map(|sample| {
-                let points = || self.runs.iter().map(|run| at(run, sample));
-                let mean = |axis| Spread::of(points().map(|point| point.on(axis))).mean;
-                CurvePoint {
-                    places: [Axis::Iterations, Axis::Rounds, Axis::Floats, Axis::Seconds].map(mean),
-                    error: Spread::of(points().map(|point| point.error)),
-                    least_error: points().map(|point| point.error).fold(f64::INFINITY, f64::min),
-                    consensus: Spread::of(points().map(|point| point.consensus)),
-                }
-            })
-            .collect()
+        let runs: Vec<&[Point]> = self.runs.iter().map(|run| run.points.as_slice()).collect();
+        let sample = |points: Vec<Point>| {
+            let mean = |axis| Spread::of(points.iter().map(|point| point.on(axis))).mean;
+            CurvePoint {
+                places: [Axis::Iterations, Axis::Rounds, Axis::Floats, Axis::Seconds].map(mean),
+                error: Spread::of(points.iter().map(|point| point.error)),
+                least_error: points.iter().map(|point| point.error).fold(f64::INFINITY, f64::min),
+                consensus: Spread::of(points.iter().map(|point| point.consensus)),
+            }
+        };
+        samples(&runs).into_iter().map(sample).collect()
     }
 }
 

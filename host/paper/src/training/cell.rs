@@ -1,7 +1,9 @@
 //! One run: a scenario and a seed.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
@@ -13,8 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::outcome::{TrainingPoint, TrainingRunOutcome};
-use super::{Keys, TrainingSeries};
-use crate::campaign::CampaignError;
+use crate::experiment::Keys;
 
 /// What large models are trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,51 +27,40 @@ pub enum TrainingDevice {
 }
 
 impl TrainingDevice {
-    /// A GPU where one works.
-    #[must_use]
-    pub fn best() -> Self {
-        if Cuda::new(Precision::Tf32).is_ok() { Self::Cuda } else { Self::Cpu }
+    /// A GPU where one works, which is tried once.
+    pub(super) fn best() -> Self {
+        static BEST: OnceLock<TrainingDevice> = OnceLock::new();
+        *BEST.get_or_init(|| if Cuda::new(Precision::Tf32).is_ok() { Self::Cuda } else { Self::Cpu })
     }
 }
 
 /// What a result depends on, besides the build.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct TrainingCell {
-    keys: Keys,
-    seed: u64,
+pub struct TrainingCell {
+    pub(super) keys: Keys,
+    pub(super) seed: u64,
+    pub(super) device: TrainingDevice,
 }
 
 impl TrainingCell {
-    /// A run of `series` with some `changes`.
-    pub(super) fn new(series: &TrainingSeries, changes: &Keys, seed: u64) -> Self {
-        let mut all = series.keys.clone();
-        all.extend(changes.clone());
-        Self { keys: all, seed }
-    }
-
     /// Its scenario.
-    pub(super) fn resolve(&self) -> Result<ResolvedScenario, CampaignError> {
+    pub(super) fn resolve(&self) -> Result<ResolvedScenario, Diagnostic> {
         let mut flags = Vec::new();
         let seed = ("seed".to_owned(), Value::from(self.seed));
         for (names, value) in self.keys.iter().chain([(&seed.0, &seed.1)]) {
             for path in names.split(" & ") {
                 let key = keys().iter().find(|key| key.path == path);
-                let key = key.ok_or_else(|| CampaignError::Training(format!("there is no key {path}")))?;
+                let key = key.ok_or_else(|| Diagnostic::bare(format!("there is no key {path}")))?;
                 flags.push(Flag { key, value: toml(value) });
             }
         }
-        resolve_for(ScenarioCommand::Train, None, &flags)
-            .map_err(|error| CampaignError::Training(error.to_string()))
+        resolve_for(ScenarioCommand::Train, None, &flags).map_err(failed)
     }
 
     /// Trains; `None` where it was interrupted.
-    pub(super) fn run(
-        &self,
-        device: TrainingDevice,
-        interrupted: &AtomicBool,
-    ) -> Result<Option<TrainingRunOutcome>, CampaignError> {
+    pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
         let resolved = self.resolve()?;
-        match device {
+        match self.device {
             TrainingDevice::Cuda => {
                 let gpu = Cuda::new(Precision::Tf32).map_err(failed)?;
                 train(gpu, &resolved, interrupted)
@@ -80,8 +70,8 @@ impl TrainingCell {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> CampaignError {
-    CampaignError::Training(error.to_string())
+fn failed(error: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::bare(error.to_string())
 }
 
 /// A value of an experiment's file, as a scenario takes it.
@@ -101,7 +91,7 @@ fn train<D: Device<Scalar = f32>>(
     device: D,
     resolved: &ResolvedScenario,
     interrupted: &AtomicBool,
-) -> Result<Option<TrainingRunOutcome>, CampaignError> {
+) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
     let prepared = TrainingSetup::new(&Cache::from_environment().map_err(failed)?, &resolved.scenario)
         .map_err(failed)?;
     let name = device.name();

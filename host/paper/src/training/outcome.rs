@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Chart, Keys, TrainingSeries};
-use crate::outcome::Spread;
+use super::{Chart, TrainingWorkload};
+use crate::experiment::SeriesOutcome;
+use crate::spread::{Spread, samples};
 
 /// One evaluation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -46,17 +47,9 @@ impl TrainingRunOutcome {
 }
 
 /// All runs of a series.
-#[derive(Clone, Debug)]
-pub struct TrainingSeriesOutcome {
-    /// What was run.
-    pub series: TrainingSeries,
-    /// The values that were found best.
-    pub chosen: Keys,
-    /// One run per seed.
-    pub runs: Vec<TrainingRunOutcome>,
-}
+pub type TrainingOutcome = SeriesOutcome<TrainingWorkload>;
 
-impl TrainingSeriesOutcome {
+impl TrainingOutcome {
     /// Accuracy at the end.
     #[must_use]
     pub fn accuracy(&self) -> Spread {
@@ -79,44 +72,20 @@ impl TrainingSeriesOutcome {
     /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
     #[must_use]
     pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {
-        let evaluations = self.runs.iter().map(|run| run.points.len()).max().unwrap_or(0);
-        let at = |run: &TrainingRunOutcome, index: usize| run.points[index.min(run.points.len() - 1)];
-        let place = |point: TrainingPoint| match chart {
+        let place = |point: &TrainingPoint| match chart {
             Chart::Epochs | Chart::Regularisation => point.epoch,
             Chart::Seconds => point.seconds,
             Chart::Bytes => point.bytes as f64,
         };
-        let value = |point: TrainingPoint| match chart {
+        let value = |point: &TrainingPoint| match chart {
             Chart::Regularisation => point.regularisation,
             _ => Some(point.accuracy),
         };
-        let sample = |index: usize| {
-            let points = || self.runs.iter().map(|run| at(run, index));
-            let values: Option<Vec<f64>> = points().map(value).collect();
-            Some((Spread::of(points().map(place)).mean, Spread::of(values?.into_iter())))
+        let sample = |points: Vec<TrainingPoint>| {
+            let values: Option<Vec<f64>> = points.iter().map(value).collect();
+            Some((Spread::of(points.iter().map(place)).mean, Spread::of(values?.into_iter())))
         };
-        (0..evaluations).filter_map(sample).collect()
+        let runs: Vec<&[TrainingPoint]> = self.runs.iter().map(|run| run.points.as_slice()).collect();
+        samples(&runs).into_iter().filter_map(sample).collect()
     }
-}
-
-/// One try of the search.
-#[derive(Clone, Debug)]
-pub struct TrainingTrial {
-    /// The panel.
-    pub panel: String,
-    /// The series.
-    pub label: String,
-    /// The values that were tried.
-    pub keys: Keys,
-    /// Accuracy at its end; nothing where it diverged.
-    pub accuracy: Option<f64>,
-}
-
-/// Everything an experiment came to.
-#[derive(Clone, Debug)]
-pub struct TrainingExperimentOutcome {
-    /// All series, in the order of the experiment.
-    pub series: Vec<TrainingSeriesOutcome>,
-    /// All tries of the search.
-    pub trials: Vec<TrainingTrial>,
 }

@@ -1,70 +1,99 @@
-//! What is written of an experiment with large models.
+//! What is shown of an experiment with large models.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use fabswarm_plot::{LinePoint, PlotLine, Scale};
 
-use super::outcome::{TrainingExperimentOutcome, TrainingSeriesOutcome};
-use super::{Keys, TrainingExperiment, figure, verdict};
-use crate::page::{PageError, Section, failed, write};
-use crate::table::{self, Table};
+use super::{Chart, TrainingOutcome, TrainingWorkload, verdict};
+use crate::experiment::{Experiment, ExperimentOutcome, Keys, Trial};
+use crate::page::Presentation;
+use crate::table::Table;
+use crate::verdict::Verdict;
 
-/// Draws, tabulates and judges an experiment and writes it to `folder`.
-///
-/// # Errors
-/// Where a file cannot be written.
-pub fn write_experiment(
-    experiment: &TrainingExperiment,
-    outcome: &TrainingExperimentOutcome,
-    folder: &Path,
-) -> Result<Section, PageError> {
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-    let svg = figure::svg(experiment, &outcome.series);
-    write(&folder.join("figure.svg"), svg.as_bytes())?;
-    write(&folder.join("curves.csv"), curves_csv(&outcome.series).as_bytes())?;
-    if !outcome.trials.is_empty() {
-        write(&folder.join("search.csv"), trials_csv(outcome).as_bytes())?;
-    }
-    let verdicts = verdict::of(experiment, &outcome.series);
-    let section = Section {
-        name: experiment.name,
-        title: experiment.title.clone(),
-        source: experiment.source.clone(),
-        notes: notes(experiment, outcome),
-        svg: Some(svg),
-        verdicts: table::verdicts(&verdicts, experiment.seeds),
-        results: results(&outcome.series),
-    };
-    write(&folder.join("verdict.md"), section.to_markdown().as_bytes())?;
-    Ok(section)
-}
+impl Presentation for TrainingWorkload {
+    const TRIALS_FILE: &'static str = "search.csv";
+    const TRIAL_COLUMNS: &'static str = "values,test_accuracy";
+    const CURVE_COLUMNS: &'static str =
+        "seed,round,epoch,seconds,sent_bytes,test_accuracy,cleaning_auc,regularisation";
 
-fn notes(experiment: &TrainingExperiment, outcome: &TrainingExperimentOutcome) -> Vec<String> {
-    let mut notes = experiment.notes.clone();
-    if let Some(run) = outcome.series.first().and_then(|series| series.runs.first()) {
-        notes.push(format!("Trained on {}.", run.device));
-    }
-    let searched = experiment.series.iter().flat_map(|series| &series.search);
-    let mut grids: Vec<String> = searched
-        .map(|(key, values)| {
+    fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String> {
+        let first = outcome.series.first().and_then(|series| series.runs.first());
+        let mut notes: Vec<String> =
+            first.map(|run| format!("Trained on {}.", run.device)).into_iter().collect();
+        let search = &experiment.search;
+        let is_searched =
+            |key: &String| experiment.series.iter().any(|series| series.work.search.contains(key));
+        let grids = search.values.iter().filter(|(key, _)| is_searched(key)).map(|(key, values)| {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             format!("{key} in {}", values.join(", "))
-        })
-        .collect();
-    grids.sort();
-    grids.dedup();
-    if !grids.is_empty() {
-        notes.push(format!(
-            "Searched for every method and panel by itself, {} epochs on seed {}, which does not count below: {}. The most accurate won.",
-            experiment.search_epochs,
-            experiment.search_seed,
-            grids.join("; ")
-        ));
+        });
+        let grids: Vec<String> = grids.collect();
+        if let (false, [seed, ..]) = (grids.is_empty(), search.seeds.as_slice()) {
+            notes.push(format!(
+                "Searched for every method and panel by itself, {} epochs on seed {seed}, which does not count below: {}. The most accurate won.",
+                search.epochs,
+                grids.join("; ")
+            ));
+        }
+        notes
     }
-    notes
+
+    fn curve(outcome: &TrainingOutcome, chart: Chart) -> Vec<LinePoint> {
+        let point = |(x, value): (f64, crate::spread::Spread)| LinePoint {
+            x,
+            y: value.mean,
+            low: value.mean - value.deviation,
+            high: value.mean + value.deviation,
+        };
+        outcome.curve(chart).into_iter().map(point).collect()
+    }
+
+    fn scale(chart: Chart, lines: &[PlotLine]) -> (&'static str, Scale) {
+        let accuracy = Scale::linear("test accuracy", 0.0, 1.0);
+        match chart {
+            Chart::Epochs => ("epochs", accuracy),
+            Chart::Seconds => ("seconds", accuracy),
+            Chart::Bytes => ("bytes sent by all agents", accuracy),
+            Chart::Regularisation => {
+                let values = lines.iter().flat_map(|line| &line.points).map(|point| point.y);
+                ("epochs", Scale::linear("learned regularisation", 0.0, 1.1 * values.fold(0.01, f64::max)))
+            }
+        }
+    }
+
+    fn results(_: &Experiment<Self>, outcomes: &[TrainingOutcome]) -> Table {
+        results(outcomes)
+    }
+
+    fn verdicts(experiment: &Experiment<Self>, outcomes: &[TrainingOutcome]) -> Vec<Verdict> {
+        verdict::of(experiment, outcomes)
+    }
+
+    fn curve_rows(outcome: &TrainingOutcome) -> Vec<String> {
+        let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let runs = (1..).zip(&outcome.runs);
+        let points = runs.flat_map(|(seed, run)| run.points.iter().map(move |point| (seed, point)));
+        let row = |(seed, point): (u64, &super::TrainingPoint)| {
+            format!(
+                "{seed},{},{},{:.6},{},{},{},{}",
+                point.round,
+                point.epoch,
+                point.seconds,
+                point.bytes,
+                point.accuracy,
+                cell(point.auc),
+                cell(point.regularisation)
+            )
+        };
+        points.map(row).collect()
+    }
+
+    fn trial_row(trial: &Trial<Self>) -> String {
+        let accuracy =
+            if trial.score.is_finite() { (-trial.score).to_string() } else { "diverged".to_owned() };
+        format!("\"{}\",{accuracy}", chosen(&trial.choice))
+    }
 }
 
-/// How each series ended.
-fn results(outcomes: &[TrainingSeriesOutcome]) -> Table {
+fn results(outcomes: &[TrainingOutcome]) -> Table {
     let mut table = Table::new(&[
         "panel",
         "method",
@@ -85,7 +114,7 @@ fn results(outcomes: &[TrainingSeriesOutcome]) -> Table {
         table.rows.push(vec![
             outcome.series.panel.clone(),
             outcome.series.label.clone(),
-            chosen(&outcome.chosen),
+            chosen(&outcome.choice),
             format!("{:.3} ± {:.3}", accuracy.mean, accuracy.deviation),
             text(outcome.mean(|run| run.last().auc), 3),
             text(outcome.mean(|run| run.last().regularisation), 5),
@@ -110,41 +139,4 @@ fn chosen(keys: &Keys) -> String {
     let name =
         |key: &str| key.split(" & ").next().unwrap_or(key).rsplit('.').next().unwrap_or(key).to_owned();
     keys.iter().map(|(key, value)| format!("{} {value}", name(key))).collect::<Vec<_>>().join(", ")
-}
-
-fn curves_csv(outcomes: &[TrainingSeriesOutcome]) -> String {
-    let mut text =
-        "panel,method,seed,round,epoch,seconds,sent_bytes,test_accuracy,cleaning_auc,regularisation\n"
-            .to_owned();
-    for outcome in outcomes {
-        for (seed, run) in (1..).zip(&outcome.runs) {
-            for point in &run.points {
-                let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-                let _ = writeln!(
-                    text,
-                    "\"{}\",\"{}\",{seed},{},{},{:.6},{},{},{},{}",
-                    outcome.series.panel,
-                    outcome.series.label,
-                    point.round,
-                    point.epoch,
-                    point.seconds,
-                    point.bytes,
-                    point.accuracy,
-                    cell(point.auc),
-                    cell(point.regularisation)
-                );
-            }
-        }
-    }
-    text
-}
-
-fn trials_csv(outcome: &TrainingExperimentOutcome) -> String {
-    let mut text = "panel,method,values,test_accuracy\n".to_owned();
-    for trial in &outcome.trials {
-        let accuracy = trial.accuracy.map_or("diverged".to_owned(), |accuracy| accuracy.to_string());
-        let (panel, label, values) = (&trial.panel, &trial.label, chosen(&trial.keys));
-        let _ = writeln!(text, "\"{panel}\",\"{label}\",\"{values}\",{accuracy}");
-    }
-    text
 }

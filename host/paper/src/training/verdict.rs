@@ -1,8 +1,8 @@
 //! Claims that the paper draws from its experiments with large models.
 
-use super::TrainingExperiment;
-use super::outcome::TrainingSeriesOutcome;
-use crate::verdict::{Verdict, finding};
+use super::{TrainingOutcome, TrainingRunOutcome, TrainingWorkload};
+use crate::experiment::{Experiment, distinct};
+use crate::verdict::{Verdict, find, finding, judged};
 
 /// Names of series in the experiments' files.
 const FAB: &str = "FAB";
@@ -10,7 +10,7 @@ const CONTROL: &str = "Push-Pull, clean samples only";
 /// The panel of times with the most wrong labels.
 const MANY_WRONG: &str = "cr = 0.3";
 
-pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcome]) -> Vec<Verdict> {
+pub(super) fn of(experiment: &Experiment<TrainingWorkload>, series: &[TrainingOutcome]) -> Vec<Verdict> {
     let panels = experiment.panels();
     let mut verdicts = vec![
         more_accurate(
@@ -57,33 +57,19 @@ pub(super) fn of(experiment: &TrainingExperiment, series: &[TrainingSeriesOutcom
     verdicts
 }
 
-fn find<'a>(
-    series: &'a [TrainingSeriesOutcome],
-    panel: &str,
-    label: &str,
-) -> Option<&'a TrainingSeriesOutcome> {
-    series.iter().find(|one| one.series.panel == panel && one.series.label == label)
-}
-
 /// Labels other than FAB's, in order.
-fn baselines(series: &[TrainingSeriesOutcome]) -> Vec<&str> {
-    let mut labels: Vec<&str> = Vec::new();
-    for one in series {
-        if one.series.label != FAB && !labels.contains(&one.series.label.as_str()) {
-            labels.push(&one.series.label);
-        }
-    }
-    labels
+fn baselines(series: &[TrainingOutcome]) -> Vec<&str> {
+    distinct(series.iter().map(|one| one.series.label.as_str()).filter(|label| *label != FAB))
 }
 
-fn accuracy(series: &[TrainingSeriesOutcome], panel: &str, label: &str) -> Option<f64> {
+fn accuracy(series: &[TrainingOutcome], panel: &str, label: &str) -> Option<f64> {
     find(series, panel, label).map(|one| one.accuracy().mean)
 }
 
 fn more_accurate(
     claim: &str,
     panels: &[&str],
-    series: &[TrainingSeriesOutcome],
+    series: &[TrainingOutcome],
     is_meant: impl Fn(&str) -> bool,
 ) -> Verdict {
     let (mut holds, mut measured) = (Vec::new(), Vec::new());
@@ -107,7 +93,7 @@ fn more_accurate(
 }
 
 /// FAB's lead in each panel, over the best of the paper's baselines.
-fn leads(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Vec<f64> {
+fn leads(panels: &[&str], series: &[TrainingOutcome]) -> Vec<f64> {
     let lead = |panel: &&str| {
         let others = baselines(series).into_iter().filter(|label| *label != CONTROL);
         let best =
@@ -117,7 +103,7 @@ fn leads(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Vec<f64> {
     panels.iter().filter_map(lead).collect()
 }
 
-fn widening(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+fn widening(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
     let leads = leads(panels, series);
     let texts: Vec<String> = leads.iter().map(|lead| format!("{lead:+.3}")).collect();
     Verdict {
@@ -128,7 +114,7 @@ fn widening(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
 }
 
 /// How much accuracy falls from the first panel, the least heterogeneous, to the last.
-fn milder(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+fn milder(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
     let (first, last) = (panels.first().copied().unwrap_or(""), panels.last().copied().unwrap_or(""));
     let fall = |label: &str| Some(accuracy(series, first, label)? - accuracy(series, last, label)?);
     let fab = fall(FAB).unwrap_or(f64::NAN);
@@ -143,28 +129,20 @@ fn milder(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
 }
 
 /// The seconds that FAB and each baseline take to an accuracy that both reach.
-fn sooner(claim: &str, panels: &[&str], series: &[TrainingSeriesOutcome], is_fab: bool) -> Verdict {
-    let (mut holds, mut measured) = (Vec::new(), Vec::new());
-    for panel in panels {
-        let Some(fab) = find(series, panel, FAB) else { continue };
-        for label in baselines(series) {
-            let Some(other) = find(series, panel, label) else { continue };
-            let level = fab.accuracy().mean.min(other.accuracy().mean);
-            let (Some(ours), Some(theirs)) = (fab.seconds_to(level), other.seconds_to(level)) else {
-                continue;
-            };
-            holds.push(if is_fab { ours < theirs } else { theirs < ours });
-            measured.push(format!("{panel}, to {level:.3}: FAB {ours:.0} s, {label} {theirs:.0} s"));
-        }
-    }
-    Verdict {
-        claim: claim.into(),
-        measured: measured.join("; "),
-        finding: finding(&holds, "panel and baseline"),
-    }
+fn sooner(claim: &str, panels: &[&str], series: &[TrainingOutcome], is_fab: bool) -> Verdict {
+    let pairs =
+        panels.iter().flat_map(|panel| baselines(series).into_iter().map(move |label| (*panel, label)));
+    let cases = pairs.filter_map(|(panel, label)| {
+        let (fab, other) = (find(series, panel, FAB)?, find(series, panel, label)?);
+        let level = fab.accuracy().mean.min(other.accuracy().mean);
+        let (ours, theirs) = (fab.seconds_to(level)?, other.seconds_to(level)?);
+        let holds = if is_fab { ours < theirs } else { theirs < ours };
+        Some((holds, format!("{panel}, to {level:.3}: FAB {ours:.0} s, {label} {theirs:.0} s")))
+    });
+    judged(claim, "panel and baseline", cases)
 }
 
-fn same_memory(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+fn same_memory(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
     let memory = |panel: &str| find(series, panel, FAB)?.mean(|run| Some(run.memory_bytes? as f64));
     let memories: Vec<f64> = panels.iter().filter_map(|panel| memory(panel)).collect();
     let (least, most) = memories
@@ -179,28 +157,22 @@ fn same_memory(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
     }
 }
 
-fn unchanged(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
-    let (mut holds, mut measured) = (Vec::new(), Vec::new());
-    for label in [FAB].into_iter().chain(baselines(series)) {
+fn unchanged(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+    let cases = [FAB].into_iter().chain(baselines(series)).map(|label| {
         let all: Vec<f64> = panels.iter().filter_map(|panel| accuracy(series, panel, label)).collect();
         let range = all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
             - all.iter().copied().fold(f64::INFINITY, f64::min);
-        holds.push(range < 0.01);
         let texts: Vec<String> = all.iter().map(|accuracy| format!("{accuracy:.3}")).collect();
-        measured.push(format!("{label} {}", texts.join(", ")));
-    }
-    Verdict {
-        claim: "Connectivity hardly changes accuracy (by less than .01)".into(),
-        measured: measured.join("; "),
-        finding: finding(&holds, "the method"),
-    }
+        (range < 0.01, format!("{label} {}", texts.join(", ")))
+    });
+    judged("Connectivity hardly changes accuracy (by less than .01)", "the method", cases)
 }
 
-fn linear_bytes(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
-    let value = |panel: Option<&&str>, value: &dyn Fn(&super::TrainingRunOutcome) -> Option<f64>| {
+fn linear_bytes(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+    let value = |panel: Option<&&str>, value: &dyn Fn(&TrainingRunOutcome) -> Option<f64>| {
         panel.and_then(|panel| find(series, panel, FAB)).and_then(|one| one.mean(value))
     };
-    let times = |of: &dyn Fn(&super::TrainingRunOutcome) -> Option<f64>| {
+    let times = |of: &dyn Fn(&TrainingRunOutcome) -> Option<f64>| {
         value(panels.last(), of).unwrap_or(f64::NAN) / value(panels.first(), of).unwrap_or(f64::NAN)
     };
     let bytes = times(&|run| Some(run.last().bytes as f64 / f64::from(run.last().round)));
@@ -218,7 +190,7 @@ fn linear_bytes(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
     }
 }
 
-fn learned(panels: &[&str], series: &[TrainingSeriesOutcome]) -> Verdict {
+fn learned(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
     let ends: Vec<f64> = panels
         .iter()
         .filter_map(|panel| find(series, panel, FAB)?.mean(|run| run.last().regularisation))

@@ -1,22 +1,19 @@
 //! The ablation on integrations of techniques.
 
-use super::{Verdict, find, finding, has_diverged, panels};
-use crate::experiment::Axis;
+use super::{Verdict, find, has_diverged, judged, panels};
 use crate::method::MethodKind;
-use crate::outcome::{RunOutcome, SeriesOutcome, Spread};
+use crate::small::{Axis, MethodOutcome, RunOutcome};
+use crate::spread::Spread;
 
-pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
+pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     let statics = [MethodKind::StaticFab.label(), MethodKind::StaticFabKeptLinks.label()];
     let rivals = [MethodKind::PushSumFab.label(), MethodKind::PushPullSoba.label()];
-    let mut diverging = (Vec::new(), Vec::new());
-    let mut faster = (Vec::new(), Vec::new());
-    let mut lower = (Vec::new(), Vec::new());
-    let mut steps = (Vec::new(), Vec::new());
+    let (mut diverging, mut faster, mut lower, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for panel in panels(series) {
         for one in statics.iter().filter_map(|label| find(series, panel, label)) {
-            diverging.0.push(has_diverged(one));
             let error = one.settled_error().mean;
-            diverging.1.push(format!("{panel}, {}: settles at {error:.1e}", one.series.label));
+            diverging
+                .push((has_diverged(one), format!("{panel}, {}: settles at {error:.1e}", one.series.label)));
         }
         let Some(fab) = find(series, panel, MethodKind::Fab.label()) else { continue };
         for rival in rivals.iter().filter_map(|label| find(series, panel, label)) {
@@ -24,38 +21,32 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
             // The time at which each first is within a tenth of where the worse of the two settles.
             let goal = 1.1 * fab.settled_error().mean.max(rival.settled_error().mean);
             let (own, other) = (seconds_to(fab, goal), seconds_to(rival, goal));
-            faster.0.push(own < other);
-            faster.1.push(format!("{panel}, to {goal:.1e}: FAB {own:.3} s, {name} {other:.3} s"));
+            faster
+                .push((own < other, format!("{panel}, to {goal:.1e}: FAB {own:.3} s, {name} {other:.3} s")));
             let (own, other) = (fab.settled_error().mean, rival.settled_error().mean);
-            lower.0.push(own < other);
-            lower.1.push(format!("{panel}: FAB {own:.1e}, {name} {other:.1e}"));
-            steps.0.push(fab.steps.upper > 10.0 * rival.steps.upper);
-            steps.1.push(format!("{panel}: FAB {:.1e}, {name} {:.1e}", fab.steps.upper, rival.steps.upper));
+            lower.push((own < other, format!("{panel}: FAB {own:.1e}, {name} {other:.1e}")));
+            let (own, other) = (fab.choice.upper, rival.choice.upper);
+            steps.push((own > 10.0 * other, format!("{panel}: FAB {own:.1e}, {name} {other:.1e}")));
         }
     }
-    let verdict = |claim: &str, (holds, measured): (Vec<bool>, Vec<String>), what: &str| Verdict {
-        claim: claim.into(),
-        measured: measured.join("; "),
-        finding: finding(&holds, what),
-    };
     vec![
-        verdict("Static_FAB diverges", diverging, "steps and what static means"),
-        verdict("FAB needs less time than PushSum_FAB and PushPull_SOBA", faster, "steps and the rival"),
-        verdict(
+        judged("Static_FAB diverges", "steps and what static means", diverging),
+        judged("FAB needs less time than PushSum_FAB and PushPull_SOBA", "steps and the rival", faster),
+        judged(
             "FAB settles at a lower error than PushSum_FAB and PushPull_SOBA",
+            "steps and the rival",
             lower,
-            "steps and the rival",
         ),
-        verdict(
+        judged(
             "FAB sustains steps 100 times as large as the others (here: more than 10 times, in the same units)",
-            steps,
             "steps and the rival",
+            steps,
         ),
     ]
 }
 
 /// Mean seconds until the error is first below `goal`.
-fn seconds_to(outcome: &SeriesOutcome, goal: f64) -> f64 {
+fn seconds_to(outcome: &MethodOutcome, goal: f64) -> f64 {
     let seconds = |run: &RunOutcome| {
         let reached = run.points.iter().find(|point| point.error < goal);
         reached.unwrap_or(run.last()).on(Axis::Seconds)

@@ -2,9 +2,9 @@
 
 use super::{Verdict, finding, panels, rounds_or_why};
 use crate::method::MethodKind;
-use crate::outcome::SeriesOutcome;
+use crate::small::MethodOutcome;
 
-pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
+pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     let cases: [(&str, &[MethodKind], bool); 2] = [
         (
             "The ledger, with and without momentum, and LT-ADMM reach 1 % at every loss",
@@ -18,9 +18,11 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
         ),
     ];
     let verdict = |(claim, methods, reaches): (&str, &[MethodKind], bool)| {
-        let chosen: Vec<&SeriesOutcome> = series
+        let chosen: Vec<&MethodOutcome> = series
             .iter()
-            .filter(|one| methods.contains(&one.series.method) && (reaches || one.series.setting.loss > 0.0))
+            .filter(|one| {
+                methods.contains(&one.series.work.method) && (reaches || one.series.work.setting.loss > 0.0)
+            })
             .collect();
         let holds: Vec<bool> = chosen
             .iter()
@@ -42,6 +44,6 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
 }
 
 /// Whether it ends above one per cent for every seed; it may pass below on its way.
-fn settles_above(outcome: &SeriesOutcome) -> bool {
+fn settles_above(outcome: &MethodOutcome) -> bool {
     outcome.runs.iter().all(|run| run.settled_error() > 0.01)
 }

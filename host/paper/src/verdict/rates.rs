@@ -2,9 +2,9 @@
 
 use super::{Verdict, finding};
 use crate::method::MethodKind;
-use crate::outcome::{RunOutcome, SeriesOutcome};
+use crate::small::{MethodOutcome, RunOutcome};
 
-pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
+pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     let cases = [
         (MethodKind::Fab, -2.0 / 3.0, "FAB: min ‖∇F*‖² falls at least like K^(−2/3)"),
         (MethodKind::PushPull, -1.0, "Push-Pull: min ‖∇F‖² falls at least like 1/K"),
@@ -12,8 +12,8 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
     let verdict = |(method, rate, claim): (MethodKind, f64, &str)| {
         let points: Vec<(f64, f64)> = series
             .iter()
-            .filter(|one| one.series.method == method)
-            .map(|one| (f64::from(one.series.setting.rounds), mean_least(&one.runs)))
+            .filter(|one| one.series.work.method == method)
+            .map(|one| (f64::from(one.series.work.setting.rounds), mean_least(&one.runs)))
             .collect();
         let slopes: Vec<f64> = points
             .windows(2)

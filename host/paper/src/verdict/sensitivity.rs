@@ -1,20 +1,19 @@
 //! The appendix' table on the sensitivity of FAB.
 
 use super::{Finding, Verdict, finding, has_diverged, rounds_or_why};
-use crate::experiment::Axis;
-use crate::outcome::SeriesOutcome;
+use crate::small::{Axis, MethodOutcome};
 
-pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
-    let steps = |one: &SeriesOutcome| {
-        let lambda = one.series.setting.lambda;
+pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
+    let steps = |one: &MethodOutcome| {
+        let lambda = one.series.work.setting.lambda;
         [
             lambda,
-            (1e6 * lambda * one.steps.upper).round() / 1e6,
-            one.steps.lower,
-            one.steps.twin.unwrap_or(one.steps.lower),
+            (1e6 * lambda * one.choice.upper).round() / 1e6,
+            one.choice.lower,
+            one.choice.twin.unwrap_or(one.choice.lower),
         ]
     };
-    let group = |is_in: fn([f64; 4]) -> bool| -> Vec<&SeriesOutcome> {
+    let group = |is_in: fn([f64; 4]) -> bool| -> Vec<&MethodOutcome> {
         series.iter().filter(|one| is_in(steps(one))).collect()
     };
     let by_lambda = group(|[_, x, y, z]| (x, y, z) == (0.1, 0.1, 0.1));
@@ -25,10 +24,10 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
     verdicts.extend(monotone(
         "a larger λ slows convergence down",
         by_lambda,
-        |one| one.series.setting.lambda,
+        |one| one.series.work.setting.lambda,
         true,
     ));
-    verdicts.extend(monotone("a larger η_x speeds convergence up", by_x, |one| one.steps.upper, false));
+    verdicts.extend(monotone("a larger η_x speeds convergence up", by_x, |one| one.choice.upper, false));
     let slowed: Vec<bool> = unequal
         .iter()
         .map(|one| {
@@ -50,14 +49,14 @@ pub(super) fn verdicts(series: &[SeriesOutcome]) -> Vec<Verdict> {
     });
     verdicts.extend(monotone(
         "η_y = η_z from 0.1 up slow FAB down",
-        both.into_iter().filter(|one| one.steps.lower >= 0.1).collect(),
-        |one| one.steps.lower,
+        both.into_iter().filter(|one| one.choice.lower >= 0.1).collect(),
+        |one| one.choice.lower,
         true,
     ));
     verdicts
 }
 
-fn listed(series: &[&SeriesOutcome]) -> String {
+fn listed(series: &[&MethodOutcome]) -> String {
     series
         .iter()
         .map(|one| format!("{}: {}", one.series.label, rounds_or_why(one)))
@@ -68,8 +67,8 @@ fn listed(series: &[&SeriesOutcome]) -> String {
 /// Whether rounds grow, or shrink, by more than 2 % along a quantity.
 fn monotone(
     claim: &str,
-    mut series: Vec<&SeriesOutcome>,
-    along: fn(&SeriesOutcome) -> f64,
+    mut series: Vec<&MethodOutcome>,
+    along: fn(&MethodOutcome) -> f64,
     is_growing: bool,
 ) -> Option<Verdict> {
     series.sort_by(|a, b| along(a).total_cmp(&along(b)));
@@ -87,11 +86,11 @@ fn monotone(
 }
 
 /// How far each row is from the independent implementation.
-fn reference(series: &[SeriesOutcome]) -> Verdict {
+fn reference(series: &[MethodOutcome]) -> Verdict {
     let mut holds = Vec::new();
     let mut worst = (0.0, "none");
     for one in series {
-        let holds_here = match (one.series.reference, one.to_one_percent(Axis::Rounds)) {
+        let holds_here = match (one.series.work.reference, one.to_one_percent(Axis::Rounds)) {
             (Some(reference), Some(rounds)) => {
                 let away = rounds.mean / reference - 1.0;
                 if away.abs() > f64::abs(worst.0) {
@@ -99,7 +98,7 @@ fn reference(series: &[SeriesOutcome]) -> Verdict {
                 }
                 away.abs() <= 0.2
             }
-            (None, None) => has_diverged(one) == (one.series.paper.as_deref() == Some("diverges")),
+            (None, None) => has_diverged(one) == (one.series.work.paper.as_deref() == Some("diverges")),
             _ => false,
         };
         holds.push(holds_here);
@@ -117,11 +116,11 @@ fn reference(series: &[SeriesOutcome]) -> Verdict {
     }
 }
 
-fn paper(series: &[SeriesOutcome]) -> Verdict {
+fn paper(series: &[MethodOutcome]) -> Verdict {
     let mut holds = Vec::new();
     let mut apart = Vec::new();
     for one in series {
-        let printed = one.series.paper.as_deref().unwrap_or_default();
+        let printed = one.series.work.paper.as_deref().unwrap_or_default();
         let agrees = match (printed.parse::<f64>(), one.to_one_percent(Axis::Rounds)) {
             (Ok(printed), Some(rounds)) => (rounds.mean / printed - 1.0).abs() <= 0.2,
             (Err(_), None) => has_diverged(one) == (printed == "diverges"),

@@ -1,0 +1,109 @@
+//! Experiments of all kinds behind one interface, as the command has them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use fabswarm_diagnostic::Diagnostic;
+
+use crate::campaign::{self, CampaignError, Progress};
+use crate::experiment::Experiment;
+use crate::page::{self, Presentation, Section};
+use crate::small::MethodWorkload;
+#[cfg(feature = "large")]
+use crate::training::TrainingWorkload;
+
+/// An experiment of any kind.
+pub trait NamedExperiment {
+    /// The name by which it is run.
+    fn name(&self) -> &'static str;
+
+    /// What it shows, and which figure or table of the paper.
+    fn about(&self) -> [&str; 2];
+
+    /// Whether this machine runs it in hours rather than days.
+    fn has_device(&self) -> bool;
+
+    /// Runs every series for the seeds from 1 to `seeds`.
+    fn set_seeds(&mut self, seeds: u64);
+
+    /// Keeps the panels whose name contains `text`.
+    ///
+    /// # Errors
+    /// Where there is none.
+    fn keep_panels(&mut self, text: &str) -> Result<(), Diagnostic>;
+
+    /// Gives a key of all series another value where they have it, and says so in the notes.
+    fn set(&mut self, key: &str, value: &str);
+
+    /// Runs it, with results kept in `out`, and writes what it came to.
+    ///
+    /// # Errors
+    /// Where it is interrupted, a run fails, or a file cannot be written.
+    fn run(
+        &self,
+        out: &Path,
+        progress: &dyn Progress,
+        interrupted: &AtomicBool,
+    ) -> Result<Section, CampaignError>;
+}
+
+/// All experiments; `is_quick` makes each small enough for a test, on data that come with the program.
+///
+/// # Errors
+/// Where a file does not say what it must, which a test rules out.
+pub fn all(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
+    fn of_kind<W: Presentation>(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
+        let boxed = |experiment: Experiment<W>| -> Box<dyn NamedExperiment> { Box::new(experiment) };
+        Ok(Experiment::all(is_quick)?.into_iter().map(boxed).collect())
+    }
+    let all = of_kind::<MethodWorkload>(is_quick)?;
+    #[cfg(feature = "large")]
+    let all = all.into_iter().chain(of_kind::<TrainingWorkload>(is_quick)?).collect();
+    Ok(all)
+}
+
+impl<W: Presentation> NamedExperiment for Experiment<W> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> [&str; 2] {
+        [&self.title, &self.source]
+    }
+
+    fn has_device(&self) -> bool {
+        W::has_device()
+    }
+
+    fn set_seeds(&mut self, seeds: u64) {
+        self.seeds = seeds;
+    }
+
+    fn keep_panels(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let panels = self.panels().join("; ");
+        self.series.retain(|series| series.panel.contains(text));
+        if self.series.is_empty() {
+            let what = format!("no panel of {} contains `{text}`", self.name);
+            return Err(Diagnostic::new(what, format!("its panels are {panels}")));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &str, value: &str) {
+        let mut is_known = false;
+        self.series.iter_mut().for_each(|series| is_known |= series.work.set(key, value));
+        if is_known {
+            self.notes.push(format!("Run with {key} = {value}."));
+        }
+    }
+
+    fn run(
+        &self,
+        out: &Path,
+        progress: &dyn Progress,
+        interrupted: &AtomicBool,
+    ) -> Result<Section, CampaignError> {
+        let outcome = campaign::run(self, &out.join("results"), progress, interrupted)?;
+        Ok(page::write_experiment(self, &outcome, &out.join(self.name))?)
+    }
+}

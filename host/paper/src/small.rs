@@ -1,0 +1,151 @@
+//! Experiments on small problems: a method of the paper in a setting, with given or searched steps.
+
+mod cell;
+mod outcome;
+mod page;
+
+pub use outcome::{MethodOutcome, Point, RunOutcome};
+
+use std::sync::atomic::AtomicBool;
+
+use fabswarm_diagnostic::Diagnostic;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::experiment::{Keys, SeriesFile, Workload};
+use crate::method::{MethodKind, StepSizes};
+use crate::setting::Setting;
+use crate::spread::Spread;
+use cell::Cell;
+
+/// What an error is shown over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axis {
+    /// Iterations: rounds, or outer iterations of a double loop.
+    Iterations,
+    /// Rounds of communication.
+    Rounds,
+    /// Floats that crossed links.
+    Floats,
+    /// Seconds on one core.
+    Seconds,
+}
+
+/// Steps that are tried for every method alike.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// Steps on x.
+    pub upper: Vec<f64>,
+    /// Steps on y, z and v; methods of one level have none.
+    pub lower: Vec<f64>,
+    /// Seeds that are tried on; others than those that count.
+    pub seeds: Vec<u64>,
+    /// Rounds of each try.
+    pub rounds: u32,
+}
+
+/// A method in a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodWorkload {
+    /// The method.
+    pub method: MethodKind,
+    /// Its steps; the best of the grid where they are not given.
+    pub steps: Option<StepSizes>,
+    /// The setting.
+    pub setting: Setting,
+    /// What the paper prints for it.
+    pub paper: Option<String>,
+    /// What an independent implementation measured: mean rounds to one per cent.
+    pub reference: Option<f64>,
+}
+
+impl Workload for MethodWorkload {
+    type Axis = Axis;
+    type Search = Grid;
+    type Choice = StepSizes;
+    type Cell = Cell;
+    type Run = RunOutcome;
+
+    const FILES: &'static [(&'static str, &'static str)] = &[
+        ("rates", include_str!("../experiments/rates.toml")),
+        ("policy-evaluation", include_str!("../experiments/policy-evaluation.toml")),
+        ("policy-evaluation-noise", include_str!("../experiments/policy-evaluation-noise.toml")),
+        ("policy-evaluation-100", include_str!("../experiments/policy-evaluation-100.toml")),
+        ("policy-evaluation-1000", include_str!("../experiments/policy-evaluation-1000.toml")),
+        ("agents", include_str!("../experiments/agents.toml")),
+        ("weights", include_str!("../experiments/weights.toml")),
+        ("rings", include_str!("../experiments/rings.toml")),
+        ("integrations", include_str!("../experiments/integrations.toml")),
+        ("sensitivity", include_str!("../experiments/sensitivity.toml")),
+        ("lost-frames", include_str!("../experiments/lost-frames.toml")),
+    ];
+    const RUNS_ALONE: bool = false;
+
+    fn parse(row: &SeriesFile, settings: Keys, _: &Grid) -> Result<(String, Self), String> {
+        let method = row.method.ok_or("a series without a method")?;
+        let label = row.label.clone().unwrap_or_else(|| method.label().to_owned());
+        let setting =
+            serde_json::from_value(Value::Object(settings)).map_err(|error| format!("{label}: {error}"))?;
+        let (paper, reference) = (row.paper.clone(), row.reference);
+        Ok((label, Self { method, steps: row.steps, setting, paper, reference }))
+    }
+
+    fn given(&self) -> Option<StepSizes> {
+        self.steps
+    }
+
+    /// Every pair of steps for a bilevel method, every upper step for one of one level.
+    fn options(&self, grid: &Grid) -> Vec<StepSizes> {
+        let lower: &[f64] = if self.method.is_bilevel() { &grid.lower } else { &[0.0] };
+        let pairs = grid.upper.iter().flat_map(|&upper| lower.iter().map(move |&lower| (upper, lower)));
+        pairs.map(|(upper, lower)| StepSizes { upper, lower, twin: None }).collect()
+    }
+
+    fn search_seeds(grid: &Grid) -> &[u64] {
+        &grid.seeds
+    }
+
+    fn trial(&self, steps: &StepSizes, seed: u64, grid: &Grid) -> Cell {
+        let mut cell = self.cell(steps, seed);
+        cell.setting.rounds = grid.rounds.min(cell.setting.rounds);
+        cell
+    }
+
+    /// Where the runs settled, as a geometric mean.
+    fn score(runs: &[RunOutcome]) -> f64 {
+        Spread::of(runs.iter().map(|run| run.settled_error().ln())).mean.exp()
+    }
+
+    fn cell(&self, steps: &StepSizes, seed: u64) -> Cell {
+        Cell { method: self.method, setting: self.setting.clone(), steps: *steps, seed }
+    }
+
+    fn effort(cell: &Cell) -> u64 {
+        cell.setting.agents as u64 * u64::from(cell.setting.rounds)
+    }
+
+    fn run(cell: &Cell, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, Diagnostic> {
+        cell.run(interrupted).map_err(|error| Diagnostic::bare(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn every_file_is_whole_and_has_a_small_version() {
+        let all = |is_quick| Experiment::<MethodWorkload>::all(is_quick).unwrap();
+        for (full, quick) in all(false).iter().zip(all(true)) {
+            assert!(full.seeds >= 10, "{}", full.name);
+            let rounds = |experiment: &Experiment<MethodWorkload>| -> u64 {
+                let rounds = experiment.series.iter().map(|series| u64::from(series.work.setting.rounds));
+                experiment.seeds * rounds.sum::<u64>()
+            };
+            assert!(20 * rounds(&quick) < rounds(full), "{}", full.name);
+        }
+    }
+}
