@@ -9,14 +9,14 @@ use toml_edit::{Document, Item};
 
 use crate::step;
 
-/// Lints every board and builds all its images: one that outgrows its budget does not link. Boards stand outside the workspace,
-/// each with its own target and lock file.
+/// Lints every board and builds all its images: one that outgrows its budget does not link. Boards have a workspace of their
+/// own, and each is built alone, for its own target.
 pub(crate) fn check() -> Result<()> {
     check_table()?;
+    step::run_in("boards", "cargo", &["fmt", "--all", "--check"])?;
     let mut sizes = Vec::new();
     for board in names()? {
         let folder = format!("boards/{board}");
-        step::run_in(&folder, "cargo", &["fmt", "--check"])?;
         // A board that has only another's source is linted there, and builds here.
         if step::root().join(&folder).join("src").is_dir() {
             step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
@@ -24,7 +24,7 @@ pub(crate) fn check() -> Result<()> {
         let file = BoardFile::read(&board)?;
         let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
         for feature in std::iter::once(String::new()).chain(variants) {
-            let target_folder = Path::new("target").join(&feature);
+            let target_folder = Path::new("../target").join(&feature);
             let build = ["build", "--release", "--locked", "--features", &feature, "--target-dir"];
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
             if let Some(file) = &file {
@@ -51,14 +51,14 @@ fn check_stack(size: &ImageSize) -> Result<()> {
     let Some(file) = BoardFile::read(TEMPLATE)? else { bail!("boards/{TEMPLATE} has no board.toml") };
     let stack_kib = file.number("ram", "stack_kib").unwrap_or_default();
     let folder = step::root().join("boards").join(TEMPLATE);
-    let script = folder.join("target/ballast.x");
+    let script = step::root().join("boards/target/ballast.x");
     // A little more than there is besides the stack.
     let ballast = size.ram_budget - size.ram - 1024 * stack_kib + 512;
     let section =
         format!("SECTIONS {{ .ballast (NOLOAD) : {{ . += {ballast}; }} > RAM }} INSERT AFTER .bss;\n");
     fs::write(&script, section).with_context(|| format!("cannot write {}", script.display()))?;
     let flag = format!("link-arg=-T{}", script.display());
-    let arguments = ["rustc", "--release", "--locked", "--target-dir", "target/ballast", "--", "-C", &flag];
+    let arguments = ["rustc", "--release", "--locked", "--target-dir", "../target/ballast", "--", "-C", &flag];
     println!("    cargo {} (in boards/{TEMPLATE}), which must fail", arguments.join(" "));
     let output = step::command("cargo", &arguments).current_dir(&folder).output();
     let output = output.context("cannot start cargo")?;
@@ -159,7 +159,7 @@ impl ImageSize {
     /// Measures the image that `board` has with `feature`.
     fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
         let parts = ["target", feature, file.target(), "release", board];
-        let image = step::root().join("boards").join(board).join(parts.iter().collect::<PathBuf>());
+        let image = step::root().join("boards").join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);
         let ram_at = file.number("ram", "origin").unwrap_or(u64::MAX);

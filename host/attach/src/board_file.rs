@@ -285,15 +285,16 @@ mod tests {
     /// Regression: the log of a board whose debugger was detached filled up, and the board waited for ever.
     #[test]
     fn no_board_waits_for_a_debugger_to_read_its_log() {
+        let lines_of = |board: &str| {
+            let text = std::fs::read_to_string(folder(board).join("Cargo.toml")).unwrap();
+            let lines = text.lines().filter(|line| line.starts_with("defmt-rtt"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let lines = lines_of("");
+        assert!(lines.len() == 1 && lines[0].contains("\"disable-blocking-mode\""), "{lines:?}");
         let boards = names().into_iter().chain([TEMPLATE.to_owned()]);
-        let manifests =
-            boards.map(|board| std::fs::read_to_string(folder(&board).join("Cargo.toml")).unwrap());
-        let lines: Vec<String> = manifests
-            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
-            .filter(|line| line.starts_with("defmt-rtt"))
-            .collect();
-        assert!(lines.len() >= 7, "{lines:?}");
-        assert!(lines.iter().all(|line| line.contains("\"disable-blocking-mode\"")), "{lines:?}");
+        let lines: Vec<String> = boards.flat_map(|board| lines_of(&board)).collect();
+        assert!(lines.len() >= 7 && lines.iter().all(|line| line == "defmt-rtt.workspace = true"), "{lines:?}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl FirmwareCrate<'_> {
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
         let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
         let target_folder =
-            Path::new("target").join(folder_of_problem).join(features.join("-")).join(folder_of_words);
+            board_file::folder("target").join(folder_of_problem).join(features.join("-")).join(folder_of_words);
         let is_special = words.is_some() || needs.problem.is_some();
         let building =
             DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
@@ -122,7 +122,7 @@ impl FirmwareCrate<'_> {
             }
             return Err(failure(messages));
         }
-        let target = folder.join(target_folder).join(self.target.unwrap_or_default());
+        let target = target_folder.join(self.target.unwrap_or_default());
         Ok(target.join("release").join(self.board))
     }
 }
