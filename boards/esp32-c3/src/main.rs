@@ -6,8 +6,10 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
+#[path = "../../flash.rs"]
 mod flash;
 mod health;
+mod page;
 mod panic;
 mod radio;
 
@@ -16,6 +18,7 @@ use esp_hal::{
     clock::CpuClock, efuse, rtc_cntl::Rtc, timer::timg::TimerGroup, usb::usb_serial_jtag::UsbSerialJtag,
 };
 use esp_radio::wifi::WifiController;
+use esp_storage::FlashStorage;
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
@@ -42,8 +45,8 @@ async fn main(_spawner: Spawner) {
     // Without its radio the board is of no use: it says so and starts again.
     let wifi = WifiController::new(chip.WIFI, Default::default()).expect("the radio does not start");
     let port = UsbSerialJtag::new(chip.USB_DEVICE).into_async();
-    let mut flash = flash::ChipFlash::new(chip.FLASH);
-    let page = flash.page();
+    let mut flash = FlashStorage::new(chip.FLASH);
+    let page = page::copy(&mut flash);
     run(Parts {
         board: board::NAME,
         chip: Some(number()),
@@ -54,7 +57,7 @@ async fn main(_spawner: Spawner) {
             FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(&wifi)),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash),
+        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(flash)),
         health: health::ChipHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),
     })
     .await

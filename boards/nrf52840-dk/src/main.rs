@@ -7,6 +7,7 @@ mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
 mod chip;
+#[path = "../../flash.rs"]
 mod flash;
 mod health;
 #[path = "../../panic.rs"]
@@ -21,6 +22,7 @@ use embassy_futures::join::join;
 use embassy_nrf::{
     bind_interrupts,
     buffered_uarte::{self, BufferedUarte},
+    nvmc::Nvmc,
     peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
 };
@@ -73,7 +75,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
+        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
         health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
     });
     join(keep_listening(&mut radio, &radio_queue), agent).await.1

@@ -1,5 +1,5 @@
-//! fabswarm on Nordic's nRF52840 Dongle: frames by 802.15.4, everything else by USB. Its radio, flash and watchdog are those of
-//! the DK.
+//! fabswarm on Nordic's nRF52840 Dongle: frames by 802.15.4, everything else by USB. Its radio and watchdog are those of the
+//! DK.
 #![no_std]
 #![no_main]
 
@@ -11,7 +11,7 @@ mod board {
 mod cdc_port;
 #[path = "../../nrf52840-dk/src/chip.rs"]
 mod chip;
-#[path = "../../nrf52840-dk/src/flash.rs"]
+#[path = "../../flash.rs"]
 mod flash;
 #[path = "../../nrf52840-dk/src/health.rs"]
 mod health;
@@ -26,7 +26,9 @@ use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_futures::join::join3;
 use embassy_nrf::{
-    bind_interrupts, peripherals,
+    bind_interrupts,
+    nvmc::Nvmc,
+    peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
     usb::{self, vbus_detect::HardwareVbusDetect},
 };
@@ -66,7 +68,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
+        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
         health: health::ChipHealth::start(chip.WDT, chip.P0_06.into()),
     });
     join3(device, keep_listening(&mut radio, &radio_queue), agent).await.2

@@ -10,7 +10,7 @@ mod board {
 mod cdc_port;
 #[path = "../../pico/src/chip.rs"]
 mod chip;
-#[path = "../../pico/src/flash.rs"]
+#[path = "../../flash.rs"]
 mod flash;
 #[path = "../../pico/src/health.rs"]
 mod health;
@@ -44,7 +44,7 @@ async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
     // Before the radio, which may not answer.
     let health = health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25);
-    let mut flash = flash::QspiFlash::new(pico.FLASH);
+    let mut flash = chip::flash(pico.FLASH);
     let chip = chip::id(&mut flash);
     let (port, device) = usb::start(pico.USB, chip);
     let radio = radio::RadioPins {

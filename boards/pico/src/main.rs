@@ -10,6 +10,7 @@ mod board {
 #[path = "../../cdc_port.rs"]
 mod cdc_port;
 mod chip;
+#[path = "../../flash.rs"]
 mod flash;
 mod health;
 #[path = "../../panic.rs"]
@@ -33,7 +34,7 @@ defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
-    let mut flash = flash::QspiFlash::new(pico.FLASH);
+    let mut flash = chip::flash(pico.FLASH);
     let chip = chip::id(&mut flash);
     #[cfg(not(feature = "usb"))]
     let port = uart::start(pico.UART0, pico.PIN_0, pico.PIN_1);

@@ -8,7 +8,9 @@ mod board {
 }
 #[path = "../../cdc_port.rs"]
 mod cdc_port;
-#[path = "../../pico/src/flash.rs"]
+#[path = "../../pico/src/chip.rs"]
+mod chip;
+#[path = "../../flash.rs"]
 mod flash;
 #[path = "../../pico/src/health.rs"]
 mod health;
@@ -43,7 +45,7 @@ async fn main(_spawner: Spawner) {
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
-        storage: BoardStorage::new(flash::QspiFlash::new(pico.FLASH)),
+        storage: BoardStorage::new(chip::flash(pico.FLASH)),
         health: health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25),
     });
     join(device, agent).await.1

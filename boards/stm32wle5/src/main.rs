@@ -7,6 +7,7 @@ mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
 mod chip;
+#[path = "../../flash.rs"]
 mod flash;
 mod health;
 #[path = "../../lora.rs"]
@@ -21,7 +22,9 @@ use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_stm32::{
-    bind_interrupts, dma, peripherals,
+    bind_interrupts, dma,
+    flash::{FLASH_BASE, Flash},
+    peripherals,
     usart::{self, BufferedUart},
 };
 use fabswarm_firmware::{
@@ -71,7 +74,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::ChipFlash::new(chip.FLASH)),
+        storage: BoardStorage::new(flash::BoardFlash::<_, FLASH_BASE>(Flash::new_blocking(chip.FLASH))),
         health,
     });
     join(keep_listening(&mut radio, &radio_queue), agent).await.1

@@ -7,11 +7,11 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-// 1. The chip: clocks and its number; flash with page and storage; watchdog, cause of the reset and light.
+#[path = "../../flash.rs"]
+mod flash;
+// 1. The chip: clocks and its number; watchdog, cause of the reset and light.
 #[path = "../../nrf52840-dk/src/chip.rs"]
 mod chip;
-#[path = "../../nrf52840-dk/src/flash.rs"]
-mod flash;
 #[path = "../../nrf52840-dk/src/health.rs"]
 mod health;
 #[path = "../../panic.rs"]
@@ -24,6 +24,7 @@ use embassy_executor::Spawner;
 use embassy_nrf::{
     bind_interrupts,
     buffered_uarte::{self, BufferedUarte},
+    nvmc::Nvmc,
     peripherals,
 };
 use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
@@ -63,8 +64,9 @@ async fn main(_spawner: Spawner) {
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
-        storage: BoardStorage::new(flash::NvmcFlash::new(chip.NVMC)),
-        // 4. The pin of a light that shows which board it is.
+        // 4. The driver of the flash, and the address that it counts from.
+        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
+        // 5. The pin of a light that shows which board it is.
         health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
     })
     .await
