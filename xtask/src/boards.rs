@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use fabswarm_board_file::BoardFile;
 use object::{Object, ObjectSection, ObjectSegment};
-use toml_edit::{Document, Item};
 
 use crate::step;
 
@@ -21,14 +21,14 @@ pub(crate) fn check() -> Result<()> {
         if step::root().join(&folder).join("src").is_dir() {
             step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
         }
-        let file = BoardFile::read(&board)?;
+        let file = read(&board)?;
         let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
-        for feature in std::iter::once(String::new()).chain(variants) {
-            let target_folder = Path::new("../target").join(&feature);
-            let build = ["build", "--release", "--locked", "--features", &feature, "--target-dir"];
+        for feature in std::iter::once("").chain(variants) {
+            let target_folder = Path::new("../target").join(feature);
+            let build = ["build", "--release", "--locked", "--features", feature, "--target-dir"];
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
             if let Some(file) = &file {
-                sizes.push(ImageSize::measure(&board, file, &feature)?);
+                sizes.push(ImageSize::measure(&board, file, feature)?);
             }
         }
     }
@@ -48,8 +48,8 @@ const TEMPLATE: &str = "template";
 
 /// Fails unless the linker refuses an image that leaves too little RAM for the stack: of the board to copy, with so much more in RAM.
 fn check_stack(size: &ImageSize) -> Result<()> {
-    let Some(file) = BoardFile::read(TEMPLATE)? else { bail!("boards/{TEMPLATE} has no board.toml") };
-    let stack_kib = file.number("ram", "stack_kib").unwrap_or_default();
+    let Some(file) = read(TEMPLATE)? else { bail!("boards/{TEMPLATE} has no board.toml") };
+    let stack_kib = file.ram.stack_kib;
     let folder = step::root().join("boards").join(TEMPLATE);
     let script = step::root().join("boards/target/ballast.x");
     // A little more than there is besides the stack.
@@ -58,7 +58,8 @@ fn check_stack(size: &ImageSize) -> Result<()> {
         format!("SECTIONS {{ .ballast (NOLOAD) : {{ . += {ballast}; }} > RAM }} INSERT AFTER .bss;\n");
     fs::write(&script, section).with_context(|| format!("cannot write {}", script.display()))?;
     let flag = format!("link-arg=-T{}", script.display());
-    let arguments = ["rustc", "--release", "--locked", "--target-dir", "../target/ballast", "--", "-C", &flag];
+    let arguments =
+        ["rustc", "--release", "--locked", "--target-dir", "../target/ballast", "--", "-C", &flag];
     println!("    cargo {} (in boards/{TEMPLATE}), which must fail", arguments.join(" "));
     let output = step::command("cargo", &arguments).current_dir(&folder).output();
     let output = output.context("cannot start cargo")?;
@@ -77,7 +78,7 @@ fn check_table() -> Result<()> {
     let path = step::root().join("docs/boards.md");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     for board in names()? {
-        let is_host = BoardFile::read(&board)?.is_none();
+        let is_host = read(&board)?.is_none();
         if !is_host && board != TEMPLATE && !text.contains(&format!("\n| `{board}` | ")) {
             bail!("docs/boards.md has no line for boards/{board} in its table");
         }
@@ -104,46 +105,19 @@ pub(crate) fn names() -> Result<Vec<String>> {
 pub(crate) fn targets() -> Result<Vec<String>> {
     let mut targets = Vec::new();
     for board in names()? {
-        targets.extend(BoardFile::read(&board)?.map(|file| file.target().to_owned()));
+        targets.extend(read(&board)?.map(|file| file.target));
     }
     Ok(targets)
 }
 
-/// A board's `board.toml`.
-struct BoardFile(Document<String>);
-
-impl BoardFile {
-    /// Reads it; `None` for a program of the host, which has none.
-    fn read(board: &str) -> Result<Option<Self>> {
-        let path = step::root().join("boards").join(board).join("board.toml");
-        let Ok(text) = fs::read_to_string(path) else { return Ok(None) };
-        Ok(Some(Self(Document::parse(text).with_context(|| format!("boards/{board}/board.toml"))?)))
+/// Reads the `board.toml` of a board; `None` for a program of the host, which has none.
+fn read(board: &str) -> Result<Option<BoardFile>> {
+    let path = step::root().join("boards").join(board).join("board.toml");
+    if !path.is_file() {
+        return Ok(None);
     }
-
-    fn target(&self) -> &str {
-        self.0.get("target").and_then(Item::as_str).unwrap_or_default()
-    }
-
-    fn number(&self, table: &str, key: &str) -> Option<u64> {
-        u64::try_from(self.0.get(table)?.get(key).and_then(Item::as_integer)?).ok()
-    }
-
-    /// Bytes of memory that the image with `feature` may take.
-    fn budget(&self, table: &str, feature: &str) -> u64 {
-        let of_feature = self.number(table, &format!("{}_budget_kib", feature.replace('-', "_")));
-        1024 * of_feature.or(self.number(table, "budget_kib")).unwrap_or_default()
-    }
-
-    /// Images besides the one that every board has: those of Cargo features with a budget of their own.
-    fn variants(&self) -> Vec<String> {
-        let tables = ["flash", "ram"].into_iter().filter_map(|name| self.0.get(name)?.as_table());
-        let keys = tables.flat_map(|table| table.iter().map(|(key, _)| key));
-        let features = keys.filter_map(|key| key.strip_suffix("_budget_kib"));
-        let mut features: Vec<String> = features.map(|feature| feature.replace('_', "-")).collect();
-        features.sort();
-        features.dedup();
-        features
-    }
+    let file = BoardFile::read(&path).map_err(|reason| anyhow!("boards/{board}/board.toml: {reason}"))?;
+    Ok(Some(file))
 }
 
 /// What an image takes of its board's memory, in bytes.
@@ -158,15 +132,15 @@ struct ImageSize {
 impl ImageSize {
     /// Measures the image that `board` has with `feature`.
     fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
-        let parts = ["target", feature, file.target(), "release", board];
+        let parts = ["target", feature, &file.target, "release", board];
         let image = step::root().join("boards").join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);
-        let ram_at = file.number("ram", "origin").unwrap_or(u64::MAX);
+        let ram_at = file.ram.origin;
         // No microcontroller has more.
         let ram_end = ram_at.saturating_add(1 << 20);
         let elf = object::File::parse(&*bytes).with_context(|| image.display().to_string())?;
-        let begins_at = file.number("flash", "origin").unwrap_or_default();
+        let begins_at = file.flash.origin;
         let is_in = |segment: object::Segment| {
             (segment.address()..segment.address() + segment.size()).contains(&begins_at)
         };
@@ -184,9 +158,9 @@ impl ImageSize {
         // Some linker scripts give all that is left to the stack, as a section.
         ram -= elf.section_by_name(".stack").map_or(0, |stack| stack.size());
         let name = if feature.is_empty() { board.to_owned() } else { format!("{board} ({feature})") };
-        let (flash_budget, ram_budget) = (file.budget("flash", feature), file.budget("ram", feature));
+        let (flash_budget, ram_budget) = (file.flash.budget([feature]), file.ram.budget([feature]));
         // The linker has checked it, except where the HAL brings the linker script.
-        let stack = 1024 * file.number("ram", "stack_kib").unwrap_or_default();
+        let stack = 1024 * file.ram.stack_kib;
         if flash > flash_budget || ram + stack > ram_budget {
             bail!(
                 "{name} takes {flash} of {flash_budget} bytes of flash, and {ram} + {stack} of {ram_budget} bytes of RAM"

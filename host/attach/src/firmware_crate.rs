@@ -86,8 +86,10 @@ impl FirmwareCrate<'_> {
         let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
         let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
-        let target_folder =
-            board_file::folder("target").join(folder_of_problem).join(features.join("-")).join(folder_of_words);
+        let target_folder = board_file::folder("target")
+            .join(folder_of_problem)
+            .join(features.join("-"))
+            .join(folder_of_words);
         let is_special = words.is_some() || needs.problem.is_some();
         let building =
             DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));

@@ -47,17 +47,18 @@ impl FlashLayout {
         if kind == BoardKind::Native {
             return Ok(Self::NATIVE);
         }
-        let BoardFile { page, storage, .. } = BoardFile::read(kind.board())?;
+        let board = BoardFile::read(kind.board())?;
+        let (page, storage) = (board.page, board.storage);
         let storage_at = storage.origin - page.origin;
         let file_bytes = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => PSRAM_BYTES,
-            _ => storage_at + storage.bytes,
+            _ => storage_at + storage.bytes(),
         };
         Ok(Self {
             address: page.origin,
-            page_bytes: page.bytes,
+            page_bytes: page.bytes(),
             storage_at,
-            storage_bytes: storage.bytes,
+            storage_bytes: storage.bytes(),
             file_bytes,
         })
     }

@@ -71,12 +71,13 @@ mod swarm_plan;
 mod temp_dir;
 pub mod uf2;
 
-pub use board_file::{BoardFile, ChipReading, ImageFormat, Uf2Drive, names as board_names};
+pub use board_file::{BoardFile, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use board_log::LogDecoder;
 pub use boot_check::last_panic;
 pub use build::{BoardSwarmError, build, build_shadows, build_with, start_block};
 pub use error::Error;
+pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use flight::{

@@ -3,13 +3,8 @@
 mod boots;
 
 use super::{
-    Error, PlanError, SwarmPlan,
-    board_file::{BoardFile, Uf2Drive},
-    boot_records::BootRecords,
-    firmware_crate::FirmwareNeeds,
-    flash_file,
-    temp_dir::FILE_MODE,
-    uf2::Uf2Image,
+    Error, PlanError, SwarmPlan, board_file::BoardFile, boot_records::BootRecords,
+    firmware_crate::FirmwareNeeds, flash_file, temp_dir::FILE_MODE, uf2::Uf2Image,
 };
 use fabswarm_flash::{FlashImage, ImageError};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
@@ -311,7 +306,7 @@ impl SwarmPages<'_> {
         if let (Some(file), Some(radio)) = (&file, self.radio) {
             file.check_radio(radio)?;
         }
-        let room = file.map_or(PAGE_ROOM as u64, |file| file.page.bytes);
+        let room = file.map_or(PAGE_ROOM as u64, |file| file.page.bytes());
         let bytes = flash_file::page_bytes(&page, room);
         page.key.zeroize();
         Ok(bytes?)
@@ -336,14 +331,14 @@ impl SwarmPages<'_> {
         image: &FlashImage,
         boot_floor: u32,
     ) -> Result<Vec<u8>, SwarmFileError> {
-        let Some(Uf2Drive { family, .. }) = board.uf2 else {
+        let Some(drive) = &board.uf2 else {
             return Err(SwarmFileError::NoDrive { board: board.name.clone() });
         };
-        image.check(board.image)?;
+        image.check(board.image_room())?;
         let mut uf2 = Uf2Image::default();
         image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
         uf2.put(board.page.origin as u32, &self.page(&board.name, agent, boot_floor)?);
-        Ok(uf2.to_bytes(family))
+        Ok(uf2.to_bytes(drive.family))
     }
 }
 
@@ -444,7 +439,7 @@ mod tests {
         let uf2 =
             |address: u64| pages.uf2(&board, 0, &FlashImage::from_parts(vec![(address, vec![0; 512])]), 1);
         assert!(uf2(board.page.origin - 512).is_ok());
-        for address in [board.page.origin - 256, board.image.origin - 256, u64::MAX - 3] {
+        for address in [board.page.origin - 256, board.image_room().origin - 256, u64::MAX - 3] {
             let message = uf2(address).unwrap_err().to_string();
             assert!(message.contains(&format!("{address:#x}")) && message.contains("\nhelp: "), "{message}");
         }

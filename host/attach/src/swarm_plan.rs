@@ -64,7 +64,7 @@ pub struct BoardRoom {
 impl BoardRoom {
     fn of(board: &str, ram_needed: usize, page_needed: usize) -> Option<Self> {
         let file = BoardFile::read(board).ok()?;
-        let (ram_bytes, page_bytes) = (file.ram_bytes - file.stack_bytes, file.page.bytes);
+        let (ram_bytes, page_bytes) = (1024 * (file.ram.chip_kib - file.ram.stack_kib), file.page.bytes());
         let is_enough = ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes;
         Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough })
     }

@@ -85,7 +85,7 @@ impl Flight {
                 let mut page =
                     Page { chip: board.chip, key_number: key_number(), ..page(agent, &board.name) };
                 let bytes =
-                    flash_file::page_bytes(&page, file.map_or(PAGE_ROOM as u64, |file| file.page.bytes));
+                    flash_file::page_bytes(&page, file.map_or(PAGE_ROOM as u64, |file| file.page.bytes()));
                 page.key.zeroize();
                 on_ports.push((agent, board.clone(), bytes?));
                 continue;

@@ -39,7 +39,9 @@ impl LinePins for TTYPort {
 impl ControlLines {
     /// What the `board.toml` of `board` says, or else the default.
     pub(super) fn of(board: &str) -> Self {
-        BoardFile::read(board).map(|file| file.lines).unwrap_or_default()
+        BoardFile::read(board)
+            .map(|file| Self { dtr: file.serial.dtr, rts: file.serial.rts })
+            .unwrap_or_default()
     }
 
     /// Sets the lines of a port that was opened. RTS is never set without DTR, not even for a moment: that resets an ESP32.

@@ -131,7 +131,7 @@ fn board_targets() -> BTreeMap<String, Vec<String>> {
     use fabswarm_attach::{BoardFile, board_names};
     let mut targets: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for board in board_names().iter().filter_map(|board| BoardFile::read(board).ok()) {
-        targets.entry(board.target).or_default().push(board.name);
+        targets.entry(board.target.clone()).or_default().push(board.name.clone());
     }
     targets
 }

@@ -221,7 +221,7 @@ fn the_doctor_has_a_line_for_everything() {
     }
     // Every target that a board needs, installed or not.
     for board in fabswarm_attach::board_names() {
-        let target = fabswarm_attach::BoardFile::read(&board).unwrap().target;
+        let target = fabswarm_attach::BoardFile::read(&board).unwrap().target.clone();
         assert!(report.contains(&target), "{target} is not in\n{report}");
     }
     assert!(report.lines().all(|line| line.is_empty() || !line.contains("error")), "{report}");

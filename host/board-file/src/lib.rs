@@ -1,0 +1,291 @@
+//! `board.toml`: what a board is, and where its memory is. `docs/boards.md` says what each key means.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+const KIB: u64 = 1024;
+
+/// A board's `board.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoardFile {
+    /// The board's name, and that of its folder.
+    pub name: String,
+    /// Its chip, as probe-rs and espflash name it.
+    pub chip: Option<String>,
+    /// The compiler's target.
+    pub target: String,
+    /// The format of its image, which follows from its boot loader.
+    #[serde(default, rename = "boot_loader")]
+    pub format: ImageFormat,
+    /// Flash for its image.
+    pub flash: Memory,
+    /// RAM for its image.
+    pub ram: Memory,
+    /// Where its page is.
+    pub page: Region,
+    /// Where it stores its boots, and the states of its agent.
+    pub storage: Region,
+    /// Memory that the linker script of the HAL asks for by name.
+    #[serde(default)]
+    pub regions: BTreeMap<String, NamedRegion>,
+    /// Its serial port.
+    #[serde(default)]
+    pub serial: SerialPort,
+    /// The radio that it sends frames with, if it has one.
+    pub radio: Option<Radio>,
+    /// Where its boot loader takes UF2 files.
+    pub uf2: Option<Uf2Drive>,
+    /// What a debug probe can read of its chip.
+    #[serde(default)]
+    pub probe: ChipReading,
+}
+
+/// What an image in flash looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum ImageFormat {
+    /// The bytes of the program, each at its address.
+    #[default]
+    #[serde(skip)]
+    Plain,
+    /// That of Espressif's boot loader; addresses are offsets in flash.
+    #[serde(rename = "esp-idf")]
+    EspIdf,
+}
+
+/// Sections `[flash]` and `[ram]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Its first address.
+    pub origin: u64,
+    budget_kib: u64,
+    large_swarm_budget_kib: Option<u64>,
+    uart_budget_kib: Option<u64>,
+    usb_budget_kib: Option<u64>,
+    /// All that the chip has.
+    pub chip_kib: u64,
+    /// What must be left for the stack; only of RAM.
+    #[serde(default)]
+    pub stack_kib: u64,
+}
+
+impl Memory {
+    /// Bytes for an image with these Cargo features.
+    pub fn budget<'a>(&self, features: impl IntoIterator<Item = &'a str>) -> u64 {
+        let features: BTreeSet<&str> = features.into_iter().collect();
+        let of_features = self.budgets().filter(|(feature, _)| features.contains(feature));
+        KIB * of_features.map(|(_, kib)| kib).fold(self.budget_kib, u64::max)
+    }
+
+    /// The Cargo features with a budget of their own.
+    fn budgets(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let of_features = [
+            ("large-swarm", self.large_swarm_budget_kib),
+            ("uart", self.uart_budget_kib),
+            ("usb", self.usb_budget_kib),
+        ];
+        of_features.into_iter().filter_map(|(feature, kib)| Some((feature, kib?)))
+    }
+}
+
+/// Sections `[page]` and `[storage]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// Its first address.
+    pub origin: u64,
+    length_kib: u64,
+}
+
+impl Region {
+    /// Its length.
+    pub const fn bytes(&self) -> u64 {
+        KIB * self.length_kib
+    }
+
+    /// The address behind it.
+    pub const fn end(&self) -> u64 {
+        self.origin + self.bytes()
+    }
+}
+
+/// Section `[regions.NAME]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedRegion {
+    /// Its first address.
+    pub origin: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// Section `[serial]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SerialPort {
+    /// Bits per second, of a UART.
+    pub baud: Option<u32>,
+    /// Whether the host sets DTR while it has the port open.
+    pub dtr: bool,
+    /// Whether the host sets RTS while it has the port open.
+    pub rts: bool,
+}
+
+impl Default for SerialPort {
+    fn default() -> Self {
+        Self { baud: None, dtr: true, rts: true }
+    }
+}
+
+/// Section `[radio]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind")]
+pub enum Radio {
+    /// IEEE 802.15.4.
+    #[serde(rename = "802.15.4")]
+    Ieee802154,
+    /// Espressif's ESP-NOW.
+    #[serde(rename = "esp-now")]
+    EspNow,
+    /// LoRa.
+    #[serde(rename = "lora")]
+    Lora(LoraChannel),
+}
+
+/// The channel of a LoRa radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoraChannel {
+    /// Its centre.
+    pub frequency_khz: u32,
+    /// The spreading factor.
+    pub spreading: u8,
+    /// Its width.
+    pub bandwidth_khz: u16,
+    /// The share of an hour in which the radio may send there.
+    pub duty_per_mille: u16,
+    /// The power to send with.
+    pub power_dbm: i32,
+}
+
+/// Section `[uf2]`: the drive of a boot loader.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uf2Drive {
+    /// What the drive calls its board.
+    pub drive: String,
+    /// The number of the chip's family.
+    pub family: u32,
+    /// The Cargo feature of the image that is flashed this way.
+    pub feature: Option<String>,
+}
+
+/// Section `[probe]`: what a chip tells about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChipReading {
+    /// The address of the word that tells the part.
+    pub part_at: Option<u64>,
+    /// The value of that word.
+    pub part: Option<u32>,
+    /// The bits of it that count.
+    pub part_mask: Option<u32>,
+    /// The address of the chip's number.
+    pub number_at: Option<u64>,
+}
+
+impl BoardFile {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// What is wrong with it: the key and, where it helps, its line.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        Self::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
+    }
+
+    /// Reads its text.
+    ///
+    /// # Errors
+    /// As [`BoardFile::read`].
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: Self =
+            toml_edit::de::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        if file.storage.origin < file.page.end() {
+            return Err("[storage] must begin behind [page]".to_owned());
+        }
+        if file.ram.stack_kib == 0 || file.flash.stack_kib > 0 {
+            return Err("[ram], and not [flash], needs a number `stack_kib` above 0".to_owned());
+        }
+        if file.serial.rts && !file.serial.dtr {
+            return Err("[serial] `rts` must be false too where `dtr` is: RTS alone resets boards".to_owned());
+        }
+        Ok(file)
+    }
+
+    /// Where its image may begin: at address 0 where its boot loader is part of the image, which the processor sees elsewhere.
+    pub fn image_origin(&self) -> u64 {
+        match self.format {
+            ImageFormat::EspIdf => 0,
+            // What the linker script of the HAL puts before the rest is part of the image too.
+            ImageFormat::Plain => {
+                self.regions.values().map(|region| region.origin).fold(self.flash.origin, u64::min)
+            }
+        }
+    }
+
+    /// Images besides the one that every board has: the Cargo features with a budget of their own.
+    pub fn variants(&self) -> BTreeSet<&'static str> {
+        self.flash.budgets().chain(self.ram.budgets()).map(|(feature, _)| feature).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+        name = \"one\"
+        target = \"thumbv6m-none-eabi\"
+        flash = { origin = 256, budget_kib = 64, usb_budget_kib = 80, chip_kib = 512 }
+        ram = { origin = 0x2000_0000, budget_kib = 16, large_swarm_budget_kib = 8, chip_kib = 64, stack_kib = 8 }
+        page = { origin = 4096, length_kib = 4 }
+        storage = { origin = 8192, length_kib = 64 }
+        regions.BOOT2 = { origin = 0, bytes = 256 }
+    ";
+
+    #[test]
+    fn budgets_follow_the_features() {
+        let file = BoardFile::parse(FILE).unwrap();
+        assert_eq!(file.variants(), BTreeSet::from(["large-swarm", "usb"]));
+        assert_eq!((file.flash.budget([]), file.flash.budget(["usb", "large-swarm"])), (64 * KIB, 80 * KIB));
+        assert_eq!(file.ram.budget(["large-swarm"]), 16 * KIB, "never less than without the feature");
+        assert_eq!((file.page.bytes(), file.image_origin()), (4096, 0));
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let reason = |from: &str, to: &str| {
+            assert!(FILE.contains(from));
+            BoardFile::parse(&FILE.replace(from, to)).unwrap_err()
+        };
+        for (from, to, expected) in [
+            ("origin = 4096, length_kib = 4", "origin = 4096", "missing field `length_kib`"),
+            ("origin = 4096", "origin = -1", "page.origin: invalid value: integer `-1`"),
+            ("origin = 8192", "origin = 4096", "[storage] must begin behind [page]"),
+            (", stack_kib = 8", "", "[ram], and not [flash], needs a number `stack_kib`"),
+            ("usb_budget_kib", "ubs_budget_kib", "unknown field `ubs_budget_kib`, expected one of "),
+            ("regions.BOOT2", "region.BOOT2", "unknown field `region`, expected one of "),
+            ("name", "boot_loader = \"grub\"\nname", "unknown variant `grub`, expected `esp-idf`"),
+            ("name", "serial.dtr = 1\nname", "invalid type: integer `1`, expected a boolean"),
+            ("name", "serial.dtr = false\nname", "[serial] `rts` must be false too"),
+            ("name", "radio.kind = \"laser\"\nname", "unknown variant `laser`, expected one of `802.15.4`, "),
+            ("name", "radio.kind = \"lora\"\nname", "missing field `frequency_khz`"),
+        ] {
+            let reason = reason(from, to);
+            assert!(reason.contains(expected), "{expected}\n{reason}");
+        }
+    }
+}
