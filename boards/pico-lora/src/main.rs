@@ -18,6 +18,8 @@ mod health;
 mod lora;
 #[path = "../../panic.rs"]
 mod panic;
+#[path = "../../pico/src/qspi.rs"]
+mod qspi;
 mod radio;
 #[path = "../../stack.rs"]
 mod stack;
@@ -44,7 +46,7 @@ async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
     // Before the radio, which may not answer.
     let health = health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25);
-    let mut flash = chip::flash(pico.FLASH);
+    let mut flash = qspi::flash(pico.FLASH);
     let chip = chip::id(&mut flash);
     let (port, device) = usb::start(pico.USB, chip);
     let radio = radio::RadioPins {

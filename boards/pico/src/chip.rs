@@ -1,28 +1,8 @@
-//! The flash of the board, and its number.
+//! The number of the board.
 
-use crate::{
-    board::{STORAGE_ADDRESS, STORAGE_BYTES},
-    flash::BoardFlash,
-};
-use embassy_rp::{
-    Peri,
-    flash::{Blocking, Flash},
-    peripherals::FLASH,
-};
-
-/// Where the processor sees the flash.
-const FLASH_ADDRESS: usize = 0x1000_0000;
-/// The storage is at the end of the flash.
-const FLASH_BYTES: usize = STORAGE_ADDRESS + STORAGE_BYTES - FLASH_ADDRESS;
-
-pub type QspiFlash = BoardFlash<Flash<'static, FLASH, Blocking, FLASH_BYTES>, FLASH_ADDRESS>;
-
-pub fn flash(flash: Peri<'static, FLASH>) -> QspiFlash {
-    BoardFlash(Flash::new_blocking(flash))
-}
+use crate::qspi::QspiFlash;
 
 /// The number that the maker gave the flash chip: the RP2040 itself has none.
-#[allow(dead_code, reason = "the RP2350 has a number")]
 pub fn id(flash: &mut QspiFlash) -> Option<u64> {
     let mut id = [0; 8];
     flash.0.blocking_unique_id(&mut id).ok()?;

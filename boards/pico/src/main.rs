@@ -15,6 +15,7 @@ mod flash;
 mod health;
 #[path = "../../panic.rs"]
 mod panic;
+mod qspi;
 #[path = "../../stack.rs"]
 mod stack;
 #[cfg(not(feature = "usb"))]
@@ -34,7 +35,7 @@ defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
-    let mut flash = chip::flash(pico.FLASH);
+    let mut flash = qspi::flash(pico.FLASH);
     let chip = chip::id(&mut flash);
     #[cfg(not(feature = "usb"))]
     let port = uart::start(pico.UART0, pico.PIN_0, pico.PIN_1);

@@ -8,14 +8,14 @@ mod board {
 }
 #[path = "../../cdc_port.rs"]
 mod cdc_port;
-#[path = "../../pico/src/chip.rs"]
-mod chip;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../pico/src/health.rs"]
 mod health;
 #[path = "../../panic.rs"]
 mod panic;
+#[path = "../../pico/src/qspi.rs"]
+mod qspi;
 #[path = "../../stack.rs"]
 mod stack;
 #[path = "../../pico/src/usb.rs"]
@@ -45,7 +45,7 @@ async fn main(_spawner: Spawner) {
         page: flash::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
-        storage: BoardStorage::new(chip::flash(pico.FLASH)),
+        storage: BoardStorage::new(qspi::flash(pico.FLASH)),
         health: health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25),
     });
     join(device, agent).await.1
