@@ -106,6 +106,8 @@ fn some(index: usize) -> f32 {
     ((index * 37 + 11) % 101) as f32 / 101.0 - 0.45
 }
 
+/// One function, though a long one: what is counted depends on how the code around it is compiled, and counts are compared over
+/// versions.
 #[cortex_m_rt::entry]
 fn main() -> ! {
     FPGA_IO.write(PRESCALE, 0);
