@@ -6,13 +6,14 @@ mod phase;
 pub(super) use phase::BoardLoss;
 
 use super::{
-    Error,
-    board_machine::{BoardMachine, BoardSpec},
+    board_machine::BoardMachine,
     boot_check::{check_boot, has_failed, start_cause},
     divergence::{Divergence, FramePair, RoundReception, ShadowDifference},
+    error,
     firmware::Firmware,
     round_queue::{RoundEnd, RoundQueue},
 };
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{Packet, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
 use mio::{Poll, Token};
@@ -98,16 +99,6 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Starts a board in round 0, with `page` as its page.
-    pub(super) fn start(
-        spec: BoardSpec,
-        firmware: &Firmware,
-        page: &[u8],
-        poll: &Poll,
-    ) -> Result<Self, Error> {
-        Ok(Self::new(spec.agent, BoardMachine::start(spec, firmware, page, poll)?))
-    }
-
     /// A board in round 0 whose boot packet has not arrived.
     pub(super) fn new(agent: u16, machine: BoardMachine) -> Self {
         Self {
@@ -151,7 +142,7 @@ impl Board {
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
-    pub(super) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Error> {
+    pub(super) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Diagnostic> {
         (self.expected_boot, self.started_boot) = (None, None);
         match self.phase {
             BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
@@ -167,7 +158,7 @@ impl Board {
         Ok(())
     }
 
-    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
+    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
         // One that is lost comes back when it can.
         if self.is_lost() {
             return Ok(());
@@ -177,7 +168,7 @@ impl Board {
     }
 
     /// Gives the board up until it sends a boot packet again. A process is restarted for that, without its memory.
-    pub(super) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Error> {
+    pub(super) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Diagnostic> {
         self.phase = BoardPhase::Lost;
         self.reset_patience = ResetPatience::default();
         self.expected_boot = None;
@@ -194,7 +185,7 @@ impl Board {
     }
 
     /// Brings a real board back that is lost: opens its port again, or resets it if it does not tell that it has restarted.
-    pub(super) fn recall(&mut self, poll: &Poll) -> Result<(), Error> {
+    pub(super) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
         if self.machine.is_unplugged() {
             self.waited_since = Instant::now();
             return self.machine.replug(poll);
@@ -357,7 +348,7 @@ impl Board {
         token: Token,
         poll: &Poll,
         buffers: &mut ReceiveBuffers,
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Option<u32>, Diagnostic> {
         self.waited_since = Instant::now();
         self.machine.accept(token, poll)?;
         let was_lost = self.phase == BoardPhase::Lost;
@@ -366,7 +357,7 @@ impl Board {
             return Ok(None);
         }
         let agent = self.agent;
-        while self.machine.pop(&mut buffers.packet).map_err(|_| Error::InvalidPacket { agent })? {
+        while self.machine.pop(&mut buffers.packet).map_err(|_| error::invalid_packet(agent))? {
             self.process(&buffers.packet)?;
         }
         match self.phase {
@@ -375,7 +366,7 @@ impl Board {
         }
     }
 
-    fn process(&mut self, packet: &[u8]) -> Result<(), Error> {
+    fn process(&mut self, packet: &[u8]) -> Result<(), Diagnostic> {
         let round = self.queue.round();
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
@@ -426,7 +417,7 @@ impl Board {
             }
             // A real board's line may carry anything.
             (Err(_), _) if self.machine.is_serial() => {}
-            (Err(_), _) => return Err(Error::InvalidPacket { agent: self.agent }),
+            (Err(_), _) => return Err(error::invalid_packet(self.agent)),
             // Repeated, because the host repeated a packet that was not lost.
             (Ok(_), _) => {}
         }

@@ -1,12 +1,9 @@
 //! What the host reads of a board's `board.toml`.
 
-use super::{
-    Error,
-    firmware_crate::{FirmwareCrate, FirmwareNeeds},
-};
-use fabswarm_board_file::{ChipReading, LoraChannel, Radio};
+use super::firmware_crate::{FirmwareCrate, FirmwareNeeds};
+use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
-use fabswarm_shared::provisioning::PAGE_ROOM;
 use fabswarm_sim::air::radio::{LoraSettings, RadioKind};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -50,24 +47,21 @@ impl BoardFile {
     /// Reads the file of `board` from the source tree that this crate was built in.
     ///
     /// # Errors
-    /// [`Error::NoBoard`] if there is no such board, [`Error::BoardFile`] if its file is wrong.
-    pub fn read(board: &str) -> Result<Self, Error> {
+    /// If there is no such board, or its file is wrong.
+    pub fn read(board: &str) -> Result<Self, Diagnostic> {
         let path = folder(board).join("board.toml");
         if !path.is_file() {
-            return Err(Error::NoBoard { board: board.to_owned(), boards: names() });
+            return Err(Diagnostic::new(
+                format!("there is no board `{board}`"),
+                format!("the boards are {}; docs/boards.md says how to add one", names().join(", ")),
+            ));
         }
-        match fabswarm_board_file::BoardFile::read(&path) {
-            Ok(file) => Ok(Self(file)),
-            Err(reason) => Err(Error::BoardFile { path, reason }),
-        }
-    }
-
-    /// Room for the page on `board`, where that is known here.
-    pub(super) fn page_bytes(board: &str) -> Option<u64> {
-        if board == "native" {
-            return Some(PAGE_ROOM as u64);
-        }
-        Self::read(board).ok().map(|file| file.page.bytes())
+        fabswarm_board_file::BoardFile::read(&path).map(Self).map_err(|reason| {
+            Diagnostic::new(
+                format!("cannot use {}: {reason}", path.display()),
+                "run fabswarm where its source tree is, with the file as it was",
+            )
+        })
     }
 
     /// Where its image may be.
@@ -91,8 +85,8 @@ impl BoardFile {
     /// Refuses slots that were planned for another radio than its own: they may be too short for it, or unlawful.
     ///
     /// # Errors
-    /// [`Error::OtherRadio`].
-    pub(super) fn check_radio(&self, planned: RadioKind) -> Result<(), Error> {
+    /// If it is another.
+    pub(super) fn check_radio(&self, planned: RadioKind) -> Result<(), Diagnostic> {
         let Some(has) = self.radio_kind() else { return Ok(()) };
         let is_kept = match (has, planned) {
             (RadioKind::Lora(has), RadioKind::Lora(planned)) => {
@@ -101,7 +95,16 @@ impl BoardFile {
             }
             (has, planned) => has == planned,
         };
-        if is_kept { Ok(()) } else { Err(Error::OtherRadio { board: self.name.clone(), has, planned }) }
+        if is_kept {
+            return Ok(());
+        }
+        let board = &self.name;
+        Err(Diagnostic::new(
+            format!("{board} has {has}, and the slots of the scenario are planned for {planned}"),
+            format!(
+                "set radio.kind, and for lora spreading, bandwidth_khz and duty_percent, to what [radio] of boards/{board}/board.toml says"
+            ),
+        ))
     }
 
     /// The crate of its firmware, with the feature that its way of flashing asks for.
@@ -113,9 +116,22 @@ impl BoardFile {
     /// Builds its firmware for the default scenario, unless it is up to date, and returns the path of the image.
     ///
     /// # Errors
-    /// [`Error::Build`] if it does not build.
-    pub fn build(&self) -> Result<PathBuf, Error> {
+    /// If it does not build.
+    pub fn build(&self) -> Result<PathBuf, Diagnostic> {
         self.firmware().build(&FirmwareNeeds::USUAL)
+    }
+
+    /// The drive of its boot loader.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn drive(&self) -> Result<&Uf2Drive, Diagnostic> {
+        self.uf2.as_ref().ok_or_else(|| {
+            Diagnostic::new(
+                format!("{} takes no UF2 files", self.name),
+                "its board.toml has no [uf2]; flash it without --out and --drive",
+            )
+        })
     }
 
     /// What is to be done with boards of this kind and this image; `None` where the file names no chip.

@@ -1,12 +1,12 @@
 //! The kinds of boards that the host can start.
 
 use super::{
-    Error,
     firmware_crate::{FirmwareCrate, FirmwareNeeds},
     native,
     packet_stream::PacketFraming,
     pico, qemu,
 };
+use fabswarm_diagnostic::Diagnostic;
 use std::path::PathBuf;
 
 /// A kind of board.
@@ -66,16 +66,16 @@ impl BoardKind {
 /// Builds the firmware that boards of `kind` run in the default scenario, unless it is up to date, and returns the path of its image.
 ///
 /// # Errors
-/// [`Error::Build`] if it does not build.
-pub fn image(kind: BoardKind) -> Result<PathBuf, Error> {
+/// If it does not build.
+pub fn image(kind: BoardKind) -> Result<PathBuf, Diagnostic> {
     kind.firmware_crate().build(&FirmwareNeeds::USUAL)
 }
 
 /// Returns the paths of the emulator and of the program that counts instructions in it; builds the latter unless it is up to date.
 ///
 /// # Errors
-/// [`Error::NoQemu`] if the emulator is not installed, [`Error::Build`] if the program does not build.
-pub fn counting_program() -> Result<(PathBuf, PathBuf), Error> {
+/// If the emulator is not installed, or the program does not build.
+pub fn counting_program() -> Result<(PathBuf, PathBuf), Diagnostic> {
     let image = qemu::COUNTING_FIRMWARE.build(&FirmwareNeeds::USUAL)?;
     Ok((qemu::emulator()?, image.with_file_name("instructions")))
 }

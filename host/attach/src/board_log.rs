@@ -1,8 +1,9 @@
 //! The defmt log of an emulated board.
 
-use super::Error;
+use super::error;
 use defmt_decoder::{DecodeError, Frame, Table};
 use defmt_parser::Level;
+use fabswarm_diagnostic::Diagnostic;
 use object::{Object, ObjectSymbol};
 use std::{
     fs::{self, File},
@@ -20,14 +21,12 @@ pub(super) struct LogTable {
 }
 
 impl LogTable {
-    pub(super) fn of(board: &str, image: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
-        let refuse =
-            |reason: String| Error::Image { board: board.to_owned(), path: image.to_owned(), reason };
+    pub(super) fn of(board: &str, image: &Path) -> Result<Self, Diagnostic> {
+        let bytes = fs::read(image).map_err(|source| error::file(image, source))?;
         match Table::parse(&bytes) {
             Ok(Some(table)) => Ok(Self { table }),
-            Ok(None) => Err(refuse("it has no log messages".to_owned())),
-            Err(error) => Err(refuse(error.to_string())),
+            Ok(None) => Err(error::image(board, image, "it has no log messages")),
+            Err(reason) => Err(error::image(board, image, &reason.to_string())),
         }
     }
 
@@ -61,17 +60,15 @@ impl LogDecoder {
     /// A decoder for boards called `board` that run `image`.
     ///
     /// # Errors
-    /// [`Error::Image`] if it has no messages, or no place for them.
-    pub fn new(board: &str, image: &Path) -> Result<Self, Error> {
+    /// If the image has no messages, or no place for them.
+    pub fn new(board: &str, image: &Path) -> Result<Self, Diagnostic> {
         let table = LogTable::of(board, image)?;
-        let bytes = fs::read(image).map_err(|source| Error::File { path: image.to_owned(), source })?;
+        let bytes = fs::read(image).map_err(|source| error::file(image, source))?;
         let elf = object::File::parse(&*bytes).ok();
         let block = elf.as_ref().and_then(|elf| elf.symbol_by_name("_SEGGER_RTT"));
-        let block_at = block.map(|block| block.address()).ok_or_else(|| Error::Image {
-            board: board.to_owned(),
-            path: image.to_owned(),
-            reason: "it does not log to debug probes".to_owned(),
-        })?;
+        let block_at = block
+            .map(|block| block.address())
+            .ok_or_else(|| error::image(board, image, "it does not log to debug probes"))?;
         Ok(Self { table, block_at, pending: Vec::new() })
     }
 
@@ -98,12 +95,12 @@ pub(super) struct BoardLog {
 
 impl BoardLog {
     /// Decodes what the board appends to `encoded` into the file `decoded`.
-    pub(super) fn new(encoded: PathBuf, decoded: &Path) -> Result<Self, Error> {
+    pub(super) fn new(encoded: PathBuf, decoded: &Path) -> Result<Self, Diagnostic> {
         let file = File::options()
             .create(true)
             .append(true)
             .open(decoded)
-            .map_err(|source| Error::File { path: decoded.to_owned(), source })?;
+            .map_err(|source| error::file(decoded, source))?;
         Ok(Self { encoded, read: 0, pending: Vec::new(), decoded: file, last_error: None })
     }
 

@@ -1,11 +1,12 @@
 //! The machine that a board runs on: a process with flash and log, or a real board; and the packet stream to it.
 
 use super::{
-    BoardKind, Error,
+    BoardKind,
     board_log::BoardLog,
     cable::Cable,
     child_process::ChildProcess,
     code_place::{self, CodeAddress},
+    error,
     firmware::Firmware,
     flash_file::FlashFile,
     native,
@@ -14,6 +15,7 @@ use super::{
     serial::{ReadyBoard, SerialBoard},
 };
 use defmt_parser::Level;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
 use mio::{Interest, Poll, Token, net::UnixListener};
 use std::{
@@ -83,7 +85,7 @@ impl BoardMachine {
         firmware: &Firmware,
         page: &[u8],
         poll: &Poll,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Diagnostic> {
         let agent = spec.agent;
         let file = |ending: &str| spec.folder.join(format!("{agent}.{ending}"));
         let flash = FlashFile::create(file("flash"), firmware.layout, page)?;
@@ -95,10 +97,13 @@ impl BoardMachine {
             Ok(listener)
         };
         let listener = listen().map_err(|source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => Error::SocketTaken { path: socket.clone() },
+            io::ErrorKind::AddrInUse => Diagnostic::new(
+                format!("the socket {} is already in use", socket.display()),
+                "end the process that uses it, or delete the file",
+            ),
             // The path of a socket is limited to about 100 bytes.
-            io::ErrorKind::InvalidInput => Error::TempDir { path: spec.folder.to_owned(), source },
-            _ => Error::File { path: socket.clone(), source },
+            io::ErrorKind::InvalidInput => error::temp_dir(spec.folder, source),
+            _ => error::file(&socket, source),
         })?;
         let decoded = spec.folder.join(log_name(agent));
         let log = match firmware.log_table {
@@ -128,11 +133,11 @@ impl BoardMachine {
         ready: ReadyBoard,
         page_crc: u32,
         poll: &Poll,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Diagnostic> {
         let ReadyBoard { board, port, said, name } = ready;
         let path = spec.folder.join(log_name(spec.agent));
         let note = format!("{name} on {}\n", board.path.display());
-        std::fs::write(&path, note).map_err(|source| Error::File { path, source })?;
+        std::fs::write(&path, note).map_err(|source| error::file(&path, source))?;
         let mut machine = Self {
             agent: spec.agent,
             index: spec.index,
@@ -150,14 +155,14 @@ impl BoardMachine {
         Ok(machine)
     }
 
-    fn attach(&mut self, mut cable: Cable, poll: &Poll, framing: PacketFraming) -> Result<(), Error> {
-        cable.register(poll.registry(), self.stream_token()).map_err(Error::Wait)?;
+    fn attach(&mut self, mut cable: Cable, poll: &Poll, framing: PacketFraming) -> Result<(), Diagnostic> {
+        cable.register(poll.registry(), self.stream_token()).map_err(error::wait)?;
         self.stream = Some(PacketStream::new(cable, framing));
         Ok(())
     }
 
     /// Starts the process again after [`BoardMachine::kill`]. A real board has restarted by itself.
-    pub(super) fn restart(&mut self, firmware: &[Firmware]) -> Result<(), Error> {
+    pub(super) fn restart(&mut self, firmware: &[Firmware]) -> Result<(), Diagnostic> {
         let agent = self.agent;
         let BoardBody::Process(body) = &mut self.body else { return Ok(()) };
         if let Some(log) = &mut body.log {
@@ -171,7 +176,7 @@ impl BoardMachine {
     }
 
     /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset.
-    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Error> {
+    pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
         self.is_frozen = false;
         match &mut self.body {
             BoardBody::Process(body) => {
@@ -197,7 +202,7 @@ impl BoardMachine {
     }
 
     /// Opens the port of an unplugged board again, if it is there.
-    pub(super) fn replug(&mut self, poll: &Poll) -> Result<(), Error> {
+    pub(super) fn replug(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
         let BoardBody::Serial(board) = &mut self.body else { return Ok(()) };
         if let Some(port) = board.reopen() {
             self.attach(Cable::Port(port), poll, PacketFraming::Serial)?;
@@ -235,11 +240,6 @@ impl BoardMachine {
         self.is_frozen
     }
 
-    /// Whether it is not a process of the host.
-    pub(super) const fn is_real(&self) -> bool {
-        matches!(self.body, BoardBody::Serial(_))
-    }
-
     /// The name in its `board.toml`.
     pub(super) fn board(&self) -> &str {
         &self.board
@@ -274,7 +274,7 @@ impl BoardMachine {
     }
 
     /// Accepts the board's connection, if `token` is that of its listener.
-    pub(super) fn accept(&mut self, token: Token, poll: &Poll) -> Result<(), Error> {
+    pub(super) fn accept(&mut self, token: Token, poll: &Poll) -> Result<(), Diagnostic> {
         let BoardBody::Process(body) = &mut self.body else { return Ok(()) };
         if !token.0.is_multiple_of(TOKENS_PER_BOARD) {
             return Ok(());
@@ -285,7 +285,7 @@ impl BoardMachine {
                 self.attach(Cable::Socket(socket), poll, framing)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(source) => Err(Error::File { path: body.socket.clone(), source }),
+            Err(source) => Err(error::file(&body.socket, source)),
         }
     }
 
@@ -377,7 +377,7 @@ fn launch(
     flash: &FlashFile,
     log: &Path,
     messages: &Path,
-) -> Result<ChildProcess, Error> {
+) -> Result<ChildProcess, Diagnostic> {
     let program = firmware.emulator.as_ref().unwrap_or(&firmware.image);
     let arguments = match firmware.kind {
         BoardKind::Qemu | BoardKind::QemuUart => {

@@ -1,7 +1,8 @@
 //! Makes the swarm that a scenario describes, wherever its agents run.
 
-use super::flight::{Flight, FlightError};
-use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement, PlacementError};
+use super::flight::Flight;
+use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::swarm::{AgentSwarm, Remote, Swarm};
@@ -14,37 +15,6 @@ use std::sync::{Arc, atomic::AtomicBool};
 /// Words of the shadows of most problems.
 const SMALL_WORDS: usize = 64;
 
-/// Why no swarm can be made from a scenario.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BoardSwarmError {
-    /// The part in this process cannot be made.
-    #[error(transparent)]
-    Trial(#[from] trial::BuildError),
-    /// `swarm.boards` cannot be parsed, or does not fit the swarm.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-    /// A board does not start.
-    #[error(transparent)]
-    Boards(#[from] Error),
-    /// Boards that keep their own time cannot begin.
-    #[error(transparent)]
-    Flight(#[from] FlightError),
-    /// Hosts are named, and there is no board for them.
-    #[error(
-        "other hosts run boards, and swarm.boards places no agent on one\nhelp: place some, as `--boards native` does, or run the swarm on one host"
-    )]
-    Nowhere,
-    /// Boards that keep their own time are not spread over hosts.
-    #[error(
-        "boards on several hosts follow the air, and swarm.pace = \"slots\" lets them keep their own time\nhelp: set swarm.pace to \"air\", or run the swarm on one host"
-    )]
-    OwnTime,
-    /// The boards of other hosts cannot be had.
-    #[error(transparent)]
-    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it.
 ///
 /// Once `interrupted` is set, a step that waits for boards that do not answer returns [`SwarmError::Interrupted`].
@@ -52,10 +22,10 @@ pub enum BoardSwarmError {
 /// [`SwarmError::Interrupted`]: fabswarm_sim::swarm::SwarmError::Interrupted
 ///
 /// # Errors
-/// - [`BoardSwarmError::Placement`] if `swarm.boards` cannot be parsed or does not fit the swarm;
-/// - [`BoardSwarmError::Trial`] for the errors of [`trial::build`] and [`trial::exact_agents`];
-/// - [`BoardSwarmError::Boards`] if the problem or the swarm is too large for boards, or a board does not start.
-pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+/// - if `swarm.boards` cannot be parsed or does not fit the swarm;
+/// - for the errors of [`trial::build`] and [`trial::exact_agents`];
+/// - if the problem or the swarm is too large for boards, or a board does not start.
+pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, Error> {
     build_with(scenario, None, interrupted)
 }
 
@@ -67,7 +37,7 @@ pub fn build_with(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+) -> Result<Box<dyn Swarm>, Error> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if scenario.swarm.pace == PaceKind::Slots && !placement.is_in_process() {
@@ -88,9 +58,8 @@ pub fn build_with(
 ///
 /// # Errors
 /// - as [`build`];
-/// - [`BoardSwarmError::Nowhere`] if no agent runs on a board;
-/// - [`BoardSwarmError::OwnTime`] if boards keep their own time;
-/// - [`BoardSwarmError::Elsewhere`] for those of `find`.
+/// - if no agent runs on a board, or boards keep their own time;
+/// - [`Error::Elsewhere`] for those of `find`.
 pub fn build_shadows(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
@@ -98,16 +67,20 @@ pub fn build_shadows(
         BTreeSet<usize>,
         Option<&SwarmKey>,
     ) -> Result<Box<dyn Remote>, Box<dyn std::error::Error + Send + Sync>>,
-) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+) -> Result<Box<dyn Swarm>, Error> {
     let (_, locations) = placed(scenario)?;
     let is_remote = |agent: &usize| locations[*agent] != AgentLocation::InProcess;
     let remote: BTreeSet<usize> = (0..scenario.swarm.agents).filter(is_remote).collect();
     if remote.is_empty() {
-        return Err(BoardSwarmError::Nowhere);
+        return Err(Diagnostic::new(
+            "other hosts run boards, and swarm.boards places no agent on one",
+            "place some, as `--boards native` does, or run the swarm on one host",
+        )
+        .into());
     }
     let parts = trial::exact_agents_with(scenario, own)?;
     super::check_sizes(&parts.task, scenario.swarm.agents)?;
-    let boards = find(remote, parts.setup.key.as_ref()).map_err(BoardSwarmError::Elsewhere)?;
+    let boards = find(remote, parts.setup.key.as_ref()).map_err(Error::Elsewhere)?;
     shadows(scenario, parts, boards)
 }
 
@@ -120,7 +93,7 @@ pub fn start_block(
     key: Option<SwarmKey>,
     block: Range<usize>,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Box<dyn Remote>, BoardSwarmError> {
+) -> Result<Box<dyn Remote>, Error> {
     let (placement, mut locations) = placed(scenario)?;
     for (agent, location) in locations.iter_mut().enumerate() {
         if !block.contains(&agent) {
@@ -133,11 +106,15 @@ pub fn start_block(
 }
 
 /// Where the agents of a swarm are whose boards and shadows are in different processes.
-fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), BoardSwarmError> {
+fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), Error> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if scenario.swarm.pace == PaceKind::Slots {
-        return Err(BoardSwarmError::OwnTime);
+        return Err(Diagnostic::new(
+            "boards on several hosts follow the air, and swarm.pace = \"slots\" lets them keep their own time",
+            "set swarm.pace to \"air\", or run the swarm on one host",
+        )
+        .into());
     }
     Ok((placement, locations))
 }
@@ -160,7 +137,7 @@ fn shadows(
     scenario: &Scenario,
     parts: ExactAgents,
     boards: Box<dyn Remote>,
-) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+) -> Result<Box<dyn Swarm>, Error> {
     match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
         0..=SMALL_WORDS => shadows_of::<SMALL_WORDS>(scenario, parts, boards),
         _ => shadows_of::<MOST_WORDS>(scenario, parts, boards),
@@ -171,7 +148,7 @@ fn shadows_of<const WORDS: usize>(
     scenario: &Scenario,
     ExactAgents { task, setup, air, .. }: ExactAgents,
     boards: Box<dyn Remote>,
-) -> Result<Box<dyn Swarm>, BoardSwarmError> {
+) -> Result<Box<dyn Swarm>, Error> {
     let agents = AgentSwarm::<WORDS>::new(task, air, scenario.swarm.agents, setup);
     Ok(Box::new(agents.map_err(trial::unbuildable)?.with_remote(boards)))
 }

@@ -3,7 +3,8 @@
 //! Dropping a [`ChildProcess`] kills the process, which covers every orderly end and a panic. If the host itself is killed, the
 //! kernel kills the child: `setpriv` sets its parent-death signal, then executes the program.
 
-use super::Error;
+use super::error;
+use fabswarm_diagnostic::Diagnostic;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::File,
@@ -25,12 +26,12 @@ pub(super) struct ChildProcess {
 
 impl ChildProcess {
     /// Starts `program` with its stderr appended to the file `messages`.
-    pub(super) fn start(program: &Path, arguments: &[String], messages: &Path) -> Result<Self, Error> {
+    pub(super) fn start(program: &Path, arguments: &[String], messages: &Path) -> Result<Self, Diagnostic> {
         let file = File::options()
             .create(true)
             .append(true)
             .open(messages)
-            .map_err(|source| Error::File { path: messages.to_owned(), source })?;
+            .map_err(|source| error::file(messages, source))?;
         // Of the processes before it. It may print before this host runs again.
         let messages_read = file.metadata().map_or(0, |file| file.len() as usize);
         let child = Command::new("setpriv")
@@ -44,8 +45,14 @@ impl ChildProcess {
             .stderr(file)
             .spawn()
             .map_err(|source| match source.kind() {
-                io::ErrorKind::NotFound => Error::NoSetpriv,
-                _ => Error::Start { program: program.to_owned(), source },
+                io::ErrorKind::NotFound => Diagnostic::new(
+                    "setpriv is not on the PATH, and boards are started with it",
+                    "run `apt-get install util-linux`",
+                ),
+                _ => Diagnostic::new(
+                    format!("cannot start {}: {source}", program.display()),
+                    "check that the file exists and may be executed",
+                ),
             })?;
         Ok(Self { child, messages: messages.to_owned(), messages_read })
     }

@@ -1,8 +1,9 @@
 //! Firmware that is ready to run.
 
 use super::{
-    BoardKind, Error, board_log::LogTable, firmware_crate::FirmwareNeeds, flash_file::FlashLayout, pico, qemu,
+    BoardKind, board_log::LogTable, firmware_crate::FirmwareNeeds, flash_file::FlashLayout, pico, qemu,
 };
+use fabswarm_diagnostic::Diagnostic;
 use std::path::PathBuf;
 
 /// The firmware that all boards of one kind run.
@@ -19,7 +20,7 @@ pub(super) struct Firmware {
 
 impl Firmware {
     /// Builds the firmware for these needs, unless it is up to date, and finds the emulator for it.
-    pub(super) fn prepare(kind: BoardKind, needs: &FirmwareNeeds) -> Result<Self, Error> {
+    pub(super) fn prepare(kind: BoardKind, needs: &FirmwareNeeds) -> Result<Self, Diagnostic> {
         let emulator = match kind {
             BoardKind::Qemu | BoardKind::QemuUart => Some(qemu::emulator()?),
             BoardKind::Pico | BoardKind::PicoUsb => Some(pico::emulator()?),

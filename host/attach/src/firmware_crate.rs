@@ -1,6 +1,7 @@
 //! Builds the firmware that a board runs.
 
-use super::{Error, board_file};
+use super::board_file;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fnv;
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_WORDS};
@@ -71,14 +72,15 @@ impl FirmwareNeeds {
 impl FirmwareCrate<'_> {
     /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
-    pub(super) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Error> {
+    pub(super) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Diagnostic> {
         let folder = board_file::folder(self.board);
-        let failure = |messages: String| Error::Build { board: self.board.to_owned(), messages };
+        let failure =
+            |messages: &str| format!("the firmware of boards/{} does not build: {messages}", self.board);
         if !folder.is_dir() {
-            let place = folder.display();
-            return Err(failure(format!(
-                "its sources are not in {place}\nhelp: run fabswarm where its source tree is"
-            )));
+            return Err(Diagnostic::new(
+                failure(&format!("its sources are not in {}", folder.display())),
+                "run fabswarm where its source tree is",
+            ));
         }
         let is_large = needs.members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
@@ -110,19 +112,21 @@ impl FirmwareCrate<'_> {
             .output()
             .map_err(|source| {
                 let place = folder.display();
-                failure(format!("cannot run cargo in {place}: {source}\nhelp: put Rust's cargo on the PATH"))
+                Diagnostic::new(
+                    failure(&format!("cannot run cargo in {place}: {source}")),
+                    "put Rust's cargo on the PATH",
+                )
             })?;
         drop(building);
         if !output.status.success() {
-            let mut messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            if let Some(target) = self.target.filter(|_| messages.contains("can't find crate for `core`")) {
-                messages.push_str(&format!("\nhelp: run `rustup target add {target}`"));
-            }
-            if !messages.contains("\nhelp: ") {
-                messages
-                    .push_str("\nhelp: run `cargo build --release` in that folder to see the whole output");
-            }
-            return Err(failure(messages));
+            let messages = String::from_utf8_lossy(&output.stderr);
+            let remedy = match self.target {
+                Some(target) if messages.contains("can't find crate for `core`") => {
+                    format!("run `rustup target add {target}`")
+                }
+                _ => "run `cargo build --release` in that folder to see the whole output".to_owned(),
+            };
+            return Err(Diagnostic::new(failure(messages.trim()), remedy));
         }
         let target = target_folder.join(self.target.unwrap_or_default());
         Ok(target.join("release").join(self.board))

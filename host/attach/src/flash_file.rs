@@ -1,17 +1,19 @@
 //! The file behind a board's flash: its page first, then its storage.
 
 use super::{
-    BoardKind, Error,
+    BoardKind,
     board_file::{BOOTS_BYTES, BoardFile},
+    error,
     temp_dir::FILE_MODE,
 };
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::{PAGE_ROOM, Page, PageProblem, WriteError, page_crc};
 use std::{
     fs::File,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// QEMU maps the whole PSRAM of its machine to the file and accepts no other size.
 const PSRAM_BYTES: u64 = 16 << 20;
@@ -43,7 +45,7 @@ impl FlashLayout {
     };
 
     /// The layout of boards of `kind`, from their `board.toml`.
-    pub(super) fn of(kind: BoardKind) -> Result<Self, Error> {
+    pub(super) fn of(kind: BoardKind) -> Result<Self, Diagnostic> {
         if kind == BoardKind::Native {
             return Ok(Self::NATIVE);
         }
@@ -64,16 +66,24 @@ impl FlashLayout {
     }
 }
 
-/// Encodes a page for `room` bytes of flash. It holds the swarm's key and is wiped when dropped.
+/// Encodes a page for `room` bytes of flash. Both hold the swarm's key: the page is wiped, and its bytes are when they are dropped.
 pub(super) fn page_bytes<'a, P: PageProblem<'a>>(
-    page: &Page<'a, P>,
+    mut page: Page<'a, P>,
     room: u64,
-) -> Result<Zeroizing<Vec<u8>>, Error> {
+) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
     let mut bytes = Zeroizing::new(vec![0; room as usize]);
     let agent = page.agent.id;
-    let length = page.write(&mut bytes).map_err(|error| match error {
-        WriteError::BufferTooSmall => Error::PageTooLarge { agent, room },
-        source => Error::PageCount { agent, source },
+    let written = page.write(&mut bytes);
+    page.key.zeroize();
+    let length = written.map_err(|error| match error {
+        WriteError::BufferTooSmall => Diagnostic::new(
+            format!("the page of agent {agent} takes more than the {room} bytes a board has for it"),
+            "give the agent fewer samples",
+        ),
+        source => Diagnostic::new(
+            format!("the page of agent {agent} cannot be written: {source}"),
+            "lower the sizes of the problem",
+        ),
     })?;
     bytes.truncate(length);
     Ok(bytes)
@@ -90,7 +100,7 @@ pub(super) struct FlashFile {
 impl FlashFile {
     /// Creates a flash file with `page` in place of the page and erased storage. Only the user has access to it. It must not exist:
     /// whoever made it could read the key.
-    pub(super) fn create(path: PathBuf, layout: FlashLayout, page: &[u8]) -> Result<Self, Error> {
+    pub(super) fn create(path: PathBuf, layout: FlashLayout, page: &[u8]) -> Result<Self, Diagnostic> {
         let write = || {
             let file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&path)?;
             file.set_len(layout.file_bytes)?;
@@ -98,7 +108,7 @@ impl FlashFile {
             file.write_all_at(&vec![0xFF; layout.storage_bytes as usize], layout.storage_at)?;
             file.write_all_at(page, 0)
         };
-        write().map_err(|source| Error::File { path: path.clone(), source })?;
+        write().map_err(|source| error::file(&path, source))?;
         Ok(Self { path, layout, page_crc: page_crc(page) })
     }
 
@@ -116,13 +126,13 @@ impl FlashFile {
     }
 
     /// Erases the agent's state. The page and the boot counter stay: a nonce must never be used twice.
-    pub(super) fn erase_state(&self) -> Result<(), Error> {
+    pub(super) fn erase_state(&self) -> Result<(), Diagnostic> {
         let erase = || {
             let file = File::options().write(true).open(&self.path)?;
             let FlashLayout { storage_at, storage_bytes, .. } = self.layout;
             file.write_all_at(&vec![0xFF; (storage_bytes - BOOTS_BYTES) as usize], storage_at + BOOTS_BYTES)
         };
-        erase().map_err(|source| Error::File { path: self.path.clone(), source })
+        erase().map_err(|source| error::file(&self.path, source))
     }
 }
 
@@ -137,9 +147,6 @@ mod tests {
         let path = folder.path().join("0.flash");
         let flash = FlashFile::create(path.clone(), FlashLayout::NATIVE, b"page").unwrap();
         assert_eq!(std::fs::metadata(flash.path()).unwrap().permissions().mode() & 0o777, FILE_MODE);
-        assert!(
-            matches!(FlashFile::create(path, FlashLayout::NATIVE, b"page"), Err(Error::File { .. })),
-            "it exists"
-        );
+        assert!(FlashFile::create(path, FlashLayout::NATIVE, b"page").is_err(), "it exists");
     }
 }

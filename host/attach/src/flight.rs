@@ -12,27 +12,25 @@ mod record;
 mod replay;
 mod verify;
 
-pub use record::{FlightEntry, RecordError, RoundFate};
+pub use record::{FlightEntry, RoundFate};
 pub use replay::{FlightFault, ReportGap};
 pub use verify::{FlightVerdict, verify};
 
-use super::Error;
 use super::board_machine::{self, TOKENS_PER_BOARD};
+use super::error::{self, Error};
 use super::events::EventLog;
 use super::firmware::Firmware;
-use super::swarm_plan::PlanError;
 use super::temp_dir::LockedTempDir;
-use fabswarm_shared::agent;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::FrameCounts;
-use fabswarm_sim::scenario::{self, LostBoards};
+use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{
     AgentView, Answer, BoardView, DigestCounts, LinkView, Meter, Metrics, States, Swarm, SwarmError,
     SwarmView, ViewRequest,
 };
 use fabswarm_sim::task::{Score, Task};
-use fabswarm_sim::trial;
 use flying_board::{FlightNews, FlyingBoard};
 use mio::{Events, Poll};
 use record::write;
@@ -56,42 +54,6 @@ const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// The file in a run's folder `boards/` that holds the record of a flight.
 const RECORD: &str = "flight.csv";
-
-/// Why a flight cannot begin, or cannot be verified.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FlightError {
-    /// The scenario describes no swarm of boards.
-    #[error(transparent)]
-    Trial(#[from] trial::BuildError),
-    /// Its slots cannot be planned.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A board does not start.
-    #[error(transparent)]
-    Boards(#[from] Error),
-    /// An agent cannot be made.
-    #[error("an agent cannot be made: {0}\nhelp: lower the sizes of the problem")]
-    Agent(agent::Error),
-    /// The record cannot be read.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The scenario of the run cannot be read.
-    #[error(transparent)]
-    Scenario(#[from] scenario::Error),
-    /// Some agents are to run in this process.
-    #[error(
-        "swarm.pace is \"slots\", and agents in this process keep no time of their own\n\
-         help: set swarm.boards to \"qemu\", \"native\" or \"serial\", or swarm.pace to \"air\""
-    )]
-    InProcess,
-    /// Real boards and processes do not hear each other.
-    #[error(
-        "swarm.pace is \"slots\", and boards on serial ports speak by radio, which boards that this host starts do not have\n\
-         help: place all agents on serial ports, or set radio.kind to \"carried\" for boards without a radio"
-    )]
-    Deaf,
-}
 
 /// A swarm in flight, with its shadows.
 #[derive(Debug)]
@@ -128,7 +90,7 @@ impl Flight {
     fn serve(&mut self) -> Result<(), Error> {
         match self.poll.poll(&mut self.events, Some(LOOK_EVERY)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            result => result.map_err(Error::Wait)?,
+            result => result.map_err(error::wait)?,
         }
         let tokens: Vec<_> = self.events.iter().map(mio::event::Event::token).collect();
         for token in tokens {
@@ -140,7 +102,7 @@ impl Flight {
             self.process_packets(index)?;
             if is_unplugged {
                 let (agent, air_round) = (self.boards[index].agent, self.boards[index].ended());
-                self.lose(index, "was unplugged", Error::Unplugged { agent, air_round })?;
+                self.lose(index, "was unplugged", error::unplugged(agent, air_round))?;
             }
         }
         for board in &mut self.boards {
@@ -153,7 +115,7 @@ impl Flight {
     fn process_packets(&mut self, index: usize) -> Result<(), Error> {
         let mut packet = Vec::new();
         let agent = self.boards[index].agent;
-        let invalid = |_| Error::InvalidPacket { agent };
+        let invalid = |_| error::invalid_packet(agent);
         while self.boards[index].machine.pop(&mut packet).map_err(invalid)? {
             match self.boards[index].process(&packet)? {
                 FlightNews::Nothing => {}
@@ -162,7 +124,7 @@ impl Flight {
                 FlightNews::Restarted(cause) => {
                     let air_round = self.boards[index].ended();
                     let what = format!("restarted by itself ({cause})");
-                    self.lose(index, &what, Error::Restarted { agent, air_round, cause })?;
+                    self.lose(index, &what, error::restarted(agent, air_round, &cause))?;
                 }
             }
         }
@@ -176,10 +138,10 @@ impl Flight {
             let (agent, after) = (*agent, self.silence_limit);
             if let Some(status) = machine.exit_status() {
                 let messages = machine.last_message(&self.firmware);
-                return Err(Error::Ended { agent, status, messages });
+                return Err(error::ended(agent, &status, &messages).into());
             }
             if *is_present && heard_at.elapsed() > after {
-                let silent = Error::Silent { agent, after, purpose: "end a round" };
+                let silent = error::silent(agent, after, "end a round");
                 self.lose(index, "no longer answers", silent)?;
             }
         }
@@ -189,11 +151,11 @@ impl Flight {
         self.recalled = Instant::now();
         let poll = &self.poll;
         let unplugged = self.boards.iter_mut().filter(|board| board.machine.is_unplugged());
-        unplugged.map(|board| &mut board.machine).try_for_each(|machine| machine.replug(poll))
+        Ok(unplugged.map(|board| &mut board.machine).try_for_each(|machine| machine.replug(poll))?)
     }
 
     /// Goes on without the reports of a real board; without a process, or where the scenario says so, the run ends with `error`.
-    fn lose(&mut self, index: usize, what: &str, error: Error) -> Result<(), Error> {
+    fn lose(&mut self, index: usize, what: &str, error: Diagnostic) -> Result<(), Diagnostic> {
         let board = &mut self.boards[index];
         if !board.machine.is_serial() || self.lost_boards == LostBoards::Fail {
             return Err(error);
@@ -262,7 +224,7 @@ impl Flight {
     fn follow(&mut self) -> Result<(), SwarmError> {
         loop {
             self.replay.follow().map_err(|fault| {
-                self.mismatches += u64::from(matches!(fault, FlightFault::Digest { .. }));
+                self.mismatches += u64::from(matches!(fault, FlightFault::Digest(_)));
                 Error::Flight(fault).into_swarm_error()
             })?;
             if self.progressed.0 != self.replay.checks {

@@ -5,9 +5,11 @@ use super::{
     board::{Board, BoardLoss},
     board_machine::TOKENS_PER_BOARD,
     divergence::{Divergence, FramePair, ShadowDifference},
+    error,
     round_queue::FrameSource,
     state_dump::StateDump,
 };
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::BoardChange;
 use std::{
@@ -83,15 +85,17 @@ impl Boards {
             let is_idle = !self.boards.iter().any(Board::is_awaited);
             match (divergence, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
                 (None, None) => return Ok(()),
-                (Some((agent, divergence)), _) if is_idle => return Err(self.report(agent, divergence)),
+                (Some((agent, divergence)), _) if is_idle => {
+                    return Err(self.report(agent, divergence).into());
+                }
                 (None, Some(board)) if is_idle => {
                     let agent = board.agent;
-                    return Err(self.stall(agent));
+                    return Err(self.stall(agent).into());
                 }
                 (Some((agent, divergence)), _) => {
                     // The known divergence says more than the loss of another board after it.
                     if self.serve(purpose, CHECK_EVERY).is_err() {
-                        return Err(self.report(agent, divergence));
+                        return Err(self.report(agent, divergence).into());
                     }
                 }
                 (None, Some(_)) => self.serve(purpose, CHECK_EVERY)?,
@@ -100,23 +104,30 @@ impl Boards {
     }
 
     /// Why the board of `agent` does not go on, though no board owes the host a packet.
-    fn stall(&mut self, agent: u16) -> Error {
+    fn stall(&mut self, agent: u16) -> Diagnostic {
         let differing = |board: &Board| {
             board.frame_difference().map(|(round, frames)| (board.agent, round, frames.clone()))
         };
         match self.boards.iter().find_map(differing) {
             Some((agent, round, frames)) => self.report_frames(agent, round, frames),
-            None => Error::Stalled { agent },
+            None => Diagnostic::new(
+                format!("the board of agent {agent} is behind its shadow and cannot go on"),
+                "this is a bug in fabswarm; please report it with the run's scenario.toml",
+            ),
         }
     }
 
     /// The error for frames that differ, which are kept for the run folder.
-    fn report_frames(&mut self, agent: u16, round: u32, frames: FramePair) -> Error {
+    fn report_frames(&mut self, agent: u16, round: u32, frames: FramePair) -> Diagnostic {
         let [board, shadow] = FramePair::files(agent, round);
         let what = frames.describe(self.key.as_ref());
         self.differing_frames.push((agent, round, frames));
-        let difference = format!("{what}; see {board} and {shadow} in the run's folder boards/");
-        Error::FrameMismatch { agent, round, difference }
+        Diagnostic::new(
+            format!(
+                "the board of agent {agent} sent other frames than its shadow in round {round}: {what}; see {board} and {shadow} in the run's folder boards/"
+            ),
+            "suspect the board's key, its stored state, or firmware from other sources",
+        )
     }
 
     /// Sends what is queued and processes what arrives within `timeout`.
@@ -127,7 +138,7 @@ impl Boards {
         match self.poll.poll(&mut self.events, Some(timeout)) {
             // A signal, such as Ctrl-C: whoever handles it ends the run in order.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            outcome => outcome.map_err(Error::Wait)?,
+            outcome => outcome.map_err(error::wait)?,
         }
         // Boards that are lost repeat their boot packets: others must not wait for the run because of that.
         let mut has_progress = false;
@@ -161,7 +172,10 @@ impl Boards {
     fn check_interrupt(&mut self) -> Result<(), Error> {
         let waited = self.progressed.elapsed();
         if waited > INTERRUPT_GRACE && self.interrupted.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted { agents: self.awaited_agents() });
+            return Err(Error::Interrupted(Diagnostic::new(
+                format!("interrupted while waiting for the boards of agents {}", self.awaited_agents()),
+                "see their logs in the run's folder boards/",
+            )));
         }
         if waited > ANNOUNCE_AFTER && !self.is_wait_announced {
             self.is_wait_announced = true;
@@ -193,7 +207,7 @@ impl Boards {
             if let Some(status) = board.machine.exit_status() {
                 board.machine.read_log(&self.firmware, &mut self.warnings);
                 let messages = board.machine.last_message(&self.firmware);
-                return Err(Error::Ended { agent: board.agent, status, messages });
+                return Err(error::ended(board.agent, &status, &messages).into());
             }
             if board.is_hung() {
                 board.hang_place = board.machine.processor_place(&self.firmware);
@@ -202,7 +216,12 @@ impl Boards {
                     continue;
                 }
                 let (agent, after, place) = (board.agent, board.waited(), board.hang_place.take());
-                return Err(Error::Hung { agent, after, place: at_place(place) });
+                let (place, seconds) = (at_place(place), after.as_secs());
+                return Err(Diagnostic::new(
+                    format!("the board of agent {agent} hangs{place}: it has been silent for {seconds} s"),
+                    format!("see agent-{agent}.log in the run's folder boards/; its image is there too"),
+                )
+                .into());
             }
             // What it answered may be lost, and it may be too far ahead to be asked again.
             let may_rejoin = self.lost_boards == LostBoards::Rejoin && board.was_up();
@@ -215,7 +234,7 @@ impl Boards {
                     board.loss = Some(BoardLoss::Silent);
                     continue;
                 }
-                return Err(Error::Silent { agent: board.agent, after: self.silence_limit, purpose });
+                return Err(error::silent(board.agent, self.silence_limit, purpose).into());
             }
             board.send_again();
         }
@@ -234,14 +253,15 @@ impl Boards {
             board.machine.read_log(&self.firmware, &mut self.warnings);
             let cause = std::mem::take(&mut board.start_cause);
             if self.lost_boards == LostBoards::Fail || !board.was_up() {
-                return Err(match loss {
-                    BoardLoss::Restarted => Error::Restarted { agent, air_round, cause },
-                    BoardLoss::Unplugged => Error::Unplugged { agent, air_round },
-                    BoardLoss::Disturbed => Error::Disturbed { agent, air_round },
+                let error = match loss {
+                    BoardLoss::Restarted => error::restarted(agent, air_round, &cause),
+                    BoardLoss::Unplugged => error::unplugged(agent, air_round),
+                    BoardLoss::Disturbed => disturbed(agent, air_round),
                     BoardLoss::Silent | BoardLoss::Hung => {
-                        Error::Silent { agent, after: self.silence_limit, purpose: "end a round" }
+                        error::silent(agent, self.silence_limit, "end a round")
                     }
-                });
+                };
+                return Err(error.into());
             }
             let what = match loss {
                 BoardLoss::Restarted => "restarted by itself".to_owned(),
@@ -268,7 +288,7 @@ impl Boards {
         }
         self.recalled = Instant::now();
         let poll = &self.poll;
-        self.boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))
+        Ok(self.boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))?)
     }
 
     /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
@@ -299,17 +319,27 @@ impl Boards {
     }
 
     /// The error for a divergence. If the states differ, keeps both for the run folder.
-    fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Error {
+    fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Diagnostic {
         match kind {
             ShadowDifference::Frames(frames) => self.report_frames(agent, round, frames),
-            ShadowDifference::Reception(difference) => Error::ReceptionMismatch { agent, round, difference },
+            ShadowDifference::Reception(difference) => Diagnostic::new(
+                format!(
+                    "the board of agent {agent} took other frames than its shadow in round {round}: {difference}"
+                ),
+                "suspect the link to the board, which loses or damages packets, or its receive buffer",
+            ),
             ShadowDifference::State { board, shadow } => {
                 let state = self.state_of(agent);
                 let expected = self.find(agent).map(|board| board.shadow_state().to_vec());
                 let dump = StateDump { agent, round, board: state, shadow: expected.unwrap_or_default() };
                 let difference = dump.to_string();
                 self.dumps.push(dump);
-                Error::StateMismatch { agent, round, board, shadow, difference }
+                Diagnostic::new(
+                    format!(
+                        "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of {shadow:#010x}; {difference}"
+                    ),
+                    "suspect the board's memory, its arithmetic, or firmware from other sources",
+                )
             }
         }
     }
@@ -330,6 +360,14 @@ impl Boards {
             }
         }
     }
+}
+
+/// The line of a board has destroyed a packet.
+fn disturbed(agent: u16, air_round: u32) -> Diagnostic {
+    Diagnostic::new(
+        format!("a frame from or to the board of agent {agent} was damaged on its line in round {air_round}"),
+        "check its cable and baud rate, or set swarm.lost_boards to \"rejoin\"",
+    )
 }
 
 /// Where a board hangs, as part of a sentence.

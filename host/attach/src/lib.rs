@@ -57,6 +57,7 @@ mod flash_file;
 mod flight;
 mod follow;
 mod frame_fields;
+mod launch;
 mod native;
 mod packet_stream;
 mod pico;
@@ -75,60 +76,40 @@ pub use board_file::{BoardFile, names as board_names};
 pub use board_kind::{BoardKind, counting_program, image};
 pub use board_log::LogDecoder;
 pub use boot_check::last_panic;
-pub use build::{BoardSwarmError, build, build_shadows, build_with, start_block};
+pub use build::{build, build_shadows, build_with, start_block};
 pub use error::Error;
 pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
-pub use flight::{
-    FlightEntry, FlightError, FlightFault, FlightVerdict, RecordError, ReportGap, RoundFate, verify,
-};
-pub use placement::{AgentLocation, Placement, PlacementError};
-pub use swarm_file::{SwarmFile, SwarmFileError, SwarmPages};
-pub use swarm_plan::{BoardRoom, PlanError, SwarmPlan, WidthPlan};
+pub use flight::{FlightEntry, FlightFault, FlightVerdict, ReportGap, RoundFate, verify};
+pub use placement::{AgentLocation, Placement};
+pub use swarm_file::{SwarmFile, SwarmPages};
+pub use swarm_plan::{BoardRoom, SwarmPlan, WidthPlan};
 
 use board::{Board, ReceiveBuffers};
-use board_machine::{BoardMachine, BoardSpec};
 use divergence::FramePair;
 use events::EventLog;
-use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, PAGE_ROOM, Pace, Page, page_crc};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS_LARGE, Pace};
 use fabswarm_shared::wire::seal::Key;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
 use firmware::Firmware;
 use firmware_crate::FirmwareNeeds;
+use launch::{BoardPage, Fleet, PageMaker};
 use mio::{Events, Poll};
-use serial::FoundBoard;
 use state_dump::StateDump;
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 use temp_dir::LockedTempDir;
-use zeroize::{Zeroize, Zeroizing};
 
 /// How long a board that owes an answer may be silent before the run fails.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-
-/// The encoded page of a board.
-struct BoardPage {
-    /// Index of the board's firmware.
-    firmware: usize,
-    agent: u16,
-    /// They hold the swarm's key.
-    bytes: Zeroizing<Vec<u8>>,
-    /// The real board that gets it.
-    port: Option<FoundBoard>,
-}
-
-/// Seconds since 1970, which number the keys of runs on real boards.
-fn key_number() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
-}
 
 /// The boards of a swarm.
 #[derive(Debug)]
@@ -175,8 +156,7 @@ impl Boards {
     /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip.
     ///
     /// # Errors
-    /// [`Error::TooMany`] or [`Error::TooLarge`] if the swarm or the task is too large for boards; any other if a board does not
-    /// start.
+    /// If the swarm or the task is too large for boards, or a board does not start.
     pub fn start(
         task: &Task<f32>,
         setup: &AgentSetup,
@@ -185,64 +165,27 @@ impl Boards {
         will_remember: impl Fn(usize) -> bool,
         serial_pattern: Option<&str>,
     ) -> Result<Self, Error> {
-        let agents = locations.len();
-        let needs = check_sizes(task, agents)?;
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        let page = |agent: usize, board| Page {
-            board,
-            key: setup.key.as_ref().map(|key| *key.bytes()),
-            key_number: 1,
-            chip: None,
-            boot_floor: 1,
-            agent: setup.config_of(agent, setup.config.boot),
-            pace: Pace::Air,
-            rounds,
-            saves_state: will_remember(agent),
-            start: &start,
-            problem: task.problem(agent),
-        };
-        let mut firmware: Vec<Firmware> = Vec::new();
-        let mut pages = Vec::with_capacity(agents);
-        let needed = locations.iter().filter(|location| **location == AgentLocation::Serial).count();
-        let found = if needed > 0 { serial::find_boards(serial_pattern, needed)? } else { Vec::new() };
-        let mut found = found.iter();
-        for (agent, location) in locations.iter().enumerate() {
-            let kind = match *location {
-                AgentLocation::InProcess => continue,
-                AgentLocation::Board(kind) => kind,
-                AgentLocation::Serial if will_remember(agent) => return Err(Error::Unforgettable { agent }),
-                AgentLocation::Serial => {
-                    // There are as many as were asked for.
-                    let Some(board) = found.next() else { continue };
-                    // A key of its own for every run, and a number above that of every run before.
-                    let mut page =
-                        Page { chip: board.chip, key_number: key_number(), ..page(agent, &board.name) };
-                    let room = BoardFile::page_bytes(&board.name).unwrap_or(PAGE_ROOM as u64);
-                    let bytes = flash_file::page_bytes(&page, room);
-                    page.key.zeroize();
-                    pages.push(BoardPage {
-                        firmware: 0,
-                        agent: agent as u16,
-                        bytes: bytes?,
-                        port: Some(board.clone()),
-                    });
-                    continue;
-                }
-            };
-            let mut page = page(agent, kind.board());
-            let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
-                Some(found) => found,
-                None => {
-                    firmware.push(Firmware::prepare(kind, &needs)?);
-                    firmware.len() - 1
-                }
-            };
-            let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
-            page.key.zeroize();
-            let bytes = bytes?;
-            pages.push(BoardPage { firmware: index, agent: page.agent.id, bytes, port: None });
+        let needs = check_sizes(task, locations.len())?;
+        let forgets = |(_, location): &(usize, &AgentLocation)| **location == AgentLocation::Serial;
+        let remembering =
+            locations.iter().enumerate().filter(forgets).find(|(agent, _)| will_remember(*agent));
+        if let Some((agent, _)) = remembering {
+            return Err(Diagnostic::new(
+                format!(
+                    "faults.crashes lets agent {agent} keep its memory, and a board on a serial port cannot be cut off its power"
+                ),
+                "write `forgets` behind its crash, or place the agent elsewhere",
+            )
+            .into());
         }
+        let fleet = Fleet {
+            pages: PageMaker::new(task, setup, Pace::Air, rounds),
+            locations,
+            serial_pattern,
+            radio: None,
+            saves_state: &will_remember,
+        };
+        let (firmware, pages) = fleet.prepare(&needs)?;
         let boards = Self::launch(firmware, &pages, SILENCE_LIMIT)?;
         Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
     }
@@ -264,27 +207,23 @@ impl Boards {
     /// Starts a board for each page and waits until all of them are in round 0.
     fn launch(firmware: Vec<Firmware>, pages: &[BoardPage], silence_limit: Duration) -> Result<Self, Error> {
         let temp_dir = LockedTempDir::new()?;
-        let poll = Poll::new().map_err(Error::Wait)?;
-        let mut boards = Vec::with_capacity(pages.len());
-        let on_ports = pages.iter().filter_map(|page| Some((page.port.clone()?, &**page.bytes)));
-        let mut ready = serial::prepare(on_ports.collect())?.into_iter();
-        for (index, page) in pages.iter().enumerate() {
-            let spec =
-                BoardSpec { agent: page.agent, index, firmware: page.firmware, folder: temp_dir.path() };
-            boards.push(match page.port.as_ref().and_then(|_| ready.next()) {
-                Some(ready) => {
-                    let machine = BoardMachine::connect(spec, ready, page_crc(&page.bytes), &poll)?;
-                    Board::new(page.agent, machine)
-                }
-                None => Board::start(spec, &firmware[page.firmware], &page.bytes, &poll)?,
-            });
-        }
-        let events = Events::with_capacity(2 * boards.len().max(16));
-        let mut boards = Self {
+        let poll = Poll::new().map_err(error::wait)?;
+        let machines = launch::machines(&firmware, pages, temp_dir.path(), &poll)?;
+        let boards =
+            pages.iter().zip(machines).map(|(page, machine)| Board::new(page.agent, machine)).collect();
+        let mut boards = Self::new(boards, firmware, poll, temp_dir);
+        boards.silence_limit = silence_limit;
+        boards.catch_up()?;
+        Ok(boards)
+    }
+
+    /// Boards that have not said anything yet.
+    fn new(boards: Vec<Board>, firmware: Vec<Firmware>, poll: Poll, temp_dir: LockedTempDir) -> Self {
+        Self {
+            events: Events::with_capacity(2 * boards.len().max(16)),
             boards,
             firmware,
             poll,
-            events,
             buffers: ReceiveBuffers::default(),
             warnings: Vec::new(),
             changes: Vec::new(),
@@ -296,15 +235,13 @@ impl Boards {
             event_log: EventLog::default(),
             slot: 0,
             busy_limit: follow::busy_limit(),
-            silence_limit,
+            silence_limit: SILENCE_LIMIT,
             progressed: Instant::now(),
             checked: Instant::now(),
             is_wait_announced: false,
             interrupted: Arc::default(),
             temp_dir,
-        };
-        boards.catch_up()?;
-        Ok(boards)
+        }
     }
 
     /// The agents that run on boards.
@@ -313,7 +250,7 @@ impl Boards {
     }
 
     /// Restarts a killed board, which joins in `air_round` with the state it has stored.
-    fn restart(&mut self, agent: u16, air_round: u32) -> Result<(), Error> {
+    fn restart(&mut self, agent: u16, air_round: u32) -> Result<(), Diagnostic> {
         if let Some(index) = self.index_of(agent) {
             let board = &mut self.boards[index];
             // The new process truncates the log.
@@ -374,13 +311,19 @@ fn on_path(program: &str) -> Option<PathBuf> {
 const MOST_WORDS: usize = 512;
 
 /// Checks that boards can be built for a task and a swarm, and returns what their firmware must have room for.
-fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareNeeds, Error> {
+fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareNeeds, Diagnostic> {
     if agents > BOARD_MEMBERS_LARGE {
-        return Err(Error::TooMany { agents });
+        return Err(Diagnostic::new(
+            format!("the swarm has {agents} agents, and boards are built for {BOARD_MEMBERS_LARGE}"),
+            "lower swarm.agents, or set swarm.boards to \"in-process\"",
+        ));
     }
     let needs = FirmwareNeeds::of(task, agents);
     if needs.words > MOST_WORDS {
-        return Err(Error::TooLarge { words: needs.words });
+        return Err(Diagnostic::new(
+            format!("the task takes {} words, and boards are built for up to {MOST_WORDS}", needs.words),
+            "lower the sizes of the problem (its features, classes or states), or set swarm.boards to \"in-process\"",
+        ));
     }
     Ok(needs)
 }

@@ -1,6 +1,7 @@
 //! Emulated boards: the Raspberry Pi Pico in npm's `rp2040js`.
 
-use super::{Error, board_file, firmware_crate::FirmwareCrate, on_path};
+use super::{board_file, firmware_crate::FirmwareCrate, on_path};
+use fabswarm_diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
 
 /// Everything by UART.
@@ -11,11 +12,19 @@ pub(super) const FIRMWARE: FirmwareCrate<'static> =
 pub(super) const USB_FIRMWARE: FirmwareCrate<'static> = FirmwareCrate { feature: Some("usb"), ..FIRMWARE };
 
 /// The path of Node, once the emulator's package is known to be there.
-pub(super) fn emulator() -> Result<PathBuf, Error> {
-    let node = on_path("node").ok_or(Error::NoNode)?;
+pub(super) fn emulator() -> Result<PathBuf, Diagnostic> {
+    let node = on_path("node").ok_or_else(|| {
+        Diagnostic::new(
+            "node is not on the PATH, and emulated Picos need it",
+            "run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`",
+        )
+    })?;
     let folder = folder();
     if !folder.join("node_modules/rp2040js/package.json").is_file() {
-        return Err(Error::NoRp2040js { folder });
+        return Err(Diagnostic::new(
+            format!("npm's rp2040js is not in {}, and emulated Picos need it", folder.display()),
+            "run `cargo xtask install rp2040js`, or `npm ci` in that folder",
+        ));
     }
     Ok(node)
 }

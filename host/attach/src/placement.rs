@@ -1,6 +1,7 @@
 //! Where each agent of a swarm runs: the value of `swarm.boards`.
 
 use super::BoardKind;
+use fabswarm_diagnostic::Diagnostic;
 use std::str::FromStr;
 
 /// Where an agent runs.
@@ -22,7 +23,7 @@ pub enum AgentLocation {
 /// let placement: Placement = "native:1,in-process".parse()?;
 /// let [board, inside] = [AgentLocation::Board(BoardKind::Native), AgentLocation::InProcess];
 /// assert_eq!(placement.locations(3)?, [board, inside, inside]);
-/// # Ok::<(), fabswarm_attach::PlacementError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -32,36 +33,18 @@ pub struct Placement {
     serial_pattern: Option<String>,
 }
 
-/// Why a placement cannot be parsed, or does not fit a swarm.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlacementError {
-    /// A group that names no known location, or has a malformed count.
-    #[error(
-        "swarm.boards: `{0}` is not a place for agents\nhelp: use in-process, native, qemu, qemu-uart, pico, pico-usb or serial, each \
-         with an optional `:COUNT`; serial also as `serial:PATTERN`"
-    )]
-    Unknown(String),
-    /// Counts that do not add up.
-    #[error(
-        "swarm.boards = \"{boards}\" places {placed} agents, but the swarm has {agents}\nhelp: make the counts add up"
-    )]
-    Count {
-        /// The placement.
-        boards: String,
-        /// How many agents it places.
-        placed: usize,
-        /// How many agents the swarm has.
-        agents: usize,
-    },
-}
-
 impl FromStr for Placement {
-    type Err = PlacementError;
+    type Err = Diagnostic;
 
-    fn from_str(text: &str) -> Result<Self, PlacementError> {
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let mut serial_pattern = None;
         let group = |group: &str| {
-            let unknown = || PlacementError::Unknown(group.to_owned());
+            let unknown = || {
+                Diagnostic::new(
+                    format!("swarm.boards: `{group}` is not a place for agents"),
+                    "use in-process, native, qemu, qemu-uart, pico, pico-usb or serial, each with an optional `:COUNT`; serial also as `serial:PATTERN`",
+                )
+            };
             let (place, count) = match group.split_once(':') {
                 // `serial:PATTERN`, with or without a count behind it.
                 Some((place, rest)) if place.trim() == "serial" => {
@@ -108,22 +91,25 @@ impl Placement {
     /// The location of each of `agents` agents.
     ///
     /// # Errors
-    /// [`PlacementError::Count`] if the counts do not add up to `agents`.
-    pub fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, PlacementError> {
+    /// If the counts do not add up to `agents`.
+    pub fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, Diagnostic> {
+        let misfit = |placed: usize| {
+            Diagnostic::new(
+                format!("swarm.boards = \"{self}\" places {placed} agents, but the swarm has {agents}"),
+                "make the counts add up",
+            )
+        };
         let counts = self.groups.iter().filter_map(|(_, count)| *count);
         let counted = counts.fold(0, usize::saturating_add);
         if counted > agents {
-            return Err(PlacementError::Count { boards: self.to_string(), placed: counted, agents });
+            return Err(misfit(counted));
         }
         let mut locations = Vec::with_capacity(agents);
         for (location, count) in &self.groups {
             let count = count.unwrap_or_else(|| agents.saturating_sub(counted.max(locations.len())));
             locations.extend(std::iter::repeat_n(*location, count));
         }
-        if locations.len() == agents {
-            return Ok(locations);
-        }
-        Err(PlacementError::Count { boards: self.to_string(), placed: locations.len(), agents })
+        if locations.len() == agents { Ok(locations) } else { Err(misfit(locations.len())) }
     }
 }
 
@@ -151,7 +137,7 @@ impl std::fmt::Display for Placement {
 mod tests {
     use super::*;
 
-    fn locations(text: &str, agents: usize) -> Result<Vec<AgentLocation>, PlacementError> {
+    fn locations(text: &str, agents: usize) -> Result<Vec<AgentLocation>, Diagnostic> {
         text.parse::<Placement>()?.locations(agents)
     }
 
@@ -173,15 +159,17 @@ mod tests {
 
     #[test]
     fn counts_that_do_not_fit_are_reported() {
-        let error = locations("qemu:3", 10).unwrap_err();
+        let message = |text: &str| locations(text, 10).unwrap_err().to_string();
         assert_eq!(
-            error.to_string(),
+            message("qemu:3"),
             "swarm.boards = \"qemu:3\" places 3 agents, but the swarm has 10\nhelp: make the counts add up"
         );
-        assert!(matches!(locations("qemu:3,native:9", 10), Err(PlacementError::Count { placed: 12, .. })));
-        let endless = locations("native:18446744073709551615,qemu:2", 10);
-        assert!(matches!(endless, Err(PlacementError::Count { placed: usize::MAX, .. })));
-        assert!(matches!(locations("quemu", 10), Err(PlacementError::Unknown(word)) if word == "quemu"));
-        assert!(matches!(locations("qemu:x", 10), Err(PlacementError::Unknown(_))));
+        assert!(message("qemu:3,native:9").contains(" places 12 agents"));
+        assert!(
+            message("native:18446744073709551615,qemu:2").contains(" places 18446744073709551615 agents")
+        );
+        for word in ["quemu", "qemu:x"] {
+            assert!(message(word).contains(&format!("`{word}` is not a place for agents")));
+        }
     }
 }

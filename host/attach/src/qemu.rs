@@ -1,8 +1,7 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::{
-    Error, code_place::CodeAddress, firmware_crate::FirmwareCrate, on_path, packet_stream::PacketFraming,
-};
+use super::{code_place::CodeAddress, firmware_crate::FirmwareCrate, on_path, packet_stream::PacketFraming};
+use fabswarm_diagnostic::Diagnostic;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,13 @@ pub(super) const COUNTING_FIRMWARE: FirmwareCrate<'static> =
     FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
 
 /// The path of QEMU.
-pub(super) fn emulator() -> Result<PathBuf, Error> {
-    on_path("qemu-system-arm").ok_or(Error::NoQemu)
+pub(super) fn emulator() -> Result<PathBuf, Diagnostic> {
+    on_path("qemu-system-arm").ok_or_else(|| {
+        Diagnostic::new(
+            "qemu-system-arm is not on the PATH, and emulated boards need it",
+            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`",
+        )
+    })
 }
 
 /// Escapes a path for use in a QEMU option, where a comma ends the value.

@@ -5,6 +5,7 @@ use super::{
     board::Board,
     round_queue::{FrameSource, RoundEnd},
 };
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, Remote, ShadowRound, SwarmError};
 use std::io;
 use std::path::Path;
@@ -105,7 +106,7 @@ impl Boards {
     fn after_catch_up(
         &mut self,
         agent: usize,
-        act: impl FnOnce(&mut Board) -> Result<(), Error>,
+        act: impl FnOnce(&mut Board) -> Result<(), Diagnostic>,
     ) -> Result<(), SwarmError> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
             Boards::catch_up(self).map_err(|error| self.fail(error))?;
@@ -114,8 +115,9 @@ impl Boards {
     }
 
     /// Notes what ends the run.
-    fn fail(&mut self, error: Error) -> SwarmError {
-        if !matches!(error, Error::Interrupted { .. }) {
+    fn fail(&mut self, error: impl Into<Error>) -> SwarmError {
+        let error = error.into();
+        if !matches!(error, Error::Interrupted(_)) {
             let message = error.to_string();
             let what = message.lines().next().unwrap_or_default().to_owned();
             self.event_log.push(self.slot, None, "failed", what);

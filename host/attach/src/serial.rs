@@ -15,6 +15,7 @@ pub use pages::provision;
 pub use ports::ports;
 
 use super::boot_check::last_panic;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
 use fabswarm_shared::provisioning;
@@ -48,117 +49,50 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is wrong with a port or its board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum SerialError {
-    /// The port cannot be opened.
-    #[error("cannot open {}: {reason}\nhelp: {}", path.display(), open_help(reason))]
-    Open {
-        /// The port.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Nothing arrived.
-    #[error(
-        "nothing on {} answers\nhelp: check that the board has power and runs fabswarm's firmware (`fabswarm boards flash`)",
-        path.display()
-    )]
-    NoAnswer {
-        /// The port.
-        path: PathBuf,
-    },
-    /// What arrived are no packets.
-    #[error(
-        "{} sent {bytes} bytes that are no packets of fabswarm\nhelp: check the baud rate ({}), and that no other firmware runs on the board",
-        path.display(),
-        BAUD_RATES.map(|rate| rate.to_string()).join(" or ")
-    )]
-    Garbage {
-        /// The port.
-        path: PathBuf,
-        /// How many bytes arrived.
-        bytes: usize,
-    },
     /// The board is in the middle of a trial, on its own clock.
-    #[error(
-        "the board on {} runs agent {agent}, in round {round}\nhelp: wait until its trial is over, or end it with `fabswarm boards reset`",
-        path.display()
-    )]
+    #[error("{what}")]
     Running {
         /// The port.
         path: PathBuf,
         /// The baud rate at which it was understood.
         baud: u32,
+        /// What the user is told.
+        what: Diagnostic,
         /// Its agent.
         agent: u16,
         /// The agent's round.
         round: u32,
     },
-    /// The board's firmware has another packet format.
-    #[error(
-        "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}\nhelp: flash it with this version: `fabswarm boards flash`",
-        path.display(),
-        packet::SCHEMA
-    )]
-    Schema {
-        /// The port.
-        path: PathBuf,
-        /// The board's name.
-        board: String,
-        /// Its schema.
-        schema: u32,
-    },
-    /// The board's firmware was built from other sources.
-    #[error(
-        "the board `{}` on {} runs build {:016x}, the host build {BUILD_ID:016x}\nhelp: flash it with this version: `fabswarm boards flash`",
-        board.name,
-        board.path.display(),
-        board.build
-    )]
-    BuildId {
-        /// The board.
-        board: Box<FoundBoard>,
-    },
-    /// A board without a number cannot be told from another.
-    #[error("the board on {} has no number of its own\nhelp: use another kind of board", path.display())]
-    NoChip {
-        /// The port.
-        path: PathBuf,
-    },
-    /// Two ports lead to the same chip, or two chips have the same number.
-    #[error(
-        "the boards on {} and {} both say that they are chip {chip:016x}\nhelp: unplug one of them; clones of a flash chip may share their number",
-        paths[0].display(),
-        paths[1].display()
-    )]
-    SameChip {
-        /// Both ports.
-        paths: [PathBuf; 2],
-        /// The number.
-        chip: u64,
-    },
-    /// There are fewer boards than agents.
-    #[error(
-        "the scenario places {needed} agents on serial ports, and there are {found} boards{}\nhelp: plug in more boards, or place fewer agents on them; `fabswarm boards list` shows what is there",
-        troubles.iter().map(|trouble| format!("\n  {}", trouble.lines().next().unwrap_or_default())).collect::<String>()
-    )]
-    TooFew {
-        /// Agents on serial ports.
-        needed: usize,
-        /// Boards found.
-        found: usize,
-        /// What is wrong with other ports.
-        troubles: Vec<String>,
-    },
-    /// The board did not take its page.
-    #[error("the board on {} did not take its page: {reason}\nhelp: unplug it, plug it in again and retry", path.display())]
-    Page {
-        /// The port.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    /// Anything else.
+    #[error(transparent)]
+    Port(#[from] Diagnostic),
 }
+
+/// The port cannot be opened.
+fn not_opened(path: &Path, reason: &str) -> Diagnostic {
+    Diagnostic::new(format!("cannot open {}: {reason}", path.display()), open_help(reason))
+}
+
+/// Nothing arrived.
+fn no_answer(path: &Path) -> Diagnostic {
+    Diagnostic::new(
+        format!("nothing on {} answers", path.display()),
+        "check that the board has power and runs fabswarm's firmware (`fabswarm boards flash`)",
+    )
+}
+
+/// The board on a port did not take its page.
+#[must_use]
+pub fn page_refusal(path: &Path, reason: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("the board on {} did not take its page: {reason}", path.display()),
+        "unplug it, plug it in again and retry",
+    )
+}
+
+/// What to do about a board with other firmware.
+const FLASH_IT: &str = "flash it with this version: `fabswarm boards flash`";
 
 /// What helps against an error of opening a port.
 fn open_help(reason: &str) -> &'static str {
@@ -268,11 +202,25 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
             }
         }
     }
-    Err(match (schema, line.noise()) {
-        (Some((board, schema)), _) => SerialError::Schema { path: path.to_owned(), board, schema },
-        (None, 0) => SerialError::NoAnswer { path: path.to_owned() },
-        (None, bytes) => SerialError::Garbage { path: path.to_owned(), bytes },
-    })
+    let trouble = match (schema, line.noise()) {
+        (Some((board, schema)), _) => Diagnostic::new(
+            format!(
+                "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}",
+                path.display(),
+                packet::SCHEMA
+            ),
+            FLASH_IT,
+        ),
+        (None, 0) => no_answer(path),
+        (None, bytes) => Diagnostic::new(
+            format!("{} sent {bytes} bytes that are no packets of fabswarm", path.display()),
+            format!(
+                "check the baud rate ({}), and that no other firmware runs on the board",
+                BAUD_RATES.map(|rate| rate.to_string()).join(" or ")
+            ),
+        ),
+    };
+    Err(trouble.into())
 }
 
 /// What a board says of its flight that has just said who it is: one on its own clock does so now and then, and answers with its round;
@@ -294,7 +242,11 @@ fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
 /// What a packet says of a board that runs on its own clock; `None` for any other packet.
 fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
     let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
-    Some(SerialError::Running { path: path.to_owned(), baud: line.baud(), agent, round })
+    let what = Diagnostic::new(
+        format!("the board on {} runs agent {agent}, in round {round}", path.display()),
+        "wait until its trial is over, or end it with `fabswarm boards reset`",
+    );
+    Some(SerialError::Running { path: path.to_owned(), baud: line.baud(), what, agent, round })
 }
 
 /// Identifies the boards on all ports at once. Each port has its board, or what is wrong with it.
@@ -317,15 +269,20 @@ fn on_all<I: Send, T: Send>(items: impl Iterator<Item = I>, act: impl Fn(I) -> T
 }
 
 /// Finds `needed` boards on the ports that match `pattern`, in the order of their chips.
-pub(super) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<FoundBoard>, SerialError> {
+pub(super) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<FoundBoard>, Diagnostic> {
     let (mut found, mut troubles) = (Vec::new(), Vec::new());
     for outcome in identify_all(&ports(pattern)) {
         match outcome {
             Ok(board) if board.build != BUILD_ID => {
-                troubles.push(SerialError::BuildId { board: Box::new(board) }.to_string());
+                troubles.push(format!(
+                    "the board `{}` on {} runs build {:016x}, the host build {BUILD_ID:016x}",
+                    board.name,
+                    board.path.display(),
+                    board.build
+                ));
             }
             Ok(board) if board.chip.is_none() => {
-                troubles.push(SerialError::NoChip { path: board.path }.to_string());
+                troubles.push(format!("the board on {} has no number of its own", board.path.display()));
             }
             Ok(board) => found.push(board),
             Err(trouble) => troubles.push(trouble.to_string()),
@@ -334,11 +291,23 @@ pub(super) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<Fo
     found.sort_by_key(|board| board.chip);
     for pair in found.windows(2) {
         if let (true, Some(chip)) = (pair[0].chip == pair[1].chip, pair[0].chip) {
-            return Err(SerialError::SameChip { paths: [pair[0].path.clone(), pair[1].path.clone()], chip });
+            let [one, other] = [&pair[0], &pair[1]].map(|board| board.path.display());
+            return Err(Diagnostic::new(
+                format!("the boards on {one} and {other} both say that they are chip {chip:016x}"),
+                "unplug one of them; clones of a flash chip may share their number",
+            ));
         }
     }
     if found.len() < needed {
-        return Err(SerialError::TooFew { needed, found: found.len(), troubles });
+        let first_line = |trouble: &String| format!("\n  {}", trouble.lines().next().unwrap_or_default());
+        let troubles: String = troubles.iter().map(first_line).collect();
+        let found = found.len();
+        return Err(Diagnostic::new(
+            format!(
+                "the scenario places {needed} agents on serial ports, and there are {found} boards{troubles}"
+            ),
+            "plug in more boards, or place fewer agents on them; `fabswarm boards list` shows what is there",
+        ));
     }
     found.truncate(needed);
     Ok(found)
@@ -347,8 +316,8 @@ pub(super) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<Fo
 /// Restarts a board that waits for its host or a page.
 ///
 /// # Errors
-/// [`SerialError`] if it does not tell that it has started.
-pub fn reset(board: &FoundBoard) -> Result<(), SerialError> {
+/// If it does not tell that it has started.
+pub fn reset(board: &FoundBoard) -> Result<(), Diagnostic> {
     let FoundBoard { path, baud, page, .. } = board;
     let mut line = SerialLine::open(path, *baud, ControlLines::default())?;
     line.send(&Packet::Reset);
@@ -358,15 +327,15 @@ pub fn reset(board: &FoundBoard) -> Result<(), SerialError> {
     if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(boot) if !is_same(&boot))) {
         Ok(())
     } else {
-        Err(SerialError::NoAnswer { path: path.to_owned() })
+        Err(no_answer(path))
     }
 }
 
 /// Restarts a board that keeps its own time and lets it wait for a page: its trial is over.
 ///
 /// # Errors
-/// [`SerialError::NoAnswer`] if it does not tell that it waits.
-pub fn end_trial(path: &Path, baud: u32) -> Result<(), SerialError> {
+/// If it does not tell that it waits.
+pub fn end_trial(path: &Path, baud: u32) -> Result<(), Diagnostic> {
     let mut line = SerialLine::open(path, baud, ControlLines::default())?;
     line.send(&Packet::Reset);
     line.drain();
@@ -378,14 +347,14 @@ pub fn end_trial(path: &Path, baud: u32) -> Result<(), SerialError> {
             return Ok(());
         }
     }
-    Err(SerialError::NoAnswer { path: path.to_owned() })
+    Err(no_answer(path))
 }
 
 /// Turns the light of the board on a port on, whatever it does.
 ///
 /// # Errors
-/// [`SerialError::Open`] if its port is gone.
-pub fn light(path: &Path, baud: u32) -> Result<(), SerialError> {
+/// If its port is gone.
+pub fn light(path: &Path, baud: u32) -> Result<(), Diagnostic> {
     SerialLine::open(path, baud, ControlLines::default())?.send(&Packet::Identify);
     Ok(())
 }
@@ -394,16 +363,16 @@ pub fn light(path: &Path, baud: u32) -> Result<(), SerialError> {
 /// on each.
 ///
 /// # Errors
-/// [`SerialError::Open`] for a port that cannot be opened.
+/// For a port that cannot be opened.
 pub fn monitor(
     ports: &[PathBuf],
     time: Duration,
     see: impl Fn(&Path, &Packet) + Sync,
-) -> Vec<Result<usize, SerialError>> {
+) -> Vec<Result<usize, Diagnostic>> {
     on_all(ports.iter(), |path| monitor_port(path, time, |packet| see(path, packet)))
 }
 
-fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, SerialError> {
+fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, Diagnostic> {
     let deadline = Instant::now() + time;
     let [first, rates @ ..] = BAUD_RATES;
     let mut line = SerialLine::open(path, first, ControlLines::default())?;

@@ -3,16 +3,24 @@
 mod boots;
 
 use super::{
-    Error, PlanError, SwarmPlan, board_file::BoardFile, boot_records::BootRecords,
-    firmware_crate::FirmwareNeeds, flash_file, temp_dir::FILE_MODE, uf2::Uf2Image,
+    Error, SwarmPlan,
+    board_file::BoardFile,
+    boot_records::BootRecords,
+    firmware_crate::FirmwareNeeds,
+    flash_file,
+    launch::{PageMaker, page_room},
+    temp_dir::FILE_MODE,
+    uf2::Uf2Image,
 };
-use fabswarm_flash::{FlashImage, ImageError};
-use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_flash::FlashImage;
+use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::scenario::{self, PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -28,90 +36,12 @@ const KEY_BYTES: usize = 32;
 /// The boot of a board that has not counted any.
 const FIRST_BOOT: u32 = 1;
 
-/// What is wrong with a swarm file, or with what it asks for.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SwarmFileError {
-    /// It cannot be read or written.
-    #[error("cannot use the swarm file {}: {reason}\nhelp: make one with `fabswarm swarm new FILE`", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Others could read the key.
-    #[error(
-        "the swarm file {} holds a key, and others may read it\nhelp: run `chmod 600 {0}`",
-        path.display()
-    )]
-    Public {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The swarm has no such agent.
-    #[error("the swarm has agents 0 to {}, and no agent {agent}\nhelp: see swarm.agents of its scenario", agents - 1)]
-    NoSuchAgent {
-        /// The agent.
-        agent: usize,
-        /// How many there are.
-        agents: usize,
-    },
-    /// A board has used a newer key.
-    #[error(
-        "the board has used key number {used}, and the swarm file has key number {file}: it would refuse the page\n\
-         help: use the newest swarm file, or draw a new key with `fabswarm swarm new`"
-    )]
-    OldKey {
-        /// The key number of the file.
-        file: u32,
-        /// The highest that the board has used.
-        used: u32,
-    },
-    /// What is given away cannot be noted.
-    #[error(
-        "cannot note in the swarm file {} which boots are given away: {reason}\n\
-         help: make the file and its folder writable for you, or draw a new key with `fabswarm swarm new`; \
-         a board that is erased would seal twice with one nonce",
-        path.display()
-    )]
-    Boots {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// All boots under the key are given away.
-    #[error(
-        "the key has no boots left for agent {agent}\nhelp: draw a new key with `fabswarm swarm new`, and flash all boards"
-    )]
-    BootsUsedUp {
-        /// The agent.
-        agent: usize,
-    },
-    /// A board cannot be flashed as a file.
-    #[error(
-        "{board} takes no UF2 files\nhelp: its board.toml has no [uf2]; flash it without --out and --drive"
-    )]
-    NoDrive {
-        /// The board.
-        board: String,
-    },
-    /// Its scenario cannot be used.
-    #[error(transparent)]
-    Scenario(#[from] scenario::Error),
-    /// Its scenario describes no swarm of boards.
-    #[error(transparent)]
-    Trial(#[from] trial::BuildError),
-    /// Its slots cannot be planned.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A page or an image cannot be made.
-    #[error(transparent)]
-    Board(#[from] Error),
-    /// An image cannot be flashed.
-    #[error(transparent)]
-    Image(#[from] ImageError),
+/// A swarm file cannot be read or written.
+fn unusable(path: &Path, reason: impl Display) -> Diagnostic {
+    Diagnostic::new(
+        format!("cannot use the swarm file {}: {reason}", path.display()),
+        "make one with `fabswarm swarm new FILE`",
+    )
 }
 
 /// A swarm of real boards.
@@ -129,10 +59,9 @@ impl SwarmFile {
     /// Draws the key of a new swarm, whose agents are on `chips` in this order.
     ///
     /// # Errors
-    /// [`SwarmFileError::File`] if the system has no random numbers.
-    pub fn draw(scenario: Option<PathBuf>, chips: &[u64], key_number: u32) -> Result<Self, SwarmFileError> {
-        let key = SwarmKey::draw()
-            .map_err(|error| SwarmFileError::File { path: PathBuf::new(), reason: error.to_string() })?;
+    /// If the system has no random numbers.
+    pub fn draw(scenario: Option<PathBuf>, chips: &[u64], key_number: u32) -> Result<Self, Diagnostic> {
+        let key = SwarmKey::draw().map_err(|error| unusable(Path::new(""), error))?;
         let chips = chips.iter().copied().enumerate().collect();
         Ok(Self { scenario, key: Zeroizing::new(*key.bytes()), key_number, chips })
     }
@@ -140,8 +69,8 @@ impl SwarmFile {
     /// Writes a new file that only the user can read.
     ///
     /// # Errors
-    /// [`SwarmFileError::File`] if it exists or cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), SwarmFileError> {
+    /// If it exists or cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Diagnostic> {
         let mut file = DocumentMut::new();
         file["version"] = value(VERSION);
         if let Some(scenario) = &self.scenario {
@@ -164,37 +93,41 @@ impl SwarmFile {
         let outcome = write();
         text.zeroize();
         key.zeroize();
-        outcome.map_err(|error| SwarmFileError::File { path: path.to_owned(), reason: error.to_string() })
+        outcome.map_err(|error| unusable(path, error))
     }
 
     /// Reads a file.
     ///
     /// # Errors
-    /// [`SwarmFileError::Public`] if others can read it, [`SwarmFileError::File`] if it is none.
-    pub fn read(path: &Path) -> Result<Self, SwarmFileError> {
-        let refuse = |reason: String| SwarmFileError::File { path: path.to_owned(), reason };
+    /// If others can read it, or it is none.
+    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let refuse = |reason: &str| unusable(path, reason);
         let is_public = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
         if is_public {
-            return Err(SwarmFileError::Public { path: path.to_owned() });
+            let path = path.display();
+            return Err(Diagnostic::new(
+                format!("the swarm file {path} holds a key, and others may read it"),
+                format!("run `chmod 600 {path}`"),
+            ));
         }
-        let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?);
-        let file: DocumentMut = text.parse().map_err(|_| refuse("it is not TOML".to_owned()))?;
+        let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| unusable(path, error))?);
+        let file: DocumentMut = text.parse().map_err(|_| refuse("it is not TOML"))?;
         if file.get("version").and_then(Item::as_integer) != Some(VERSION) {
-            return Err(refuse(format!("it has not version {VERSION}")));
+            return Err(refuse(&format!("it has not version {VERSION}")));
         }
         let key = file.get("key").and_then(Item::as_str).and_then(key_of);
-        let key = key.ok_or_else(|| refuse("it has no key of 64 hexadecimal digits".to_owned()))?;
+        let key = key.ok_or_else(|| refuse("it has no key of 64 hexadecimal digits"))?;
         let number = file.get("key_number").and_then(Item::as_integer);
         let key_number = number.and_then(|number| u32::try_from(number).ok());
-        let key_number = key_number.ok_or_else(|| refuse("it has no key_number".to_owned()))?;
+        let key_number = key_number.ok_or_else(|| refuse("it has no key_number"))?;
         let mut chips = BTreeMap::new();
         for (agent, chip) in file.get("chips").and_then(Item::as_table).into_iter().flatten() {
             let parsed =
                 agent.parse().ok().zip(chip.as_str().and_then(|chip| u64::from_str_radix(chip, 16).ok()));
-            let (agent, chip) = parsed.ok_or_else(|| refuse(format!("chips.{agent} is no chip")))?;
+            let (agent, chip) = parsed.ok_or_else(|| refuse(&format!("chips.{agent} is no chip")))?;
             // A board would run the first and never the other.
             if let Some((other, _)) = chips.iter().find(|(_, of)| **of == chip) {
-                return Err(refuse(format!("chips.{other} and chips.{agent} are both {chip:016x}")));
+                return Err(refuse(&format!("chips.{other} and chips.{agent} are both {chip:016x}")));
             }
             chips.insert(agent, chip);
         }
@@ -212,16 +145,17 @@ impl SwarmFile {
     ///
     /// # Errors
     /// If the scenario cannot run on boards, or a page does not fit.
-    pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, SwarmFileError> {
+    pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, Error> {
         let pages = self.prepare()?;
-        (0..pages.agents()).map(|agent| pages.page(board, agent, FIRST_BOOT)).collect()
+        let page = |agent| Ok(pages.page(board, agent, FIRST_BOOT)?);
+        (0..pages.agents()).map(page).collect()
     }
 
     /// Reads the scenario and draws its task, from which pages are made.
     ///
     /// # Errors
     /// If the scenario cannot run on boards.
-    pub fn prepare(&self) -> Result<SwarmPages<'_>, SwarmFileError> {
+    pub fn prepare(&self) -> Result<SwarmPages<'_>, Error> {
         let scenario: Scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
         let parts = trial::exact_agents(&scenario)?;
         let (pace, radio) = match scenario.swarm.pace {
@@ -232,21 +166,23 @@ impl SwarmFile {
             PaceKind::Air => (Pace::Air, None),
         };
         let needs = super::check_sizes(&parts.task, scenario.swarm.agents)?;
-        let mut start = vec![0.0; parts.task.shape().words()];
-        parts.task.start(&mut start);
-        Ok(SwarmPages { swarm: self, parts, pace, radio, needs, start })
+        Ok(SwarmPages { swarm: self, parts, pace, radio, needs })
     }
 
     /// The lowest boot that a board may use next, which has counted its boots in `boots`.
     ///
     /// # Errors
-    /// [`SwarmFileError::OldKey`] if the board has used a newer key.
-    pub fn next_boot(&self, boots: &[u8]) -> Result<u32, SwarmFileError> {
+    /// If the board has used a newer key.
+    pub fn next_boot(&self, boots: &[u8]) -> Result<u32, Diagnostic> {
         let used = BootRecords::read(boots);
         match used.newest_key {
-            Some(used) if used > self.key_number => {
-                Err(SwarmFileError::OldKey { file: self.key_number, used })
-            }
+            Some(used) if used > self.key_number => Err(Diagnostic::new(
+                format!(
+                    "the board has used key number {used}, and the swarm file has key number {}: it would refuse the page",
+                    self.key_number
+                ),
+                "use the newest swarm file, or draw a new key with `fabswarm swarm new`",
+            )),
             _ => Ok(used.next_under(self.key_number)),
         }
     }
@@ -262,8 +198,6 @@ pub struct SwarmPages<'a> {
     /// The radio that slots were planned for, if there are slots.
     radio: Option<RadioKind>,
     needs: FirmwareNeeds,
-    /// The decision to start from.
-    start: Vec<f32>,
 }
 
 impl SwarmPages<'_> {
@@ -277,47 +211,32 @@ impl SwarmPages<'_> {
     ///
     /// # Errors
     /// If there is no such agent, or its page does not fit.
-    pub fn page(
-        &self,
-        board: &str,
-        agent: usize,
-        boot_floor: u32,
-    ) -> Result<Zeroizing<Vec<u8>>, SwarmFileError> {
+    pub fn page(&self, board: &str, agent: usize, boot_floor: u32) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
         let agents = self.agents();
         if agent >= agents {
-            return Err(SwarmFileError::NoSuchAgent { agent, agents });
+            return Err(Diagnostic::new(
+                format!("the swarm has agents 0 to {}, and no agent {agent}", agents - 1),
+                "see swarm.agents of its scenario",
+            ));
         }
         let ExactAgents { task, setup, rounds, .. } = &self.parts;
-        let mut page = Page {
-            board,
+        let pages = PageMaker::new(task, setup, self.pace, *rounds);
+        let page = Page {
             key: setup.key.as_ref().map(|_| *self.swarm.key),
             key_number: self.swarm.key_number,
             chip: self.swarm.chips.get(&agent).copied(),
             boot_floor,
-            agent: setup.config_of(agent, setup.config.boot),
-            pace: self.pace,
-            rounds: *rounds,
-            saves_state: false,
-            start: &self.start,
-            problem: task.problem(agent),
+            ..pages.page(agent, board)
         };
-        // Processes of this host have no file.
-        let file = BoardFile::read(board).ok();
-        if let (Some(file), Some(radio)) = (&file, self.radio) {
-            file.check_radio(radio)?;
-        }
-        let room = file.map_or(PAGE_ROOM as u64, |file| file.page.bytes());
-        let bytes = flash_file::page_bytes(&page, room);
-        page.key.zeroize();
-        Ok(bytes?)
+        flash_file::page_bytes(page, page_room(board, self.radio)?)
     }
 
     /// Builds the image of a board for the scenario, unless it is up to date, and returns its path.
     ///
     /// # Errors
     /// If it does not build.
-    pub fn image(&self, board: &BoardFile) -> Result<PathBuf, SwarmFileError> {
-        Ok(board.firmware().build(&self.needs)?)
+    pub fn image(&self, board: &BoardFile) -> Result<PathBuf, Diagnostic> {
+        board.firmware().build(&self.needs)
     }
 
     /// Makes the UF2 file of one agent: the image of its board, and its page, with which it seals under no boot below `boot_floor`.
@@ -330,10 +249,8 @@ impl SwarmPages<'_> {
         agent: usize,
         image: &FlashImage,
         boot_floor: u32,
-    ) -> Result<Vec<u8>, SwarmFileError> {
-        let Some(drive) = &board.uf2 else {
-            return Err(SwarmFileError::NoDrive { board: board.name.clone() });
-        };
+    ) -> Result<Vec<u8>, Diagnostic> {
+        let drive = board.drive()?;
         image.check(board.image_room())?;
         let mut uf2 = Uf2Image::default();
         image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
@@ -444,10 +361,8 @@ mod tests {
             assert!(message.contains(&format!("{address:#x}")) && message.contains("\nhelp: "), "{message}");
         }
         let takes_none = BoardFile::read("nrf52840-dk").unwrap();
-        assert!(matches!(
-            pages.uf2(&takes_none, 0, &FlashImage::default(), 1),
-            Err(SwarmFileError::NoDrive { .. })
-        ));
+        let refused = pages.uf2(&takes_none, 0, &FlashImage::default(), 1).unwrap_err();
+        assert_eq!(refused.what(), "nrf52840-dk takes no UF2 files");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::board_file::{self, BoardFile};
 use super::firmware_crate::FirmwareNeeds;
 use super::flash_file::page_bytes;
+use super::launch::PageMaker;
 use super::{BoardKind, Error};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
 use fabswarm_shared::problem::AnyProblem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
@@ -18,24 +20,6 @@ use fabswarm_sim::trial::{self, ExactAgents};
 const STAMP_BYTES: usize = 2;
 /// An epoch's number, after up to 2,047 changes of the member set.
 const EPOCH_BYTES: usize = 3;
-
-/// Why a scenario cannot be planned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The scenario describes no swarm of boards, or its radio cannot carry it.
-    #[error(transparent)]
-    Trial(#[from] trial::BuildError),
-    /// Its pages cannot be written.
-    #[error(transparent)]
-    Page(#[from] Error),
-    /// More agents than a slot can be given to.
-    #[error("{agents} agents are more than boards can be members of a swarm\nhelp: lower swarm.agents")]
-    TooMany {
-        /// How many.
-        agents: usize,
-    },
-}
 
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +109,7 @@ impl SwarmPlan {
     ///
     /// # Errors
     /// Where the scenario, the radio or the law does not allow it.
-    pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
+    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
         Self::of_agents(scenario, &trial::exact_agents(scenario)?)
     }
 
@@ -133,10 +117,15 @@ impl SwarmPlan {
     ///
     /// # Errors
     /// As [`SwarmPlan::new`].
-    pub fn of_agents(scenario: &Scenario, parts: &ExactAgents) -> Result<Self, PlanError> {
+    pub fn of_agents(scenario: &Scenario, parts: &ExactAgents) -> Result<Self, Error> {
         let ExactAgents { task, setup, air, rounds } = parts;
         let agents = scenario.swarm.agents;
-        let count = u16::try_from(agents).map_err(|_| PlanError::TooMany { agents })?;
+        let count = u16::try_from(agents).map_err(|_| {
+            Diagnostic::new(
+                format!("{agents} agents are more than boards can be members of a swarm"),
+                "lower swarm.agents",
+            )
+        })?;
         let shape = task.shape();
         let exchanged = shape.exchanged().len();
         let radio = RadioTiming::of(&scenario.radio);
@@ -169,24 +158,12 @@ impl SwarmPlan {
             let slot_bytes = short(needs.frame_bytes + needs.control_bytes);
             Pace::Slots { superframe: slots.superframe, slot_bytes, shared_bytes: 0 }
         };
-        let mut start = vec![0.0; shape.words()];
-        task.start(&mut start);
+        let pages = PageMaker::new(task, setup, pace, *rounds);
         let mut longest = 0;
         for agent in 0..agents {
-            let page = Page {
-                board: BoardKind::Qemu.board(),
-                key: setup.key.as_ref().map(|_| [0; _]),
-                key_number: u32::MAX,
-                chip: Some(u64::MAX),
-                boot_floor: u32::MAX,
-                agent: setup.config_of(agent, 1),
-                pace,
-                rounds: *rounds,
-                saves_state: false,
-                start: &start,
-                problem: task.problem(agent),
-            };
-            longest = longest.max(page_bytes(&page, PAGE_ROOM as u64)?.len());
+            let (key_number, chip, boot_floor) = (u32::MAX, Some(u64::MAX), u32::MAX);
+            let page = Page { key_number, chip, boot_floor, ..pages.page(agent, BoardKind::Qemu.board()) };
+            longest = longest.max(page_bytes(page, PAGE_ROOM as u64)?.len());
         }
         let needs_of_boards = FirmwareNeeds::of(task, agents);
         let ram_bytes = firmware_ram_bytes(&needs_of_boards);

@@ -4,7 +4,8 @@
 //! behind, and the next host of the same user removes it. The file [`MARKER`] tells such a folder from any other, and its owner
 //! holds a lock on that file.
 
-use super::Error;
+use super::error;
+use fabswarm_diagnostic::Diagnostic;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use std::{
@@ -39,10 +40,10 @@ pub(super) struct LockedTempDir {
 
 impl LockedTempDir {
     /// Creates a folder in the system's temporary folder, after removing abandoned ones there.
-    pub(super) fn new() -> Result<Self, Error> {
+    pub(super) fn new() -> Result<Self, Diagnostic> {
         let parent = env::temp_dir();
         remove_abandoned(&parent, SystemTime::now());
-        Self::create_in(&parent).map_err(|source| Error::TempDir { path: parent, source })
+        Self::create_in(&parent).map_err(|source| error::temp_dir(&parent, source))
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {

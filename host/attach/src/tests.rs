@@ -4,6 +4,7 @@ mod kept_panic;
 mod shadow_faults;
 
 use super::board_log::LogTable;
+use super::board_machine::{BoardMachine, BoardSpec};
 use super::flash_file::FlashLayout;
 use super::*;
 use fabswarm_shared::BUILD_ID;
@@ -21,22 +22,8 @@ use std::{
 fn page(kind: &'static str) -> Vec<u8> {
     let scenario = scenario::resolve(None, &[]).unwrap().scenario;
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
-    let mut start = vec![0.0; task.shape().words()];
-    task.start(&mut start);
-    let page = Page {
-        board: kind,
-        key: setup.key.as_ref().map(|key| *key.bytes()),
-        key_number: 1,
-        chip: None,
-        boot_floor: 1,
-        agent: setup.config,
-        pace: Pace::Air,
-        rounds: 10,
-        saves_state: false,
-        start: &start,
-        problem: task.problem(0),
-    };
-    flash_file::page_bytes(&page, FlashLayout::NATIVE.page_bytes).unwrap().to_vec()
+    let pages = PageMaker::new(&task, &setup, Pace::Air, 10);
+    flash_file::page_bytes(pages.page(0, kind), FlashLayout::NATIVE.page_bytes).unwrap().to_vec()
 }
 
 fn native(image: PathBuf) -> Firmware {
@@ -208,7 +195,7 @@ fn boot_failure(boot: Boot<'static>) -> String {
     let poll = Poll::new().unwrap();
     let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: temp_dir.path() };
     let firmware = native("/usr/bin/yes".into());
-    let board = Board::start(spec, &firmware, &page("native"), &poll).unwrap();
+    let board = Board::new(0, BoardMachine::start(spec, &firmware, &page("native"), &poll).unwrap());
     let socket = temp_dir.path().join("0.sock");
     let sender = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
@@ -220,29 +207,7 @@ fn boot_failure(boot: Boot<'static>) -> String {
         cable.write_all(&packet[..length]).unwrap();
         let _ = cable.read(&mut packet);
     });
-    let mut boards = Boards {
-        boards: vec![board],
-        firmware: vec![firmware],
-        poll,
-        events: Events::with_capacity(16),
-        buffers: ReceiveBuffers::default(),
-        warnings: Vec::new(),
-        changes: Vec::new(),
-        lost_boards: LostBoards::Rejoin,
-        recalled: Instant::now(),
-        dumps: Vec::new(),
-        differing_frames: Vec::new(),
-        key: None,
-        event_log: EventLog::default(),
-        slot: 0,
-        busy_limit: 1,
-        silence_limit: SILENCE_LIMIT,
-        progressed: Instant::now(),
-        checked: Instant::now(),
-        is_wait_announced: false,
-        interrupted: Arc::default(),
-        temp_dir,
-    };
+    let mut boards = Boards::new(vec![board], vec![firmware], poll, temp_dir);
     let message = Boards::catch_up(&mut boards).unwrap_err().to_string();
     drop(boards);
     sender.join().unwrap();
@@ -288,7 +253,7 @@ fn a_socket_in_use_is_reported() {
     let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: folder.path() };
     let taken = folder.path().join("0.sock");
     let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
-    let error = Board::start(spec, &native(firmware()), &page("native"), &poll).unwrap_err();
+    let error = BoardMachine::start(spec, &native(firmware()), &page("native"), &poll).unwrap_err();
     let expected = format!(
         "the socket {} is already in use\nhelp: end the process that uses it, or delete the file",
         taken.display()

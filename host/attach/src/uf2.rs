@@ -1,5 +1,6 @@
 //! UF2 images: what a board's boot loader takes as a file on its drive (<https://github.com/microsoft/uf2>).
 
+use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -73,68 +74,25 @@ pub fn drive_board(folder: &Path) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Why a drive did not take a file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DriveError {
-    /// It has too little room.
-    #[error(
-        "{} has no room for {bytes} bytes\n\
-         help: a boot loader's drive has: check that this is one, unplug the board, and hold BOOTSEL while you plug it in",
-        drive.display()
-    )]
-    Full {
-        /// The drive.
-        drive: PathBuf,
-        /// Bytes of the file.
-        bytes: usize,
-    },
-    /// Nobody, or not this user, may write there.
-    #[error(
-        "you may not write to {}: {reason}\nhelp: mount it for you and for writing, e.g. with `udisksctl mount`",
-        drive.display()
-    )]
-    Denied {
-        /// The drive.
-        drive: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// It failed, most often because the board is gone.
-    #[error(
-        "{} was lost while it was written: {reason}\n\
-         help: the board has only part of its image: hold BOOTSEL while you plug it in, and flash it again",
-        drive.display()
-    )]
-    Lost {
-        /// The drive.
-        drive: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Other bytes come back than were written.
-    #[error(
-        "{} gives other bytes back than were written\nhelp: flash it again; if that fails too, replace the board",
-        drive.display()
-    )]
-    Differs {
-        /// The drive.
-        drive: PathBuf,
-    },
-}
-
-impl DriveError {
-    fn of(drive: &Path, bytes: usize, error: &io::Error) -> Self {
-        let (drive, reason) = (drive.to_owned(), error.to_string());
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::Full { drive, bytes }
-            }
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                Self::Denied { drive, reason }
-            }
-            _ => Self::Lost { drive, reason },
+/// Why a drive did not take a file of so many bytes.
+fn refusal(drive: &Path, bytes: usize, error: &io::Error) -> Diagnostic {
+    let drive = drive.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Diagnostic::new(
+                format!("{drive} has no room for {bytes} bytes"),
+                "a boot loader's drive has: check that this is one, unplug the board, and hold BOOTSEL while you plug it in",
+            )
         }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Diagnostic::new(
+            format!("you may not write to {drive}: {error}"),
+            "mount it for you and for writing, e.g. with `udisksctl mount`",
+        ),
+        // Most often because the board is gone.
+        _ => Diagnostic::new(
+            format!("{drive} was lost while it was written: {error}"),
+            "the board has only part of its image: hold BOOTSEL while you plug it in, and flash it again",
+        ),
     }
 }
 
@@ -142,20 +100,23 @@ impl DriveError {
 /// whole file, and its drive is gone.
 ///
 /// # Errors
-/// [`DriveError`] if it cannot be written, or other bytes come back.
-pub fn write_to_drive(drive: &Path, name: &str, bytes: &[u8]) -> Result<bool, DriveError> {
+/// If it cannot be written, or other bytes come back.
+pub fn write_to_drive(drive: &Path, name: &str, bytes: &[u8]) -> Result<bool, Diagnostic> {
     let path = drive.join(name);
     let write = || {
         let mut file = File::create(&path)?;
         file.write_all(bytes)?;
         io::Result::Ok(file)
     };
-    let file = write().map_err(|error| DriveError::of(drive, bytes.len(), &error))?;
+    let file = write().map_err(|error| refusal(drive, bytes.len(), &error))?;
     // The board may be gone by now.
     let _ = file.sync_all();
     match fs::read(&path) {
         Ok(back) if back == bytes => Ok(true),
-        Ok(_) => Err(DriveError::Differs { drive: drive.to_owned() }),
+        Ok(_) => Err(Diagnostic::new(
+            format!("{} gives other bytes back than were written", drive.display()),
+            "flash it again; if that fails too, replace the board",
+        )),
         Err(_) => Ok(false),
     }
 }
@@ -206,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_failure_of_a_drive_has_its_remedy() {
-        let message = |error: io::Error| DriveError::of(Path::new("/media/RPI-RP2"), 512, &error).to_string();
+        let message = |error: io::Error| refusal(Path::new("/media/RPI-RP2"), 512, &error).to_string();
         for (kind, expected) in [
             (io::ErrorKind::StorageFull, "/media/RPI-RP2 has no room for 512 bytes\nhelp: "),
             (io::ErrorKind::ReadOnlyFilesystem, "you may not write to /media/RPI-RP2: read-only"),
@@ -222,6 +183,6 @@ mod tests {
             assert!(message.contains("was lost while it was written"), "{message}");
         }
         let gone = write_to_drive(Path::new("/nowhere"), "agent-0.uf2", b"bytes").unwrap_err();
-        assert!(matches!(gone, DriveError::Lost { .. }), "{gone}");
+        assert!(gone.what().starts_with("/nowhere was lost while it was written: "), "{gone}");
     }
 }

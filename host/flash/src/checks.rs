@@ -1,26 +1,61 @@
 //! What is checked before a page is written, and after, and what an error of a library says.
 
-use super::{ChipFacts, ChipPage, FlashError, FlashJob};
+use super::{ChipFacts, ChipPage, FlashJob};
+use fabswarm_diagnostic::Diagnostic;
 use std::error::Error;
 
 impl FlashJob {
     /// Checks a page for a chip of which these facts are known, before anything is written.
-    pub(crate) fn check_page(&self, page: &ChipPage, facts: &ChipFacts) -> Result<(), FlashError> {
+    pub(crate) fn check_page(&self, page: &ChipPage, facts: &ChipFacts) -> Result<(), Diagnostic> {
+        let (bytes, room) = (page.bytes.len(), self.page_room.bytes);
         match (page.chip, facts.number) {
-            (Some(bound), Some(chip)) if bound != chip => Err(FlashError::OtherChip { bound, chip }),
-            _ if page.bytes.len() as u64 > self.page_room.bytes => {
-                Err(FlashError::PageTooLarge { bytes: page.bytes.len(), room: self.page_room.bytes })
-            }
+            (Some(bound), Some(chip)) if bound != chip => Err(Diagnostic::new(
+                format!(
+                    "the page is bound to chip {bound:016x}, and this is chip {chip:016x}: it would refuse the page"
+                ),
+                "flash the board with that chip, or write this chip into the swarm file",
+            )),
+            _ if bytes as u64 > room => Err(Diagnostic::new(
+                format!("the page takes {bytes} bytes, and the board has {room} for it"),
+                "give the agent fewer samples",
+            )),
             _ => Ok(()),
         }
     }
 }
 
 /// Where two readings of the flash from `address` on first differ.
-pub(crate) fn first_difference(address: u64, expected: &[u8], found: &[u8]) -> Option<FlashError> {
+pub(crate) fn first_difference(address: u64, expected: &[u8], found: &[u8]) -> Option<Diagnostic> {
     let (at, (&expected, &found)) =
         (address..).zip(expected.iter().zip(found)).find(|(_, (expected, found))| expected != found)?;
-    Some(FlashError::Differs { at, expected, found })
+    Some(Diagnostic::new(
+        format!("has {found:#04x} at {at:#x}, where {expected:#04x} was written"),
+        "flash it again; if it differs at the same place, its flash is worn out: replace the board",
+    ))
+}
+
+/// There is no way to the board.
+pub(crate) fn not_opened(reason: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("cannot be opened: {reason}"),
+        "end the program that uses it; `fabswarm doctor` checks your access rights",
+    )
+}
+
+/// The way to the board was lost.
+pub(crate) fn unplugged(purpose: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("was unplugged while it was to {purpose}"),
+        "plug it in and flash it again: what it has now is only part of an image",
+    )
+}
+
+/// The chip failed.
+pub(crate) fn failed(purpose: &str, reason: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("could not {purpose}: {reason}"),
+        "flash it again; if that fails too, replace the board",
+    )
 }
 
 /// The texts of an error and of all errors that caused it.

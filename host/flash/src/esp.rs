@@ -3,13 +3,14 @@
 mod boot_rom;
 
 use super::{
-    ChipFacts, FlashError, FlashImage, FlashJob, FlashStep, FlashedBoard, ImageError, PageChoice, StepReport,
-    checks::causes, parallel,
+    ChipFacts, FlashImage, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, checks::causes,
+    image::unreadable, parallel,
 };
 use boot_rom::BootRom;
 use espflash::flasher::{FlashData, FlashSettings};
 use espflash::image_format::idf::IdfBootloaderFormat;
 use espflash::target::Chip;
+use fabswarm_diagnostic::Diagnostic;
 use serialport::{SerialPortType, UsbPortInfo};
 use std::path::{Path, PathBuf};
 
@@ -66,15 +67,19 @@ fn usb_ports() -> Vec<(PathBuf, UsbPortInfo)> {
 /// Reads an ELF file and makes of it what the flash of `chip` holds: boot loader, table of partitions and image.
 ///
 /// # Errors
-/// [`ImageError`] if it is no image of that chip, or does not fit its partition.
-pub fn read_image(path: &Path, chip: &str) -> Result<FlashImage, ImageError> {
-    let refuse = |reason: String| ImageError::Format { path: path.to_owned(), chip: chip.to_owned(), reason };
-    let elf = std::fs::read(path)
-        .map_err(|error| ImageError::Unreadable { path: path.to_owned(), reason: error.to_string() })?;
-    let kind: Chip = chip.parse().map_err(|_| refuse("espflash does not know this chip".to_owned()))?;
+/// If it is no image of that chip, or does not fit its partition.
+pub fn read_image(path: &Path, chip: &str) -> Result<FlashImage, Diagnostic> {
+    let refuse = |reason: &str| {
+        Diagnostic::new(
+            format!("{} cannot be made an image of {chip}: {reason}", path.display()),
+            "build it for fewer words, members or problems",
+        )
+    };
+    let elf = std::fs::read(path).map_err(|error| unreadable(path, error))?;
+    let kind: Chip = chip.parse().map_err(|_| refuse("espflash does not know this chip"))?;
     let settings = FlashData::new(FlashSettings::default(), 0, None, kind, kind.default_xtal_frequency());
     let format = IdfBootloaderFormat::new(&elf, &settings, None, None, None, None)
-        .map_err(|error| refuse(causes(&error)))?;
+        .map_err(|error| refuse(&causes(&error)))?;
     let parts = format.flash_segments().map(|part| (part.addr.into(), part.data.into_owned()));
     Ok(FlashImage::from_parts(parts.collect()))
 }
@@ -85,22 +90,22 @@ pub fn flash_all(
     ports: Vec<EspPort>,
     page_of: &PageChoice<'_>,
     report: &StepReport<'_>,
-) -> Vec<Result<Option<FlashedBoard>, FlashError>> {
+) -> Vec<Result<Option<FlashedBoard>, Diagnostic>> {
     parallel::flash_all(job, ports, |port, report| flash(job, &port, page_of, report), report)
 }
 
 /// Reads what a chip tells, and restarts it.
 ///
 /// # Errors
-/// [`FlashError`] if its boot ROM does not answer, or it is another chip.
-pub fn read_chip(job: &FlashJob, port: &EspPort) -> Result<ChipFacts, FlashError> {
+/// If its boot ROM does not answer, or it is another chip.
+pub fn read_chip(job: &FlashJob, port: &EspPort) -> Result<ChipFacts, Diagnostic> {
     let mut rom = BootRom::reach(&job.chip, port)?;
     let facts = facts(job, &mut rom);
     rom.restart()?;
     facts
 }
 
-fn facts(job: &FlashJob, rom: &mut BootRom) -> Result<ChipFacts, FlashError> {
+fn facts(job: &FlashJob, rom: &mut BootRom) -> Result<ChipFacts, Diagnostic> {
     let number = Some(rom.number()?);
     let boots = rom.read(job.boots.origin, job.boots.bytes as usize)?;
     Ok(ChipFacts { number, boots })
@@ -111,7 +116,7 @@ fn flash(
     port: &EspPort,
     page_of: &PageChoice<'_>,
     report: &dyn Fn(FlashStep),
-) -> Result<Option<FlashedBoard>, FlashError> {
+) -> Result<Option<FlashedBoard>, Diagnostic> {
     let mut rom = BootRom::reach(&job.chip, port)?;
     let outcome = write(job, &mut rom, page_of, report);
     // It was stopped to be asked: one that is left as it is goes on too.
@@ -126,9 +131,9 @@ fn write(
     rom: &mut BootRom,
     page_of: &PageChoice<'_>,
     report: &dyn Fn(FlashStep),
-) -> Result<Option<FlashedBoard>, FlashError> {
+) -> Result<Option<FlashedBoard>, Diagnostic> {
     let facts = facts(job, rom)?;
-    let Some(page) = page_of(&facts).map_err(FlashError::NoPage)? else { return Ok(None) };
+    let Some(page) = page_of(&facts).map_err(Diagnostic::bare)? else { return Ok(None) };
     job.check_page(&page, &facts)?;
     let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);
     let bytes = job.image.len() + page.bytes.len();

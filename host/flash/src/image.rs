@@ -1,8 +1,10 @@
 //! What an image has in flash.
 
+use fabswarm_diagnostic::Diagnostic;
 use object::read::elf::{ElfFile32, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment};
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::Path;
 
 /// A part of a board's flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,46 +23,12 @@ impl FlashRegion {
     }
 }
 
-/// Why an image cannot be flashed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImageError {
-    /// It cannot be read, or is no ELF file of a microcontroller.
-    #[error(
-        "{} is not the image of a microcontroller: {reason}\nhelp: delete it; the next command builds it again",
-        path.display()
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It cannot be put into the format of the board's boot loader.
-    #[error("{} cannot be made an image of {chip}: {reason}\nhelp: build it for fewer words, members or problems", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The chip.
-        chip: String,
-        /// Why not.
-        reason: String,
-    },
-    /// It has bytes where the board has other things.
-    #[error(
-        "the image has bytes from {from:#x} to {to:#x}, and the board has {:#x} to {:#x} for it\n\
-         help: build it for fewer words, members or problems, or flash the board it was built for",
-        room.origin,
-        room.end()
-    )]
-    Outside {
-        /// The first address of those bytes.
-        from: u64,
-        /// The address behind them.
-        to: u64,
-        /// Where an image may be.
-        room: FlashRegion,
-    },
+/// The file at `path` cannot be read, or is no ELF file of a microcontroller.
+pub(crate) fn unreadable(path: &Path, reason: impl Display) -> Diagnostic {
+    Diagnostic::new(
+        format!("{} is not the image of a microcontroller: {reason}", path.display()),
+        "delete it; the next command builds it again",
+    )
 }
 
 /// The bytes of an image and where they go, read once for all boards of a kind.
@@ -73,11 +41,10 @@ impl FlashImage {
     /// Reads an ELF file.
     ///
     /// # Errors
-    /// [`ImageError::Unreadable`].
-    pub fn read(path: &Path) -> Result<Self, ImageError> {
-        let refuse = |reason: String| ImageError::Unreadable { path: path.to_owned(), reason };
-        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-        Self::parse(&bytes).map_err(|error| refuse(error.to_string()))
+    /// If it cannot be read, or is no ELF file of a microcontroller.
+    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let bytes = std::fs::read(path).map_err(|error| unreadable(path, error))?;
+        Self::parse(&bytes).map_err(|error| unreadable(path, error))
     }
 
     /// Takes an ELF file apart.
@@ -124,11 +91,18 @@ impl FlashImage {
     /// Checks that all of it is in `room`.
     ///
     /// # Errors
-    /// [`ImageError::Outside`].
-    pub fn check(&self, room: FlashRegion) -> Result<(), ImageError> {
+    /// If it has bytes where the board has other things.
+    pub fn check(&self, room: FlashRegion) -> Result<(), Diagnostic> {
         let ranges = self.parts().map(|(from, bytes)| (from, from.saturating_add(bytes.len() as u64)));
         match ranges.into_iter().find(|&(from, to)| from < room.origin || to > room.end()) {
-            Some((from, to)) => Err(ImageError::Outside { from, to, room }),
+            Some((from, to)) => Err(Diagnostic::new(
+                format!(
+                    "the image has bytes from {from:#x} to {to:#x}, and the board has {:#x} to {:#x} for it",
+                    room.origin,
+                    room.end()
+                ),
+                "build it for fewer words, members or problems, or flash the board it was built for",
+            )),
             None => Ok(()),
         }
     }

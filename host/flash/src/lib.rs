@@ -5,7 +5,6 @@
 
 #[cfg(any(feature = "esp", feature = "probe"))]
 mod checks;
-mod error;
 #[cfg(feature = "esp")]
 pub mod esp;
 mod image;
@@ -15,6 +14,5 @@ mod parallel;
 #[cfg(feature = "probe")]
 pub mod probe;
 
-pub use error::FlashError;
-pub use image::{FlashImage, FlashRegion, ImageError};
+pub use image::{FlashImage, FlashRegion};
 pub use job::{ChipFacts, ChipPage, FlashJob, FlashStep, FlashedBoard, PageChoice, PartNumber, StepReport};

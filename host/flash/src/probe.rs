@@ -4,8 +4,9 @@ mod log;
 
 pub use log::follow_log;
 
-use super::checks::{causes, chain, first_difference};
-use super::{ChipFacts, FlashError, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, parallel};
+use super::checks::{causes, chain, failed, first_difference, not_opened, unplugged};
+use super::{ChipFacts, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, parallel};
+use fabswarm_diagnostic::Diagnostic;
 use probe_rs::flashing::{DownloadOptions, FlashProgress, ProgressEvent, ProgressOperation};
 use probe_rs::probe::DebugProbeError;
 pub use probe_rs::probe::Probe;
@@ -30,9 +31,9 @@ impl FoundProbe {
     /// Opens it.
     ///
     /// # Errors
-    /// [`FlashError::Open`].
-    pub fn open(&self) -> Result<Probe, FlashError> {
-        self.item.info.open().map_err(|error| FlashError::Open { reason: causes(&error) })
+    /// If another program uses it, or this user may not.
+    pub fn open(&self) -> Result<Probe, Diagnostic> {
+        self.item.info.open().map_err(|error| not_opened(&causes(&error)))
     }
 }
 
@@ -56,45 +57,59 @@ fn found(item: ProbeListItem) -> FoundProbe {
 /// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is.
 pub fn flash_all(
     job: &FlashJob,
-    probes: Vec<Result<Probe, FlashError>>,
+    probes: Vec<Result<Probe, Diagnostic>>,
     page_of: &PageChoice<'_>,
     report: &StepReport<'_>,
-) -> Vec<Result<Option<FlashedBoard>, FlashError>> {
+) -> Vec<Result<Option<FlashedBoard>, Diagnostic>> {
     parallel::flash_all(job, probes, |probe, report| flash(job, probe?, page_of, report), report)
 }
 
 /// Reads what the chip behind a probe tells, and changes nothing.
 ///
 /// # Errors
-/// [`FlashError`] if it does not answer, is locked, or is another part.
-pub fn read_chip(job: &FlashJob, probe: Probe) -> Result<ChipFacts, FlashError> {
+/// If it does not answer, is locked, or is another part.
+pub fn read_chip(job: &FlashJob, probe: Probe) -> Result<ChipFacts, Diagnostic> {
     facts(job, &mut attach(job, probe)?)
 }
 
-fn attach(job: &FlashJob, probe: Probe) -> Result<Session, FlashError> {
+fn attach(job: &FlashJob, probe: Probe) -> Result<Session, Diagnostic> {
     // Without the permission to erase: a locked chip is told of, never opened.
     probe.attach(job.chip.as_str(), Permissions::new()).map_err(|error| {
-        let chip = job.chip.clone();
+        let chip = &job.chip;
         if is_missing_permission(&error) {
-            FlashError::Locked { chip }
+            Diagnostic::new(
+                "the chip is locked: only erasing all of it opens it, and with it go the boots that it has used",
+                format!(
+                    "run `probe-rs erase --chip {chip} --allow-erase-all`, then draw a new key with `fabswarm swarm new`, as no number may be used twice under one key"
+                ),
+            )
         } else if is_unplugged(&error) {
-            FlashError::Unplugged { purpose: "answer" }
+            unplugged("answer")
         } else {
-            FlashError::NoAnswer { chip, reason: causes(&error) }
+            Diagnostic::new(
+                format!("no {chip} answers: {}", causes(&error)),
+                "check the power of the board and the cable between probe and chip, and --board",
+            )
         }
     })
 }
 
-fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, FlashError> {
+fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, Diagnostic> {
     let failed = failure("tell which chip it is");
     let mut core = session.core(0).map_err(&failed)?;
     if let Some(part) = job.part {
         let found = core.read_word_32(part.at).map_err(&failed)? & part.mask;
         if found != part.value {
-            return Err(FlashError::OtherPart { chip: job.chip.clone(), expected: part.value, found });
+            return Err(Diagnostic::new(
+                format!(
+                    "the chip says that it is part {found:#x}, and {} is part {:#x}",
+                    job.chip, part.value
+                ),
+                "choose its board with --board",
+            ));
         }
     }
-    let number = job.number_at.map(|at| -> Result<u64, FlashError> {
+    let number = job.number_at.map(|at| -> Result<u64, Diagnostic> {
         let mut words = [0; 2];
         core.read_32(at, &mut words).map_err(&failed)?;
         Ok(u64::from(words[1]) << 32 | u64::from(words[0]))
@@ -109,10 +124,10 @@ fn flash(
     probe: Probe,
     page_of: &PageChoice<'_>,
     report: &dyn Fn(FlashStep),
-) -> Result<Option<FlashedBoard>, FlashError> {
+) -> Result<Option<FlashedBoard>, Diagnostic> {
     let mut session = attach(job, probe)?;
     let facts = facts(job, &mut session)?;
-    let Some(page) = page_of(&facts).map_err(FlashError::NoPage)? else { return Ok(None) };
+    let Some(page) = page_of(&facts).map_err(Diagnostic::bare)? else { return Ok(None) };
     job.check_page(&page, &facts)?;
     let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);
     let bytes = job.image.len() + page.bytes.len();
@@ -141,7 +156,7 @@ fn write<'a>(
     session: &mut Session,
     parts: impl Iterator<Item = (u64, &'a [u8])>,
     report: &dyn Fn(FlashStep),
-) -> Result<(), FlashError> {
+) -> Result<(), Diagnostic> {
     let failed = |error: probe_rs::flashing::FlashError| failure("be written")(error);
     let mut loader = session.target().flash_loader();
     for (address, bytes) in parts {
@@ -159,10 +174,10 @@ fn write<'a>(
 }
 
 /// What an error of the library means for a board that was to do something.
-fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> FlashError {
+fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> Diagnostic {
     move |error| match is_unplugged(&error) {
-        true => FlashError::Unplugged { purpose },
-        false => FlashError::Failed { purpose, reason: causes(&error) },
+        true => unplugged(purpose),
+        false => failed(purpose, &causes(&error)),
     }
 }
 

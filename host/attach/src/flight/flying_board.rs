@@ -2,9 +2,10 @@
 
 use super::EarlySenders;
 use super::record::{FlightEntry, RoundFate};
-use crate::Error;
 use crate::board_machine::BoardMachine;
 use crate::boot_check::{check_boot, start_cause};
+use crate::error;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{Boot, Packet, Telemetry};
 use std::time::Instant;
 
@@ -90,7 +91,7 @@ impl FlyingBoard {
     }
 
     /// What a packet of its line says.
-    pub(super) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<FlightNews<'a>, Error> {
+    pub(super) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<FlightNews<'a>, Diagnostic> {
         let agent = self.agent;
         let damaged = self.machine.damaged();
         // A line that was opened anew counts anew.
@@ -108,7 +109,7 @@ impl FlyingBoard {
             }
             Ok(Packet::Telemetry(telemetry, x)) => {
                 if self.machine.is_serial() && telemetry.agent != agent {
-                    return Err(Error::OtherBoard { agent });
+                    return Err(error::other_board(agent));
                 }
                 self.telemetry = Some(telemetry);
                 self.x = x.iter().collect();
@@ -118,13 +119,13 @@ impl FlyingBoard {
                 }
             }
             // A real board's line may carry anything.
-            Err(_) if !self.machine.is_serial() => return Err(Error::InvalidPacket { agent }),
+            Err(_) if !self.machine.is_serial() => return Err(error::invalid_packet(agent)),
             Ok(_) | Err(_) => {}
         }
         Ok(FlightNews::Nothing)
     }
 
-    fn process_boot(&mut self, boot: &Boot) -> Result<FlightNews<'static>, Error> {
+    fn process_boot(&mut self, boot: &Boot) -> Result<FlightNews<'static>, Diagnostic> {
         check_boot(self.agent, &self.machine, boot)?;
         let Ok(identity) = boot.page else { return Ok(FlightNews::Nothing) };
         if std::mem::replace(&mut self.boot, identity.boot) == identity.boot {

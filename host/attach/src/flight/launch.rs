@@ -1,17 +1,16 @@
 //! The start of a flight: a page with slots for every board.
 
+use super::Flight;
 use super::flying_board::FlyingBoard;
 use super::replay::FlightReplay;
-use super::{Flight, FlightError};
 use crate::board::CHUNK_BYTES;
-use crate::board_file::BoardFile;
-use crate::board_machine::{BoardMachine, BoardSpec};
+use crate::error::{self, Error};
 use crate::events::EventLog;
-use crate::firmware::Firmware;
+use crate::launch::{self, Fleet, PageMaker};
 use crate::swarm_plan::SwarmPlan;
 use crate::temp_dir::LockedTempDir;
-use crate::{AgentLocation, Error, Placement, SILENCE_LIMIT, flash_file, key_number, serial};
-use fabswarm_shared::provisioning::{PAGE_ROOM, Page, page_crc};
+use crate::{AgentLocation, Placement, SILENCE_LIMIT};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::scenario::Scenario;
@@ -21,7 +20,6 @@ use fabswarm_sim::trial::{self, ExactAgents};
 use mio::{Events, Poll};
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
-use zeroize::Zeroize;
 
 /// Superframes, besides one per agent, in which a board may say nothing: it listens first, and the longer the higher its number.
 const SILENT_SUPERFRAMES: u32 = 4;
@@ -34,89 +32,29 @@ impl Flight {
         placement: &Placement,
         locations: &[AgentLocation],
         interrupted: &Arc<AtomicBool>,
-    ) -> Result<Self, FlightError> {
+    ) -> Result<Self, Error> {
         let parts = trial::exact_agents_with(scenario, own)?;
         let plan = SwarmPlan::of_agents(scenario, &parts)?;
         let ExactAgents { task, setup, rounds, .. } = parts;
         let agents = locations.len();
         let needs = crate::check_sizes(&task, agents)?;
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        if locations.contains(&AgentLocation::InProcess) {
-            return Err(FlightError::InProcess);
-        }
-        let needed = locations.iter().filter(|location| **location == AgentLocation::Serial).count();
-        if needed > 0 && needed < agents && plan.radio.kind != RadioKind::Carried {
-            return Err(FlightError::Deaf);
-        }
-        let found = match needed {
-            0 => Vec::new(),
-            _ => serial::find_boards(placement.serial_pattern(), needed).map_err(Error::from)?,
+        check_locations(locations, plan.radio.kind)?;
+        let fleet = Fleet {
+            pages: PageMaker::new(&task, &setup, plan.pace, rounds),
+            locations,
+            serial_pattern: placement.serial_pattern(),
+            radio: Some(plan.radio.kind),
+            saves_state: &|_| false,
         };
-        let mut found = found.iter();
+        let (firmware, pages) = fleet.prepare(&needs)?;
         let temp_dir = LockedTempDir::new()?;
-        let poll = Poll::new().map_err(Error::Wait)?;
-        let page = |agent: usize, board| Page {
-            board,
-            key: setup.key.as_ref().map(|key| *key.bytes()),
-            key_number: 1,
-            chip: None,
-            boot_floor: 1,
-            agent: setup.config_of(agent, setup.config.boot),
-            pace: plan.pace,
-            rounds,
-            saves_state: false,
-            start: &start,
-            problem: task.problem(agent),
-        };
-        let mut firmware: Vec<Firmware> = Vec::new();
-        let mut machines: Vec<(usize, BoardMachine)> = Vec::with_capacity(agents);
-        let mut on_ports = Vec::with_capacity(needed);
-        for (agent, location) in locations.iter().enumerate() {
-            let AgentLocation::Board(kind) = *location else {
-                // There are as many as were asked for.
-                let Some(board) = found.next() else { continue };
-                // Processes of this host have no file.
-                let file = BoardFile::read(&board.name).ok();
-                if let Some(file) = &file {
-                    file.check_radio(plan.radio.kind)?;
-                }
-                // A key of its own for every run, and a number above that of every run before.
-                let mut page =
-                    Page { chip: board.chip, key_number: key_number(), ..page(agent, &board.name) };
-                let bytes =
-                    flash_file::page_bytes(&page, file.map_or(PAGE_ROOM as u64, |file| file.page.bytes()));
-                page.key.zeroize();
-                on_ports.push((agent, board.clone(), bytes?));
-                continue;
-            };
-            let index = match firmware.iter().position(|firmware| firmware.kind == kind) {
-                Some(found) => found,
-                None => {
-                    firmware.push(Firmware::prepare(kind, &needs)?);
-                    firmware.len() - 1
-                }
-            };
-            let mut page = page(agent, kind.board());
-            let bytes = flash_file::page_bytes(&page, firmware[index].layout.page_bytes);
-            page.key.zeroize();
-            let spec =
-                BoardSpec { agent: agent as u16, index: agent, firmware: index, folder: temp_dir.path() };
-            machines.push((agent, BoardMachine::start(spec, &firmware[index], &bytes?, &poll)?));
-        }
-        let given = on_ports.iter().map(|(_, board, page)| (board.clone(), &***page)).collect();
-        let ready = serial::prepare(given).map_err(Error::from)?;
-        for ((agent, _, page), ready) in on_ports.iter().zip(ready) {
-            let spec =
-                BoardSpec { agent: *agent as u16, index: *agent, firmware: 0, folder: temp_dir.path() };
-            machines.push((*agent, BoardMachine::connect(spec, ready, page_crc(page), &poll)?));
-        }
-        machines.sort_by_key(|(agent, _)| *agent);
-        let boards: Vec<_> =
-            machines.into_iter().map(|(agent, machine)| FlyingBoard::new(agent as u16, machine)).collect();
+        let poll = Poll::new().map_err(error::wait)?;
+        let machines = launch::machines(&firmware, &pages, temp_dir.path(), &poll)?;
+        let boards =
+            pages.iter().zip(machines).map(|(page, machine)| FlyingBoard::new(page.agent, machine)).collect();
 
         let task = Arc::new(task);
-        let replay = FlightReplay::new(&task, &setup, agents).map_err(FlightError::Agent)?;
+        let replay = FlightReplay::new(&task, &setup, agents)?;
         let superframe = Duration::from_micros(plan.slots.superframe.length_us());
         let mut flight = Self {
             events: Events::with_capacity(2 * agents.max(16)),
@@ -149,4 +87,23 @@ impl Flight {
         }
         Ok(flight)
     }
+}
+
+/// Refuses agents that keep no time of their own, or do not hear each other.
+fn check_locations(locations: &[AgentLocation], radio: RadioKind) -> Result<(), Diagnostic> {
+    if locations.contains(&AgentLocation::InProcess) {
+        return Err(Diagnostic::new(
+            "swarm.pace is \"slots\", and agents in this process keep no time of their own",
+            "set swarm.boards to \"qemu\", \"native\" or \"serial\", or swarm.pace to \"air\"",
+        ));
+    }
+    let is_serial = |location: &AgentLocation| *location == AgentLocation::Serial;
+    let is_mixed = locations.iter().any(is_serial) && !locations.iter().all(is_serial);
+    if is_mixed && radio != RadioKind::Carried {
+        return Err(Diagnostic::new(
+            "swarm.pace is \"slots\", and boards on serial ports speak by radio, which boards that this host starts do not have",
+            "place all agents on serial ports, or set radio.kind to \"carried\" for boards without a radio",
+        ));
+    }
+    Ok(())
 }

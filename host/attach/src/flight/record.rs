@@ -1,5 +1,6 @@
 //! What boards in flight report: per round, whose frames an agent took and what it came to.
 
+use fabswarm_diagnostic::Diagnostic;
 use std::{fs, io, path::Path};
 
 /// The first line of a record.
@@ -52,30 +53,6 @@ impl FlightEntry {
     }
 }
 
-/// A record cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}\nhelp: name the folder of a run with swarm.pace = \"slots\"")]
-    Read {
-        /// The file.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// A line is not an entry.
-    #[error("{path}, line {line}: `{text}` is not an entry `{HEADER}`\nhelp: restore the file from the run")]
-    Line {
-        /// The file.
-        path: String,
-        /// The line, from 1.
-        line: usize,
-        /// What it says.
-        text: String,
-    },
-}
-
 /// Writes a record as CSV.
 pub(super) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
     let mut text = format!("{HEADER}\n");
@@ -94,15 +71,25 @@ pub(super) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
 }
 
 /// Reads what [`write`] wrote.
-pub(super) fn read(path: &Path) -> Result<Vec<FlightEntry>, RecordError> {
-    let shown = || path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|source| RecordError::Read { path: shown(), source })?;
+pub(super) fn read(path: &Path) -> Result<Vec<FlightEntry>, Diagnostic> {
+    let text = fs::read_to_string(path).map_err(|source| {
+        Diagnostic::new(
+            format!("cannot read {}: {source}", path.display()),
+            "name the folder of a run with swarm.pace = \"slots\"",
+        )
+    })?;
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let entry = if index == 0 { (line == HEADER).then_some(None) } else { parse(line).map(Some) };
         match entry {
             Some(entry) => entries.extend(entry),
-            None => return Err(RecordError::Line { path: shown(), line: index + 1, text: line.to_owned() }),
+            None => {
+                let (path, number) = (path.display(), index + 1);
+                return Err(Diagnostic::new(
+                    format!("{path}, line {number}: `{line}` is not an entry `{HEADER}`"),
+                    "restore the file from the run",
+                ));
+            }
         }
     }
     Ok(entries)

@@ -2,6 +2,7 @@
 
 use super::super::MOST_WORDS;
 use super::record::{FlightEntry, RoundFate};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::wire::frame::Frame;
 use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
@@ -13,74 +14,36 @@ type Shadow = Agent<AgentProblem, HeapPeers<MOST_WORDS>, MOST_WORDS>;
 
 /// Where a flight cannot be followed, or differs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FlightFault {
     /// A board came to another state than its shadow.
-    #[error(
-        "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of {shadow:#010x}\n\
-         help: suspect the board's memory, its arithmetic, or firmware from other sources"
-    )]
-    Digest {
-        /// The agent.
-        agent: u16,
-        /// The first round that differs.
-        round: u32,
-        /// The board's digest.
-        board: u32,
-        /// The shadow's digest.
-        shadow: u32,
-    },
-    /// A board took a frame that its shadow does not take.
-    #[error(
-        "the board of agent {agent} took the frame of agent {sender} in round {round}, and its shadow does not: {received}\n\
-         help: suspect the board's memory, or firmware from other sources"
-    )]
-    NotTaken {
-        /// The agent.
-        agent: u16,
-        /// Whose frame.
-        sender: u16,
-        /// In which round.
-        round: u32,
-        /// What the shadow did with it.
-        received: String,
-    },
-    /// A board took a frame that nobody sent.
-    #[error(
-        "the board of agent {agent} took a frame of agent {sender} in round {round}, and that agent was not in that round\n\
-         help: entries of the record are missing; a board that restarted cannot be followed"
-    )]
-    Unsent {
-        /// The agent.
-        agent: u16,
-        /// Whose frame.
-        sender: u16,
-        /// In which round.
-        round: u32,
-    },
-    /// A board has gone through a round of which nothing is known.
-    #[error(
-        "the board of agent {agent} ended round {round}, and its shadow is in round {shadow}\n\
-         help: entries of the record are missing; a board that restarted cannot be followed"
-    )]
-    Gap {
-        /// The agent.
-        agent: u16,
-        /// The board's round.
-        round: u32,
-        /// The shadow's.
-        shadow: u32,
-    },
+    #[error(transparent)]
+    Digest(Diagnostic),
+    /// The record does not say how a board came to its state.
+    #[error(transparent)]
+    Record(Diagnostic),
+}
+
+/// What to do about a record that cannot be followed.
+const MISSING: &str = "entries of the record are missing; a board that restarted cannot be followed";
+
+impl FlightFault {
     /// There is no such agent.
-    #[error(
-        "the record names agent {agent}, and the swarm has {agents} agents\nhelp: take scenario and record from the same run"
-    )]
-    Stranger {
-        /// The agent.
-        agent: u16,
-        /// How many there are.
-        agents: usize,
-    },
+    pub(super) fn stranger(agent: u16, agents: usize) -> Self {
+        Self::Record(Diagnostic::new(
+            format!("the record names agent {agent}, and the swarm has {agents} agents"),
+            "take scenario and record from the same run",
+        ))
+    }
+
+    /// A board took a frame that nobody sent.
+    fn unsent((agent, sender, round): (u16, u16, u32)) -> Self {
+        Self::Record(Diagnostic::new(
+            format!(
+                "the board of agent {agent} took a frame of agent {sender} in round {round}, and that agent was not in that round"
+            ),
+            MISSING,
+        ))
+    }
 }
 
 /// By how many rounds the last reports of boards differ where a record ends: the host stops in the middle of a round.
@@ -199,11 +162,7 @@ impl FlightReplay {
         !self.tracks[agent].is_lost && self.tracks[agent].ended >= rounds
     }
 
-    pub(super) fn new(
-        task: &Arc<Task<f32>>,
-        setup: &AgentSetup,
-        agents: usize,
-    ) -> Result<Self, agent::Error> {
+    pub(super) fn new(task: &Arc<Task<f32>>, setup: &AgentSetup, agents: usize) -> Result<Self, Diagnostic> {
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let shadow = |agent: usize| {
@@ -211,7 +170,9 @@ impl FlightReplay {
             Shadow::new(setup.config_of(agent, 1), problem, &start, HeapPeers::default())
         };
         Ok(Self {
-            shadows: (0..agents).map(shadow).collect::<Result<_, _>>()?,
+            shadows: (0..agents).map(shadow).collect::<Result<_, _>>().map_err(|error: agent::Error| {
+                Diagnostic::new(format!("an agent cannot be made: {error}"), "lower the sizes of the problem")
+            })?,
             tracks: (0..agents).map(|_| Track::default()).collect(),
             checks: 0,
             uncompared: 0,
@@ -225,7 +186,7 @@ impl FlightReplay {
         let is_stranger = |agent: &&u16| usize::from(**agent) >= agents;
         let stranger = entry.senders.iter().chain(&entry.early).chain([&entry.agent]).find(is_stranger);
         if let Some(&agent) = stranger {
-            return Err(FlightFault::Stranger { agent, agents });
+            return Err(FlightFault::stranger(agent, agents));
         }
         let (agent, round) = (entry.agent, entry.round);
         let track = &mut self.tracks[usize::from(agent)];
@@ -283,7 +244,7 @@ impl FlightReplay {
                 break;
             };
             if self.shadows[usize::from(sender)].round() > round {
-                return Err(FlightFault::Unsent { agent, sender, round });
+                return Err(FlightFault::unsent((agent, sender, round)));
             }
             let track = &self.tracks[usize::from(sender)];
             let from = track.next_round().unwrap_or(track.ended);
@@ -293,7 +254,7 @@ impl FlightReplay {
             self.lose(sender.into());
         }
         match self.awaited().next() {
-            Some((agent, sender, round)) => Err(FlightFault::Unsent { agent, sender, round }),
+            Some(awaited) => Err(FlightFault::unsent(awaited)),
             None => Ok(()),
         }
     }
@@ -390,12 +351,23 @@ impl FlightReplay {
         self.frame(round, agent as u16);
         let shadow = &mut self.shadows[agent];
         if shadow.round() != round {
-            return Err(FlightFault::Gap { agent: agent as u16, round, shadow: shadow.round() });
+            return Err(FlightFault::Record(Diagnostic::new(
+                format!(
+                    "the board of agent {agent} ended round {round}, and its shadow is in round {}",
+                    shadow.round()
+                ),
+                MISSING,
+            )));
         }
         shadow.end_round();
         let digest = shadow.digest();
         if digest != board {
-            return Err(FlightFault::Digest { agent: agent as u16, round, board, shadow: digest });
+            return Err(FlightFault::Digest(Diagnostic::new(
+                format!(
+                    "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of {digest:#010x}"
+                ),
+                "suspect the board's memory, its arithmetic, or firmware from other sources",
+            )));
         }
         self.checks += 1;
         self.tracks[agent].checks += 1;
@@ -416,7 +388,12 @@ impl FlightReplay {
         if received == expected || is_taken_next && self.end_untold(agent.into(), round) {
             return Ok(());
         }
-        Err(FlightFault::NotTaken { agent, sender, round, received: format!("{received:?}") })
+        Err(FlightFault::Record(Diagnostic::new(
+            format!(
+                "the board of agent {agent} took the frame of agent {sender} in round {round}, and its shadow does not: {received:?}"
+            ),
+            "suspect the board's memory, or firmware from other sources",
+        )))
     }
 
     /// The data frame of an agent's round, if it has been in that round.
@@ -468,8 +445,8 @@ impl FlightReplay {
     /// What waits for a frame that nobody has sent, if more does than the end of a record explains.
     pub(super) fn stuck(&self) -> Option<FlightFault> {
         let left: usize = self.tracks.iter().map(|track| track.entries.len()).sum();
-        let (agent, sender, round) = self.awaited().next()?;
-        (left > 2 * self.shadows.len()).then_some(FlightFault::Unsent { agent, sender, round })
+        let awaited = self.awaited().next()?;
+        (left > 2 * self.shadows.len()).then(|| FlightFault::unsent(awaited))
     }
 
     /// The packed decision of an agent.

@@ -2,8 +2,8 @@
 
 use super::record::read;
 use super::replay::{FlightFault, FlightReplay, ReportGap};
-use super::{EarlySenders, FlightError, RECORD, follow_entry};
-use crate::check_sizes;
+use super::{EarlySenders, RECORD, follow_entry};
+use crate::{Error, check_sizes};
 use fabswarm_sim::scenario;
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::path::Path;
@@ -29,19 +29,19 @@ pub struct FlightVerdict {
 ///
 /// # Errors
 /// When the folder does not hold a flight that can be read.
-pub fn verify(folder: &Path) -> Result<FlightVerdict, FlightError> {
+pub fn verify(folder: &Path) -> Result<FlightVerdict, Error> {
     let entries = read(&folder.join("boards").join(RECORD))?;
     let scenario = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?.scenario;
     let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario)?;
     let agents = scenario.swarm.agents;
     check_sizes(&task, agents)?;
-    let mut replay = FlightReplay::new(&Arc::new(task), &setup, agents).map_err(FlightError::Agent)?;
+    let mut replay = FlightReplay::new(&Arc::new(task), &setup, agents)?;
     let mut early = vec![EarlySenders::default(); agents];
     let follow = || {
         for entry in entries {
             let early = early
                 .get_mut(usize::from(entry.agent))
-                .ok_or(FlightFault::Stranger { agent: entry.agent, agents })?;
+                .ok_or_else(|| FlightFault::stranger(entry.agent, agents))?;
             follow_entry(&mut replay, entry, early)?;
             replay.follow()?;
         }

@@ -1,6 +1,7 @@
 //! A serial port as a line for packets, for whoever waits for one answer at a time.
 
-use super::{ControlLines, SerialError};
+use super::{ControlLines, not_opened};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::wire::stream::{self, Deframer};
 use serialport::{SerialPort, TTYPort};
@@ -24,11 +25,10 @@ pub(super) fn open(
     baud: u32,
     lines: ControlLines,
     timeout: Duration,
-) -> Result<TTYPort, SerialError> {
-    let refuse = |reason: String| SerialError::Open { path: path.to_owned(), reason };
-    let name = path.to_str().ok_or_else(|| refuse("its name is not UTF-8".to_owned()))?;
+) -> Result<TTYPort, Diagnostic> {
+    let name = path.to_str().ok_or_else(|| not_opened(path, "its name is not UTF-8"))?;
     let port = serialport::new(name, baud).timeout(timeout).open_native();
-    let mut port = port.map_err(|error| refuse(error.to_string()))?;
+    let mut port = port.map_err(|error| not_opened(path, &error.to_string()))?;
     lines.apply(&mut port);
     Ok(port)
 }
@@ -49,7 +49,7 @@ pub(super) struct SerialLine {
 }
 
 impl SerialLine {
-    pub(super) fn open(path: &Path, baud: u32, lines: ControlLines) -> Result<Self, SerialError> {
+    pub(super) fn open(path: &Path, baud: u32, lines: ControlLines) -> Result<Self, Diagnostic> {
         let port = Some(open(path, baud, lines, READ_FOR)?);
         let path = path.to_owned();
         let deframer = Box::default();
@@ -83,13 +83,12 @@ impl SerialLine {
 
     /// The port, for a host that does not wait, and what was recorded. It is not closed where it is open: what arrives meanwhile
     /// would be lost.
-    pub(super) fn into_port(self) -> Result<(TTYPort, Vec<u8>), SerialError> {
+    pub(super) fn into_port(self) -> Result<(TTYPort, Vec<u8>), Diagnostic> {
         let mut port = match self.port {
             Some(port) => port,
             None => open(&self.path, self.baud, self.lines, Duration::ZERO)?,
         };
-        port.set_timeout(Duration::ZERO)
-            .map_err(|error| SerialError::Open { path: self.path, reason: error.to_string() })?;
+        port.set_timeout(Duration::ZERO).map_err(|error| not_opened(&self.path, &error.to_string()))?;
         Ok((port, self.recorded.unwrap_or_default()))
     }
 

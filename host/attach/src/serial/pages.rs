@@ -1,8 +1,11 @@
 //! Pages for boards on serial ports.
 
 use super::line::SerialLine;
-use super::{ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, on_all, running};
-use crate::board_file::BoardFile;
+use super::{
+    ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, on_all, page_refusal,
+    running,
+};
+use crate::launch::page_room;
 use fabswarm_shared::packet::{BoardIdentity, Packet};
 use fabswarm_shared::provisioning::page_crc;
 use std::path::Path;
@@ -31,7 +34,7 @@ pub(in super::super) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<
     let written = written.into_iter().collect::<Result<Vec<_>, SerialError>>()?;
     let (boards, left) = (written.len(), AtomicUsize::new(written.len()));
     let started = on_all(written.into_iter(), |(board, page, mut line)| {
-        let sign = start(&mut line, page, true).map_err(|reason| refusal(&board, reason));
+        let sign = start(&mut line, page, true).map_err(|reason| page_refusal(&board.path, &reason));
         left.fetch_sub(1, Ordering::Relaxed);
         let sign = sign?;
         line.record(&sign);
@@ -58,37 +61,30 @@ pub(in super::super) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<
 /// Replaces the page of a board that does not run, restarts it, and returns who it is then.
 ///
 /// # Errors
-/// [`SerialError::Page`] if the board does not answer, runs, or refuses the page; [`SerialError::Open`] if its port is gone.
+/// If the board does not answer, runs, or refuses the page, or its port is gone.
 pub fn provision(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
+    let refuse = |reason: &str| page_refusal(&board.path, reason);
     let mut line = write_page(board, page)?;
-    let boot = start(&mut line, page, false).map_err(|reason| refusal(board, reason))?;
+    let boot = start(&mut line, page, false).map_err(|reason| refuse(&reason))?;
     match Packet::decode(&boot) {
-        Ok(Packet::Boot(boot)) => boot.page.map_err(|error| refusal(board, error.to_string())),
-        _ => Err(refusal(board, NOT_STARTED.to_owned())),
+        Ok(Packet::Boot(boot)) => Ok(boot.page.map_err(|error| refuse(&error.to_string()))?),
+        _ => Err(refuse(NOT_STARTED).into()),
     }
 }
 
 /// Why a page counts as refused by a board that says nothing about it.
 const NOT_STARTED: &str = "it did not start with it";
 
-fn refusal(board: &FoundBoard, reason: String) -> SerialError {
-    SerialError::Page { path: board.path.clone(), reason }
-}
-
 /// Writes a page to a board, which is in service then.
 fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError> {
-    let refuse = |reason: String| refusal(board, reason);
-    let room = BoardFile::page_bytes(&board.name);
-    if room.is_some_and(|room| page.len() as u64 > room) {
-        return Err(refuse(format!(
-            "it takes {} bytes, and the board has {}",
-            page.len(),
-            room.unwrap_or(0)
-        )));
+    let refuse = |reason: &str| SerialError::from(page_refusal(&board.path, reason));
+    let (bytes, room) = (page.len(), page_room(&board.name, None)?);
+    if bytes as u64 > room {
+        return Err(refuse(&format!("it takes {bytes} bytes, and the board has {room}")));
     }
     let mut line = SerialLine::open(&board.path, board.baud, ControlLines::of(&board.name))?;
     if !enter_service(&board.path, &mut line)? {
-        return Err(refuse("it does not go into service".to_owned()));
+        return Err(refuse("it does not go into service"));
     }
     for (number, chunk) in page.chunks(PAGE_CHUNK).enumerate() {
         let offset = (number * PAGE_CHUNK) as u32;
@@ -101,7 +97,7 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError
             line.wait(ANSWER_WITHIN, |packet| packet == Packet::Mark { number: offset })
         });
         if !is_taken {
-            return Err(refuse(format!("no answer at byte {offset}")));
+            return Err(refuse(&format!("no answer at byte {offset}")));
         }
     }
     Ok(line)

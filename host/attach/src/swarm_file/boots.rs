@@ -1,7 +1,8 @@
 //! The boots that a swarm file has given away. None is given twice, whatever becomes of the flash in which a board counts its own: a
 //! frame that is sealed with another's nonce gives both away.
 
-use super::{FILE_MODE, FIRST_BOOT, SwarmFile, SwarmFileError};
+use super::{FILE_MODE, FIRST_BOOT, SwarmFile};
+use fabswarm_diagnostic::Diagnostic;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,10 +21,17 @@ impl SwarmFile {
     /// that it is given away, before anything is flashed.
     ///
     /// # Errors
-    /// [`SwarmFileError::BootsUsedUp`] if the key has no boots left for the agent, [`SwarmFileError::Boots`] if the file cannot be
-    /// written.
-    pub fn take_boot(&self, path: &Path, agent: usize, at_least: u32) -> Result<u32, SwarmFileError> {
-        let refuse = |reason: String| SwarmFileError::Boots { path: path.to_owned(), reason };
+    /// If the key has no boots left for the agent, or the file cannot be written.
+    pub fn take_boot(&self, path: &Path, agent: usize, at_least: u32) -> Result<u32, Diagnostic> {
+        let refuse = |reason: String| {
+            Diagnostic::new(
+                format!(
+                    "cannot note in the swarm file {} which boots are given away: {reason}",
+                    path.display()
+                ),
+                "make the file and its folder writable for you, or draw a new key with `fabswarm swarm new`; a board that is erased would seal twice with one nonce",
+            )
+        };
         let failed = |error: io::Error| refuse(error.to_string());
         let path = path.canonicalize().map_err(failed)?;
         // Nobody else takes boots meanwhile. The file itself is replaced, and with it what is locked.
@@ -36,7 +44,10 @@ impl SwarmFile {
         }
         let first = first_free(&file, agent).map_err(refuse)?.max(at_least);
         let Some(next) = first.checked_add(BOOTS_PER_PAGE) else {
-            return Err(SwarmFileError::BootsUsedUp { agent });
+            return Err(Diagnostic::new(
+                format!("the key has no boots left for agent {agent}"),
+                "draw a new key with `fabswarm swarm new`, and flash all boards",
+            ));
         };
         file.entry(TABLE).or_insert_with(toml_edit::table)[&agent.to_string()] = value(i64::from(next));
         replace(&path, &Zeroizing::new(file.to_string())).map_err(failed)?;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
-use fabswarm_attach::{self as attach, BoardKind, BoardSwarmError};
+use fabswarm_attach::{self as attach, BoardKind};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
 /// Why boards cannot be measured.
@@ -18,10 +19,10 @@ use fabswarm_sim::scenario::{Scenario, TopologyKind};
 pub enum Error {
     /// The firmware did not build, or its emulator is missing.
     #[error(transparent)]
-    Attach(#[from] attach::Error),
+    Firmware(#[from] Diagnostic),
     /// The swarm could not be built.
     #[error(transparent)]
-    Build(#[from] BoardSwarmError),
+    Attach(#[from] attach::Error),
     /// The run on boards failed.
     #[error(transparent)]
     Swarm(#[from] fabswarm_sim::swarm::SwarmError),

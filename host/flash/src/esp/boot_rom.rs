@@ -2,14 +2,15 @@
 //! load into RAM: there is less that can fail, and USB is fast enough.
 
 use super::EspPort;
-use crate::checks::{causes, chain, first_difference};
-use crate::{FlashError, FlashStep};
+use crate::FlashStep;
+use crate::checks::{causes, chain, failed, first_difference, not_opened, unplugged};
 use espflash::Error;
 use espflash::command::{Command, CommandType};
 use espflash::connection::{Connection, ResetAfterOperation, ResetBeforeOperation};
 use espflash::flasher::{Flasher, SpiAttachParams};
 use espflash::image_format::Segment;
 use espflash::target::{Chip, ProgressCallbacks};
+use fabswarm_diagnostic::Diagnostic;
 use md5::{Digest, Md5};
 use serialport::SerialPort;
 use std::io::ErrorKind;
@@ -39,12 +40,17 @@ pub(super) struct BootRom {
 
 impl BootRom {
     /// Puts the chip behind a port into its boot ROM.
-    pub(super) fn reach(chip: &str, port: &EspPort) -> Result<Self, FlashError> {
-        let no_rom = |reason: String| FlashError::NoBootRom { chip: chip.to_owned(), reason };
-        let kind: Chip = chip.parse().map_err(|_| no_rom("espflash does not know this chip".to_owned()))?;
+    pub(super) fn reach(chip: &str, port: &EspPort) -> Result<Self, Diagnostic> {
+        let no_rom = |reason: &str| {
+            Diagnostic::new(
+                format!("no boot ROM of an {chip} answers: {reason}"),
+                "check the cable and --board; hold BOOT, press RESET, let both go, and flash it again",
+            )
+        };
+        let kind: Chip = chip.parse().map_err(|_| no_rom("espflash does not know this chip"))?;
         let path = port.path.clone();
         let line = serialport::new(path.to_string_lossy(), BAUD).timeout(PATIENCE).open_native();
-        let mut line = line.map_err(|error| FlashError::Open { reason: error.to_string() })?;
+        let mut line = line.map_err(|error| not_opened(&error.to_string()))?;
         // A pseudo-terminal has no such lines, and neither has a port that comes by network: there, somebody has pressed the buttons.
         let can_reset = line.read_clear_to_send().is_ok();
         let (before, after) = match can_reset {
@@ -65,16 +71,22 @@ impl BootRom {
                 let _ = restart(&mut connection, found, can_reset);
             }
             match error {
-                Error::ChipMismatch(_, found) => FlashError::OtherKind { chip: chip.to_owned(), found },
-                _ if is_unplugged(&error) || !path.exists() => FlashError::Unplugged { purpose: "answer" },
-                _ => no_rom(causes(&error)),
+                Error::ChipMismatch(_, found) => Diagnostic::new(
+                    format!("the chip says that it is an {found}, and not an {chip}"),
+                    "choose its board with --board",
+                ),
+                _ if is_unplugged(&error) || !path.exists() => unplugged("answer"),
+                _ => no_rom(&causes(&error)),
             }
         })?;
         let mut rom = Self { flasher, path, can_reset };
         match rom.flasher.connection().security_info(false) {
             Ok(info) if info.flags & SECURE != 0 || info.flash_crypt_cnt.count_ones() % 2 == 1 => {
                 let _ = rom.restart();
-                Err(FlashError::Secured)
+                Err(Diagnostic::new(
+                    "fuses of the chip are burnt for secure boot, flash encryption or secure downloads",
+                    "use another board: fuses cannot be mended, and the chip would not start this image",
+                ))
             }
             // Those that cannot tell have no such fuses.
             _ => Ok(rom),
@@ -82,17 +94,17 @@ impl BootRom {
     }
 
     /// The number of the chip, as its firmware tells it: the address that its maker gave it.
-    pub(super) fn number(&mut self) -> Result<u64, FlashError> {
+    pub(super) fn number(&mut self) -> Result<u64, Diagnostic> {
         const PURPOSE: &str = "tell which chip it is";
         let chip = self.flasher.chip();
         let address = chip.mac_address(self.flasher.connection());
         let address = address.map_err(|error| self.failure(PURPOSE, &error))?;
         u64::from_str_radix(&address.replace(':', ""), 16)
-            .map_err(|_| FlashError::Failed { purpose: PURPOSE, reason: format!("its address is {address}") })
+            .map_err(|_| failed(PURPOSE, &format!("its address is {address}")))
     }
 
     /// Reads flash.
-    pub(super) fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, FlashError> {
+    pub(super) fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, Diagnostic> {
         const PURPOSE: &str = "be read";
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
@@ -108,10 +120,9 @@ impl BootRom {
             let answer: Result<Vec<u8>, Error> = answer.and_then(TryInto::try_into);
             let answer = answer.map_err(|error| self.failure(PURPOSE, &error))?;
             // It sends a whole block, whatever it was asked for.
-            let read = answer.get(..size).ok_or_else(|| FlashError::Failed {
-                purpose: PURPOSE,
-                reason: format!("it sent {} bytes of {size}", answer.len()),
-            })?;
+            let read = answer
+                .get(..size)
+                .ok_or_else(|| failed(PURPOSE, &format!("it sent {} bytes of {size}", answer.len())))?;
             bytes.extend(read);
         }
         Ok(bytes)
@@ -122,7 +133,7 @@ impl BootRom {
         &mut self,
         parts: impl Iterator<Item = (u64, &'a [u8])>,
         report: &dyn Fn(FlashStep),
-    ) -> Result<(), FlashError> {
+    ) -> Result<(), Diagnostic> {
         let chip = self.flasher.chip();
         let mut target = chip.flash_target(SpiAttachParams::default(), false, false, true);
         let line = self.flasher.connection();
@@ -145,7 +156,7 @@ impl BootRom {
         address: u64,
         expected: &[u8],
         report: &dyn Fn(FlashStep),
-    ) -> Result<(), FlashError> {
+    ) -> Result<(), Diagnostic> {
         for (address, expected) in pieces(address, expected, DIGEST_BYTES) {
             if !self.is_equal(address, expected)? {
                 return Err(self.difference(address, expected)?);
@@ -155,14 +166,14 @@ impl BootRom {
         Ok(())
     }
 
-    fn is_equal(&mut self, address: u64, expected: &[u8]) -> Result<bool, FlashError> {
+    fn is_equal(&mut self, address: u64, expected: &[u8]) -> Result<bool, Diagnostic> {
         let found = self.flasher.checksum_md5(address as u32, expected.len() as u32);
         let found = found.map_err(|error| self.failure("be read back", &error))?;
         Ok(found.to_be_bytes() == Md5::digest(expected)[..])
     }
 
     /// Where flash differs, whose digest does.
-    fn difference(&mut self, address: u64, expected: &[u8]) -> Result<FlashError, FlashError> {
+    fn difference(&mut self, address: u64, expected: &[u8]) -> Result<Diagnostic, Diagnostic> {
         for (address, expected) in pieces(address, expected, SECTOR_BYTES) {
             if !self.is_equal(address, expected)? {
                 let found = self.read(address, expected.len())?;
@@ -171,22 +182,21 @@ impl BootRom {
                 }
             }
         }
-        let reason = format!("the bytes from {address:#x} on were read twice, and differ");
-        Ok(FlashError::Failed { purpose: "be read back", reason })
+        Ok(failed("be read back", &format!("the bytes from {address:#x} on were read twice, and differ")))
     }
 
     /// Starts what is in flash.
-    pub(super) fn restart(&mut self) -> Result<(), FlashError> {
+    pub(super) fn restart(&mut self) -> Result<(), Diagnostic> {
         let chip = self.flasher.chip();
         let outcome = restart(self.flasher.connection(), chip, self.can_reset);
         outcome.map_err(|error| self.failure("start", &error))
     }
 
     /// What an error of the library means for a chip that was to do something.
-    fn failure(&self, purpose: &'static str, error: &Error) -> FlashError {
+    fn failure(&self, purpose: &'static str, error: &Error) -> Diagnostic {
         match is_unplugged(error) || !self.path.exists() {
-            true => FlashError::Unplugged { purpose },
-            false => FlashError::Failed { purpose, reason: causes(error) },
+            true => unplugged(purpose),
+            false => failed(purpose, &causes(error)),
         }
     }
 }

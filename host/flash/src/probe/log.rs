@@ -1,7 +1,8 @@
 //! The log of a board, which it keeps in RAM for whoever reads it through its debug port: SEGGER's RTT.
 
 use super::{CHUNK_BYTES, Probe, attach, facts, failure};
-use crate::{FlashError, FlashJob};
+use crate::FlashJob;
+use fabswarm_diagnostic::Diagnostic;
 use probe_rs::{Core, MemoryInterface};
 use std::thread;
 use std::time::Duration;
@@ -22,14 +23,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// with it. The board runs on meanwhile.
 ///
 /// # Errors
-/// [`FlashError`] if the chip does not answer, is another one, runs another image, or has no log at `block_at`.
+/// If the chip does not answer, is another one, runs another image, or has no log at `block_at`.
 pub fn follow_log(
     job: &FlashJob,
     probe: Probe,
     block_at: u64,
     goes_on: &dyn Fn() -> bool,
     take: &mut dyn FnMut(Option<u64>, &[u8]),
-) -> Result<(), FlashError> {
+) -> Result<(), Diagnostic> {
     let mut session = attach(job, probe)?;
     let number = facts(job, &mut session)?.number;
     let failed = failure("tell its log");
@@ -37,15 +38,21 @@ pub fn follow_log(
     check_image(job, &mut core)?;
     let mut name = [0; NAME.len()];
     core.read(block_at, &mut name).map_err(&failed)?;
+    let no_log = || {
+        Diagnostic::new(
+            format!("has no log at {block_at:#x}"),
+            "check that the board has started; reset it, and look again",
+        )
+    };
     if name != NAME {
-        return Err(FlashError::NoLog { at: block_at });
+        return Err(no_log());
     }
     while goes_on() {
         let mut buffer = [0; 5];
         core.read_32(block_at + BUFFER_AT, &mut buffer).map_err(&failed)?;
         let [_, begins_at, length, written, read] = buffer;
         if length > LONGEST || written >= length.max(1) || read >= length.max(1) {
-            return Err(FlashError::NoLog { at: block_at });
+            return Err(no_log());
         }
         if written == read {
             thread::sleep(PAUSE);
@@ -62,14 +69,17 @@ pub fn follow_log(
 }
 
 /// The log of another image cannot be decoded: it holds only numbers.
-fn check_image(job: &FlashJob, core: &mut Core) -> Result<(), FlashError> {
+fn check_image(job: &FlashJob, core: &mut Core) -> Result<(), Diagnostic> {
     let failed = failure("tell which image it has");
     for (address, bytes) in job.image.parts() {
         for (address, expected) in (address..).step_by(CHUNK_BYTES).zip(bytes.chunks(CHUNK_BYTES)) {
             let mut found = vec![0; expected.len()];
             core.read(address, &mut found).map_err(&failed)?;
             if found != expected {
-                return Err(FlashError::OtherImage);
+                return Err(Diagnostic::new(
+                    "runs another image than the one that its log would be decoded with",
+                    "flash it again with `fabswarm boards flash`",
+                ));
             }
         }
     }

@@ -149,7 +149,7 @@ fn an_agent_that_is_not_of_the_swarm_is_a_fault_and_no_gap() {
     entries[7].senders.push(9);
     let mut replay = swarm();
     let stranger = entries.into_iter().try_for_each(|entry| replay.push(entry, &[]));
-    assert_eq!(stranger, Err(FlightFault::Stranger { agent: 9, agents: 3 }));
+    assert_eq!(stranger, Err(FlightFault::stranger(9, 3)));
 }
 
 /// A cable loses the digest of a round, and not whose frames were taken in it.

@@ -10,7 +10,8 @@ mod probe;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmFileError, SwarmPages};
+use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmPages};
+use fabswarm_diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -101,7 +102,7 @@ struct FlashOrder<'a> {
 
 impl FlashOrder<'_> {
     /// The lowest boot that the page of an agent may use, whose board has used those below `at_least`.
-    fn take_boot(&self, agent: usize, at_least: u32) -> Result<u32, SwarmFileError> {
+    fn take_boot(&self, agent: usize, at_least: u32) -> Result<u32, Diagnostic> {
         self.pages.swarm.take_boot(self.file, agent, at_least)
     }
 }

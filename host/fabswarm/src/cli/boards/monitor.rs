@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::BoardFile;
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
-use fabswarm_attach::serial::{self, SerialError};
+use fabswarm_attach::serial;
 use logs::ProbedLogs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,10 +65,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let packets = serial::monitor(&ports, time, print_packet);
         (logged.join().unwrap_or_default(), packets)
     });
-    let counted = |outcome: Result<usize, SerialError>| {
-        outcome.map(|packets| format!("{packets} packets in {seconds} s"))
-    };
-    let mut code = report(&ports, packets.into_iter().map(counted));
+    let counted =
+        packets.into_iter().map(|outcome| outcome.map(|packets| format!("{packets} packets in {seconds} s")));
+    let mut code = report(&ports, counted);
     for (probe, outcome) in logged {
         match outcome {
             Ok(messages) => println!("{probe}: {messages} messages in {seconds} s"),

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::serial::{self, FoundBoard, SerialError};
 use fabswarm_attach::{SwarmFile, uf2};
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -116,7 +117,7 @@ pub(super) fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
 /// Prints what became of each port.
 pub(super) fn report(
     ports: &[PathBuf],
-    outcomes: impl IntoIterator<Item = Result<String, SerialError>>,
+    outcomes: impl IntoIterator<Item = Result<String, impl Display>>,
 ) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for (path, outcome) in ports.iter().zip(outcomes) {
@@ -147,7 +148,7 @@ fn reach(outcome: Result<FoundBoard, SerialError>) -> Result<(PathBuf, u32, Stri
             let what = describe(&board);
             Ok((board.path, board.baud, what))
         }
-        Err(SerialError::Running { path, baud, agent, round }) => {
+        Err(SerialError::Running { path, baud, agent, round, .. }) => {
             Ok((path, baud, format!("runs agent {agent}, in round {round}")))
         }
         Err(trouble) => Err(trouble),
@@ -164,12 +165,11 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
         let Some(agent) = board.chip.and_then(|chip| swarm.agent_of(chip)) else {
             return Ok("not in the swarm file: left as it is".to_owned());
         };
-        let refuse = |reason: String| SerialError::Page { path: board.path.clone(), reason };
-        let page = || {
+        let page = || -> Result<_, fabswarm_attach::Error> {
             let boot = swarm.take_boot(path, agent, 1)?;
-            swarm.prepare()?.page(&board.name, agent, boot)
+            Ok(swarm.prepare()?.page(&board.name, agent, boot)?)
         };
-        let page = page().map_err(|error| refuse(error.to_string()))?;
+        let page = page().map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
         let identity = serial::provision(&board, &page)?;
         Ok(format!("agent {}, boot {}, page {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
@@ -179,15 +179,15 @@ pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, |outcome| {
         if let Err(SerialError::Running { path, baud, .. }) = &outcome {
             let waits = "restarted; its trial is over, and it waits for a page".to_owned();
-            return serial::end_trial(path, *baud).map(|()| waits);
+            return Ok(serial::end_trial(path, *baud).map(|()| waits)?);
         }
-        serial::reset(&outcome?).map(|()| "restarted".to_owned())
+        Ok(serial::reset(&outcome?).map(|()| "restarted".to_owned())?)
     })
 }
 
 pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, |outcome| {
         let (path, baud, what) = reach(outcome)?;
-        serial::light(&path, baud).map(|()| format!("{what}; its light is on"))
+        Ok(serial::light(&path, baud).map(|()| format!("{what}; its light is on"))?)
     })
 }

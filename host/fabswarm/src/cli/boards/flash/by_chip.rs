@@ -2,7 +2,8 @@
 
 use super::FlashOrder;
 use fabswarm_attach::{ChipFacts, ChipPage};
-use fabswarm_flash::{FlashError, FlashedBoard};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_flash::FlashedBoard;
 use std::process::ExitCode;
 
 /// The page for a chip, if it is one of the chosen agents. A chip that cannot tell its number is the only one.
@@ -25,7 +26,7 @@ pub(super) fn page_of(order: &FlashOrder, facts: &ChipFacts) -> Result<Option<Ch
 pub(super) fn print_outcomes<'a>(
     order: &FlashOrder,
     names: impl Iterator<Item = &'a str>,
-    outcomes: Vec<Result<Option<FlashedBoard>, FlashError>>,
+    outcomes: Vec<Result<Option<FlashedBoard>, Diagnostic>>,
 ) -> ExitCode {
     let mut left = order.chosen.clone();
     let mut has_failed = false;

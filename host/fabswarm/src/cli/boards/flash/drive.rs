@@ -2,7 +2,8 @@
 
 use super::FlashOrder;
 use anyhow::{Context, Result, bail};
-use fabswarm_attach::{FlashImage, SwarmFileError, Uf2Drive, uf2};
+use fabswarm_attach::{FlashImage, uf2};
+use fabswarm_diagnostic::Diagnostic;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 /// Writes one file per agent.
 pub(super) fn write_files(order: &FlashOrder, out: &Path) -> Result<ExitCode> {
-    drive_of(order)?;
+    order.board.drive()?;
     let image = FlashImage::read(&order.pages.image(&order.board)?)?;
     for &agent in &order.chosen {
         let file = out.join(file_name(agent));
@@ -22,7 +23,7 @@ pub(super) fn write_files(order: &FlashOrder, out: &Path) -> Result<ExitCode> {
 
 /// Writes each agent to a drive: to `named`, or to those that are mounted.
 pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode> {
-    let expected = drive_of(order)?.drive.as_str();
+    let expected = order.board.drive()?.drive.as_str();
     let is_expected = |drive: &Path| uf2::drive_board(drive).as_deref() == Some(expected);
     let board = &order.board.name;
     let drives: Vec<PathBuf> = match named {
@@ -79,13 +80,8 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
 }
 
 /// The file of an agent. A boot loader does not tell what its board has counted, which may have been erased too.
-fn uf2_of(order: &FlashOrder, agent: usize, image: &FlashImage) -> Result<Vec<u8>, SwarmFileError> {
+fn uf2_of(order: &FlashOrder, agent: usize, image: &FlashImage) -> Result<Vec<u8>, Diagnostic> {
     order.pages.uf2(&order.board, agent, image, order.take_boot(agent, 1)?)
-}
-
-fn drive_of<'a>(order: &'a FlashOrder) -> Result<&'a Uf2Drive> {
-    let board = &order.board;
-    Ok(board.uf2.as_ref().ok_or_else(|| SwarmFileError::NoDrive { board: board.name.clone() })?)
 }
 
 fn file_name(agent: usize) -> String {
