@@ -24,7 +24,7 @@ pub(crate) fn check() -> Result<()> {
         let file = read(&board)?;
         let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
         for feature in std::iter::once("").chain(variants) {
-            let target_folder = Path::new("../target").join(feature);
+            let target_folder = Path::new("../target/images").join(feature);
             let build = ["build", "--release", "--locked", "--features", feature, "--target-dir"];
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
             if let Some(file) = &file {
@@ -132,7 +132,7 @@ struct ImageSize {
 impl ImageSize {
     /// Measures the image that `board` has with `feature`.
     fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
-        let parts = ["target", feature, &file.target, "release", board];
+        let parts = ["target/images", feature, &file.target, "release", board];
         let image = step::root().join("boards").join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
         let (mut flash, mut ram) = (0, 0);

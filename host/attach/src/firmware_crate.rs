@@ -84,11 +84,12 @@ impl FirmwareCrate<'_> {
         }
         let is_large = needs.members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
-        // One target folder per set of features and size: building one does not make another out of date.
+        // One target folder per set of features and size: building one does not make another out of date. None is the folder that all
+        // boards are compiled in: cargo would wait for its own lock where it does not see that two paths are one.
         let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
         let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
-        let target_folder = board_file::folder("target")
+        let target_folder = board_file::folder("target/images")
             .join(folder_of_problem)
             .join(features.join("-"))
             .join(folder_of_words);
