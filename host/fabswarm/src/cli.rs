@@ -55,7 +55,6 @@ mod swarm;
 mod sweep;
 #[cfg(feature = "large")]
 mod train;
-mod tui;
 #[cfg(feature = "live")]
 mod watch;
 

@@ -17,7 +17,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
-use super::tui::{self, TerminalView};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
 #[cfg(not(all(feature = "boards", feature = "mesh")))]
@@ -29,7 +28,7 @@ use fabswarm_sim::swarm::Turns;
 use fabswarm_sim::task::OwnProblem;
 #[cfg(not(feature = "boards"))]
 use fabswarm_sim::trial;
-use fabswarm_sim::trial::{NoObserver, TrialObserver, TrialOutcome};
+use fabswarm_sim::trial::TrialOutcome;
 use fabswarm_view::{Audience, KeptOutcome, KeptRun};
 
 #[cfg(feature = "boards")]
@@ -56,7 +55,6 @@ pub(super) fn command() -> Command {
         .arg(flags::quiet())
         .arg(live::argument())
         .arg(live::foxglove_argument())
-        .arg(tui::argument())
         .arg(
             Arg::new("recorded")
                 .long("recorded")
@@ -65,7 +63,7 @@ pub(super) fn command() -> Command {
                 .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
-                .conflicts_with_all(["scenario", "print-scenario", "live", "foxglove", "tui"]),
+                .conflicts_with_all(["scenario", "print-scenario", "live", "foxglove"]),
         )
         .arg(
             Arg::new("snapshots")
@@ -178,23 +176,12 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         swarm.follow_log(agent);
     }
     let page = LivePage::start(matches)?;
-    let screen = TerminalView::start(matches, &interrupted)?;
     let scenario_toml = resolved.to_repeatable_toml();
     let folder = folder(scenario)?;
-    let audiences = page.iter().map(LivePage::audience).chain(screen.iter().map(TerminalView::audience));
-    let audiences: Vec<Arc<dyn Audience>> = audiences.collect();
+    let audiences: Vec<Arc<dyn Audience>> = page.iter().map(LivePage::audience).collect();
     let kept = KeptRun::start(scenario, &scenario_toml, folder, Arc::new(audiences))?;
     interrupt::on_ctrl_c(&interrupted)?;
-    // Both would write over each other.
-    let mut progress = screen.is_none().then(|| RunProgress::on_stderr(scenario));
-    let observer: &mut dyn TrialObserver = match &mut progress {
-        Some(progress) => progress,
-        None => &mut NoObserver,
-    };
-    let kept = kept.run(swarm.as_mut(), observer, &interrupted);
-    if let Some(screen) = screen {
-        screen.close();
-    }
+    let kept = kept.run(swarm.as_mut(), &mut RunProgress::on_stderr(scenario), &interrupted);
     let KeptOutcome { outcome, folder, curve } = match kept {
         Ok(kept) => kept,
         // The run itself is over, so this is not bad input.

@@ -9,6 +9,4 @@ mod paper;
 mod readme;
 mod run;
 mod sweep;
-#[cfg(feature = "tui")]
-mod tui;
 mod view;
