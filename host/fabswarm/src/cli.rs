@@ -45,25 +45,25 @@ mod live;
 mod output;
 #[cfg(feature = "paper")]
 mod paper;
-mod replay;
 mod report;
 mod run;
 mod runs;
+#[cfg(feature = "live")]
+mod show;
 mod suggest;
 #[cfg(feature = "boards")]
 mod swarm;
 mod sweep;
 #[cfg(feature = "large")]
 mod train;
-#[cfg(feature = "live")]
-mod watch;
+mod verify;
 
 #[cfg(not(feature = "mesh"))]
 use absent::host;
 #[cfg(not(feature = "paper"))]
 use absent::paper;
 #[cfg(not(feature = "live"))]
-use absent::watch;
+use absent::show;
 #[cfg(not(feature = "boards"))]
 use absent::{boards, swarm};
 #[cfg(not(feature = "large"))]
@@ -108,8 +108,8 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
         Some(("sweep", matches)) => sweep::run(matches),
         Some(("host", matches)) => host::run(matches),
         Some(("doctor", matches)) => doctor::run(matches),
-        Some(("watch", matches)) => watch::run(matches),
-        Some(("replay", matches)) => replay::run(matches),
+        Some(("show", matches)) => show::run(matches),
+        Some(("verify", matches)) => verify::run(matches),
         Some(("report", matches)) => report::run(matches),
         Some(("runs", matches)) => runs::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
@@ -147,8 +147,8 @@ fn command() -> Command {
         .subcommand(paper::command())
         .subcommand(swarm::command())
         .subcommand(doctor::command())
-        .subcommand(watch::command())
-        .subcommand(replay::command())
+        .subcommand(show::command())
+        .subcommand(verify::command())
         .subcommand(report::command())
         .subcommand(runs::command())
 }

@@ -102,8 +102,7 @@ struct LoggedAgents {
 }
 
 /// Executes the run in `folder` again, with all agents in this process, and compares all logged frames and the digests of every
-/// logged round. Boards
-/// compute the same bits, so their runs are checked as well; those that keep their own time have `fabswarm boards verify`.
+/// logged round. Boards compute the same bits, so their runs are checked as well, but for those that kept their own time.
 ///
 /// # Errors
 /// When the log is damaged, or the run cannot be executed.

@@ -53,4 +53,4 @@ absent!(paper, "paper", "paper");
 #[cfg(not(feature = "live"))]
 absent!(bench_live, "live", "live");
 #[cfg(not(feature = "live"))]
-absent!(watch, "watch", "live");
+absent!(show, "show", "live");

@@ -1,11 +1,10 @@
-//! `fabswarm boards`: what boards need, what is plugged in, and what they did.
+//! `fabswarm boards`: what boards need, and what is plugged in.
 
 pub(super) mod chips;
 mod flash;
 mod monitor;
 mod plan;
 mod ports;
-mod verify;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};
@@ -21,7 +20,7 @@ const PROBE_HELP: &str = "help: add the feature, `cargo run --release --features
 
 pub(super) fn command() -> Command {
     Command::new("boards")
-        .about("Plan a swarm of boards, build and flash them, see what is plugged in, and verify what it did")
+        .about("Plan a swarm of boards, build and flash them, and see what is plugged in")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(ports::list_command())
@@ -32,7 +31,6 @@ pub(super) fn command() -> Command {
         .subcommand(ports::identify_command())
         .subcommand(monitor::command())
         .subcommand(ports::reset_command())
-        .subcommand(verify::command())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -45,7 +43,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("monitor", matches)) => monitor::run(matches),
         Some(("reset", matches)) => ports::reset(matches),
         Some(("plan", matches)) => plan::run(matches),
-        Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for one of the sub-commands"),
     }
 }

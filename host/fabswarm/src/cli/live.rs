@@ -1,4 +1,4 @@
-//! The page in a browser: `--live`, `fabswarm watch`, `fabswarm replay`; and `--foxglove`.
+//! The page in a browser: `--live`; and `--foxglove`.
 
 use clap::{Arg, value_parser};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 #[cfg(not(feature = "live"))]
 pub(super) use absent::LivePage;
 #[cfg(feature = "live")]
-pub(super) use present::{LivePage, replay, watch};
+pub(super) use present::LivePage;
 
 /// Where the page is, unless told otherwise.
-const ADDRESS: &str = "127.0.0.1:8420";
+pub(super) const ADDRESS: &str = "127.0.0.1:8420";
 
 /// `--live[=ADDRESS]`.
 pub(super) fn argument() -> Arg {
@@ -40,15 +40,6 @@ pub(super) fn foxglove_argument() -> Arg {
         ))
 }
 
-/// `--address ADDRESS`, of commands that always show the page.
-pub(super) fn address() -> Arg {
-    Arg::new("address")
-        .long("address")
-        .value_name("ADDRESS")
-        .default_value(ADDRESS)
-        .help("Where to serve the page; one that is not of this machine alone asks for a token")
-}
-
 /// The folder of a run.
 pub(super) fn folder() -> Arg {
     Arg::new("run")
@@ -64,15 +55,11 @@ mod present {
     use anyhow::Result;
     use clap::ArgMatches;
     use fabswarm_live::{FoxgloveServer, Play, Server};
-    use fabswarm_view::{Audience, LogTail};
-    use std::path::Path;
+    use fabswarm_view::Audience;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Duration;
-
-    /// How often the log of a run that goes on is looked at.
-    const LOOK_EVERY: Duration = Duration::from_millis(200);
 
     /// What shows a run while it goes on: the page, Foxglove or both.
     #[derive(Debug)]
@@ -114,32 +101,6 @@ mod present {
             interrupt::is_expected();
             while !interrupted.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(50));
-            }
-        }
-    }
-
-    /// Plays a run from its start, until Ctrl-C.
-    pub(in crate::cli) fn replay(folder: &Path, matches: &ArgMatches) -> Result<()> {
-        show(folder, matches, Play::FromTheStart)
-    }
-
-    /// Shows the newest of a run that may still go on, until Ctrl-C.
-    pub(in crate::cli) fn watch(folder: &Path, matches: &ArgMatches) -> Result<()> {
-        show(folder, matches, Play::Follow)
-    }
-
-    fn show(folder: &Path, matches: &ArgMatches, play: Play) -> Result<()> {
-        let mut log = LogTail::open(folder)?;
-        let address = matches.get_one::<String>("address").map_or(super::ADDRESS, String::as_str);
-        let mut messages = log.read()?;
-        let server = Server::start(address, play)?;
-        let audience = server.audience();
-        eprintln!("{}: {} until Ctrl-C", folder.display(), server.url());
-        loop {
-            messages.drain(..).for_each(|message| audience.publish(message));
-            thread::sleep(LOOK_EVERY);
-            if !log.is_complete() {
-                messages = log.read()?;
             }
         }
     }

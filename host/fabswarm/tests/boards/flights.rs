@@ -39,10 +39,10 @@ fn summary(out: &Path) -> serde_json::Value {
     serde_json::from_str(&read(out, "summary.json")).unwrap()
 }
 
-/// The numbers in the first line of `fabswarm boards verify`: rounds, digests that are equal, and those that were not compared.
+/// The numbers in the first line of `fabswarm verify`: rounds, digests that are equal, and those that were not compared.
 #[track_caller]
 fn verified(out: &Path) -> ([u64; 3], String) {
-    let output = fabswarm(&["boards", "verify", out.to_str().unwrap()]);
+    let output = fabswarm(&["verify", out.to_str().unwrap()]);
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     let numbers = said
@@ -111,7 +111,7 @@ fn boards_on_serial_ports_fly_and_every_digest_is_verified() {
     let row = rows[rows.len() / 2..].iter().find(|row| row.contains(",0x")).unwrap();
     let [round, agent] = [0, 1].map(|column| row.split(',').nth(column).unwrap());
     fs::write(&record, flight.replace(row, &flipped(row))).unwrap();
-    let output = fabswarm(&["boards", "verify", folder.path().join("second").to_str().unwrap()]);
+    let output = fabswarm(&["verify", folder.path().join("second").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(4), "{}", text(&output));
     let expected = format!("the board of agent {agent} differs from its shadow after round {round}:");
     assert!(text(&output).contains(&expected), "{}\n{expected}", text(&output));
@@ -172,7 +172,7 @@ fn a_board_flies_on_without_its_cable_and_what_it_did_not_report_is_told() {
     let row = flight.lines().find(|row| row.starts_with("20,2,0x")).unwrap();
     fs::write(&record, flight.replace(row, &row.replacen("0x", "0xf", 1).replacen("0xff", "0x0f", 1)))
         .unwrap();
-    let output = fabswarm(&["boards", "verify", out.to_str().unwrap()]);
+    let output = fabswarm(&["verify", out.to_str().unwrap()]);
     assert_ne!(output.status.code(), Some(0), "{}", text(&output));
 }
 

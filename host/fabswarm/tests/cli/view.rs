@@ -1,4 +1,4 @@
-//! What can be made of a run afterwards: `replay --verify`, `report`, `runs`.
+//! What can be made of a run afterwards: `verify`, `report`, `runs`.
 
 use crate::outcome::{assert_ends, text};
 use std::fs;
@@ -28,7 +28,7 @@ fn all_equal(folder: &Path) -> String {
 fn a_run_can_be_executed_again_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "a", &[]);
-    let verified = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    let verified = fabswarm(folder.path(), &["verify", "a"]);
     assert_ends(&verified, 0, "");
     assert_eq!(text(&verified.stdout), all_equal(&folder.path().join("a")));
 
@@ -36,13 +36,13 @@ fn a_run_can_be_executed_again_and_compared() {
     let scenario = folder.path().join("a/scenario.toml");
     let changed = fs::read_to_string(&scenario).unwrap().replace("seed = 1\n", "seed = 2\n");
     fs::write(&scenario, changed).unwrap();
-    let differs = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    let differs = fabswarm(folder.path(), &["verify", "a"]);
     assert_ends(&differs, 4, "error: agent 0 differs in round 0: its logged digest is ");
 
     // So does another number of agents.
     let changed = fs::read_to_string(&scenario).unwrap().replace("agents = 10\n", "agents = 12\n");
     fs::write(&scenario, changed).unwrap();
-    let differs = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    let differs = fabswarm(folder.path(), &["verify", "a"]);
     assert_ends(&differs, 2, "round 0 has 10 digests, and 12 agents have one");
 }
 
@@ -50,7 +50,7 @@ fn a_run_can_be_executed_again_and_compared() {
 fn a_run_on_boards_can_be_executed_again_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "boards", &["--boards", "qemu:5,native:5"]);
-    let verified = fabswarm(folder.path(), &["replay", "boards", "--verify"]);
+    let verified = fabswarm(folder.path(), &["verify", "boards"]);
     assert_ends(&verified, 0, "");
     assert_eq!(text(&verified.stdout), all_equal(&folder.path().join("boards")));
 }
@@ -60,7 +60,7 @@ fn the_frames_of_the_first_rounds_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     // Until there is no room for another round.
     run(folder.path(), "a", &["--sealed", "false", "--log-frames-mb", "0.1"]);
-    let verified = fabswarm(folder.path(), &["replay", "a", "--verify"]);
+    let verified = fabswarm(folder.path(), &["verify", "a"]);
     assert_ends(&verified, 0, "");
     let printed = text(&verified.stdout);
     let frames: u32 = printed.split(" and ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
@@ -78,7 +78,7 @@ fn a_single_flipped_bit_in_a_log_is_found() {
     damaged[digest + 10] ^= 1;
     fs::write(&log, damaged).unwrap();
     assert_ends(
-        &fabswarm(folder.path(), &["replay", "a", "--verify"]),
+        &fabswarm(folder.path(), &["verify", "a"]),
         2,
         "a/run.mcap is damaged after round ",
     );
@@ -90,7 +90,7 @@ fn what_is_no_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("notes")).unwrap();
     assert_ends(&fabswarm(folder.path(), &["report", "notes"]), 2, "notes is no run folder: ");
-    assert_ends(&fabswarm(folder.path(), &["replay", "notes", "--verify"]), 2, "help: ");
+    assert_ends(&fabswarm(folder.path(), &["verify", "notes"]), 2, "help: ");
     assert_ends(&fabswarm(folder.path(), &["runs", "nowhere"]), 2, "cannot list the runs in nowhere: ");
 }
 
@@ -140,7 +140,7 @@ fn runs_are_listed_and_cleaned() {
 #[cfg(not(feature = "live"))]
 fn a_build_without_the_page_says_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["run", "--live"][..], &["watch", "a"], &["replay", "a"]] {
+    for arguments in [&["run", "--live"][..], &["show", "a"]] {
         let refused = fabswarm(folder.path(), arguments);
         assert_ends(&refused, 2, "help: build it with `cargo build --release --features live`");
     }

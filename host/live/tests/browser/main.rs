@@ -122,7 +122,7 @@ fn a_training_run_is_seen_while_it_goes_on() {
         page.picture("training").await;
 
         // Another process shows the same run from its log.
-        let watched = Fabswarm::start(folder.path(), &["watch", "run", "--address", "127.0.0.1:0"]);
+        let watched = Fabswarm::start(folder.path(), &["show", "run", "--address", "127.0.0.1:0"]);
         page.open(&watched.url).await;
         page.until(numbers, has_all).await;
         assert_eq!(page.text("#status").await, "running");
@@ -386,7 +386,7 @@ fn a_thousand_agents_fit_the_page() {
 fn a_run_is_played_back() {
     let folder = tempfile::tempdir().unwrap();
     Fabswarm::finish_run(folder.path(), &["--topology", "motion", "--out", "flight"]);
-    let replay = Fabswarm::start(folder.path(), &["replay", "flight", "--address", "127.0.0.1:0"]);
+    let replay = Fabswarm::start(folder.path(), &["show", "flight", "--address", "127.0.0.1:0"]);
     browse(async |page| {
         page.open(&replay.url).await;
         page.until("return document.querySelector('#status').textContent", |text| text == "converged").await;

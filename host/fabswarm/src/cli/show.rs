@@ -1,0 +1,45 @@
+//! `fabswarm show`: the page of a run that another process makes, or has made.
+
+use super::live;
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command};
+use fabswarm_live::{Play, Server};
+use fabswarm_view::{Audience as _, LogTail};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// How often the log of a run that goes on is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) fn command() -> Command {
+    Command::new("show")
+        .about("Show a run in the browser: follow one that goes on, at most a second behind, or play one back")
+        .arg(live::folder())
+        .arg(
+            Arg::new("address")
+                .long("address")
+                .value_name("ADDRESS")
+                .default_value(live::ADDRESS)
+                .help("Where to serve the page; one that is not of this machine alone asks for a token"),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let folder: &PathBuf = matches.get_one("run").expect("clap asks for it");
+    let address: &String = matches.get_one("address").expect("it has a default");
+    let mut log = LogTail::open(folder)?;
+    let mut messages = log.read()?;
+    let play = if log.is_complete() { Play::FromTheStart } else { Play::Follow };
+    let server = Server::start(address, play)?;
+    let audience = server.audience();
+    eprintln!("{}: {} until Ctrl-C", folder.display(), server.url());
+    loop {
+        messages.drain(..).for_each(|message| audience.publish(message));
+        thread::sleep(LOOK_EVERY);
+        if !log.is_complete() {
+            messages = log.read()?;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `fabswarm verify`: execute a run again, or replay a flight on shadows, and compare bit for bit.
+
+use super::live;
+use anyhow::Result;
+use clap::{ArgMatches, Command};
+use fabswarm_sim::scenario::{self, PaceKind};
+use fabswarm_view::RunVerdict;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The exit code of a run that differs from its log, or a flight from its shadows.
+const DIFFERS: u8 = 4;
+
+pub(super) fn command() -> Command {
+    Command::new("verify")
+        .about("Execute a run again in this process, or replay the flight of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
+        .arg(live::folder())
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let folder: &PathBuf = matches.get_one("run").expect("clap asks for it");
+    let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?;
+    let difference = match resolved.scenario.swarm.pace {
+        PaceKind::Slots => flight(folder)?,
+        _ => {
+            let RunVerdict { rounds, checks, frames, difference } = fabswarm_view::verify(folder)?;
+            println!("{rounds} rounds executed again, {checks} digests and {frames} frames equal");
+            difference.map(|difference| difference.to_string())
+        }
+    };
+    Ok(match difference {
+        None => ExitCode::SUCCESS,
+        Some(difference) => {
+            eprintln!("error: {difference}");
+            ExitCode::from(DIFFERS)
+        }
+    })
+}
+
+/// Replays a flight and returns the first difference.
+#[cfg(feature = "boards")]
+fn flight(folder: &Path) -> Result<Option<String>> {
+    let fabswarm_attach::FlightVerdict { rounds, checks, uncompared, gaps, fault } =
+        fabswarm_attach::verify(folder)?;
+    println!("{rounds} rounds, {checks} digests equal, {uncompared} not compared");
+    if !gaps.is_empty() {
+        let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
+        println!(
+            "not all rounds were reported: {}; neither can what these boards, and those that heard them, came to since be compared",
+            gaps.join(", ")
+        );
+    }
+    Ok(fault.map(|fault| fault.to_string()))
+}
+
+#[cfg(not(feature = "boards"))]
+fn flight(folder: &Path) -> Result<Option<String>> {
+    anyhow::bail!(
+        "the boards of {} kept their own time\nhelp: replay their flight with a build that has the feature `boards`",
+        folder.display()
+    )
+}
