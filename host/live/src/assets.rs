@@ -7,15 +7,13 @@ use axum::response::{IntoResponse, Response};
 type Asset = (&'static str, &'static str, &'static str);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-const STYLE: &str = "text/css; charset=utf-8";
 
-const ASSETS: [Asset; 13] = [
+const ASSETS: [Asset; 12] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
-    ("/page.css", STYLE, include_str!("page/page.css")),
-    ("/uplot.css", STYLE, include_str!("page/uplot.css")),
-    ("/uplot.js", SCRIPT, include_str!("page/uplot.js")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("page/page.css")),
     ("/main.js", SCRIPT, include_str!("page/main.js")),
     ("/connection.js", SCRIPT, include_str!("page/connection.js")),
+    ("/canvas.js", SCRIPT, include_str!("page/canvas.js")),
     ("/map.js", SCRIPT, include_str!("page/map.js")),
     ("/charts.js", SCRIPT, include_str!("page/charts.js")),
     ("/agent.js", SCRIPT, include_str!("page/agent.js")),
@@ -53,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_page_asks_for_nothing_that_is_not_inside() {
-        for (path, _, content) in ASSETS.iter().filter(|(path, ..)| *path != "/uplot.js") {
+        for (path, _, content) in ASSETS {
             assert!(!content.contains("https://") && !content.contains("http://"), "{path}");
             for import in content.split("from \"./").skip(1) {
                 let name = import.split('"').next().unwrap();
@@ -69,7 +67,7 @@ mod tests {
 
     #[test]
     fn no_script_of_ours_makes_markup_from_text() {
-        for (path, _, content) in ASSETS.iter().filter(|(path, ..)| *path != "/uplot.js") {
+        for (path, _, content) in ASSETS {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
                 assert!(!content.contains(way), "{path} uses {way}");
             }

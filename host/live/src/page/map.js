@@ -1,5 +1,7 @@
 // The swarm on a canvas: agents where they fly, or on a circle, and their directed links.
 
+import { cleared, coloursOf } from "./canvas.js";
+
 const LOSS_COLOURS = 5;
 const FEW_LINKS = 400;
 const MOST_ON_CIRCLE = 120;
@@ -123,17 +125,9 @@ export class SwarmMap {
 
   paint() {
     const { canvas, context } = this;
-    const ratio = window.devicePixelRatio || 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-    }
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
+    const { width, height } = cleared(canvas, context);
     if (!this.view) return;
-    const style = getComputedStyle(canvas);
-    this.colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    this.colour = coloursOf(canvas);
     this.radius = Math.max(2.5, Math.min(13, 110 / Math.sqrt(this.places.length)));
     const margin = this.radius + 10;
     const side = Math.min(width, height) - 2 * margin;

@@ -158,8 +158,7 @@ fn gaps_are_shown_as_gaps() {
         // Which columns of the plot hold a pixel of the first curve, from left to right, in tenths of its width.
         let inked = "
             const canvas = document.querySelector('#error-chart canvas'), context = canvas.getContext('2d');
-            const plot = document.querySelector('#error-chart .u-over').getBoundingClientRect(), box = canvas.getBoundingClientRect();
-            const ratio = canvas.width / box.width, left = (plot.left - box.left) * ratio, width = plot.width * ratio;
+            const ratio = canvas.width / canvas.clientWidth, left = canvas.dataset.left * ratio, width = canvas.dataset.right * ratio - left;
             const curve = getComputedStyle(canvas).getPropertyValue('--curve-a').trim();
             const wanted = [1, 3, 5].map(at => parseInt(curve.slice(at, at + 2), 16));
             return Array.from({length: 10}, (_, tenth) => {
