@@ -7,8 +7,6 @@
 
 #[cfg(feature = "boards")]
 pub mod boards;
-#[cfg(feature = "live")]
-pub mod live;
 mod numpy;
 
 pub use numpy::{NumPy, PeerError};
@@ -17,13 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::LinkSource;
-use fabswarm_sim::record::{self, Recorder, RunFolder};
+use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{ErrorKind, ExactFab, Swarm};
+use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
-use fabswarm_sim::trial::{self, BuildError};
-use fabswarm_view::{Audience, LOG_FILE, RunWatch, message};
+use fabswarm_sim::trial::{self, BuildError, NoObserver};
+use fabswarm_view::{Audience, KeptRun};
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
 const PERIOD: u32 = 30;
@@ -124,48 +123,23 @@ pub fn measure_ledger(case: &BenchCase, way: LedgerEngine, seconds: f64) -> Resu
     Ok(rounds_per_second(swarm.as_mut(), seconds))
 }
 
-/// Why a recorded run cannot be measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordingError {
-    /// The swarm cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The run folder cannot be written.
-    #[error(transparent)]
-    Record(#[from] record::Error),
-    /// There is no temporary folder for it.
-    #[error("cannot make a temporary folder: {0}\nhelp: set TMPDIR to a folder you may write to")]
-    Folder(#[from] std::io::Error),
-}
-
 /// Rounds per second of `rounds` rounds of plain FAB as `fabswarm run` does them: with metrics, files, log and a figure.
 ///
 /// # Errors
 /// When the swarm cannot be built or its run folder cannot be written.
-pub fn measure_recorded(case: &BenchCase, rounds: u64) -> Result<f64, RecordingError> {
-    rounds_per_second_recorded(case.scenario(PrecisionKind::F32), rounds, Vec::new())
-}
-
-/// Rounds per second of `rounds` rounds as `fabswarm run` does them, while `audiences` look.
-fn rounds_per_second_recorded(
-    mut scenario: Scenario,
-    rounds: u64,
-    audiences: Vec<Arc<dyn Audience>>,
-) -> Result<f64, RecordingError> {
+pub fn measure_recorded(case: &BenchCase, rounds: u64) -> anyhow::Result<f64> {
+    let mut scenario = case.scenario(PrecisionKind::F32);
     scenario.swarm.rounds = rounds;
     scenario.stop.error_below = 0.0;
     let mut swarm = trial::build(&scenario)?;
-    let folder = tempfile::tempdir()?;
-    let run_folder = RunFolder::at(folder.path())?;
-    let before = vec![message::run(&scenario, "")];
-    let mut watch = RunWatch::start(before, run_folder.growing_file(LOG_FILE)?, Arc::new(audiences))?;
-    let mut recorder = Recorder::new(run_folder, "", ErrorKind::of(&scenario))?;
-    let uninterrupted = AtomicBool::new(false);
-    let outcome = trial::run(&scenario, swarm.as_mut(), Some(&mut recorder), &mut watch, &uninterrupted)?;
-    let last = message::end(&outcome.summary, watch.elapsed());
-    watch.end(last)?;
-    Ok(outcome.summary.rounds_per_second)
+    let folder = tempfile::tempdir().map_err(|error| {
+        let what = format!("cannot make a temporary folder: {error}");
+        Diagnostic::new(what, "set TMPDIR to a folder you may write to")
+    })?;
+    let nobody: Arc<Vec<Arc<dyn Audience>>> = Arc::default();
+    let kept = KeptRun::start(&scenario, "", RunFolder::at(folder.path())?, nobody)?;
+    let kept = kept.run(swarm.as_mut(), &mut NoObserver, &AtomicBool::new(false))?;
+    Ok(kept.outcome.summary.rounds_per_second)
 }
 
 fn rounds_per_second(swarm: &mut dyn Swarm, seconds: f64) -> f64 {

@@ -51,6 +51,4 @@ absent!(host, "host", "mesh");
 #[cfg(not(feature = "paper"))]
 absent!(paper, "paper", "paper");
 #[cfg(not(feature = "live"))]
-absent!(bench_live, "live", "live");
-#[cfg(not(feature = "live"))]
 absent!(show, "show", "live");

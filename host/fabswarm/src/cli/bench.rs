@@ -4,15 +4,11 @@
 mod boards;
 #[cfg(feature = "large")]
 mod large;
-#[cfg(feature = "live")]
-mod live;
 
 #[cfg(not(feature = "boards"))]
 use super::absent::bench_boards as boards;
 #[cfg(not(feature = "large"))]
 use super::absent::bench_large as large;
-#[cfg(not(feature = "live"))]
-use super::absent::bench_live as live;
 
 use std::process::ExitCode;
 
@@ -28,7 +24,6 @@ pub(super) fn command() -> Command {
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
         .subcommand(boards::command())
         .subcommand(large::command())
-        .subcommand(live::command())
         .arg(
             Arg::new("repeats")
                 .long("repeats")
@@ -51,7 +46,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("boards", matches)) => return boards::run(matches),
         Some(("large", matches)) => return large::run(matches),
-        Some(("live", matches)) => return live::run(matches),
         _ => {}
     }
     let repeats = matches.get_one::<u32>("repeats").copied().unwrap_or(5);

@@ -146,12 +146,3 @@ fn a_build_without_the_page_says_how_to_get_it() {
     }
     assert!(!folder.path().join("runs").exists());
 }
-
-#[test]
-#[cfg(feature = "live")]
-fn the_cost_of_the_page_is_measured() {
-    let folder = tempfile::tempdir().unwrap();
-    let measured = fabswarm(folder.path(), &["bench", "live", "--repeats", "1", "--rounds", "20"]);
-    assert_ends(&measured, 0, "");
-    assert!(text(&measured.stdout).contains("the page is open"), "{}", text(&measured.stdout));
-}
