@@ -129,9 +129,9 @@ fn long_tests() -> Result<()> {
 fn flashing() -> Result<()> {
     let lint = ["clippy", "--package", "fabswarm", "--package", "fabswarm-flash", "--lib"];
     let tests = ["--test", "esp", "--test", "probe", "--no-default-features", "--locked"];
-    let features = ["--features", "fabswarm/esp,fabswarm/probe", "--", "-D", "warnings"];
+    let features = ["--features", "fabswarm/flash", "--", "-D", "warnings"];
     cargo(&[&lint[..], &tests[..], &features[..]].concat())?;
-    cargo(&["test", "--package", "fabswarm-flash", "--features", "esp,probe", "--locked", "--tests"])
+    cargo(&["test", "--package", "fabswarm-flash", "--features", "drivers", "--locked", "--tests"])
 }
 
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds

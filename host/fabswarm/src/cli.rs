@@ -21,14 +21,6 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 
-#[cfg(not(all(
-    feature = "boards",
-    feature = "large",
-    feature = "live",
-    feature = "mesh",
-    feature = "paper"
-)))]
-mod absent;
 mod bench;
 #[cfg(feature = "boards")]
 mod boards;
@@ -43,7 +35,7 @@ mod host;
 mod interrupt;
 mod live;
 mod output;
-#[cfg(feature = "paper")]
+#[cfg(feature = "large")]
 mod paper;
 mod report;
 mod run;
@@ -58,21 +50,11 @@ mod sweep;
 mod train;
 mod verify;
 
-#[cfg(not(feature = "mesh"))]
-use absent::host;
-#[cfg(not(feature = "paper"))]
-use absent::paper;
-#[cfg(not(feature = "live"))]
-use absent::show;
-#[cfg(not(feature = "boards"))]
-use absent::{boards, swarm};
-#[cfg(not(feature = "large"))]
-use absent::{data, train};
-
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Command;
+use anyhow::Result;
+use clap::{ArgMatches, Command};
 use fabswarm_sim::task::OwnProblem;
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -97,22 +79,10 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
             None => error.exit(),
         },
     };
-    let result = match matches.subcommand() {
-        Some(("run", matches)) => run::run(matches, own),
-        Some(("bench", matches)) => bench::run(matches),
-        Some(("boards", matches)) => boards::run(matches),
-        Some(("data", matches)) => data::run(matches),
-        Some(("train", matches)) => train::run(matches),
-        Some(("paper", matches)) => paper::run(matches),
-        Some(("swarm", matches)) => swarm::run(matches),
-        Some(("sweep", matches)) => sweep::run(matches),
-        Some(("host", matches)) => host::run(matches),
-        Some(("doctor", matches)) => doctor::run(matches),
-        Some(("show", matches)) => show::run(matches),
-        Some(("verify", matches)) => verify::run(matches),
-        Some(("report", matches)) => report::run(matches),
-        Some(("runs", matches)) => runs::run(matches),
-        _ => unreachable!("clap asks for one of the sub-commands"),
+    let (name, matches) = matches.subcommand().expect("clap asks for one of the sub-commands");
+    let result = match COMMANDS.iter().find(|(known, ..)| *known == name) {
+        Some((_, _, run)) => run(matches),
+        None => run::run(matches, own),
     };
     let code = result.unwrap_or_else(|error| {
         // Each error's own text names its cause, before the line that helps.
@@ -131,6 +101,33 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
 /// The exit code of a command that could not write its output.
 const UNWRITTEN: u8 = 5;
 
+/// A command: its name, how it is parsed, and what it does.
+type NamedCommand = (&'static str, fn() -> Command, fn(&ArgMatches) -> Result<ExitCode>);
+
+/// The commands of this build beside `run`.
+const COMMANDS: &[NamedCommand] = &[
+    ("bench", bench::command, bench::run),
+    #[cfg(feature = "boards")]
+    ("boards", boards::command, boards::run),
+    #[cfg(feature = "large")]
+    ("data", data::command, data::run),
+    #[cfg(feature = "large")]
+    ("train", train::command, train::run),
+    #[cfg(feature = "mesh")]
+    ("host", host::command, host::run),
+    ("sweep", sweep::command, sweep::run),
+    #[cfg(feature = "large")]
+    ("paper", paper::command, paper::run),
+    #[cfg(feature = "boards")]
+    ("swarm", swarm::command, swarm::run),
+    ("doctor", doctor::command, doctor::run),
+    #[cfg(feature = "live")]
+    ("show", show::command, show::run),
+    ("verify", verify::command, verify::run),
+    ("report", report::command, report::run),
+    ("runs", runs::command, runs::run),
+];
+
 fn command() -> Command {
     Command::new("fabswarm")
         .version(env!("CARGO_PKG_VERSION"))
@@ -138,19 +135,8 @@ fn command() -> Command {
         .override_usage("fabswarm [COMMAND] [OPTIONS]\n       fabswarm SCENARIO.toml [OPTIONS]")
         .subcommand_required(true)
         .subcommand(run::command())
-        .subcommand(bench::command())
-        .subcommand(boards::command())
-        .subcommand(data::command())
-        .subcommand(train::command())
-        .subcommand(host::command())
-        .subcommand(sweep::command())
-        .subcommand(paper::command())
-        .subcommand(swarm::command())
-        .subcommand(doctor::command())
-        .subcommand(show::command())
-        .subcommand(verify::command())
-        .subcommand(report::command())
-        .subcommand(runs::command())
+        .subcommands(COMMANDS.iter().map(|(_, command, _)| command()))
+        .after_help(suggest::absent_commands(COMMANDS.iter().map(|(name, ..)| *name)))
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.
@@ -172,6 +158,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+        assert!(COMMANDS.iter().all(|(name, command, _)| command().get_name() == *name));
     }
 
     #[test]

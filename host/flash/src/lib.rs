@@ -3,15 +3,15 @@
 //! All boards of a kind get the same [`FlashImage`], and each a page of its own, which is made once its chip is known. This crate
 //! knows chips and bytes, and nothing of swarms: whoever calls it says which page is for which chip.
 
-#[cfg(any(feature = "esp", feature = "probe"))]
+#[cfg(feature = "drivers")]
 mod checks;
-#[cfg(feature = "esp")]
+#[cfg(feature = "drivers")]
 pub mod esp;
 mod image;
 mod job;
-#[cfg(any(feature = "esp", feature = "probe"))]
+#[cfg(feature = "drivers")]
 mod parallel;
-#[cfg(feature = "probe")]
+#[cfg(feature = "drivers")]
 pub mod probe;
 
 pub use image::{FlashImage, FlashRegion};

@@ -5,11 +5,6 @@ mod boards;
 #[cfg(feature = "large")]
 mod large;
 
-#[cfg(not(feature = "boards"))]
-use super::absent::bench_boards as boards;
-#[cfg(not(feature = "large"))]
-use super::absent::bench_large as large;
-
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -20,10 +15,15 @@ use fabswarm_sim::process_memory;
 use fabswarm_sim::scenario::{PrecisionKind, TopologyKind};
 
 pub(super) fn command() -> Command {
+    let commands: &[Command] = &[
+        #[cfg(feature = "boards")]
+        boards::command(),
+        #[cfg(feature = "large")]
+        large::command(),
+    ];
     Command::new("bench")
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
-        .subcommand(boards::command())
-        .subcommand(large::command())
+        .subcommands(commands)
         .arg(
             Arg::new("repeats")
                 .long("repeats")
@@ -44,7 +44,9 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
+        #[cfg(feature = "boards")]
         Some(("boards", matches)) => return boards::run(matches),
+        #[cfg(feature = "large")]
         Some(("large", matches)) => return large::run(matches),
         _ => {}
     }

@@ -13,10 +13,12 @@ use std::process::ExitCode;
 /// The exit code of a command that found no board, or failed on one.
 const FAILED: u8 = 4;
 
-#[cfg(not(feature = "esp"))]
-const ESP_HELP: &str = "help: add the feature, `cargo run --release --features esp -- boards …`";
-#[cfg(not(feature = "probe"))]
-const PROBE_HELP: &str = "help: add the feature, `cargo run --release --features probe -- boards …`";
+/// What a build says that reaches neither probes nor boot ROMs.
+#[cfg(not(feature = "flash"))]
+fn unreachable_chips(what: impl std::fmt::Display) -> anyhow::Error {
+    let what = format!("{what}: this build of fabswarm reaches no debug probes and no boot ROMs");
+    fabswarm_diagnostic::Diagnostic::new(what, "add the feature, `cargo run --release --features flash -- boards …`").into()
+}
 
 pub(super) fn command() -> Command {
     Command::new("boards")

@@ -207,7 +207,7 @@ fn modem_manager() -> Finding {
     Finding::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "flash")]
 fn probes() -> Finding {
     let (usable, locked): (Vec<_>, Vec<_>) =
         fabswarm_flash::probe::probes().into_iter().partition(|probe| probe.is_accessible);
@@ -223,9 +223,9 @@ fn probes() -> Finding {
     Finding::good("probes", if usable.is_empty() { "none is plugged in".to_owned() } else { names(&usable) })
 }
 
-#[cfg(not(feature = "probe"))]
+#[cfg(not(feature = "flash"))]
 fn probes() -> Finding {
-    Finding::good("probes", "not looked for: this build lacks the feature `probe`")
+    Finding::good("probes", "not looked for: this build lacks the feature `flash`")
 }
 
 fn ports() -> Finding {

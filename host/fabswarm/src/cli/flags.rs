@@ -1,8 +1,9 @@
 //! A flag for every key of a scenario.
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::output;
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand, ScenarioKey, ValueKind};
@@ -33,6 +34,12 @@ pub(super) fn print_scenario() -> Arg {
         .long("print-scenario")
         .action(ArgAction::SetTrue)
         .help("Print the scenario with file and flags applied, and do not run it")
+}
+
+/// The folder of a run.
+pub(super) fn run_folder() -> Arg {
+    let argument = Arg::new("run").value_name("RUN").required(true);
+    argument.help("Folder of the run").value_parser(value_parser!(PathBuf))
 }
 
 /// The flag that leaves only warnings and errors.

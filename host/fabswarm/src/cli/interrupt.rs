@@ -13,7 +13,6 @@ static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
 const ECHO: Duration = Duration::from_millis(500);
 
 /// From now on, Ctrl-C needs no explanation.
-#[cfg(any(feature = "live", feature = "mesh"))]
 pub(super) fn is_expected() {
     IS_EXPECTED.store(true, Ordering::Relaxed);
 }

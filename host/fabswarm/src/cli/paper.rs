@@ -82,10 +82,6 @@ const OVERRIDES: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// What a build without large models adds to a list of experiments.
-const ONLY_SMALL: &str =
-    "experiments with large models need the feature large: `cargo build --release --features paper,large`";
-
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     match matches.subcommand() {
         Some(("run", matches)) => {
@@ -98,9 +94,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             }
             for name in &names {
                 if experiments.iter().all(|experiment| experiment.name() != name.as_str()) {
-                    let more =
-                        if cfg!(feature = "large") { String::new() } else { format!("; {ONLY_SMALL}") };
-                    bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them{more}");
+                    bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them");
                 }
             }
             experiments.retain(|experiment| names.iter().any(|name| *name == experiment.name()));
@@ -126,9 +120,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             for experiment in named::all(false)? {
                 let [title, source] = experiment.about();
                 println!("{:<29} {title}\n{:<29} {source}", experiment.name(), "");
-            }
-            if cfg!(not(feature = "large")) {
-                println!("{ONLY_SMALL}");
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -1,7 +1,7 @@
 //! `fabswarm run`: a swarm trial.
 
 mod braille;
-#[cfg(all(feature = "boards", feature = "mesh"))]
+#[cfg(feature = "mesh")]
 mod hosts;
 mod progress;
 mod recorded;
@@ -19,27 +19,21 @@ use self::progress::RunProgress;
 use super::live::{self, LivePage};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
-#[cfg(not(all(feature = "boards", feature = "mesh")))]
-use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::scenario::{self, Flag, Scenario};
-#[cfg(not(all(feature = "boards", feature = "mesh")))]
-use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::swarm::Turns;
 use fabswarm_sim::task::OwnProblem;
-#[cfg(not(feature = "boards"))]
-use fabswarm_sim::trial;
 use fabswarm_sim::trial::TrialOutcome;
-use fabswarm_view::{Audience, KeptOutcome, KeptRun};
+use fabswarm_view::{KeptOutcome, KeptRun};
 
-#[cfg(feature = "boards")]
+#[cfg(all(feature = "boards", not(feature = "mesh")))]
 use fabswarm_attach::build_with;
 #[cfg(not(feature = "boards"))]
 fn build_with(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
     _: &Arc<AtomicBool>,
-) -> Result<Box<dyn Swarm>, trial::BuildError> {
-    trial::build_with(scenario, own)
+) -> Result<Box<dyn fabswarm_sim::swarm::Swarm>> {
+    Ok(fabswarm_sim::trial::build_with(scenario, own)?)
 }
 
 pub(super) fn command() -> Command {
@@ -53,8 +47,7 @@ pub(super) fn command() -> Command {
         )
         .arg(flags::print_scenario())
         .arg(flags::quiet())
-        .arg(live::argument())
-        .arg(live::foxglove_argument())
+        .args(live::arguments())
         .arg(
             Arg::new("recorded")
                 .long("recorded")
@@ -63,7 +56,8 @@ pub(super) fn command() -> Command {
                 .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
-                .conflicts_with_all(["scenario", "print-scenario", "live", "foxglove"]),
+                .conflicts_with_all(["scenario", "print-scenario"])
+                .conflicts_with_all(live::arguments().iter().map(Arg::get_id)),
         )
         .arg(
             Arg::new("snapshots")
@@ -88,50 +82,16 @@ pub(super) fn command() -> Command {
                 .help("Let boards keep their own time and speak by radio, and only listen: --pace slots")
                 .conflicts_with("pace"),
         )
-        .arg(
-            Arg::new("hosts")
-                .long("hosts")
-                .value_name("HOSTS")
-                .help("Run the boards on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
-                .hide_short_help(true),
-        )
         .args(host_arguments())
         .args(flags::arguments(scenario::ScenarioCommand::Run))
 }
 
 /// The flags about hosts, in builds that know them.
 fn host_arguments() -> Vec<Arg> {
-    #[cfg(all(feature = "boards", feature = "mesh"))]
-    return vec![super::host::cluster_argument().hide_short_help(true).requires("hosts")];
-    #[cfg(not(all(feature = "boards", feature = "mesh")))]
+    #[cfg(feature = "mesh")]
+    return hosts::arguments();
+    #[cfg(not(feature = "mesh"))]
     Vec::new()
-}
-
-/// The swarm with its boards on other hosts, and those.
-#[cfg(all(feature = "boards", feature = "mesh"))]
-use self::hosts::build_on;
-
-#[cfg(not(all(feature = "boards", feature = "mesh")))]
-fn build_on(
-    _: &str,
-    _: &ArgMatches,
-    _: &ResolvedScenario,
-    _: Option<&OwnProblem>,
-    _: &Arc<AtomicBool>,
-) -> Result<(NoHosts, Box<dyn Swarm>)> {
-    bail!(
-        "this build of fabswarm has no `run --hosts`\nhelp: add the features, `cargo run --release --features boards,mesh -- …`, or all of them, `--features full`"
-    )
-}
-
-#[cfg(not(all(feature = "boards", feature = "mesh")))]
-enum NoHosts {}
-
-#[cfg(not(all(feature = "boards", feature = "mesh")))]
-impl NoHosts {
-    fn conclude(&self, _: &Path, _: u64) -> Result<()> {
-        match *self {}
-    }
 }
 
 pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<ExitCode> {
@@ -164,13 +124,10 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         );
     }
     // Hosts are let go after the swarm.
-    let (hosts, mut swarm) = match matches.get_one::<String>("hosts") {
-        Some(given) => {
-            let (hosts, swarm) = build_on(given, matches, &resolved, own, &interrupted)?;
-            (Some(hosts), swarm)
-        }
-        None => (None, build_with(scenario, own, &interrupted)?),
-    };
+    #[cfg(feature = "mesh")]
+    let (hosts, mut swarm) = hosts::build(matches, &resolved, own, &interrupted)?;
+    #[cfg(not(feature = "mesh"))]
+    let mut swarm = build_with(scenario, own, &interrupted)?;
     note_turns(swarm.turns());
     if let Some(agent) = followed {
         swarm.follow_log(agent);
@@ -178,8 +135,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let page = LivePage::start(matches)?;
     let scenario_toml = resolved.to_repeatable_toml();
     let folder = folder(scenario)?;
-    let audiences: Vec<Arc<dyn Audience>> = page.iter().map(LivePage::audience).collect();
-    let kept = KeptRun::start(scenario, &scenario_toml, folder, Arc::new(audiences))?;
+    let kept = KeptRun::start(scenario, &scenario_toml, folder, page.audience())?;
     interrupt::on_ctrl_c(&interrupted)?;
     let kept = kept.run(swarm.as_mut(), &mut RunProgress::on_stderr(scenario), &interrupted);
     let KeptOutcome { outcome, folder, curve } = match kept {
@@ -195,13 +151,12 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     if outcome.summary.stopped_because == StoppedBecause::Converged && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
     }
+    #[cfg(feature = "mesh")]
     if let Some(hosts) = &hosts {
         hosts.conclude(&folder, outcome.summary.rounds)?;
     }
     let code = verdict(scenario, &outcome);
-    if let Some(page) = page {
-        page.stay(&interrupted);
-    }
+    page.stay(&interrupted);
     Ok(code)
 }
 

@@ -1,6 +1,6 @@
 //! `fabswarm show`: the page of a run that another process makes, or has made.
 
-use super::live;
+use super::{flags, live};
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command};
 use fabswarm_live::{Play, Server};
@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub(super) fn command() -> Command {
     Command::new("show")
         .about("Show a run in the browser: follow one that goes on, at most a second behind, or play one back")
-        .arg(live::folder())
+        .arg(flags::run_folder())
         .arg(
             Arg::new("address")
                 .long("address")

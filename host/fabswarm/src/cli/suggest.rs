@@ -25,6 +25,41 @@ const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
     (&["silent"], &["quiet"]),
 ];
 
+/// Commands and flags of Cargo features that a build may be without, and the feature.
+const OF_FEATURES: [(&str, &str); 10] = [
+    ("boards", "boards"),
+    ("swarm", "boards"),
+    ("data", "large"),
+    ("train", "large"),
+    ("large", "large"),
+    ("paper", "large"),
+    ("host", "mesh"),
+    ("--hosts", "mesh"),
+    ("show", "live"),
+    ("--live", "live"),
+];
+
+/// The commands that this build is without, beside those that it `has`.
+pub(super) fn absent_commands<'a>(has: impl Iterator<Item = &'a str>) -> String {
+    let has: Vec<&str> = has.collect();
+    // A flag, and a part of `bench`.
+    let is_command = |name: &str| !name.starts_with("--") && name != "large";
+    let absent: Vec<String> = OF_FEATURES
+        .iter()
+        .filter(|(name, _)| is_command(name) && !has.contains(name))
+        .map(|(name, feature)| format!("{name} (feature {feature})"))
+        .collect();
+    if absent.is_empty() { String::new() } else { format!("Not in this build: {}", absent.join(", ")) }
+}
+
+/// The message for a command or flag of a feature that this build is without.
+fn absent(name: &str) -> Option<String> {
+    let (_, feature) = OF_FEATURES.iter().find(|(known, _)| *known == name)?;
+    Some(format!(
+        "this build of fabswarm has no `{name}`\nhelp: add the feature, `cargo run --release --features {feature} -- …`, or all of them, `--features full`"
+    ))
+}
+
 /// The message for an unknown flag or command; other errors are clap's to explain.
 pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsString]) -> Option<String> {
     let context = |kind| match error.get(kind) {
@@ -41,10 +76,15 @@ pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsStr
                 ));
             };
             let flag = flag.split('=').next().unwrap_or(flag);
-            Some(format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag)))
+            let is_of_run = ["fabswarm run", "fabswarm train"].contains(&path.as_str());
+            let absent = absent(&format!("--{flag}")).filter(|_| is_of_run);
+            Some(absent.unwrap_or_else(|| format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag))))
         }
         ErrorKind::InvalidSubcommand => {
             let name = context(ContextKind::InvalidSubcommand)?;
+            if let Some(message) = absent(name).filter(|_| !path.contains(name)) {
+                return Some(message);
+            }
             let near = nearest(name, command.get_subcommands().map(Command::get_name));
             let help = match near {
                 Some(near) => format!("did you mean `{path} {near}`?"),

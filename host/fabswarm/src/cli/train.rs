@@ -11,8 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-#[cfg(not(feature = "mesh"))]
-use anyhow::bail;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::screen::Screen;
@@ -40,8 +38,7 @@ pub(super) fn command() -> Command {
         )
         .arg(flags::print_scenario())
         .arg(flags::quiet())
-        .arg(live::argument())
-        .arg(live::foxglove_argument())
+        .args(live::arguments())
         .args(device::arguments())
         .arg(
             Arg::new("resume")
@@ -51,13 +48,6 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["scenario", "out"]),
         )
-        .arg(
-            Arg::new("hosts")
-                .long("hosts")
-                .value_name("HOSTS")
-                .help("Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
-                .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
-        )
         .args(host_arguments())
         .args(flags::arguments(ScenarioCommand::Train))
 }
@@ -66,6 +56,11 @@ pub(super) fn command() -> Command {
 fn host_arguments() -> Vec<Arg> {
     #[cfg(feature = "mesh")]
     return vec![
+        Arg::new("hosts")
+            .long("hosts")
+            .value_name("HOSTS")
+            .help("Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
+            .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
         super::host::cluster_argument().hide_short_help(true),
         hosts::loss_argument(),
         hosts::patience_argument().hide_short_help(true),
@@ -110,12 +105,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         None => None,
     };
     let page = LivePage::start(matches)?;
+    #[cfg(feature = "mesh")]
     if let Some(hosts) = matches.get_one::<String>("hosts") {
-        return on_hosts(hosts, matches, &resolved, resumed, page.as_ref());
+        return on_hosts(hosts, matches, &resolved, resumed, &page);
     }
     match device::gpu(matches)? {
-        Some(gpu) => train(Cuda::on(&gpu, device::precision(matches))?, &resolved, resumed, page.as_ref()),
-        None => train(Cpu::<f32>::new(), &resolved, resumed, page.as_ref()),
+        Some(gpu) => train(Cuda::on(&gpu, device::precision(matches))?, &resolved, resumed, &page),
+        None => train(Cpu::<f32>::new(), &resolved, resumed, &page),
     }
 }
 
@@ -126,7 +122,7 @@ fn on_hosts(
     matches: &ArgMatches,
     resolved: &ResolvedScenario,
     resumed: Option<(RunFolder, Checkpoint)>,
-    page: Option<&LivePage>,
+    page: &LivePage,
 ) -> Result<ExitCode> {
     match device::gpu(matches)? {
         Some(gpu) => {
@@ -137,25 +133,12 @@ fn on_hosts(
     }
 }
 
-#[cfg(not(feature = "mesh"))]
-fn on_hosts(
-    _: &str,
-    _: &ArgMatches,
-    _: &ResolvedScenario,
-    _: Option<(RunFolder, Checkpoint)>,
-    _: Option<&LivePage>,
-) -> Result<ExitCode> {
-    bail!(
-        "this build of fabswarm has no `train --hosts`\nhelp: add the feature, `cargo run --release --features mesh -- …`, or all of them, `--features full`"
-    )
-}
-
 /// Trains on `device`. Until the folder is made everything may be refused, from then on nothing is.
 fn train<D: Device<Scalar = f32>>(
     device: D,
     resolved: &ResolvedScenario,
     resumed: Option<(RunFolder, Checkpoint)>,
-    page: Option<&LivePage>,
+    page: &LivePage,
 ) -> Result<ExitCode> {
     let prepared = prepare(resolved)?;
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
@@ -170,7 +153,7 @@ fn train<D: Device<Scalar = f32>>(
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
     let trained = job.go_through(&mut trainer, &folder, checkpoint.is_some())?;
     let code = job.conclude(trained, &folder, trainer.checkpointed());
-    job.stay();
+    page.stay(&interrupted);
     Ok(code)
 }
 
@@ -202,7 +185,7 @@ struct TrainingJob<'a> {
     resolved: &'a ResolvedScenario,
     /// Where it is computed.
     device: String,
-    page: Option<&'a LivePage>,
+    page: &'a LivePage,
     interrupted: &'a AtomicBool,
 }
 
@@ -222,7 +205,7 @@ impl TrainingJob<'_> {
         let parameters = self.prepared.parameters();
         let first =
             message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &self.device, parameters);
-        let watch = watch::start(folder, first, resumed, self.page.map(LivePage::audience))?;
+        let watch = watch::start(folder, first, resumed, self.page.audience())?;
         let mut screen = Screen::new(report, watch, trainer.round());
         let trained = trainer.run(folder, &mut screen, self.interrupted);
         let (report, watch) = screen.close();
@@ -253,13 +236,6 @@ impl TrainingJob<'_> {
                 // The run itself is over, so this is not bad input.
                 ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
             }
-        }
-    }
-
-    /// Lets the page stay until its reader has seen enough.
-    fn stay(&self) {
-        if let Some(page) = self.page {
-            page.stay(self.interrupted);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `fabswarm verify`: execute a run again, or replay a flight on shadows, and compare bit for bit.
 
-use super::live;
+use super::flags;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use fabswarm_sim::scenario::{self, PaceKind};
@@ -14,7 +14,7 @@ const DIFFERS: u8 = 4;
 pub(super) fn command() -> Command {
     Command::new("verify")
         .about("Execute a run again in this process, or replay the flight of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
-        .arg(live::folder())
+        .arg(flags::run_folder())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

@@ -57,26 +57,21 @@ fn every_command_behaves_with_nothing_plugged_in() {
     refuses(&[&flash[..], &["esp32-c3", "--probe"]].concat(), "esp32-c3 is flashed by its serial port");
     refuses(&[&flash[..], &["nrf52840-dk", "--port", "x"]].concat(), "is not flashed by a serial port");
     let list = ["boards", "list", text(&nowhere), "--board"];
-    if cfg!(feature = "esp") {
-        refuses(&[&flash[..], &["esp32-c3"]].concat(), "the swarm file has no chip for agent 0");
+    let monitor = ["boards", "monitor", text(&nowhere), "--board", "nrf52840-dk"];
+    let by_rom = [&flash[..], &["esp32-c3"]].concat();
+    let by_probe = [&flash[..], &["nrf52840-dk"]].concat();
+    if cfg!(feature = "flash") {
+        refuses(&by_rom, "the swarm file has no chip for agent 0");
         let all = ["boards", "flash", "--swarm", text(&swarm), "--all", "--board", "esp32-c3"];
         refuses(&[&all[..], &["--port", text(&nowhere)]].concat(), "no ESP32 is plugged in");
         assert!(prints(&[&list[..], &["esp32-c3"]].concat()).contains("no serial ports"));
-    } else {
-        refuses(&[&flash[..], &["esp32-c3"]].concat(), "this build of fabswarm cannot talk to it");
-        refuses(&[&list[..], &["esp32-c3"]].concat(), "cannot talk to boot ROMs");
-    }
-    if cfg!(feature = "probe") {
-        refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "no debug probe is plugged in");
-    } else {
-        refuses(&[&flash[..], &["nrf52840-dk"]].concat(), "this build of fabswarm reaches none");
-    }
-    let monitor = ["boards", "monitor", text(&nowhere), "--board", "nrf52840-dk"];
-    if cfg!(feature = "probe") {
+        refuses(&by_probe, "no debug probe is plugged in");
         refuses(&monitor, "no debug probe is plugged in");
     } else {
-        refuses(&monitor, "reaches no debug probes");
-        refuses(&[&list[..], &["nrf52840-dk"]].concat(), "reaches no debug probes");
+        let lists = ["esp32-c3", "nrf52840-dk"].map(|board| [&list[..], &[board]].concat());
+        for arguments in [&by_rom[..], &by_probe, &monitor, &lists[0], &lists[1]] {
+            refuses(arguments, "this build of fabswarm reaches no debug probes and no boot ROMs");
+        }
     }
     refuses(&["swarm", "new", "x.toml", "--chips", "zz"], "`zz` is not the number of a chip");
 }

@@ -4,7 +4,7 @@ mod commands;
 mod files;
 #[path = "../support/outcome.rs"]
 mod outcome;
-#[cfg(feature = "paper")]
+#[cfg(feature = "large")]
 mod paper;
 mod readme;
 mod run;

@@ -142,7 +142,7 @@ fn a_build_without_the_page_says_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["run", "--live"][..], &["show", "a"]] {
         let refused = fabswarm(folder.path(), arguments);
-        assert_ends(&refused, 2, "help: build it with `cargo build --release --features live`");
+        assert_ends(&refused, 2, "help: add the feature, `cargo run --release --features live -- …`");
     }
     assert!(!folder.path().join("runs").exists());
 }

@@ -1,13 +1,17 @@
 //! Chips that are asked without their firmware: through debug probes, or by their boot ROMs.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+#[cfg(feature = "flash")]
+use anyhow::bail;
 use clap::Arg;
-use fabswarm_attach::{BoardFile, ImageFormat};
-#[cfg(feature = "esp")]
-use fabswarm_flash::esp;
+use fabswarm_attach::BoardFile;
+#[cfg(feature = "flash")]
+use fabswarm_attach::{FlashImage, ImageFormat};
+#[cfg(feature = "flash")]
+use fabswarm_flash::{esp, probe};
 
 /// What a probe is good for, or what the chip behind a probe or port says.
-#[cfg_attr(not(any(feature = "esp", feature = "probe")), allow(dead_code, reason = "this build finds none"))]
+#[cfg_attr(not(feature = "flash"), allow(dead_code, reason = "this build finds none"))]
 pub(in crate::cli) struct ChipLine {
     /// The probe or port.
     pub(in crate::cli) name: String,
@@ -25,6 +29,7 @@ pub(in crate::cli) fn board_argument() -> Arg {
 }
 
 /// The probes that are plugged in. If boards are named, the chips behind their probes or, of ESP32s, their ports.
+#[cfg(feature = "flash")]
 pub(in crate::cli) fn chips(board: Option<&String>, ports: Option<&str>) -> Result<Vec<ChipLine>> {
     let board = board.map(|board| BoardFile::read(board)).transpose()?;
     match &board {
@@ -33,11 +38,19 @@ pub(in crate::cli) fn chips(board: Option<&String>, ports: Option<&str>) -> Resu
     }
 }
 
-#[cfg(feature = "probe")]
-fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
-    use fabswarm_attach::FlashImage;
-    use fabswarm_flash::probe;
+#[cfg(not(feature = "flash"))]
+pub(in crate::cli) fn chips(board: Option<&String>, _: Option<&str>) -> Result<Vec<ChipLine>> {
+    match board {
+        None => Ok(Vec::new()),
+        Some(board) => {
+            let board = BoardFile::read(board)?;
+            Err(super::unreachable_chips(format_args!("--board {}", board.name)))
+        }
+    }
+}
 
+#[cfg(feature = "flash")]
+fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
     let job = match board {
         None => None,
         // Reading takes no image.
@@ -65,26 +78,16 @@ fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
     Ok(probe::probes().into_iter().map(line).collect())
 }
 
-#[cfg(not(feature = "probe"))]
-fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
-    match board {
-        None => Ok(Vec::new()),
-        Some(_) => bail!("--board: this build of fabswarm reaches no debug probes\n{}", super::PROBE_HELP),
-    }
-}
-
 /// The chosen ports, or those that are surely of Espressif's chips.
-#[cfg(feature = "esp")]
+#[cfg(feature = "flash")]
 pub(super) fn esp_ports(pattern: Option<&str>) -> Vec<esp::EspPort> {
     let ports = fabswarm_attach::serial::ports(pattern);
     let ports = ports.iter().map(|path| esp::EspPort::new(path));
     ports.filter(|port| pattern.is_some() || port.is_espressif()).collect()
 }
 
-#[cfg(feature = "esp")]
+#[cfg(feature = "flash")]
 fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine>> {
-    use fabswarm_attach::FlashImage;
-
     let Some(job) = board.flash_job(FlashImage::default()) else {
         bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as espflash calls it", board.name)
     };
@@ -98,9 +101,4 @@ fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine
         ChipLine { name: port.path.display().to_string(), what, chip }
     };
     Ok(esp_ports(pattern).into_iter().map(line).collect())
-}
-
-#[cfg(not(feature = "esp"))]
-fn behind_ports(board: &BoardFile, _: Option<&str>) -> Result<Vec<ChipLine>> {
-    bail!("--board {}: this build of fabswarm cannot talk to boot ROMs\n{}", board.name, super::ESP_HELP)
 }

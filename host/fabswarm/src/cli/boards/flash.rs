@@ -1,11 +1,13 @@
 //! `fabswarm boards build | flash`: the firmware of real boards.
 
-#[cfg(any(feature = "esp", feature = "probe"))]
+#[cfg(feature = "flash")]
 mod bars;
-#[cfg(any(feature = "esp", feature = "probe"))]
+#[cfg(feature = "flash")]
 mod by_chip;
 mod drive;
+#[cfg(feature = "flash")]
 mod esp;
+#[cfg(feature = "flash")]
 mod probe;
 
 use anyhow::{Result, bail};
@@ -140,7 +142,10 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
         ImageFormat::EspIdf if has_out || is_by_probe || drive.is_some() => {
             bail!("{name} is flashed by its serial port\nhelp: leave out --drive, --out and --probe")
         }
+        #[cfg(feature = "flash")]
         ImageFormat::EspIdf => return esp::flash(&order, port.map(String::as_str)),
+        #[cfg(not(feature = "flash"))]
+        ImageFormat::EspIdf => return Err(super::unreachable_chips(name)),
         ImageFormat::Plain if port.is_some() => {
             bail!(
                 "{name} is not flashed by a serial port\nhelp: leave out --port, or choose an ESP32 with --board"
@@ -153,6 +158,9 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
         None if drive.is_some() || (order.board.uf2.is_some() && !is_by_probe) => {
             drive::flash(&order, drive.map(PathBuf::as_path))
         }
+        #[cfg(feature = "flash")]
         None => probe::flash(&order),
+        #[cfg(not(feature = "flash"))]
+        None => Err(super::unreachable_chips(name)),
     }
 }

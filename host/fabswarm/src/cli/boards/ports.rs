@@ -85,11 +85,10 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Says what this build cannot list.
 fn print_absent() {
-    #[cfg(not(feature = "probe"))]
-    println!(
-        "(debug probes are not looked for: this build lacks the feature `probe`)\n{}",
-        super::PROBE_HELP
-    );
+    if cfg!(not(feature = "flash")) {
+        println!("(debug probes are not looked for: this build lacks the feature `flash`)");
+        println!("help: add the feature, `cargo run --release --features flash -- boards …`");
+    }
 }
 
 fn describe(board: &FoundBoard) -> String {

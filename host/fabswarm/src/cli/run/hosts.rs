@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use clap::ArgMatches;
+use clap::{Arg, ArgMatches};
 
 use super::super::host;
 use fabswarm_attach::build_shadows;
@@ -28,14 +28,24 @@ pub(super) struct BoardHosts {
     _local: Option<LocalHosts>,
 }
 
-/// The swarm with its boards on the hosts that `given` names, and those.
-pub(super) fn build_on(
-    given: &str,
+/// `--hosts` and `--cluster`.
+pub(super) fn arguments() -> Vec<Arg> {
+    let hosts = Arg::new("hosts").long("hosts").value_name("HOSTS").hide_short_help(true);
+    let help =
+        "Run the boards on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine";
+    vec![hosts.help(help), host::cluster_argument().hide_short_help(true).requires("hosts")]
+}
+
+/// The swarm, and the hosts that its boards are on if `--hosts` names some.
+pub(super) fn build(
     matches: &ArgMatches,
     resolved: &ResolvedScenario,
     own: Option<&OwnProblem>,
     interrupted: &Arc<AtomicBool>,
-) -> Result<(BoardHosts, Box<dyn Swarm>)> {
+) -> Result<(Option<BoardHosts>, Box<dyn Swarm>)> {
+    let Some(given) = matches.get_one::<String>("hosts") else {
+        return Ok((None, fabswarm_attach::build_with(&resolved.scenario, own, interrupted)?));
+    };
     let list = HostList::read(given)?;
     cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
@@ -44,7 +54,7 @@ pub(super) fn build_on(
         let found = hosts.insert(BoardHosts::start(&list, credentials.as_ref(), resolved, key, interrupted)?);
         Ok(Box::new(BoardsElsewhere::new(Arc::clone(&found.run), remote)))
     })?;
-    Ok((hosts.expect("a swarm on boards has found them"), swarm))
+    Ok((hosts, swarm))
 }
 
 impl BoardHosts {

@@ -94,7 +94,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     matches: &ArgMatches,
     resolved: &ResolvedScenario,
     mut resumed: Option<(RunFolder, Checkpoint)>,
-    page: Option<&LivePage>,
+    page: &LivePage,
     new_device: &dyn Fn() -> device::Result<D>,
 ) -> Result<ExitCode> {
     let list = HostList::read(given)?;
@@ -168,7 +168,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
             print!("{}", between_hosts(&parts, run.round() - begun));
         }
         drop(run);
-        job.stay();
+        page.stay(&interrupted);
         return Ok(code);
     }
 }

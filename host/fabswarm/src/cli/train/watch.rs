@@ -12,7 +12,7 @@ pub(super) fn start(
     folder: &RunFolder,
     first: Message,
     resumed: Option<u32>,
-    audience: Option<Arc<dyn Audience>>,
+    audience: Arc<dyn Audience>,
 ) -> Result<RunWatch, record::Error> {
     let mut before = vec![first];
     // A log that cannot be read is no reason to end: the tables hold the same numbers.
@@ -24,6 +24,5 @@ pub(super) fn start(
         _ => Some(message.round) <= resumed.map(u64::from),
     };
     before.extend(earlier.messages.into_iter().filter(is_kept));
-    let audience = Arc::new(audience.into_iter().collect::<Vec<_>>());
     RunWatch::start(before, folder.growing_file(LOG_FILE)?, audience)
 }

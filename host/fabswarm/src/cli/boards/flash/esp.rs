@@ -1,23 +1,13 @@
 //! Boards with Espressif's chips, by their boot ROMs.
 
 use super::FlashOrder;
+use super::bars::FlashBars;
+use super::by_chip;
 use anyhow::{Result, bail};
+use fabswarm_flash::esp;
 use std::process::ExitCode;
 
-#[cfg(not(feature = "esp"))]
-pub(super) fn flash(order: &FlashOrder, _: Option<&str>) -> Result<ExitCode> {
-    bail!(
-        "{} is flashed by its boot ROM, and this build of fabswarm cannot talk to it\n{}",
-        order.board.name,
-        super::super::ESP_HELP
-    )
-}
-
-#[cfg(feature = "esp")]
 pub(super) fn flash(order: &FlashOrder, pattern: Option<&str>) -> Result<ExitCode> {
-    use super::{bars::FlashBars, by_chip};
-    use fabswarm_flash::esp;
-
     let FlashOrder { board, pages, chosen, .. } = order;
     if let Some(agent) =
         chosen.iter().find(|agent| chosen.len() == 1 && !pages.swarm.chips.contains_key(agent))

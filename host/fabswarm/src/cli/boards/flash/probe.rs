@@ -1,24 +1,14 @@
 //! Boards behind debug probes.
 
 use super::FlashOrder;
+use super::bars::FlashBars;
+use super::by_chip;
 use anyhow::{Result, bail};
+use fabswarm_attach::FlashImage;
+use fabswarm_flash::probe;
 use std::process::ExitCode;
 
-#[cfg(not(feature = "probe"))]
 pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
-    bail!(
-        "{} is flashed through debug probes, and this build of fabswarm reaches none\n{}",
-        order.board.name,
-        super::super::PROBE_HELP
-    )
-}
-
-#[cfg(feature = "probe")]
-pub(super) fn flash(order: &FlashOrder) -> Result<ExitCode> {
-    use super::{bars::FlashBars, by_chip};
-    use fabswarm_attach::FlashImage;
-    use fabswarm_flash::probe;
-
     let FlashOrder { board, pages, chosen, .. } = order;
     let found = probe::probes();
     if found.is_empty() {

@@ -1,6 +1,8 @@
 //! The logs of boards, through their debug probes.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+#[cfg(feature = "flash")]
+use anyhow::bail;
 use fabswarm_attach::BoardFile;
 use std::time::Duration;
 
@@ -11,17 +13,13 @@ pub(super) type LogPrinter<'a> = dyn Fn(&str, &str) + Sync + 'a;
 pub(super) type LogOutcomes = Vec<(String, Result<usize, String>)>;
 
 /// Nothing: this build reaches no probes.
-#[cfg(not(feature = "probe"))]
+#[cfg(not(feature = "flash"))]
 pub(super) enum ProbedLogs {}
 
-#[cfg(not(feature = "probe"))]
+#[cfg(not(feature = "flash"))]
 impl ProbedLogs {
     pub(super) fn find(board: &BoardFile) -> Result<Self> {
-        bail!(
-            "--board {}: this build of fabswarm reaches no debug probes\n{}",
-            board.name,
-            super::super::PROBE_HELP
-        )
+        Err(super::super::unreachable_chips(format_args!("--board {}", board.name)))
     }
 
     pub(super) fn follow(&self, _: Duration, _: &LogPrinter<'_>) -> LogOutcomes {
@@ -30,7 +28,7 @@ impl ProbedLogs {
 }
 
 /// The boards of one kind that have a probe, and the image that they run.
-#[cfg(feature = "probe")]
+#[cfg(feature = "flash")]
 pub(super) struct ProbedLogs {
     board: String,
     image: std::path::PathBuf,
@@ -38,7 +36,7 @@ pub(super) struct ProbedLogs {
     probes: Vec<fabswarm_flash::probe::FoundProbe>,
 }
 
-#[cfg(feature = "probe")]
+#[cfg(feature = "flash")]
 impl ProbedLogs {
     /// Looks for probes, and builds the image unless it is up to date: a log holds only the numbers of its messages.
     pub(super) fn find(board: &BoardFile) -> Result<Self> {
