@@ -9,7 +9,7 @@
 pub mod boards;
 mod numpy;
 
-pub use numpy::{NumPy, PeerError};
+pub use numpy::NumPy;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

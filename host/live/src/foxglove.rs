@@ -3,7 +3,7 @@
 //! Foxglove is an extra for those who have it; the page needs nothing of it.
 
 use crate::access::Access;
-use crate::server::{self, ServerError};
+use crate::server;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -11,6 +11,7 @@ use axum::extract::ws::{Message as Packet, Utf8Bytes, WebSocket, WebSocketUpgrad
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::swarm::ViewRequest;
 use fabswarm_view::message::{Message, Topic};
 use fabswarm_view::{Audience, schema};
@@ -45,14 +46,14 @@ impl FoxgloveServer {
     ///
     /// # Errors
     /// When `address` is none, or cannot be listened on.
-    pub fn start(address: &str) -> Result<Self, ServerError> {
+    pub fn start(address: &str) -> Result<Self, Diagnostic> {
         let (listener, access) = server::listen(address)?;
-        let address = listener.local_addr().map_err(ServerError::Start)?;
+        let address = listener.local_addr().map_err(server::start_error)?;
         let secret = access.token().map(|token| format!("/?token={token}")).unwrap_or_default();
         let feed = Arc::new(Feed::new());
         let site = Site { feed: Arc::clone(&feed), access };
         let router = Router::new().route("/", get(open)).with_state(site);
-        server::serve(listener, router, "foxglove").map_err(ServerError::Start)?;
+        server::serve(listener, router, "foxglove").map_err(server::start_error)?;
         Ok(Self { feed, url: format!("ws://{address}{secret}") })
     }
 

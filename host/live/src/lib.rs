@@ -20,4 +20,4 @@ mod socket;
 
 pub use foxglove::FoxgloveServer;
 pub use hub::{Hub, Play};
-pub use server::{Server, ServerError};
+pub use server::Server;

@@ -12,39 +12,17 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_view::Audience;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 
-/// Why the page cannot be served.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// The address is none.
-    #[error(
-        "`{address}` is not an address to serve at: {reason}\nhelp: write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network"
-    )]
-    Address {
-        /// What was given.
-        address: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The address cannot be listened on.
-    #[error("cannot serve at {address}: {source}\nhelp: name another port, or port 0 for any that is free")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The server cannot be started.
-    #[error(
-        "cannot start the server: {0}\nhelp: try again; the machine may be out of threads or random numbers"
-    )]
-    Start(io::Error),
+/// Why the server cannot be started.
+pub(crate) fn start_error(error: impl std::fmt::Display) -> Diagnostic {
+    let remedy = "try again; the machine may be out of threads or random numbers";
+    Diagnostic::new(format!("cannot start the server: {error}"), remedy)
 }
 
 /// Serves the page of one run, until the process ends.
@@ -66,9 +44,9 @@ impl Server {
     ///
     /// # Errors
     /// When `address` is none, or cannot be listened on.
-    pub fn start(address: &str, play: Play) -> Result<Self, ServerError> {
+    pub fn start(address: &str, play: Play) -> Result<Self, Diagnostic> {
         let (listener, access) = listen(address)?;
-        let address = listener.local_addr().map_err(ServerError::Start)?;
+        let address = listener.local_addr().map_err(start_error)?;
         // What is after `#` stays in the browser: no log and no other site gets to see it.
         let secret = access.token().map(|token| format!("#{token}")).unwrap_or_default();
         let url = format!("http://{address}/{secret}");
@@ -80,7 +58,7 @@ impl Server {
             .fallback(asset)
             .layer(middleware::from_fn_with_state(site.clone(), check_host))
             .with_state(site);
-        serve(listener, router, "live page").map_err(ServerError::Start)?;
+        serve(listener, router, "live page").map_err(start_error)?;
         Ok(Self { hub, url })
     }
 
@@ -98,8 +76,11 @@ impl Server {
 }
 
 /// Listens at `address`. If its port is taken, and the address is loopback, at another one.
-pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), ServerError> {
-    let wrong = |reason: String| ServerError::Address { address: address.to_owned(), reason };
+pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), Diagnostic> {
+    let wrong = |reason: String| {
+        let what = format!("`{address}` is not an address to serve at: {reason}");
+        Diagnostic::new(what, "write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network")
+    };
     let mut found = address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     let address = found.next().ok_or_else(|| wrong("it leads nowhere".to_owned()))?;
     let is_loopback = address.ip().is_loopback();
@@ -107,12 +88,12 @@ pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), ServerError
         io::ErrorKind::AddrInUse if is_loopback => TcpListener::bind((address.ip(), 0)),
         _ => Err(error),
     });
-    let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
-    let access = if is_loopback {
-        Access::on_this_machine()
-    } else {
-        Access::by_token().map_err(|error| ServerError::Start(io::Error::other(error)))?
-    };
+    let listener = listener.map_err(|error| {
+        let what = format!("cannot serve at {address}: {error}");
+        Diagnostic::new(what, "name another port, or port 0 for any that is free")
+    })?;
+    let access =
+        if is_loopback { Access::on_this_machine() } else { Access::by_token().map_err(start_error)? };
     Ok((listener, access))
 }
 

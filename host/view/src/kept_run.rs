@@ -2,9 +2,10 @@
 
 use crate::message;
 use crate::report::{self, REPORT_FILE};
-use crate::run_files::{FolderError, RunFiles};
+use crate::run_files::RunFiles;
 use crate::run_log::LOG_FILE;
 use crate::watch::{Audience, RunWatch};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::{self, Caption, Curve, Recorder, RunFolder};
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::swarm::{ErrorKind, Swarm};
@@ -14,26 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Why a run could not be kept.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeepError {
-    /// A file of the run cannot be written.
-    #[error(transparent)]
-    Record(#[from] record::Error),
-    /// What was written cannot be read back for the report.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The report, or the log of a board, cannot be written.
-    #[error("cannot write {path}: {source}\nhelp: see that the disk is not full and the folder still there", path = path.display())]
-    Unwritable {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
 
 /// A run about to begin, with the folder it fills.
 #[derive(Debug)]
@@ -81,26 +62,34 @@ impl<'a> KeptRun<'a> {
         swarm: &mut dyn Swarm,
         observer: &mut dyn TrialObserver,
         interrupted: &AtomicBool,
-    ) -> Result<KeptOutcome, KeepError> {
+    ) -> Result<KeptOutcome, Diagnostic> {
         let Self { scenario, mut recorder, watch } = self;
         let mut observers = Observers { observer, watch };
-        let outcome = trial::run(scenario, swarm, Some(&mut recorder), &mut observers, interrupted)?;
-        recorder.keep_answer(&swarm.answer())?;
-        let (folder, curve) = recorder.finish(&outcome.summary, &Caption::of(scenario))?;
+        let unrecorded = |error: record::Error| Diagnostic::bare(error.to_string());
+        let outcome = trial::run(scenario, swarm, Some(&mut recorder), &mut observers, interrupted)
+            .map_err(unrecorded)?;
+        recorder.keep_answer(&swarm.answer()).map_err(unrecorded)?;
+        let (folder, curve) =
+            recorder.finish(&outcome.summary, &Caption::of(scenario)).map_err(unrecorded)?;
         let last = message::end(&outcome.summary, observers.watch.elapsed());
-        observers.watch.end(last)?;
+        observers.watch.end(last).map_err(unrecorded)?;
         let logs = folder.join("boards");
-        swarm.keep_logs(&logs).map_err(|source| KeepError::Unwritable { path: logs, source })?;
+        swarm.keep_logs(&logs).map_err(|error| unwritable(&logs, &error))?;
         write_report(&folder)?;
         Ok(KeptOutcome { outcome, folder, curve })
     }
 }
 
+fn unwritable(path: &Path, error: &io::Error) -> Diagnostic {
+    let what = format!("cannot write {}: {error}", path.display());
+    Diagnostic::new(what, "see that the disk is not full and the folder still there")
+}
+
 /// Writes the report of the run in `folder`.
-fn write_report(folder: &Path) -> Result<(), KeepError> {
+fn write_report(folder: &Path) -> Result<(), Diagnostic> {
     let path = folder.join(REPORT_FILE);
     let page = report::of_run(&RunFiles::read(folder)?);
-    fs::write(&path, page).map_err(|source| KeepError::Unwritable { path, source })
+    fs::write(&path, page).map_err(|error| unwritable(&path, &error))
 }
 
 /// The log, and somebody else.

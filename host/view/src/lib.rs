@@ -19,10 +19,10 @@ mod run_log;
 mod verify;
 mod watch;
 
-pub use kept_run::{KeepError, KeptOutcome, KeptRun};
-pub use recorded_run::{LogTail, ReadError, RecordedFrame, RecordedRun};
-pub use run_files::{FolderError, RunFiles};
+pub use kept_run::{KeptOutcome, KeptRun};
+pub use recorded_run::{LogTail, RecordedFrame, RecordedRun};
+pub use run_files::RunFiles;
 pub use run_list::{ListedRun, RunState, list};
 pub use run_log::{LOG_FILE, schema};
-pub use verify::{RunDifference, RunVerdict, VerifyError, verify};
+pub use verify::{RunVerdict, verify};
 pub use watch::{Audience, RunWatch};

@@ -2,7 +2,7 @@
 
 use crate::message::{Message, Topic};
 use crate::run_log::{FRAME_TOPICS, LOG_FILE};
-use mcap::McapError;
+use fabswarm_diagnostic::Diagnostic;
 use mcap::records::Record;
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use serde::Deserialize;
@@ -11,50 +11,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Why the log of a run cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// There is no log.
-    #[error("{path} holds no log of a run: {source}\nhelp: name a folder that `fabswarm run` has made; `fabswarm runs` lists them", path = path.display())]
-    Missing {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}\nhelp: see that it may be read and its disk is still there", path = path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is damaged.
-    #[error("{path} is damaged after round {round}: {source}\nhelp: what comes before is readable; take the file from a backup if there is one", path = path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The last round that was read.
-        round: u64,
-        /// What is wrong.
-        source: McapError,
-    },
-    /// A message in it is none of ours.
-    #[error("{path}: a message of {topic} after round {round} cannot be read: {reason}\nhelp: name a log that this version of fabswarm has written; `fabswarm run` on the scenario.toml beside it runs it again", path = path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// The message's topic.
-        topic: &'static str,
-        /// The last round that was read.
-        round: u64,
-        /// What is wrong.
-        reason: String,
-    },
-}
 
 /// The log of a run that may still be in progress.
 pub struct LogTail {
@@ -93,8 +49,6 @@ struct MessageStamp {
     round: u64,
     #[serde(default)]
     seconds: f64,
-    command: Option<String>,
-    error_kind: Option<String>,
     summary: Option<SummaryStamp>,
 }
 
@@ -113,8 +67,8 @@ impl LogTail {
     /// Opens the log in a run folder.
     ///
     /// # Errors
-    /// [`ReadError::Missing`] where there is none.
-    pub fn open(folder: &Path) -> Result<Self, ReadError> {
+    /// Where there is none.
+    pub fn open(folder: &Path) -> Result<Self, Diagnostic> {
         let whole = folder.join(LOG_FILE);
         let part = folder.join(format!("{LOG_FILE}.part"));
         // Beside a part there is a whole log only where a run that had ended goes on: the part begins with all of it.
@@ -123,7 +77,10 @@ impl LogTail {
             io::ErrorKind::NotFound => File::open(&whole).map(|file| (whole, file)),
             _ => Err(error),
         });
-        let (path, file) = opened.map_err(|source| ReadError::Missing { path: folder.to_owned(), source })?;
+        let (path, file) = opened.map_err(|error| {
+            let what = format!("{} holds no log of a run: {error}", folder.display());
+            Diagnostic::new(what, "name a folder that `fabswarm run` has made; `fabswarm runs` lists them")
+        })?;
         let options = LinearReaderOptions::default()
             .with_skip_end_magic(true)
             .with_prevalidate_chunk_crcs(true)
@@ -150,15 +107,22 @@ impl LogTail {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn read(&mut self) -> Result<Vec<Message>, ReadError> {
+    pub fn read(&mut self) -> Result<Vec<Message>, Diagnostic> {
         let mut messages = Vec::new();
         while let Some(event) = self.reader.next_event() {
-            let damaged = |source| ReadError::Damaged { path: self.path.clone(), round: self.round, source };
+            let damaged = |error| {
+                let what = format!("{} is damaged after round {}: {error}", self.path.display(), self.round);
+                Diagnostic::new(
+                    what,
+                    "what comes before is readable; take the file from a backup if there is one",
+                )
+            };
             match event.map_err(damaged)? {
                 LinearReadEvent::ReadRequest(length) => {
-                    let read = self.file.read(self.reader.insert(length));
-                    let read =
-                        read.map_err(|source| ReadError::Unreadable { path: self.path.clone(), source })?;
+                    let read = self.file.read(self.reader.insert(length)).map_err(|error| {
+                        let what = format!("cannot read {}: {error}", self.path.display());
+                        Diagnostic::new(what, "see that it may be read and its disk is still there")
+                    })?;
                     if read == 0 {
                         // More may come; telling the reader of the end would end it.
                         return Ok(messages);
@@ -174,24 +138,7 @@ impl LogTail {
                         self.senders.extend(sender.map(|sender| (channel.id, sender)));
                     }
                     Ok(Record::Message { header, data }) => {
-                        if let (Some(frames), Some(&sender)) =
-                            (&mut self.frames, self.senders.get(&header.channel_id))
-                        {
-                            let (round, sender, bytes) =
-                                (header.sequence, sender as usize, data.into_owned());
-                            frames.push(RecordedFrame { round, sender, bytes });
-                            continue;
-                        }
-                        let Some(&topic) = self.topics.get(&header.channel_id) else { continue };
-                        let message = message(topic, &data).map_err(|reason| ReadError::Foreign {
-                            path: self.path.clone(),
-                            topic: topic.name(),
-                            round: self.round,
-                            reason,
-                        })?;
-                        self.round = message.round;
-                        self.is_complete |= topic == Topic::End;
-                        messages.push(message);
+                        messages.extend(self.take(header.channel_id, header.sequence, &data)?);
                     }
                     Ok(_) => {}
                     Err(source) => return Err(damaged(source)),
@@ -200,15 +147,29 @@ impl LogTail {
         }
         Ok(messages)
     }
+
+    /// Takes a record: a frame is kept, anything else of ours is returned.
+    fn take(&mut self, channel: u16, sequence: u32, data: &[u8]) -> Result<Option<Message>, Diagnostic> {
+        if let (Some(frames), Some(&sender)) = (&mut self.frames, self.senders.get(&channel)) {
+            frames.push(RecordedFrame { round: sequence, sender: sender as usize, bytes: data.to_owned() });
+            return Ok(None);
+        }
+        let Some(&topic) = self.topics.get(&channel) else { return Ok(None) };
+        let message = message(topic, data).map_err(|reason| {
+            let what =
+                format!("a message of {} after round {} cannot be read: {reason}", topic.name(), self.round);
+            let remedy = "name a log that this version of fabswarm has written; `fabswarm run` on the scenario.toml beside it runs it again";
+            Diagnostic::of_file(&self.path, what, remedy)
+        })?;
+        self.round = message.round;
+        self.is_complete |= topic == Topic::End;
+        Ok(Some(message))
+    }
 }
 
 fn message(topic: Topic, data: &[u8]) -> Result<Message, String> {
     let json = std::str::from_utf8(data).map_err(|error| error.to_string())?;
     let stamp: MessageStamp = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let is_training = stamp.command.as_deref() == Some("train");
-    if topic == Topic::Run && stamp.error_kind.is_none() && !is_training {
-        return Err("it does not say what the error of the run measures (`error_kind`)".to_owned());
-    }
     let (round, seconds) = match stamp.summary {
         Some(summary) => (summary.rounds, summary.seconds),
         // The configured rounds of the first message share their name with nothing.
@@ -234,7 +195,7 @@ impl RecordedRun {
     ///
     /// # Errors
     /// When there is none, or it is damaged.
-    pub fn read(folder: &Path) -> Result<Self, ReadError> {
+    pub fn read(folder: &Path) -> Result<Self, Diagnostic> {
         Self::read_from(LogTail::open(folder)?)
     }
 
@@ -242,11 +203,11 @@ impl RecordedRun {
     ///
     /// # Errors
     /// When there is no log, or it is damaged.
-    pub fn read_with_frames(folder: &Path) -> Result<Self, ReadError> {
+    pub fn read_with_frames(folder: &Path) -> Result<Self, Diagnostic> {
         Self::read_from(LogTail { frames: Some(Vec::new()), ..LogTail::open(folder)? })
     }
 
-    fn read_from(mut tail: LogTail) -> Result<Self, ReadError> {
+    pub(crate) fn read_from(mut tail: LogTail) -> Result<Self, Diagnostic> {
         let messages = tail.read()?;
         Ok(Self { messages, is_complete: tail.is_complete(), frames: tail.frames.unwrap_or_default() })
     }
@@ -254,35 +215,5 @@ impl RecordedRun {
     /// The messages about `topic`.
     pub fn about(&self, topic: Topic) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(move |message| message.topic == topic)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mcap::records::MessageHeader;
-
-    /// A log whose first message is `json`, in a folder of its own.
-    fn log(json: &str) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let file = File::create(folder.path().join(LOG_FILE)).unwrap();
-        let mut writer = mcap::Writer::new(io::BufWriter::new(file)).unwrap();
-        let channel_id = writer.add_channel(0, Topic::Run.name(), "json", &BTreeMap::new()).unwrap();
-        let header = MessageHeader { channel_id, sequence: 1, log_time: 0, publish_time: 0 };
-        writer.write_to_known_channel(&header, json.as_bytes()).unwrap();
-        writer.finish().unwrap();
-        folder
-    }
-
-    #[test]
-    fn the_log_of_an_earlier_version_is_refused_with_a_remedy() {
-        // As it was before metrics were named for what they measure.
-        let folder = log(r#"{"command": "run", "agents": 10, "rounds": 100}"#);
-        let told = RecordedRun::read(folder.path()).unwrap_err().to_string();
-        for words in ["run.mcap: a message of /run", "(`error_kind`)", "help: name a log that this version"] {
-            assert!(told.contains(words), "{told}");
-        }
-        let folder = log(r#"{"command": "run", "agents": 10, "error_kind": "gradient_norm"}"#);
-        assert_eq!(RecordedRun::read(folder.path()).unwrap().about(Topic::Run).count(), 1);
     }
 }

@@ -1,11 +1,12 @@
 //! What a run folder holds, read back.
 
 use crate::message::Topic;
-use crate::recorded_run::{ReadError, RecordedRun};
+use crate::recorded_run::{LogTail, RecordedRun};
+use fabswarm_diagnostic::Diagnostic;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 use toml_edit::{DocumentMut, Item};
 
 /// A run, as its folder tells it.
@@ -25,70 +26,29 @@ pub struct RunFiles {
     pub log: Option<RecordedRun>,
 }
 
-/// Why a run folder cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    /// It is no run folder.
-    #[error("{path} is no run folder: {source}\nhelp: name a folder with a scenario.toml, as `fabswarm run` makes them; `fabswarm runs` lists them", path = path.display())]
-    NoRun {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file in it cannot be read.
-    #[error("{path}: {reason}\nhelp: the file is not as fabswarm wrote it; run the scenario again", path = path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// An earlier version has written it.
-    #[error("{path}: its column `error` is named after what it measures now: `distance_to_solution` or `gradient_norm`\nhelp: rename it in the first line, and remove run.mcap; or run the scenario.toml beside it again", path = path.display())]
-    Outdated {
-        /// The table.
-        path: PathBuf,
-    },
-    /// Its log cannot be read.
-    #[error(transparent)]
-    Log(#[from] ReadError),
-}
-
 impl RunFiles {
     /// Reads the run in `folder`.
     ///
     /// # Errors
     /// When it is no run folder, or a file in it is damaged.
-    pub fn read(folder: &Path) -> Result<Self, FolderError> {
+    pub fn read(folder: &Path) -> Result<Self, Diagnostic> {
         let path = folder.to_owned();
-        let no_run = |source| FolderError::NoRun { path: path.clone(), source };
-        let scenario = fs::read_to_string(folder.join("scenario.toml")).map_err(no_run)?;
+        let scenario = fs::read_to_string(folder.join("scenario.toml")).map_err(|error| {
+            let what = format!("{} is no run folder: {error}", path.display());
+            let remedy = "name a folder with a scenario.toml, as `fabswarm run` makes them; `fabswarm runs` lists them";
+            Diagnostic::new(what, remedy)
+        })?;
         let summary_path = folder.join("summary.json");
-        let summary = match fs::read_to_string(&summary_path) {
-            Ok(text) => {
-                let damaged = |error: serde_json::Error| FolderError::Damaged {
-                    path: summary_path,
-                    reason: error.to_string(),
-                };
-                Some(serde_json::from_str(&text).map_err(damaged)?)
-            }
-            Err(_) => None,
-        };
-        let table = folder.join("metrics.csv");
-        let metrics: BTreeMap<_, _> = fs::read_to_string(&table)
+        let summary = fs::read_to_string(&summary_path).ok().map(|text| {
+            let remedy = "the file is not as fabswarm wrote it; run the scenario again";
+            serde_json::from_str(&text).map_err(|error| Diagnostic::of_file(&summary_path, error, remedy))
+        });
+        let summary = summary.transpose()?;
+        let metrics = fs::read_to_string(folder.join("metrics.csv"))
             .or_else(|_| fs::read_to_string(folder.join("metrics.csv.part")))
             .map(|text| columns(&text))
             .unwrap_or_default();
-        if metrics.contains_key("error") {
-            return Err(FolderError::Outdated { path: table });
-        }
-        let log = match RecordedRun::read(folder) {
-            Ok(log) => Some(log),
-            Err(ReadError::Missing { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let log = LogTail::open(folder).ok().map(RecordedRun::read_from).transpose()?;
         let name = folder.canonicalize().unwrap_or_else(|_| path.clone());
         let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(Self { path, name, scenario, summary, metrics, log })
@@ -174,10 +134,8 @@ mod tests {
         assert_eq!(run.scenario_values()["swarm.agents"], "3");
         assert_eq!(run.scenario_values()["seed"], "7");
         assert!(run.summary.is_none() && run.log.is_none());
-        fs::write(folder.path().join("metrics.csv"), "round,error\n0,1.0\n").unwrap();
-        let error = RunFiles::read(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("metrics.csv: its column `error`") && error.contains("help: "), "{error}");
         fs::write(folder.path().join("summary.json"), "{").unwrap();
-        assert!(matches!(RunFiles::read(folder.path()), Err(FolderError::Damaged { .. })));
+        let error = RunFiles::read(folder.path()).unwrap_err();
+        assert!(error.what().contains("summary.json: ") && error.remedy().is_some(), "{error}");
     }
 }

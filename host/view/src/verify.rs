@@ -1,54 +1,14 @@
 //! Executes a recorded run again and compares every digest with the log.
 
 use crate::message::Topic;
-use crate::recorded_run::{ReadError, RecordedFrame, RecordedRun};
+use crate::recorded_run::{RecordedFrame, RecordedRun};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::scenario;
-use fabswarm_sim::swarm::{Swarm, SwarmError, SwarmView, ViewRequest};
-use fabswarm_sim::trial::{self, BuildError, IN_PROCESS};
+use fabswarm_sim::swarm::{Swarm, SwarmView, ViewRequest};
+use fabswarm_sim::trial::{self, IN_PROCESS};
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
-
-/// Why a run cannot be executed again.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
-    /// Its log cannot be read.
-    #[error(transparent)]
-    Log(#[from] ReadError),
-    /// Its scenario cannot be read.
-    #[error(transparent)]
-    Scenario(#[from] scenario::Error),
-    /// Its swarm cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The swarm stops before the run did.
-    #[error(
-        "executed again, the swarm stops in round {round}, and the log goes on to round {logged}: {source}"
-    )]
-    Stopped {
-        /// Where it stops.
-        round: u64,
-        /// The next logged round.
-        logged: u64,
-        /// Why.
-        source: SwarmError,
-    },
-    /// A logged view is none.
-    #[error("{path}: a logged view cannot be read: {reason}\nhelp: name a log that this version of fabswarm has written", path = path.display())]
-    View {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The log has no digest.
-    #[error("{path}: the log holds no digest to compare\nhelp: runs of plain FAB and of more than 1024 agents have none; metrics.csv can be compared instead", path = path.display())]
-    NoDigest {
-        /// The folder.
-        path: PathBuf,
-    },
-}
+use std::path::Path;
 
 /// What a run that was executed again comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,35 +19,8 @@ pub struct RunVerdict {
     pub checks: u64,
     /// Frames that are equal; of sealed ones, whose key nobody keeps, sender and length.
     pub frames: u64,
-    /// The first that is not.
-    pub difference: Option<RunDifference>,
-}
-
-/// Something that is not as it was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunDifference {
-    /// The digest of a state.
-    #[error(
-        "agent {agent} differs in round {round}: its logged digest is {logged:08x}, and it comes to {computed:08x}"
-    )]
-    Digest {
-        /// The first round.
-        round: u64,
-        /// The first agent in it.
-        agent: usize,
-        /// The digest in the log.
-        logged: u32,
-        /// The digest it should be.
-        computed: u32,
-    },
-    /// A frame.
-    #[error("the logged frame of agent {sender} in round {round} is not the one that it comes to")]
-    Frame {
-        /// The first round.
-        round: u64,
-        /// Whose frame it is.
-        sender: usize,
-    },
+    /// The first that is not, in words.
+    pub difference: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -106,55 +39,75 @@ struct LoggedAgents {
 ///
 /// # Errors
 /// When the log is damaged, or the run cannot be executed.
-pub fn verify(folder: &Path) -> Result<RunVerdict, VerifyError> {
+pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let log = RecordedRun::read_with_frames(folder)?;
-    let mut scenario = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?.scenario;
+    let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[]);
+    let mut scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario;
     scenario.swarm.boards = IN_PROCESS.to_owned();
-    let mut swarm = trial::build(&scenario)?;
-    let mut logged_frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
-    let (mut checks, mut view) = (0, SwarmView::default());
+    let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
+    let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
+    let mut verdict = RunVerdict { rounds: 0, checks: 0, frames: 0, difference: None };
     for message in log.about(Topic::Swarm) {
-        let logged: LoggedView = serde_json::from_str(&message.json)
-            .map_err(|error| VerifyError::View { path: folder.to_owned(), reason: error.to_string() })?;
-        while swarm.round() < logged.round {
-            let step = swarm.step();
-            step.map_err(|source| VerifyError::Stopped {
-                round: swarm.round(),
-                logged: logged.round,
-                source,
-            })?;
-            if let Some(sender) = logged_frames.first_difference(swarm.as_ref()) {
-                let (rounds, frames) = (swarm.round(), logged_frames.equal);
-                let difference = Some(RunDifference::Frame { round: rounds, sender });
-                return Ok(RunVerdict { rounds, checks, frames, difference });
-            }
-        }
-        swarm.view(&ViewRequest::default(), &mut view);
-        let Some(digests) = logged.agents.digest else { continue };
-        let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
-        if digests.len() != computed.len() {
-            let (has, needs, round) = (digests.len(), computed.len(), logged.round);
-            let reason = format!("round {round} has {has} digests, and {needs} agents have one");
-            return Err(VerifyError::View { path: folder.to_owned(), reason });
-        }
-        for (agent, (logged_digest, computed)) in digests.into_iter().zip(computed).enumerate() {
-            if logged_digest != computed {
-                let (round, logged) = (logged.round, logged_digest);
-                let difference = Some(RunDifference::Digest { round, agent, logged, computed });
-                return Ok(RunVerdict {
-                    rounds: swarm.round(),
-                    checks,
-                    frames: logged_frames.equal,
-                    difference,
-                });
-            }
-            checks += 1;
+        verdict.difference =
+            first_difference(folder, &message.json, swarm.as_mut(), &mut frames, &mut verdict.checks)?;
+        (verdict.rounds, verdict.frames) = (swarm.round(), frames.equal);
+        if verdict.difference.is_some() {
+            return Ok(verdict);
         }
     }
-    if checks == 0 {
-        return Err(VerifyError::NoDigest { path: folder.to_owned() });
+    if verdict.checks == 0 {
+        let remedy =
+            "runs of plain FAB and of more than 1024 agents have none; metrics.csv can be compared instead";
+        return Err(Diagnostic::of_file(folder, "the log holds no digest to compare", remedy));
     }
-    Ok(RunVerdict { rounds: swarm.round(), checks, frames: logged_frames.equal, difference: None })
+    Ok(verdict)
+}
+
+/// Executes rounds up to that of a logged view, and compares what is logged of them.
+fn first_difference(
+    folder: &Path,
+    json: &str,
+    swarm: &mut dyn Swarm,
+    frames: &mut LoggedFrames<'_>,
+    checks: &mut u64,
+) -> Result<Option<String>, Diagnostic> {
+    let foreign = |reason: String| {
+        let what = format!("a logged view cannot be read: {reason}");
+        Diagnostic::of_file(folder, what, "name a log that this version of fabswarm has written")
+    };
+    let logged: LoggedView = serde_json::from_str(json).map_err(|error| foreign(error.to_string()))?;
+    while swarm.round() < logged.round {
+        swarm.step().map_err(|error| {
+            let (round, logged) = (swarm.round(), logged.round);
+            Diagnostic::bare(format!(
+                "executed again, the swarm stops in round {round}, and the log goes on to round {logged}: {error}"
+            ))
+        })?;
+        if let Some(sender) = frames.first_difference(swarm) {
+            let round = swarm.round();
+            return Ok(Some(format!(
+                "the logged frame of agent {sender} in round {round} is not the one that it comes to"
+            )));
+        }
+    }
+    let mut view = SwarmView::default();
+    swarm.view(&ViewRequest::default(), &mut view);
+    let Some(digests) = logged.agents.digest else { return Ok(None) };
+    let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
+    let round = logged.round;
+    if digests.len() != computed.len() {
+        let (has, needs) = (digests.len(), computed.len());
+        return Err(foreign(format!("round {round} has {has} digests, and {needs} agents have one")));
+    }
+    for (agent, (logged, computed)) in digests.into_iter().zip(computed).enumerate() {
+        if logged != computed {
+            return Ok(Some(format!(
+                "agent {agent} differs in round {round}: its logged digest is {logged:08x}, and it comes to {computed:08x}"
+            )));
+        }
+        *checks += 1;
+    }
+    Ok(None)
 }
 
 /// The frames of a log that were not compared yet.

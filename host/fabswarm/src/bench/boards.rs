@@ -2,50 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use fabswarm_attach::{self as attach, BoardKind};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
-
-/// Why boards cannot be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The firmware did not build, or its emulator is missing.
-    #[error(transparent)]
-    Firmware(#[from] Diagnostic),
-    /// The swarm could not be built.
-    #[error(transparent)]
-    Attach(#[from] attach::Error),
-    /// The run on boards failed.
-    #[error(transparent)]
-    Swarm(#[from] fabswarm_sim::swarm::SwarmError),
-    /// The instructions were not counted.
-    #[error(
-        "{} did not count its instructions: {messages}\nhelp: check that qemu-system-arm is version 7.2 or newer",
-        program.display()
-    )]
-    Count {
-        /// The program that counts.
-        program: PathBuf,
-        /// What it printed.
-        messages: String,
-    },
-    /// The image cannot be read.
-    #[error("cannot read {}: {reason}\nhelp: delete it; the next run builds it again", path.display())]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-}
 
 /// Whether a program can be started by its name.
 #[must_use]
@@ -72,9 +39,12 @@ pub struct RoundPart {
 ///
 /// # Errors
 /// If the counting program does not build or run.
-pub fn instructions() -> Result<Vec<RoundPart>, Error> {
+pub fn instructions() -> Result<Vec<RoundPart>> {
     let (emulator, program) = attach::counting_program()?;
-    let failure = |messages: String| Error::Count { program: program.clone(), messages };
+    let failure = |messages: String| {
+        let what = format!("{} did not count its instructions: {messages}", program.display());
+        Diagnostic::new(what, "check that qemu-system-arm is version 7.2 or newer")
+    };
     let output = Command::new(emulator)
         .args(["-M", "mps2-an386", "-icount", "shift=10,align=off,sleep=off", "-display", "none"])
         .args([
@@ -98,7 +68,7 @@ pub fn instructions() -> Result<Vec<RoundPart>, Error> {
     let parts: Option<Vec<RoundPart>> = printed.lines().map(round_part).collect();
     match parts {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
-        _ => Err(failure(printed.into_owned())),
+        _ => Err(failure(printed.into_owned()).into()),
     }
 }
 
@@ -158,9 +128,12 @@ pub struct ImageSizes {
 ///
 /// # Errors
 /// If the image does not build or cannot be read.
-pub fn sizes() -> Result<ImageSizes, Error> {
+pub fn sizes() -> Result<ImageSizes> {
     let path = attach::image(BoardKind::Qemu)?;
-    let unreadable = |reason: String| Error::Image { path: path.clone(), reason };
+    let unreadable = |reason: String| {
+        let what = format!("cannot read {}: {reason}", path.display());
+        Diagnostic::new(what, "delete it; the next run builds it again")
+    };
     let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
     let image = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
     let mut all = ImageBytes::default();
@@ -201,7 +174,7 @@ const RAM_START: u64 = 0x2000_0000;
 ///
 /// # Errors
 /// If it does not start, or a board is lost.
-pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<(f64, Option<u32>), Error> {
+pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<(f64, Option<u32>)> {
     let mut scenario = Scenario::default();
     scenario.swarm.agents = agents;
     scenario.swarm.boards = "qemu".to_owned();

@@ -1,9 +1,9 @@
 //! The NumPy implementation, run in a virtual environment of its own.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
 use super::{BenchCase, STEP_FACTOR};
@@ -19,33 +19,6 @@ pub struct NumPy {
     script: PathBuf,
 }
 
-/// Why NumPy cannot be measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// There is no folder for it.
-    #[error("no cache folder: neither XDG_CACHE_HOME nor HOME is set\nhelp: set FABSWARM_CACHE to a folder")]
-    NoCacheFolder,
-    /// The folder for it cannot be written.
-    #[error("cannot write {path}: {source}\nhelp: set FABSWARM_CACHE to a folder you may write to", path = path.display())]
-    Cache {
-        /// The folder or file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A command failed.
-    #[error(
-        "`{command}` failed: {reason}\nhelp: install Python 3 with venv, and see that pip can fetch numpy"
-    )]
-    Command {
-        /// The command.
-        command: String,
-        /// The last line of its output.
-        reason: String,
-    },
-}
-
 /// What the script prints.
 #[derive(Deserialize)]
 struct Reply {
@@ -57,15 +30,17 @@ impl NumPy {
     ///
     /// # Errors
     /// When there is no Python, or NumPy cannot be fetched.
-    pub fn prepare() -> Result<Self, PeerError> {
-        let folder = cache_folder::find().ok_or(PeerError::NoCacheFolder)?.join("bench");
-        let script = folder.join("numpy_fab.py");
-        let cannot_write = |path: &Path| {
-            let path = path.to_owned();
-            move |source| PeerError::Cache { path, source }
+    pub fn prepare() -> Result<Self, Diagnostic> {
+        let no_folder = || {
+            let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
+            Diagnostic::new(what, "set FABSWARM_CACHE to a folder")
         };
-        std::fs::create_dir_all(&folder).map_err(cannot_write(&folder))?;
-        std::fs::write(&script, SCRIPT).map_err(cannot_write(&script))?;
+        let folder = cache_folder::find().ok_or_else(no_folder)?.join("bench");
+        let script = folder.join("numpy_fab.py");
+        std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&script, SCRIPT)).map_err(|error| {
+            let what = format!("cannot write {}: {error}", script.display());
+            Diagnostic::new(what, "set FABSWARM_CACHE to a folder you may write to")
+        })?;
         let environment = folder.join("venv");
         let python = environment.join("bin").join("python");
         if output_of(Command::new(&python).args(["-c", "import numpy"])).is_err() {
@@ -79,7 +54,7 @@ impl NumPy {
     ///
     /// # Errors
     /// When the script fails.
-    pub fn measure(&self, case: &BenchCase, seconds: f64) -> Result<f64, PeerError> {
+    pub fn measure(&self, case: &BenchCase, seconds: f64) -> Result<f64, Diagnostic> {
         let algorithm = Scenario::default().algorithm;
         let mut command = Command::new(&self.python);
         command.arg(&self.script).arg(case.agents.to_string()).arg(case.edge_probability.to_string());
@@ -88,21 +63,23 @@ impl NumPy {
             [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z].map(|step| (step * STEP_FACTOR).to_string()),
         );
         let output = output_of(&mut command)?;
-        let reply: Reply = serde_json::from_str(&output).map_err(|error| PeerError::Command {
-            command: format!("{command:?}"),
-            reason: error.to_string(),
-        })?;
+        let reply: Reply =
+            serde_json::from_str(&output).map_err(|error| failed(&command, &error.to_string()))?;
         Ok(reply.rounds_per_second)
     }
 }
 
-fn output_of(command: &mut Command) -> Result<String, PeerError> {
-    let failed =
-        |command: &Command, reason: String| PeerError::Command { command: format!("{command:?}"), reason };
-    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(command, error.to_string()))?;
+fn output_of(command: &mut Command) -> Result<String, Diagnostic> {
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| failed(command, &error.to_string()))?;
     if !output.status.success() {
         let messages = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(command, messages.trim().lines().last().unwrap_or("no output").to_owned()));
+        return Err(failed(command, messages.trim().lines().last().unwrap_or("no output")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn failed(command: &Command, reason: &str) -> Diagnostic {
+    let what = format!("`{command:?}` failed: {reason}");
+    Diagnostic::new(what, "install Python 3 with venv, and see that pip can fetch numpy")
 }

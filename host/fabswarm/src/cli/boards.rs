@@ -17,7 +17,11 @@ const FAILED: u8 = 4;
 #[cfg(not(feature = "flash"))]
 fn unreachable_chips(what: impl std::fmt::Display) -> anyhow::Error {
     let what = format!("{what}: this build of fabswarm reaches no debug probes and no boot ROMs");
-    fabswarm_diagnostic::Diagnostic::new(what, "add the feature, `cargo run --release --features flash -- boards …`").into()
+    fabswarm_diagnostic::Diagnostic::new(
+        what,
+        "add the feature, `cargo run --release --features flash -- boards …`",
+    )
+    .into()
 }
 
 pub(super) fn command() -> Command {

@@ -36,3 +36,18 @@ pub(super) fn write(text: fmt::Arguments<'_>) {
 pub(super) fn failure() -> Option<&'static io::Error> {
     FAILURE.get()
 }
+
+/// Lines of cells, each column as wide as its widest cell. The cells of the columns `right` end in one line, as numbers should.
+pub(super) fn aligned(lines: &[Vec<String>], right: &[usize]) -> impl Iterator<Item = String> {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    lines.iter().map(move |line| {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if right.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    })
+}

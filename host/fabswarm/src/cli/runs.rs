@@ -1,5 +1,6 @@
 //! `fabswarm runs`: the run folders there are, and which of them can go.
 
+use super::output;
 use anyhow::{Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use fabswarm_sim::record;
@@ -99,20 +100,11 @@ fn list(matches: &ArgMatches) -> Result<ExitCode> {
         println!("no runs");
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<[String; 7]> = runs.iter().map(row).collect();
-    let header = ["run", "problem", "agents", "ended", "rounds", "error", "size"];
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([header[column].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; 7] = std::array::from_fn(width);
-    for row in std::iter::once(&header.map(str::to_owned)).chain(&rows) {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
-            // Numbers end in one line.
-            2 | 4.. => format!("{cell:>width$}"),
-            _ => format!("{cell:<width$}"),
-        });
-        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    let header = ["run", "problem", "agents", "ended", "rounds", "error", "size"].map(str::to_owned);
+    let lines: Vec<Vec<String>> =
+        std::iter::once(header).chain(runs.iter().map(row)).map(Vec::from).collect();
+    for line in output::aligned(&lines, &[2, 4, 5, 6]) {
+        println!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }

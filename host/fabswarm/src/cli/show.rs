@@ -15,7 +15,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn command() -> Command {
     Command::new("show")
-        .about("Show a run in the browser: follow one that goes on, at most a second behind, or play one back")
+        .about(
+            "Show a run in the browser: follow one that goes on, at most a second behind, or play one back",
+        )
         .arg(flags::run_folder())
         .arg(
             Arg::new("address")

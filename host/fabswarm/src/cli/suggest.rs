@@ -78,7 +78,9 @@ pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsStr
             let flag = flag.split('=').next().unwrap_or(flag);
             let is_of_run = ["fabswarm run", "fabswarm train"].contains(&path.as_str());
             let absent = absent(&format!("--{flag}")).filter(|_| is_of_run);
-            Some(absent.unwrap_or_else(|| format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag))))
+            Some(absent.unwrap_or_else(|| {
+                format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag))
+            }))
         }
         ErrorKind::InvalidSubcommand => {
             let name = context(ContextKind::InvalidSubcommand)?;

@@ -25,7 +25,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {
             let RunVerdict { rounds, checks, frames, difference } = fabswarm_view::verify(folder)?;
             println!("{rounds} rounds executed again, {checks} digests and {frames} frames equal");
-            difference.map(|difference| difference.to_string())
+            difference
         }
     };
     Ok(match difference {

@@ -77,11 +77,7 @@ fn a_single_flipped_bit_in_a_log_is_found() {
     let mut damaged = bytes;
     damaged[digest + 10] ^= 1;
     fs::write(&log, damaged).unwrap();
-    assert_ends(
-        &fabswarm(folder.path(), &["verify", "a"]),
-        2,
-        "a/run.mcap is damaged after round ",
-    );
+    assert_ends(&fabswarm(folder.path(), &["verify", "a"]), 2, "a/run.mcap is damaged after round ");
     assert_ends(&fabswarm(folder.path(), &["report", "a"]), 2, "Chunk CRC failed");
 }
 

@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use fabswarm_sim::record::table::{TableCells, TableColumn};
 use fabswarm_sim::record::{self, table};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, ValueKind};
-use fabswarm_view::FolderError;
 use serde_json::Value as Json;
 
+use super::super::output;
 use super::children::ChildRun;
 use super::grid::{Axis, Combination, shown};
 use super::spread;
@@ -240,7 +240,7 @@ impl Results {
             line.extend(printed.iter().map(|(key, _)| spread(runs, key)));
             lines.push(line);
         }
-        let mut text = aligned(&lines);
+        let mut text: String = output::aligned(&lines, &[]).map(|line| format!("  {line}\n")).collect();
         if self.finished.len() < self.count {
             let _ = writeln!(text, "{} of {} runs are finished", self.finished.len(), self.count);
         }
@@ -270,22 +270,6 @@ fn spread(runs: &[&Finished], key: &str) -> String {
     }
 }
 
-/// Lines of cells, each column as wide as its widest cell.
-fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let cells: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
-    }
-    text
-}
-
 /// The columns of a table of metrics.
 fn metrics(path: &Path) -> Result<Vec<(String, Vec<Option<f64>>)>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -293,9 +277,6 @@ fn metrics(path: &Path) -> Result<Vec<(String, Vec<Option<f64>>)>> {
     let names = lines.next().unwrap_or_default().split(',');
     let mut columns: Vec<(String, Vec<Option<f64>>)> =
         names.map(|name| (name.to_owned(), Vec::new())).collect();
-    if columns.iter().any(|(name, _)| name == "error") {
-        return Err(FolderError::Outdated { path: path.to_owned() }.into());
-    }
     for line in lines {
         let mut cells = line.split(',');
         for (_, column) in &mut columns {
