@@ -21,6 +21,14 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 
+/// An error with its remedy: `fault!("what happened"; "what to try")`, each with arguments as `format!` takes them.
+macro_rules! fault {
+    ($what:literal $(, $argument:expr)*; $remedy:literal $(, $more:expr)*) => {{
+        let (what, remedy) = (format!($what $(, $argument)*), format!($remedy $(, $more)*));
+        anyhow::Error::from(fabswarm_diagnostic::Diagnostic::new(what, remedy))
+    }};
+}
+
 mod bench;
 #[cfg(feature = "boards")]
 mod boards;
@@ -136,7 +144,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .subcommand(run::command())
         .subcommands(COMMANDS.iter().map(|(_, command, _)| command()))
-        .after_help(suggest::absent_commands(COMMANDS.iter().map(|(name, ..)| *name)))
+        .after_help(suggest::absent_commands())
 }
 
 /// A bare `fabswarm`, with or without flags, runs the default scenario, and `fabswarm mine.toml` that file.

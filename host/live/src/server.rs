@@ -15,7 +15,7 @@ use axum::routing::get;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_view::Audience;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 

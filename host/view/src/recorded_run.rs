@@ -110,7 +110,7 @@ impl LogTail {
     pub fn read(&mut self) -> Result<Vec<Message>, Diagnostic> {
         let mut messages = Vec::new();
         while let Some(event) = self.reader.next_event() {
-            let damaged = |error| {
+            let damaged = |error: mcap::McapError| {
                 let what = format!("{} is damaged after round {}: {error}", self.path.display(), self.round);
                 Diagnostic::new(
                     what,
@@ -138,7 +138,8 @@ impl LogTail {
                         self.senders.extend(sender.map(|sender| (channel.id, sender)));
                     }
                     Ok(Record::Message { header, data }) => {
-                        messages.extend(self.take(header.channel_id, header.sequence, &data)?);
+                        let data = data.into_owned();
+                        messages.extend(self.take(header.channel_id, header.sequence, data)?);
                     }
                     Ok(_) => {}
                     Err(source) => return Err(damaged(source)),
@@ -149,9 +150,9 @@ impl LogTail {
     }
 
     /// Takes a record: a frame is kept, anything else of ours is returned.
-    fn take(&mut self, channel: u16, sequence: u32, data: &[u8]) -> Result<Option<Message>, Diagnostic> {
+    fn take(&mut self, channel: u16, sequence: u32, data: Vec<u8>) -> Result<Option<Message>, Diagnostic> {
         if let (Some(frames), Some(&sender)) = (&mut self.frames, self.senders.get(&channel)) {
-            frames.push(RecordedFrame { round: sequence, sender: sender as usize, bytes: data.to_owned() });
+            frames.push(RecordedFrame { round: sequence, sender: sender as usize, bytes: data });
             return Ok(None);
         }
         let Some(&topic) = self.topics.get(&channel) else { return Ok(None) };
@@ -167,16 +168,16 @@ impl LogTail {
     }
 }
 
-fn message(topic: Topic, data: &[u8]) -> Result<Message, String> {
-    let json = std::str::from_utf8(data).map_err(|error| error.to_string())?;
-    let stamp: MessageStamp = serde_json::from_str(json).map_err(|error| error.to_string())?;
+fn message(topic: Topic, data: Vec<u8>) -> Result<Message, String> {
+    let json = String::from_utf8(data).map_err(|error| error.to_string())?;
+    let stamp: MessageStamp = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let (round, seconds) = match stamp.summary {
         Some(summary) => (summary.rounds, summary.seconds),
         // The configured rounds of the first message share their name with nothing.
         None => (stamp.round, stamp.seconds),
     };
     let elapsed = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    Ok(Message { topic, round, elapsed, json: json.to_owned() })
+    Ok(Message { topic, round, elapsed, json })
 }
 
 /// The log of a run, read in full.

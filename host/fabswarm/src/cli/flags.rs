@@ -28,27 +28,39 @@ const COMMON: [&str; 13] = [
     "training.epochs",
 ];
 
+/// `--name VALUE`.
+pub(super) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// `--name`.
+pub(super) fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// A file or folder.
+pub(super) fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).value_name(value).help(help).value_parser(value_parser!(PathBuf))
+}
+
+/// The scenario file of a run.
+pub(super) fn scenario_file() -> Arg {
+    path("scenario", "SCENARIO", "Scenario file (TOML); flags lie over it")
+}
+
 /// The flag that prints the scenario instead of running it.
 pub(super) fn print_scenario() -> Arg {
-    Arg::new("print-scenario")
-        .long("print-scenario")
-        .action(ArgAction::SetTrue)
-        .help("Print the scenario with file and flags applied, and do not run it")
+    switch("print-scenario", "Print the scenario with file and flags applied, and do not run it")
 }
 
 /// The folder of a run.
 pub(super) fn run_folder() -> Arg {
-    let argument = Arg::new("run").value_name("RUN").required(true);
-    argument.help("Folder of the run").value_parser(value_parser!(PathBuf))
+    path("run", "RUN", "Folder of the run").required(true)
 }
 
 /// The flag that leaves only warnings and errors.
 pub(super) fn quiet() -> Arg {
-    Arg::new("quiet")
-        .long("quiet")
-        .short('q')
-        .action(ArgAction::SetTrue)
-        .help("Print nothing but warnings and errors")
+    switch("quiet", "Print nothing but warnings and errors").short('q')
 }
 
 /// Prints nothing but warnings and errors from now on, if `--quiet` was given.

@@ -1,7 +1,8 @@
 //! `fabswarm report`: a page about a run, or about several side by side.
 
-use anyhow::{Result, anyhow};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use super::flags;
+use anyhow::Result;
+use clap::{ArgMatches, Command, value_parser};
 use fabswarm_view::RunFiles;
 use fabswarm_view::report::{self, REPORT_FILE};
 use std::fs;
@@ -12,18 +13,10 @@ pub(super) fn command() -> Command {
     Command::new("report")
         .about("Write report.html of a run again, or compare several runs on one page")
         .arg(
-            Arg::new("runs")
-                .value_name("RUN")
-                .required(true)
-                .num_args(1..)
-                .help("Folders of runs")
-                .value_parser(value_parser!(PathBuf)),
+            flags::path("runs", "RUN", "Folders of runs").required(true).num_args(1..),
         )
         .arg(
-            Arg::new("out")
-                .long("out")
-                .value_name("FILE")
-                .help("File to write [default: report.html in the folder of one run, comparison.html here for several]")
+            flags::option("out", "FILE", "File to write [default: report.html in the folder of one run, comparison.html here for several]")
                 .value_parser(value_parser!(PathBuf)),
         )
 }
@@ -37,7 +30,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let path = matches.get_one::<PathBuf>("out").cloned().unwrap_or(default);
     fs::write(&path, page).map_err(|error| {
-        anyhow!("cannot write {}: {error}\nhelp: name a file that you may write with --out", path.display())
+        fault!("cannot write {}: {error}", path.display(); "name a file that you may write with --out")
     })?;
     println!("{}", path.display());
     Ok(ExitCode::SUCCESS)

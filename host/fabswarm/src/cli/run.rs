@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
@@ -39,20 +39,12 @@ fn build_with(
 pub(super) fn command() -> Command {
     Command::new("run")
         .about("Run a swarm trial: the default scenario, a scenario file, or either with some keys changed")
-        .arg(
-            Arg::new("scenario")
-                .value_name("SCENARIO")
-                .help("Scenario file (TOML); flags lie over it")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(flags::scenario_file())
         .arg(flags::print_scenario())
         .arg(flags::quiet())
         .args(live::arguments())
         .arg(
-            Arg::new("recorded")
-                .long("recorded")
-                .value_name("FILE")
-                .help("Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
+            flags::option("recorded", "FILE", "Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
                 .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
@@ -60,26 +52,17 @@ pub(super) fn command() -> Command {
                 .conflicts_with_all(live::arguments().iter().map(Arg::get_id)),
         )
         .arg(
-            Arg::new("snapshots")
-                .long("snapshots")
-                .value_name("OUT")
-                .help("File to write the replayed snapshots to, in the format of the recorded one")
+            flags::option("snapshots", "OUT", "File to write the replayed snapshots to, in the format of the recorded one")
                 .hide_short_help(true)
                 .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
         .arg(
-            Arg::new("follow")
-                .long("follow")
-                .value_name("AGENT")
-                .help("Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)")
+            flags::option("follow", "AGENT", "Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)")
                 .value_parser(value_parser!(usize)),
         )
         .arg(
-            Arg::new("trial")
-                .long("trial")
-                .action(ArgAction::SetTrue)
-                .help("Let boards keep their own time and speak by radio, and only listen: --pace slots")
+            flags::switch("trial", "Let boards keep their own time and speak by radio, and only listen: --pace slots")
                 .conflicts_with("pace"),
         )
         .args(host_arguments())
@@ -118,10 +101,10 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let interrupted = Arc::new(AtomicBool::new(false));
     let followed = matches.get_one::<usize>("follow").copied();
     if let Some(agent) = followed.filter(|&agent| agent >= scenario.swarm.agents) {
-        bail!(
-            "--follow {agent}: the swarm has agents 0 to {}\nhelp: name one of them",
-            scenario.swarm.agents - 1
-        );
+        bail!(fault!(
+            "--follow {agent}: the swarm has agents 0 to {}", scenario.swarm.agents - 1;
+            "name one of them"
+        ));
     }
     // Hosts are let go after the swarm.
     #[cfg(feature = "mesh")]

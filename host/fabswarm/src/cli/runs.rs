@@ -1,8 +1,8 @@
 //! `fabswarm runs`: the run folders there are, and which of them can go.
 
-use super::output;
-use anyhow::{Result, anyhow, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use super::{flags, output};
+use anyhow::{Result, bail};
+use clap::{ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use fabswarm_sim::record;
 use fabswarm_view::{ListedRun, RunState};
 use serde_json::Value;
@@ -12,49 +12,31 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
-    let folder = || {
-        Arg::new("folder")
-            .value_name("FOLDER")
-            .default_value("runs")
-            .help("Folder that holds the runs")
-            .value_parser(value_parser!(PathBuf))
-    };
-    let only = || {
-        Arg::new("only")
-            .long("only")
-            .value_name("TEXT")
-            .help("Only runs with this text in their name, problem, algorithm or end")
-    };
+    let folder = || flags::path("folder", "FOLDER", "Folder that holds the runs").default_value("runs");
+    let only =
+        || flags::option("only", "TEXT", "Only runs with this text in their name, problem, algorithm or end");
     let clean = Command::new("clean")
         .about("Name the runs that can go, and remove them with --yes; runs that go on are never removed")
         .arg(folder())
         .arg(only())
         .arg(
-            Arg::new("keep")
-                .long("keep")
-                .value_name("N")
-                .help("Keep the N newest that ended, too")
+            flags::option("keep", "N", "Keep the N newest that ended, too")
                 .value_parser(value_parser!(usize)),
         )
-        .arg(
-            Arg::new("unfinished")
-                .long("unfinished")
-                .action(ArgAction::SetTrue)
-                .help("Only runs that have no summary: killed, or not written to their end"),
-        )
-        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove them"));
+        .arg(flags::switch(
+            "unfinished",
+            "Only runs that have no summary: killed, or not written to their end",
+        ))
+        .arg(flags::switch("yes", "Remove them"));
     Command::new("runs")
         .about("List run folders, and clean them up")
         .args_conflicts_with_subcommands(true)
         .arg(folder())
         .arg(only())
         .arg(
-            Arg::new("sort")
-                .long("sort")
-                .value_name("COLUMN")
+            flags::option("sort", "COLUMN", "Column to sort by")
                 .default_value("name")
-                .value_parser(PossibleValuesParser::new(["name", "age", "rounds", "error", "size"]))
-                .help("Column to sort by"),
+                .value_parser(PossibleValuesParser::new(["name", "age", "rounds", "error", "size"])),
         )
         .subcommand(clean)
 }
@@ -70,10 +52,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 fn chosen(matches: &ArgMatches) -> Result<Vec<ListedRun>> {
     let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("FOLDER is missing") };
     let mut runs = fabswarm_view::list(folder).map_err(|error| {
-        anyhow!(
-            "cannot list the runs in {}: {error}\nhelp: name a folder that holds run folders",
-            folder.display()
-        )
+        fault!("cannot list the runs in {}: {error}", folder.display(); "name a folder that holds run folders")
     })?;
     if let Some(only) = matches.get_one::<String>("only") {
         let has = |text: &str| text.to_lowercase().contains(&only.to_lowercase());
@@ -172,7 +151,7 @@ fn clean(matches: &ArgMatches) -> Result<ExitCode> {
     for run in &runs {
         if is_sure {
             fs::remove_dir_all(&run.path).map_err(|error| {
-                anyhow!("cannot remove {}: {error}\nhelp: see that the folder is yours", run.path.display())
+                fault!("cannot remove {}: {error}", run.path.display(); "see that the folder is yours")
             })?;
         }
         println!("{}", run.path.display());

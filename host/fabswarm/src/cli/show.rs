@@ -2,9 +2,9 @@
 
 use super::{flags, live};
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use fabswarm_live::{Play, Server};
-use fabswarm_view::{Audience as _, LogTail};
+use fabswarm_view::LogTail;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -20,11 +20,12 @@ pub(super) fn command() -> Command {
         )
         .arg(flags::run_folder())
         .arg(
-            Arg::new("address")
-                .long("address")
-                .value_name("ADDRESS")
-                .default_value(live::ADDRESS)
-                .help("Where to serve the page; one that is not of this machine alone asks for a token"),
+            flags::option(
+                "address",
+                "ADDRESS",
+                "Where to serve the page; one that is not of this machine alone asks for a token",
+            )
+            .default_value(live::ADDRESS),
         )
 }
 

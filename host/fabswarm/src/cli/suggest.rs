@@ -25,36 +25,34 @@ const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
     (&["silent"], &["quiet"]),
 ];
 
-/// Commands and flags of Cargo features that a build may be without, and the feature.
-const OF_FEATURES: [(&str, &str); 10] = [
-    ("boards", "boards"),
-    ("swarm", "boards"),
-    ("data", "large"),
-    ("train", "large"),
-    ("large", "large"),
-    ("paper", "large"),
-    ("host", "mesh"),
-    ("--hosts", "mesh"),
-    ("show", "live"),
-    ("--live", "live"),
+/// Commands and flags that a Cargo feature brings, the feature, and whether this build has it.
+const OF_FEATURES: [(&str, &str, bool); 11] = [
+    ("boards", "boards", cfg!(feature = "boards")),
+    ("swarm", "boards", cfg!(feature = "boards")),
+    ("data", "large", cfg!(feature = "large")),
+    ("train", "large", cfg!(feature = "large")),
+    ("large", "large", cfg!(feature = "large")),
+    ("paper", "large", cfg!(feature = "large")),
+    ("host", "mesh", cfg!(feature = "mesh")),
+    ("--hosts", "mesh", cfg!(feature = "mesh")),
+    ("show", "live", cfg!(feature = "live")),
+    ("--live", "live", cfg!(feature = "live")),
+    ("--foxglove", "live", cfg!(feature = "live")),
 ];
 
-/// The commands that this build is without, beside those that it `has`.
-pub(super) fn absent_commands<'a>(has: impl Iterator<Item = &'a str>) -> String {
-    let has: Vec<&str> = has.collect();
-    // A flag, and a part of `bench`.
-    let is_command = |name: &str| !name.starts_with("--") && name != "large";
-    let absent: Vec<String> = OF_FEATURES
-        .iter()
-        .filter(|(name, _)| is_command(name) && !has.contains(name))
-        .map(|(name, feature)| format!("{name} (feature {feature})"))
-        .collect();
-    if absent.is_empty() { String::new() } else { format!("Not in this build: {}", absent.join(", ")) }
+/// What this build is without, for the end of its help.
+pub(super) fn absent_commands() -> String {
+    let absent = OF_FEATURES.iter().filter(|(_, _, is_there)| !is_there);
+    let absent: Vec<String> = absent.map(|(name, feature, _)| format!("{name} ({feature})")).collect();
+    match absent.is_empty() {
+        true => String::new(),
+        false => format!("Not in this build, and the Cargo feature that brings it: {}", absent.join(", ")),
+    }
 }
 
 /// The message for a command or flag of a feature that this build is without.
 fn absent(name: &str) -> Option<String> {
-    let (_, feature) = OF_FEATURES.iter().find(|(known, _)| *known == name)?;
+    let (_, feature, _) = OF_FEATURES.iter().find(|(known, _, is_there)| *known == name && !is_there)?;
     Some(format!(
         "this build of fabswarm has no `{name}`\nhelp: add the feature, `cargo run --release --features {feature} -- …`, or all of them, `--features full`"
     ))
@@ -76,15 +74,13 @@ pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsStr
                 ));
             };
             let flag = flag.split('=').next().unwrap_or(flag);
-            let is_of_run = ["fabswarm run", "fabswarm train"].contains(&path.as_str());
-            let absent = absent(&format!("--{flag}")).filter(|_| is_of_run);
-            Some(absent.unwrap_or_else(|| {
+            Some(absent(&format!("--{flag}")).unwrap_or_else(|| {
                 format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag))
             }))
         }
         ErrorKind::InvalidSubcommand => {
             let name = context(ContextKind::InvalidSubcommand)?;
-            if let Some(message) = absent(name).filter(|_| !path.contains(name)) {
+            if let Some(message) = absent(name) {
                 return Some(message);
             }
             let near = nearest(name, command.get_subcommands().map(Command::get_name));

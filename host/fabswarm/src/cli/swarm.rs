@@ -1,8 +1,9 @@
 //! `fabswarm swarm new`: the private file of a swarm of real boards.
 
 use super::boards::chips;
+use super::flags;
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use fabswarm_attach::{SwarmFile, serial};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,32 +12,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) fn command() -> Command {
     let new = Command::new("new")
         .about("Draw the key of a swarm, and give an agent to every board that is plugged in")
+        .arg(flags::path("file", "FILE", "File to write; only you can read it").required(true))
+        .arg(flags::path(
+            "scenario",
+            "SCENARIO",
+            "Scenario file of the swarm [default: the default scenario]",
+        ))
         .arg(
-            Arg::new("file")
-                .value_name("FILE")
-                .required(true)
-                .help("File to write; only you can read it")
-                .value_parser(value_parser!(PathBuf)),
+            flags::option(
+                "chips",
+                "CHIP,…",
+                "Chips of agents 0, 1, …, in hexadecimal digits [default: those that are plugged in]",
+            )
+            .value_delimiter(','),
         )
-        .arg(
-            Arg::new("scenario")
-                .value_name("SCENARIO")
-                .help("Scenario file of the swarm [default: the default scenario]")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("chips")
-                .long("chips")
-                .value_name("CHIP,…")
-                .help("Chips of agents 0, 1, …, in hexadecimal digits [default: those that are plugged in]")
-                .value_delimiter(','),
-        )
-        .arg(
-            Arg::new("ports")
-                .long("ports")
-                .value_name("PATTERN")
-                .help("Serial ports to look at [default: all USB serial ports]"),
-        )
+        .arg(flags::option("ports", "PATTERN", "Serial ports to look at [default: all USB serial ports]"))
         .arg(chips::board_argument());
     Command::new("swarm")
         .about("Make the private file of a swarm of real boards")
@@ -56,9 +46,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             for chip in listed {
                 let number = u64::from_str_radix(chip.trim(), 16);
                 let Ok(number) = number else {
-                    bail!(
-                        "`{chip}` is not the number of a chip\nhelp: write it in hexadecimal digits, as `fabswarm boards list` does"
-                    )
+                    bail!(fault!(
+                        "`{chip}` is not the number of a chip";
+                        "write it in hexadecimal digits, as `fabswarm boards list` does"
+                    ))
                 };
                 numbers.push(number);
             }
@@ -80,7 +71,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     }
     if let Some(pair) = numbers.iter().enumerate().find(|(at, chip)| numbers[..*at].contains(chip)) {
-        bail!("chip {:016x} is there twice\nhelp: a chip runs one agent", pair.1);
+        bail!(fault!("chip {:016x} is there twice", pair.1; "a chip runs one agent"));
     }
     // A number above that of any swarm before.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -90,10 +81,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     // Refuses a scenario that boards cannot run, before anything is written.
     let agents = swarm.pages("native")?.len();
     if numbers.len() > agents {
-        bail!(
-            "there are {} boards, and the scenario has {agents} agents\nhelp: unplug some, or raise swarm.agents",
-            numbers.len()
-        );
+        bail!(fault!(
+            "there are {} boards, and the scenario has {agents} agents", numbers.len();
+            "unplug some, or raise swarm.agents"
+        ));
     }
     swarm.write(path)?;
     println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), numbers.len());

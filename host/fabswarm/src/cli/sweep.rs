@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 
 use self::children::{ChildRun, ChildState};
 use self::grid::{Axis, Combination};
@@ -39,17 +39,13 @@ fn swept(name: &'static str, command: ScenarioCommand) -> Command {
         .about(format!(
             "Sweep over keys of `fabswarm {name}`: each flag takes a value, a list (0,0.3) or a range (1..10)"
         ))
+        .arg(flags::path(
+            "scenario",
+            "SCENARIO",
+            "Scenario file (TOML) that all runs have in common; flags lie over it",
+        ))
         .arg(
-            Arg::new("scenario")
-                .value_name("SCENARIO")
-                .help("Scenario file (TOML) that all runs have in common; flags lie over it")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("jobs")
-                .long("jobs")
-                .value_name("N")
-                .help("Runs at a time [default: one per core, or 1 for train]")
+            flags::option("jobs", "N", "Runs at a time [default: one per core, or 1 for train]")
                 .value_parser(value_parser!(u16).range(1..)),
         )
         .arg(flags::quiet())
@@ -59,12 +55,13 @@ fn swept(name: &'static str, command: ScenarioCommand) -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let Some((name, matches)) = matches.subcommand() else { bail!("there is nothing to sweep") };
     let Some((_, command)) = NAMES.into_iter().find(|(known, _)| *known == name) else {
-        bail!("`{name}` cannot be swept\nhelp: sweep `run` or `train`")
+        bail!(fault!("`{name}` cannot be swept"; "sweep `run` or `train`"))
     };
     if command == ScenarioCommand::Train && cfg!(not(feature = "large")) {
-        bail!(
-            "this build of fabswarm has no `train`\nhelp: add the feature, `cargo run --release --features large -- …`"
-        )
+        bail!(fault!(
+            "this build of fabswarm has no `train`";
+            "add the feature, `cargo run --release --features large -- …`"
+        ))
     }
     flags::apply_quiet(matches);
     let (out, axes) = axes(command, matches)?;

@@ -30,21 +30,13 @@ use fabswarm_view::message::training as message;
 pub(super) fn command() -> Command {
     Command::new("train")
         .about("Train a swarm of large agents: MLP, CNN or BERT, all of them in one batch on a CPU or a GPU")
-        .arg(
-            Arg::new("scenario")
-                .value_name("SCENARIO")
-                .help("Scenario file (TOML); flags lie over it")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(flags::scenario_file())
         .arg(flags::print_scenario())
         .arg(flags::quiet())
         .args(live::arguments())
         .args(device::arguments())
         .arg(
-            Arg::new("resume")
-                .long("resume")
-                .value_name("FOLDER")
-                .help("Go on with the run in this folder, from its last checkpoint")
+            flags::option("resume", "FOLDER", "Go on with the run in this folder, from its last checkpoint")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["scenario", "out"]),
         )
@@ -56,10 +48,7 @@ pub(super) fn command() -> Command {
 fn host_arguments() -> Vec<Arg> {
     #[cfg(feature = "mesh")]
     return vec![
-        Arg::new("hosts")
-            .long("hosts")
-            .value_name("HOSTS")
-            .help("Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
+        flags::option("hosts", "HOSTS", "Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
             .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
         super::host::cluster_argument().hide_short_help(true),
         hosts::loss_argument(),

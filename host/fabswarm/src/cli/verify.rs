@@ -55,8 +55,8 @@ fn flight(folder: &Path) -> Result<Option<String>> {
 
 #[cfg(not(feature = "boards"))]
 fn flight(folder: &Path) -> Result<Option<String>> {
-    anyhow::bail!(
-        "the boards of {} kept their own time\nhelp: replay their flight with a build that has the feature `boards`",
-        folder.display()
-    )
+    anyhow::bail!(fault!(
+        "the boards of {} kept their own time", folder.display();
+        "replay their flight with a build that has the feature `boards`"
+    ))
 }

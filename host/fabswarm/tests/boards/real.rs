@@ -69,7 +69,7 @@ fn every_command_behaves_with_nothing_plugged_in() {
         refuses(&monitor, "no debug probe is plugged in");
     } else {
         let lists = ["esp32-c3", "nrf52840-dk"].map(|board| [&list[..], &[board]].concat());
-        for arguments in [&by_rom[..], &by_probe, &monitor, &lists[0], &lists[1]] {
+        for arguments in [&by_rom[..], &by_probe[..], &monitor[..], &lists[0][..], &lists[1][..]] {
             refuses(arguments, "this build of fabswarm reaches no debug probes and no boot ROMs");
         }
     }

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 
+use super::super::flags;
 use crate::bench::boards::{ImageBytes, ImageSizes, instructions, is_on_path, rounds_per_second, sizes};
 
 /// Compiles the C kernels that ours are compared with.
@@ -19,12 +20,7 @@ pub(super) fn command() -> Command {
         "Count the instructions of a round on the emulated Cortex-M4F beside plain C, list flash and RAM by part, and time swarms",
     )
     .arg(
-        Arg::new("seconds")
-            .long("seconds")
-            .value_name("S")
-            .help("How long each swarm is timed at most")
-            .default_value("60")
-            .value_parser(value_parser!(u64).range(1..=3600)),
+        flags::option("seconds", "S", "How long each swarm is timed at most").default_value("60").value_parser(value_parser!(u64).range(1..=3600)),
     )
 }
 

@@ -15,10 +15,10 @@ const PRECISION: &str = "swarm.precision";
 
 pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches) -> Result<ExitCode> {
     if let Some(flag) = flags.iter().find(|flag| flag.key.path != PRECISION) {
-        bail!(
-            "--{} does not go with --recorded\nhelp: the recorded file sets everything except --precision",
-            flag.key.flag
-        );
+        bail!(fault!(
+            "--{} does not go with --recorded", flag.key.flag;
+            "the recorded file sets everything except --precision"
+        ));
     }
     // A recording is a reference: it is replayed in double precision unless asked otherwise.
     let precision = match matches.get_one::<String>("precision").map(String::as_str) {

@@ -60,10 +60,10 @@ impl ChildRun {
         let (path, text) = (child.scenario(), scenario.to_repeatable_toml());
         match fs::read_to_string(&path) {
             Ok(before) if before == text => {}
-            Ok(_) => bail!(
-                "{} is of a sweep with other settings\nhelp: name another folder with --out, or remove this one",
-                path.display()
-            ),
+            Ok(_) => bail!(fault!(
+                "{} is of a sweep with other settings", path.display();
+                "name another folder with --out, or remove this one"
+            )),
             Err(_) => fs::write(&path, text).with_context(|| {
                 format!("cannot write {}\nhelp: see that the disk is not full", path.display())
             })?,

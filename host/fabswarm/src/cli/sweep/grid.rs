@@ -1,6 +1,6 @@
 //! The values of swept keys, and all their combinations.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use fabswarm_sim::scenario::{Flag, ScenarioKey, ValueKind};
 use toml_edit::Value;
 
@@ -28,11 +28,16 @@ impl Axis {
             }
         }
         if values.len() > MOST_RUNS {
-            bail!("--{} names {} values\nhelp: a sweep has at most {MOST_RUNS} runs", key.flag, values.len());
+            bail!(fault!(
+                "--{} names {} values", key.flag, values.len();
+                "a sweep has at most {MOST_RUNS} runs"
+            ));
         }
         let shown: Vec<String> = values.iter().map(shown).collect();
         if let Some(twice) = (1..shown.len()).find(|&at| shown[..at].contains(&shown[at])) {
-            bail!("--{} {text}: {} stands there twice\nhelp: name each value once", key.flag, shown[twice]);
+            bail!(
+                fault!("--{} {text}: {} stands there twice", key.flag, shown[twice]; "name each value once")
+            );
         }
         Ok(Self { key, values })
     }
@@ -50,22 +55,23 @@ fn range(key: &ScenarioKey, piece: &str, (first, last): (&str, &str)) -> Result<
             Ok((first..=last).map(Value::from))
         }
         (Some(first), Some(last)) if first <= last => {
-            bail!("--{} {piece} names too many values\nhelp: a sweep has at most {MOST_RUNS} runs", key.flag)
+            bail!(fault!(
+                "--{} {piece} names too many values", key.flag;
+                "a sweep has at most {MOST_RUNS} runs"
+            ))
         }
-        _ => bail!(
-            "--{} {piece} is not a range\nhelp: write it from the lower to the upper end, as in 1..10",
-            key.flag
-        ),
+        _ => bail!(fault!(
+            "--{} {piece} is not a range", key.flag;
+            "write it from the lower to the upper end, as in 1..10"
+        )),
     }
 }
 
 fn value(key: &ScenarioKey, piece: &str) -> Result<Value> {
-    let wrong = |what: &str, example: &str| {
-        anyhow!("--{} {piece} is not {what}\nhelp: separate values by commas, as in {example}", key.flag)
-    };
+    let wrong = |what: &str, example: &str| fault!("--{} {piece} is not {what}", key.flag; "separate values by commas, as in {example}");
     match (key.choices, key.kind) {
         (Some(choices), _) if !choices.contains(&piece) => {
-            bail!("--{} {piece} is not one of its words\nhelp: it takes {}", key.flag, choices.join(", "))
+            bail!(fault!("--{} {piece} is not one of its words", key.flag; "it takes {}", choices.join(", ")))
         }
         (_, ValueKind::Text) => Ok(Value::from(piece)),
         (_, ValueKind::Integer) => {
@@ -98,7 +104,7 @@ pub(super) struct Combination {
 pub(super) fn combinations(axes: &[Axis]) -> Result<Vec<Combination>> {
     let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > MOST_RUNS) {
-        bail!("the values make more than {MOST_RUNS} runs\nhelp: sweep fewer keys at a time");
+        bail!(fault!("the values make more than {MOST_RUNS} runs"; "sweep fewer keys at a time"));
     }
     let mut combinations = vec![Combination { flags: Vec::new(), name: String::new() }];
     for axis in axes {
