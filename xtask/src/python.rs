@@ -28,21 +28,8 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Lints what stands outside the workspace, with the feature graph of its own.
-pub(crate) fn lint() -> Result<()> {
-    let folder = "host/python";
-    step::run_in(folder, "cargo", &["fmt", "--check"])?;
-    let shared = ["--target-dir", "../../target"];
-    step::run_in(
-        folder,
-        "cargo",
-        &[&["clippy", "--all-features", "--locked"], &shared[..], &["--", "-D", "warnings"]].concat(),
-    )
-}
-
 /// Builds the wheel, installs it as its users do, and runs its tests.
 pub(crate) fn test() -> Result<()> {
-    lint()?;
     let python = interpreter()?;
     let python = python.to_string_lossy();
     let program = test::build_command()?;
@@ -50,8 +37,7 @@ pub(crate) fn test() -> Result<()> {
     let _ = fs::remove_dir_all(&wheels);
     let build = ["-m", "maturin", "build", "--quiet", "--manifest-path", "host/python/Cargo.toml"];
     let how = ["--profile", "dev", "--locked", "--compatibility", "linux", "--interpreter", &python];
-    let target = step::root().join("target");
-    let places = ["--target-dir", &*target.to_string_lossy(), "--out", &*wheels.to_string_lossy()];
+    let places = ["--out", &*wheels.to_string_lossy()];
     step::run(&python, &[&build[..], &how, &places].concat())?;
     let wheel = fs::read_dir(&wheels)?.next().context("maturin has left no wheel")??.path();
     let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];

@@ -78,7 +78,7 @@ fn boards() -> Result<()> {
 /// What stands outside the workspace has lock files of its own, which a new dependency of a crate makes stale: better known at once
 /// than when it is built.
 fn locks() -> Result<()> {
-    for folder in [".", "boards", "fuzz", "host/python"] {
+    for folder in [".", "boards", "fuzz"] {
         let mut command = step::command("cargo", &["tree", "--locked", "--quiet"]);
         let output = command.current_dir(step::root().join(folder)).output();
         let output = output.context("cannot start cargo")?;
@@ -173,6 +173,8 @@ fn package() -> Result<()> {
         "xtask",
         "--exclude",
         "own-problem",
+        "--exclude",
+        "fabswarm-python",
         "--no-verify",
         "--allow-dirty",
         "--locked",
