@@ -19,23 +19,31 @@ fn run_on(folder: &Path, boards: &str) -> (String, Value) {
 }
 
 #[test]
-fn three_boards_of_each_kind_compute_the_same_bits() {
+fn agents_find_the_beacons_though_frames_are_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let (metrics, summary) = run_on(folder.path(), "in-process");
+    let (_, summary) = run_on(folder.path(), "in-process");
     assert_eq!(summary["problem"], "own");
     assert_eq!(summary["stopped_because"], "converged");
     assert!(summary["copies_lost"].as_u64() > Some(100), "the air loses three frames in ten");
     let distance = summary["task"]["distance_of_the_farthest_beacon"].as_f64().unwrap();
     assert!(distance < 0.01, "{distance}");
-    for boards in ["native", "qemu"] {
-        let (on_boards, summary) = run_on(folder.path(), boards);
-        assert_eq!(on_boards, metrics, "{boards}");
-        assert_eq!(summary["digest_mismatches"], 0, "{boards}");
-        assert_eq!(
-            summary["digest_checks"].as_u64(),
-            Some(3 * summary["rounds"].as_u64().unwrap()),
-            "{boards}"
-        );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: builds firmware with the example's problem"]
+    fn three_boards_of_each_kind_compute_the_same_bits() {
+        let folder = tempfile::tempdir().unwrap();
+        let (metrics, _) = run_on(folder.path(), "in-process");
+        for boards in ["native", "qemu"] {
+            let (on_boards, summary) = run_on(folder.path(), boards);
+            assert_eq!(on_boards, metrics, "{boards}");
+            assert_eq!(summary["digest_mismatches"], 0, "{boards}");
+            let checks = 3 * summary["rounds"].as_u64().unwrap();
+            assert_eq!(summary["digest_checks"].as_u64(), Some(checks), "{boards}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A board tells in its log what is wrong, with the round: faults made on purpose on native boards.
 
+use crate::support::Folder;
 use fabswarm_attach::BoardKind;
 use fabswarm_shared::agent::{Config, MemberSet};
 use fabswarm_shared::fab::Steps;
@@ -12,23 +13,16 @@ use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// The log of the board of agent 1, one of four, in a run with these faults.
 #[track_caller]
-fn log_with(faults: &[&str]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_fabswarm"))
-        .args(["run", "--boards", "in-process:1,native:1,in-process", "--agents", "4", "--rounds", "60"])
-        .args(["--error-below", "0", "--out"])
-        .arg(folder.path())
-        .args(faults)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::read_to_string(folder.path().join("boards/agent-1.log")).unwrap()
+fn log_with(faults: &str) -> String {
+    let folder = Folder::new();
+    let swarm = "--boards in-process:1,native:1,in-process --agents 4 --rounds 60 --error-below 0";
+    folder.succeeds(&format!("run {swarm} {faults} --out out"));
+    folder.read("out/boards/agent-1.log")
 }
 
 /// Lines of the log that say `what`, each with the round it names.
@@ -44,14 +38,14 @@ fn rounds_of(log: &str, what: &str) -> Vec<u32> {
 
 #[test]
 fn a_refused_frame_has_its_cause_and_round() {
-    let damaged = log_with(&["--bit-corruption", "0.2"]);
+    let damaged = log_with("--bit-corruption 0.2");
     let refused = rounds_of(&damaged, "the last one: the frame was damaged or forged");
     assert!(refused.is_sorted() && refused.last() < Some(&60), "{damaged}");
     assert_eq!(rounds_of(&damaged, "refused 1 frames so far"), refused[..1]);
-    let forged = log_with(&["--wrong-key", "0.5"]);
+    let forged = log_with("--wrong-key 0.5");
     rounds_of(&forged, "the last one: the frame is sealed with another key");
     // Frames of the others that it has, and its own.
-    let replayed = log_with(&["--replay", "0.9"]);
+    let replayed = log_with("--replay 0.9");
     rounds_of(&replayed, "the last one: the frame was already received");
     rounds_of(&replayed, "the last one: the frame is this agent's own");
     // A frame that is refused in every round does not flood the log.
@@ -60,7 +54,7 @@ fn a_refused_frame_has_its_cause_and_round() {
 
 #[test]
 fn silence_and_its_end_have_their_rounds() {
-    let log = log_with(&["--radio-off", "1@10+40"]);
+    let log = log_with("--radio-off 1@10+40");
     assert_eq!(rounds_of(&log, "nobody heard for 16 rounds"), [25]);
     assert_eq!(rounds_of(&log, "nobody heard for 32 rounds"), [41]);
     assert_eq!(rounds_of(&log, " others heard, after 40 rounds of silence"), [50]);
@@ -68,7 +62,7 @@ fn silence_and_its_end_have_their_rounds() {
 
 #[test]
 fn epochs_and_members_given_up_have_their_rounds() {
-    let log = log_with(&["--give-up-after", "30", "--crashes", "3@10+49"]);
+    let log = log_with("--give-up-after 30 --crashes 3@10+49");
     assert_eq!(rounds_of(&log, "epoch 1 begins, with 4 members"), [0]);
     let given_up = rounds_of(&log, "agent 3 is no longer a member");
     assert_eq!(given_up, [40], "{log}");
@@ -78,7 +72,7 @@ fn epochs_and_members_given_up_have_their_rounds() {
 /// With its memory, it goes on where it was.
 #[test]
 fn a_restart_is_told_with_its_boot_and_round() {
-    let log = log_with(&["--crashes", "1@20+5"]);
+    let log = log_with("--crashes 1@20+5");
     assert!(log.contains("agent 1 starts, boot 1, round 0"), "{log}");
     assert!(log.contains("agent 1 starts, boot 2, round 20"), "{log}");
 }
@@ -92,7 +86,7 @@ const Y: u16 = 3;
 
 /// The host of one native board, agent 0, which sends it whatever it likes.
 struct CraftedHost {
-    folder: tempfile::TempDir,
+    folder: Folder,
     board: Child,
     stream: UnixStream,
 }
@@ -100,7 +94,7 @@ struct CraftedHost {
 impl CraftedHost {
     /// Starts a board of a swarm of so many agents.
     fn start(agents: u16, is_sealed: bool, config: impl FnOnce(Config) -> Config) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new();
         let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
         let page = Page {
             board: "native",
@@ -126,7 +120,7 @@ impl CraftedHost {
         };
         let mut flash = vec![0xFF; PAGE_ROOM + (64 << 10)];
         page.write(&mut flash[..1024]).unwrap();
-        let [flash_file, socket, log] = ["flash", "sock", "log"].map(|name| folder.path().join(name));
+        let [flash_file, socket, log] = ["flash", "sock", "log"].map(|name| folder.join(name));
         fs::write(&flash_file, flash).unwrap();
         let listener = UnixListener::bind(&socket).unwrap();
         let board = Command::new(fabswarm_attach::image(BoardKind::Native).unwrap())
@@ -170,7 +164,7 @@ impl CraftedHost {
             let mut packet = vec![0; u32::from_be_bytes(length) as usize];
             self.stream.read_exact(&mut packet).unwrap();
             if let Ok(Packet::Mark { number: 99 }) = Packet::decode(&packet[ETHERNET_HEADER.len()..]) {
-                return fs::read_to_string(self.folder.path().join("log")).unwrap();
+                return self.folder.read("log");
             }
         }
     }

@@ -7,4 +7,6 @@ mod picos;
 mod plugged;
 mod real;
 mod serial;
+#[path = "../support/command.rs"]
+mod support;
 mod swarms;

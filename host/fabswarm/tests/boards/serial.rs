@@ -2,13 +2,13 @@
 //! clear error.
 
 use crate::plugged::{Garble, PluggedBoard, clean, plug};
+use crate::support::{Ended, Folder, Running, assert_contains};
 use fabswarm_attach::BoardKind;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,95 +17,56 @@ fn board(folder: &Path, chip: u64) -> PluggedBoard {
     PluggedBoard::of_kind(BoardKind::Native, folder, chip)
 }
 
-fn run(folder: &Path, out: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
-    let boards = format!("serial:{}/usb-*", folder.display());
-    command.args(["run", "--boards"]).arg(boards + arguments[0]).args(&arguments[1..]).arg("--out").arg(out);
-    command.stdin(Stdio::null());
-    command
+/// A run on all ports in the folder; `places` ends the word that says where agents are.
+fn run(folder: &Folder, places: &str, more: &str) -> Command {
+    folder.fabswarm(&format!("run --boards serial:{}/usb-*{places} {more}", folder.display()))
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn summary(out: &Path) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap()
+/// Starts a run that goes on, and waits for its first rounds.
+fn start_endless(folder: &Folder, places: &str, agents: u32) -> Running {
+    let endless = format!("--agents {agents} --rounds 1000000 --error-below 0 --out out");
+    let mut host = Running::start(run(folder, places, &endless));
+    host.wait_for("the first rounds", |_| folder.rows("out") >= 50);
+    host
 }
 
 #[test]
 fn boards_on_serial_ports_match_the_simulator() {
-    let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(folder.path(), chip)).collect();
-    let arguments = [":3,in-process", "--rounds", "60", "--error-below", "0", "--iid-loss", "0.2"];
+    let folder = Folder::new();
+    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(&folder, chip)).collect();
     // A second run finds the boards in the middle of the first one.
     for out in ["first", "second"] {
-        let out = folder.path().join(out);
-        let output = run(folder.path(), &out, &arguments).output().unwrap();
-        assert!(output.status.success(), "{}", text(&output));
-        let summary = summary(&out);
+        let flags = format!("--rounds 60 --error-below 0 --iid-loss 0.2 --out {out}");
+        Ended::from(run(&folder, ":3,in-process", &flags).output().unwrap()).check(0, "");
+        let summary = folder.summary(out);
         assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));
     }
     // By the order of chips, whatever the order of ports.
-    assert!(boards[1].log().contains("agent 1 starts, boot 1, round 0"), "{}", boards[1].log());
-}
-
-/// Waits until a run has recorded more than `rounds` rounds.
-#[track_caller]
-fn wait_for_rounds(out: &Path, rounds: usize) {
-    let begun = Instant::now();
-    let recorded = || fs::read_to_string(out.join("metrics.csv.part")).unwrap_or_default().lines().count();
-    while recorded() < rounds {
-        assert!(begun.elapsed() < Duration::from_secs(60), "timed out");
-        thread::sleep(Duration::from_millis(5));
-    }
+    assert_contains(&boards[1].log(), "agent 1 starts, boot 1, round 0");
 }
 
 #[test]
 fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
-    let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(folder.path(), chip)).collect();
-    let out = folder.path().join("out");
-    let arguments = [":3,in-process:1", "--agents", "4", "--rounds", "1000000", "--error-below", "0"];
-    let mut host =
-        run(folder.path(), &out, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_rounds(&out, 50);
+    let folder = Folder::new();
+    let boards: Vec<PluggedBoard> = (1..=3).map(|chip| board(&folder, chip)).collect();
+    let mut host = start_endless(&folder, ":3,in-process:1", 4);
     boards[0].unplug();
     boards[1].reset();
     boards[2].far().as_mut().unwrap().write_all(b"noise\0 \0half a frame").unwrap();
-    wait_for_rounds(&out, 200);
+    host.wait_for("rounds without them", |_| folder.rows("out") >= 200);
     boards[0].replug();
-    let begun = Instant::now();
     let is_back = |board: &PluggedBoard| {
         let log = board.log();
         let last = log.rfind("starts, boot").map(|at| &log[at..]).unwrap_or_default();
         !last.is_empty() && !last.starts_with("starts, boot 1,")
     };
-    while !is_back(&boards[0]) || !is_back(&boards[1]) {
-        if begun.elapsed() > Duration::from_secs(30) {
-            host.kill().unwrap();
-            let output = host.wait_with_output().unwrap();
-            panic!("{}\n{}\n{}", text(&output), boards[0].log(), boards[1].log());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    // Some rounds with all boards, then the end.
-    thread::sleep(Duration::from_secs(2));
-    let stderr = interrupt(host);
-    assert!(stderr.contains("agent 0: its board was unplugged in round"), "{stderr}");
-    assert!(stderr.contains("agent 1: its board restarted by itself in round"), "{stderr}");
-    assert_eq!(summary(&out)["digest_mismatches"], 0);
-}
-
-/// Ends a run that goes on, and returns what it said.
-#[track_caller]
-fn interrupt(mut host: Child) -> String {
-    assert!(host.try_wait().unwrap().is_none(), "the run is over");
-    assert!(Command::new("kill").args(["-INT", &host.id().to_string()]).status().unwrap().success());
-    let output = host.wait_with_output().unwrap();
-    let stderr = text(&output);
-    assert_eq!(output.status.code(), Some(130), "{stderr}");
-    stderr
+    host.wait_for("the boards", |_| is_back(&boards[0]) && is_back(&boards[1]));
+    let back = folder.rows("out");
+    host.wait_for("rounds with all boards", |_| folder.rows("out") > back + 100);
+    let ended = host.interrupt();
+    assert_contains(&ended.stderr, "agent 0: its board was unplugged in round");
+    assert_contains(&ended.stderr, "agent 1: its board restarted by itself in round");
+    assert_eq!(folder.summary("out")["digest_mismatches"], 0);
 }
 
 /// Bytes that are still to be changed or lost.
@@ -135,154 +96,117 @@ fn a_line_that_destroys_a_packet_costs_a_rejoin_and_not_the_run() {
 }
 
 fn disturbed_board_rejoins(garble: [Garble; 2], bytes: u32) {
-    let folder = tempfile::tempdir().unwrap();
-    let board = PluggedBoard::start(BoardKind::Native, folder.path(), 1, "usb-fabswarm_1", garble);
-    let out = folder.path().join("out");
-    let arguments = [":1,in-process:2", "--agents", "3", "--rounds", "1000000", "--error-below", "0"];
-    let mut host =
-        run(folder.path(), &out, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_rounds(&out, 50);
+    let folder = Folder::new();
+    let board = PluggedBoard::start(BoardKind::Native, &folder, 1, "usb-fabswarm_1", garble);
+    let mut host = start_endless(&folder, ":1,in-process:2", 3);
     SPOILED.store(bytes, Ordering::Relaxed);
-    let begun = Instant::now();
-    while !board.log().contains("starts, boot 2") {
-        if begun.elapsed() > Duration::from_secs(30) {
-            host.kill().unwrap();
-            panic!("{}\n{}", text(&host.wait_with_output().unwrap()), board.log());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    let stderr = interrupt(host);
-    assert!(stderr.contains("agent 0: its board was disturbed on its line in round"), "{stderr}");
-    assert_eq!(summary(&out)["digest_mismatches"], 0);
+    host.wait_for("the next boot", |_| board.log().contains("starts, boot 2"));
+    assert_contains(&host.interrupt().stderr, "agent 0: its board was disturbed on its line in round");
+    assert_eq!(folder.summary("out")["digest_mismatches"], 0);
 }
 
-/// What a run says that finds no board it can use.
+/// Checks what a run says that finds no board it can use.
 #[track_caller]
-fn refusal(folder: &Path) -> String {
+fn is_refused<const N: usize>(folder: &Folder, expected: [&str; N]) {
     let begun = Instant::now();
-    let output = run(folder, &folder.join("out"), &[":1,in-process"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let ended = Ended::from(run(folder, ":1,in-process", "--out out").output().unwrap());
+    ended.check(2, "\nhelp: ");
     assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
-    let stderr = text(&output);
-    assert!(stderr.contains("\nhelp: "), "{stderr}");
-    stderr
+    expected.iter().for_each(|part| assert_contains(&ended.stderr, part));
 }
 
 #[test]
 fn ports_without_a_usable_board_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let nothing = refusal(folder.path());
-    assert!(nothing.contains("places 1 agents on serial ports, and there are 0 boards"), "{nothing}");
+    let folder = Folder::new();
+    is_refused(&folder, ["places 1 agents on serial ports, and there are 0 boards"]);
 
-    let silent = plug(&folder.path().join("usb-silent"));
-    let message = refusal(folder.path());
-    assert!(message.contains("usb-silent answers"), "{message}");
+    let silent = plug(&folder.join("usb-silent"));
+    is_refused(&folder, ["usb-silent answers"]);
     drop(silent);
-    fs::remove_file(folder.path().join("usb-silent")).unwrap();
+    fs::remove_file(folder.join("usb-silent")).unwrap();
 
     // As a receiver at another baud rate sees it: no byte is what it was.
     let other_rate: Garble = |byte| Some(byte.rotate_left(3) ^ 0x55);
-    let garbled =
-        PluggedBoard::start(BoardKind::Native, folder.path(), 1, "usb-garbled", [other_rate, other_rate]);
-    let message = refusal(folder.path());
-    assert!(message.contains("bytes that are no packets of fabswarm"), "{message}");
-    drop(garbled);
+    let _garbled =
+        PluggedBoard::start(BoardKind::Native, &folder, 1, "usb-garbled", [other_rate, other_rate]);
+    is_refused(&folder, ["bytes that are no packets of fabswarm"]);
 }
 
 #[test]
 fn two_boards_with_one_identity_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let _boards = ["usb-one", "usb-two"]
-        .map(|name| PluggedBoard::start(BoardKind::Native, folder.path(), 0xE661, name, [clean, clean]));
-    let message = refusal(folder.path());
-    assert!(message.contains("usb-one and ") && message.contains("chip 000000000000e661"), "{message}");
+        .map(|name| PluggedBoard::start(BoardKind::Native, &folder, 0xE661, name, [clean, clean]));
+    is_refused(&folder, ["usb-one and ", "chip 000000000000e661"]);
 }
 
 #[test]
 fn firmware_of_another_schema_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut far = plug(&folder.path().join("usb-old"));
+    let folder = Folder::new();
+    let mut far = plug(&folder.join("usb-old"));
     // The start of a boot packet of an older format: its name, its schema, and what nobody here can read.
     let mut line = [0; 64];
     let boot = [&[1, 4][..], b"pico", &[7], &[0; 9]].concat();
     let length = fabswarm_shared::wire::stream::encode(&boot, &mut line).unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let end = is_over.clone();
-    let old = thread::spawn(move || {
-        while !end.load(Ordering::Relaxed) {
+    // Its process ends with the test.
+    thread::spawn(move || {
+        loop {
             let _ = far.write_all(&line[..length]);
             thread::sleep(Duration::from_millis(50));
         }
     });
-    let message = refusal(folder.path());
-    is_over.store(true, Ordering::Relaxed);
-    old.join().unwrap();
-    assert!(message.contains("the board `pico` on") && message.contains("schema 0x00000007"), "{message}");
-}
-
-/// What a command prints that must succeed.
-#[track_caller]
-fn prints(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_fabswarm")).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    String::from_utf8(output.stdout).unwrap()
+    is_refused(&folder, ["the board `pico` on", "schema 0x00000007"]);
 }
 
 /// Drawn, provisioned, listed, reset and watched: everything but a run.
 #[test]
 fn plugged_boards_become_a_swarm() {
-    let folder = tempfile::tempdir().unwrap();
-    let boards: Vec<PluggedBoard> = [0xB, 0xA].map(|chip| board(folder.path(), chip)).into();
-    let [swarm, ports] = ["swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
+    let folder = Folder::new();
+    let boards = [0xB, 0xA].map(|chip| board(&folder, chip));
+    let ports = folder.join("usb-*").display().to_string();
+    let prints = |line: &str| folder.succeeds(line).stdout;
 
-    let listed = prints(&["boards", "list", &ports]);
-    assert!(listed.contains("native, chip 000000000000000a, this build"), "{listed}");
-    assert!(listed.contains("no provisioning page where the board looks for it"), "{listed}");
+    let listed = prints(&format!("boards list {ports}"));
+    assert_contains(&listed, "native, chip 000000000000000a, this build");
+    assert_contains(&listed, "no provisioning page where the board looks for it");
 
-    let drawn = prints(&["swarm", "new", &swarm, "--ports", &ports]);
-    assert!(drawn.contains("10 agents, 2 of them on known chips"), "{drawn}");
-    let provisioned = prints(&["boards", "provision", "--swarm", &swarm, &ports]);
-    assert!(provisioned.contains(": agent 0, boot 1, page "), "{provisioned}");
-    assert!(boards[0].log().contains("agent 1 starts, boot 1, round 0"), "{}", boards[0].log());
+    let drawn = prints(&format!("swarm new swarm.toml --ports {ports}"));
+    assert_contains(&drawn, "10 agents, 2 of them on known chips");
+    let provisioned = prints(&format!("boards provision --swarm swarm.toml {ports}"));
+    assert_contains(&provisioned, ": agent 0, boot 1, page ");
+    assert_contains(&boards[0].log(), "agent 1 starts, boot 1, round 0");
 
-    let reset = prints(&["boards", "reset", &ports]);
+    let reset = prints(&format!("boards reset {ports}"));
     assert_eq!(reset.matches(": restarted").count(), 2, "{reset}");
-    let listed = prints(&["boards", "list", &ports]);
-    assert!(
-        listed.contains("chip 000000000000000a, this build") && listed.contains("agent 0, boot 2"),
-        "{listed}"
-    );
-    let lit = prints(&["boards", "identify", &ports]);
+    let listed = prints(&format!("boards list {ports}"));
+    assert_contains(&listed, "chip 000000000000000a, this build");
+    assert_contains(&listed, "agent 0, boot 2");
+    let lit = prints(&format!("boards identify {ports}"));
     assert_eq!(lit.matches("its light is on").count(), 2, "{lit}");
-    let seen = prints(&["boards", "monitor", &ports, "--seconds", "1"]);
-    assert!(seen.contains("usb-fabswarm_11 agent 1   native started for an unknown reason: boot "), "{seen}");
-    assert!(seen.contains("usb-fabswarm_10 agent 0 "), "{seen}");
+    let seen = prints(&format!("boards monitor {ports} --seconds 1"));
+    assert_contains(&seen, "usb-fabswarm_11 agent 1   native started for an unknown reason: boot ");
+    assert_contains(&seen, "usb-fabswarm_10 agent 0 ");
     assert_eq!(seen.matches(" packets in 1 s").count(), 2, "{seen}");
 }
 
 /// Boards that keep their own time, in rounds that take minutes, are disturbed by nobody who asks who they are.
 #[test]
 fn a_board_in_flight_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let board = board(folder.path(), 0xA);
-    let [scenario, swarm, ports] =
-        ["slots.toml", "swarm.toml", "usb-*"].map(|name| folder.path().join(name).display().to_string());
-    fs::write(&scenario, "version = 1\n[swarm]\npace = \"slots\"\n[radio]\nperiod_ms = 200000.0\n").unwrap();
-    prints(&["swarm", "new", &swarm, &scenario, "--ports", &ports]);
-    prints(&["boards", "provision", "--swarm", &swarm, &ports]);
+    let folder = Folder::new();
+    let board = board(&folder, 0xA);
+    let ports = folder.join("usb-*").display().to_string();
+    let prints = |line: &str| folder.succeeds(line).stdout;
+    folder.write("slots.toml", "version = 1\n[swarm]\npace = \"slots\"\n[radio]\nperiod_ms = 200000.0\n");
+    prints(&format!("swarm new swarm.toml slots.toml --ports {ports}"));
+    let provision = format!("boards provision --swarm swarm.toml {ports}");
+    prints(&provision);
 
-    let listed = prints(&["boards", "list", &ports]);
+    let listed = prints(&format!("boards list {ports}"));
     assert!(listed.contains("runs agent 0, in round 0") || listed.contains("agent 0, boot 1"), "{listed}");
-    let lit = prints(&["boards", "identify", &ports]);
-    assert!(lit.contains("its light is on"), "{lit}");
-    let mut provision = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
-    let output = provision.args(["boards", "provision", "--swarm", &swarm, &ports]).output().unwrap();
-    assert_eq!(output.status.code(), Some(4));
-    let refused = text(&output);
-    assert!(refused.contains("runs agent 0, in round 0\nhelp: wait until its trial is over"), "{refused}");
+    assert_contains(&prints(&format!("boards identify {ports}")), "its light is on");
+    folder.ends(&provision, 4, "runs agent 0, in round 0\nhelp: wait until its trial is over");
     assert_eq!(board.log().matches("agent 0 starts").count(), 1, "{}", board.log());
 
-    let reset = prints(&["boards", "reset", &ports]);
-    assert!(reset.contains(": restarted"), "{reset}");
-    assert!(board.log().contains("agent 0 starts, boot 2"), "{}", board.log());
+    assert_contains(&prints(&format!("boards reset {ports}")), ": restarted");
+    assert_contains(&board.log(), "agent 0 starts, boot 2");
 }

@@ -1,78 +1,67 @@
 //! What the `fabswarm` command does beside running: what it prints, refuses and tells.
 
-use crate::outcome::{assert_ends, text};
+use crate::support::{Folder, Running, assert_contains};
+use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn fabswarm(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
-    command.current_dir(folder).stdin(Stdio::null());
-    command
-}
-
-fn output(folder: &Path, arguments: &[&str]) -> Output {
-    fabswarm(folder).args(arguments).output().unwrap()
-}
-
-/// Runs a line of the shell in which `$FABSWARM` is the command.
-fn shell(folder: &Path, line: &str) -> Output {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", line]).env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"));
-    shell.current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_closed_output_is_no_panic_and_a_full_one_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let closed = shell(folder.path(), "{ \"$FABSWARM\" run --out closed; echo $? >&2; } | true");
-    assert!(text(&closed.stderr).ends_with("0\n"), "{}", text(&closed.stderr));
-    assert!(folder.path().join("closed/summary.json").exists());
+    let folder = Folder::new();
+    let closed = folder.shell("{ \"$FABSWARM\" run --out closed; echo $? >&2; } | true");
+    assert!(closed.stderr.ends_with("0\n"), "{closed}");
+    assert!(folder.join("closed/summary.json").exists());
     for command in ["run --print-scenario", "run --rounds 5 --error-below 0 --out full", "data list"] {
-        let full = shell(folder.path(), &format!("\"$FABSWARM\" {command} >/dev/full"));
-        assert_ends(&full, 5, "error: cannot write to standard output: ");
+        let full = folder.shell(&format!("\"$FABSWARM\" {command} >/dev/full"));
+        full.check(5, "error: cannot write to standard output: ");
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_disk_that_fills_up_during_a_run_is_no_bad_input() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let line = "trap '' XFSZ; ulimit -f 60; exec \"$FABSWARM\" run --rounds 2000 --error-below 0 --out big";
-    let filled = shell(folder.path(), line);
-    assert_ends(&filled, 5, "error: cannot write big/metrics.csv: ");
-    assert!(folder.path().join("big/metrics.csv.part").exists());
+    folder.shell(line).check(5, "error: cannot write big/metrics.csv: ");
+    assert!(folder.join("big/metrics.csv.part").exists());
 }
 
+/// Twice, as `timeout -s INT` does; the second comes too late where the run has ended.
 #[test]
-#[cfg(target_os = "linux")]
-fn sigterm_keeps_what_was_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let line = "\"$FABSWARM\" run --rounds 4000000000 --error-below 0 --metrics-every 1000 --out long & \
-                until [ -s long/metrics.csv.part ]; do sleep 0.05; done; kill -TERM $!; wait $!";
-    assert_ends(&shell(folder.path(), line), 130, "what was recorded until then is kept");
-    assert!(folder.path().join("long/summary.json").exists());
+fn signals_keep_what_was_recorded() {
+    let folder = Folder::new();
+    for (signal, out) in [(Signal::INT, "interrupted"), (Signal::TERM, "terminated")] {
+        let endless = "run --rounds 4000000000 --error-below 0 --metrics-every 1000 --out";
+        let mut run = Running::start(folder.fabswarm(&format!("{endless} {out}")));
+        run.wait_for("a row", |_| folder.rows(out) > 0);
+        run.signal(signal);
+        run.signal(signal);
+        run.ends().check(130, "what was recorded until then is kept");
+        let (summary, metrics) = (folder.summary(out), folder.read(&format!("{out}/metrics.csv")));
+        assert_eq!(summary["stopped_because"], "interrupted");
+        let last = metrics.lines().last().unwrap().split(',').next().unwrap();
+        assert_eq!(last, summary["rounds"].to_string());
+    }
 }
 
 #[test]
 fn measurements_that_never_end_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for seconds in ["nan", "inf", "-1"] {
-        assert_ends(&output(folder.path(), &["bench", &format!("--seconds={seconds}")]), 2, "from 0 to 3600");
+        folder.ends(&format!("bench --seconds={seconds}"), 2, "from 0 to 3600");
     }
-    assert_ends(&output(folder.path(), &["bench", "large", "mlp", "--agents", "0"]), 2, "0 is not in 1..");
+    folder.ends("bench large mlp --agents 0", 2, "0 is not in 1..");
 }
 
 #[test]
 fn help_shows_the_defaults_of_its_command() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for command in ["run", "train"] {
-        let help = output(folder.path(), &[command, "--help"]);
-        let help: String = text(&help.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-        let printed = output(folder.path(), &[command, "--print-scenario"]);
+        let help = folder.succeeds(&format!("{command} --help")).stdout;
+        let help: String = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = folder.succeeds(&format!("{command} --print-scenario")).stdout;
         for name in ["eta_x", "eta_y", "lambda", "edge_probability"] {
-            let printed = text(&printed.stdout);
             let value = printed.lines().find_map(|line| line.strip_prefix(&format!("{name} = "))).unwrap();
             let flag = format!("--{} <", name.replace('_', "-"));
             let (_, after) = help.split_once(&flag).unwrap();
@@ -84,19 +73,17 @@ fn help_shows_the_defaults_of_its_command() {
 
 #[test]
 fn short_help_fits_a_screen_and_long_help_has_every_key() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for command in ["run", "train"] {
-        let short = output(folder.path(), &[command, "-h"]);
-        let short = text(&short.stdout);
+        let short = folder.succeeds(&format!("{command} -h")).stdout;
         assert!(short.lines().count() < 40, "{short}");
         for flag in ["--seed", "--agents", "--algorithm", "--topology", "--iid-loss", "--out", "--quiet"] {
             assert!(short.contains(&format!("{flag} ")), "{flag} is not in\n{short}");
         }
         assert!(!short.contains("--eta-x"), "{short}");
-        let long = output(folder.path(), &[command, "--help"]);
-        let long = text(&long.stdout);
-        let printed = output(folder.path(), &[command, "--print-scenario"]);
-        let scenario: toml_edit::DocumentMut = text(&printed.stdout).parse().unwrap();
+        let long = folder.succeeds(&format!("{command} --help")).stdout;
+        let printed = folder.succeeds(&format!("{command} --print-scenario")).stdout;
+        let scenario: toml_edit::DocumentMut = printed.parse().unwrap();
         let flags = long.lines().filter(|line| line.trim_start().starts_with("--")).count();
         let keys: usize =
             scenario.iter().map(|(_, item)| item.as_table().map_or(1, toml_edit::Table::len)).sum();
@@ -107,166 +94,146 @@ fn short_help_fits_a_screen_and_long_help_has_every_key() {
 
 #[test]
 fn what_does_not_exist_is_answered_with_what_does() {
-    let folder = tempfile::tempdir().unwrap();
-    for (arguments, help) in [
-        (&["run", "--learning-rate", "1"][..], "did you mean `--eta-x`, `--eta-y` or `--eta-z`?"),
-        (&["train", "--rounds", "5"], "did you mean `--epochs`?"),
-        (&["run", "--epochs", "5"], "it is a flag of `fabswarm train`"),
-        (&["run", "--nodes", "5"], "did you mean `--agents`?"),
-        (&["--agnets", "5"], "did you mean `--agents`?"),
-        (&["run", "--states", "5"], "did you mean `--policy-evaluation-states`?"),
-        (&["run", "--verbose"], "`fabswarm run --help` lists all flags"),
-        (&["rum"], "did you mean `fabswarm run`?"),
-        (&["run", "--silent"], "did you mean `--quiet`?"),
-        (&["run", "--trace", "x.json"], "did you mean `--topology` or `--graphs`?"),
-        (&["train", "--rho", "1"], "did you mean `--dirichlet-alpha`?"),
-        (&["run", "--seed", "1.5"], "give a whole number instead of a number with a decimal point"),
-        (&["run", "--recorded", "a", "--snapshots", "b", "--precision", "f16"], "choose f32, f64"),
+    let folder = Folder::new();
+    for (line, help) in [
+        ("run --learning-rate 1", "did you mean `--eta-x`, `--eta-y` or `--eta-z`?"),
+        ("train --rounds 5", "did you mean `--epochs`?"),
+        ("run --epochs 5", "it is a flag of `fabswarm train`"),
+        ("run --nodes 5", "did you mean `--agents`?"),
+        ("--agnets 5", "did you mean `--agents`?"),
+        ("run --states 5", "did you mean `--policy-evaluation-states`?"),
+        ("run --verbose", "`fabswarm run --help` lists all flags"),
+        ("rum", "did you mean `fabswarm run`?"),
+        ("run --silent", "did you mean `--quiet`?"),
+        ("run --trace x.json", "did you mean `--topology` or `--graphs`?"),
+        ("train --rho 1", "did you mean `--dirichlet-alpha`?"),
+        ("run --seed 1.5", "give a whole number instead of a number with a decimal point"),
+        ("run --recorded a --snapshots b --precision f16", "choose f32, f64"),
     ] {
-        let refused = output(folder.path(), arguments);
-        assert_ends(&refused, 2, "");
-        let message = text(&refused.stderr);
-        let last = message.lines().last().unwrap();
-        assert!(last.starts_with("help: ") && last.contains(help), "{arguments:?}: {message}");
+        let refused = folder.ends(line, 2, "");
+        let last = refused.stderr.lines().last().unwrap();
+        assert!(last.starts_with("help: ") && last.contains(help), "{line}: {refused}");
     }
-    fs::write(folder.path().join("twice.toml"), "version = 1\nseed = 3\n\nseed = 4\n").unwrap();
-    let twice = output(folder.path(), &["run", "twice.toml"]);
-    assert_ends(&twice, 2, "error: twice.toml:4: `seed` is set twice, first in line 2\nhelp: ");
+    folder.write("twice.toml", "version = 1\nseed = 3\n\nseed = 4\n");
+    folder.refuses("run twice.toml", "error: twice.toml:4: `seed` is set twice, first in line 2\nhelp: ");
 }
 
 #[test]
 fn quiet_leaves_errors_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let short = ["run", "--rounds", "5", "--error-below", "0", "--width", "byte", "--crashes", "3@99+5"];
-    let quiet = fabswarm(folder.path()).args(short).args(["--quiet", "--out", "quiet"]).output().unwrap();
-    assert_eq!((text(&quiet.stdout), text(&quiet.stderr)), ("", ""));
-    assert!(quiet.status.success() && folder.path().join("quiet/summary.json").exists());
-    let failed = output(folder.path(), &["run", "--rounds", "5", "-q", "--out", "failed"]);
-    assert_ends(&failed, 1, "error: the distance to solution is ");
-    assert_eq!(text(&failed.stdout), "");
-    let swept = ["sweep", "run", "--rounds", "5", "--error-below", "0", "--seed", "1,2", "--quiet"];
-    let swept = output(folder.path(), &swept);
-    assert_eq!((text(&swept.stdout), text(&swept.stderr)), ("", ""));
-    let printed = output(folder.path(), &["run", "--print-scenario", "--quiet"]);
-    assert!(text(&printed.stdout).contains("version = 1"));
+    let folder = Folder::new();
+    let nothing = |line: &str| {
+        let quiet = folder.succeeds(line);
+        assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+    };
+    nothing("run --rounds 5 --error-below 0 --width byte --crashes 3@99+5 --quiet --out quiet");
+    assert!(folder.join("quiet/summary.json").exists());
+    let failed = folder.ends("run --rounds 5 -q --out failed", 1, "error: the distance to solution is ");
+    assert_eq!(failed.stdout, "");
+    nothing("sweep run --rounds 5 --error-below 0 --seed 1,2 --quiet");
+    assert_contains(&folder.succeeds("run --print-scenario --quiet").stdout, "version = 1");
 }
 
 #[test]
 fn advice_for_a_swarm_that_diverges_helps() {
-    let folder = tempfile::tempdir().unwrap();
-    let published = ["run", "--normalise-by-lambda", "false"];
-    let diverged = fabswarm(folder.path()).args(published).args(["--out", "wild"]).output().unwrap();
-    assert_ends(&diverged, 3, "divide the steps by lambda = 60, ");
-    let (_, advice) = text(&diverged.stderr).rsplit_once("lambda = 60, ").unwrap();
-    let advice: Vec<&str> = advice.split_whitespace().collect();
-    let helped =
-        fabswarm(folder.path()).args(published).args(&advice).args(["--out", "tame"]).output().unwrap();
-    assert_ends(&helped, 0, "");
+    let folder = Folder::new();
+    let published = "run --normalise-by-lambda false";
+    let diverged = folder.ends(&format!("{published} --out wild"), 3, "divide the steps by lambda = 60, ");
+    let (_, advice) = diverged.stderr.rsplit_once("lambda = 60, ").unwrap();
+    folder.succeeds(&format!("{published} {advice} --out tame"));
 }
 
 #[test]
 fn a_file_alone_is_a_run() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("mine.toml"), "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n")
-        .unwrap();
-    let output = output(folder.path(), &["mine.toml", "--agents", "1", "--out", "mine"]);
-    assert_ends(&output, 0, "");
-    assert!(text(&output.stdout).contains("1 agent, policy-evaluation, ledger, paper topology, seed 1"));
-    assert!(text(&output.stdout).contains("3 sent; 0 of their copies lost, 0 refused"));
+    let folder = Folder::new();
+    folder.write("mine.toml", "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n");
+    let printed = folder.succeeds("mine.toml --agents 1 --out mine").stdout;
+    assert_contains(&printed, "1 agent, policy-evaluation, ledger, paper topology, seed 1");
+    assert_contains(&printed, "3 sent; 0 of their copies lost, 0 refused");
 }
 
 #[test]
 fn keys_in_vain_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let print = |arguments: &[&str]| {
-        let output = fabswarm(folder.path()).args(arguments).arg("--print-scenario").output().unwrap();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    let folder = Folder::new();
+    let print = |line: &str| {
+        let ended = folder.succeeds(&format!("{line} --print-scenario"));
+        (ended.stdout, ended.stderr)
     };
-    let (whole, notes) = print(&["run"]);
+    let (whole, notes) = print("run");
     assert_eq!(notes, "");
-    fs::write(folder.path().join("whole.toml"), whole).unwrap();
-    assert_eq!(print(&["run", "whole.toml", "--seed", "3"]).1, "");
-    let vain = ["run", "--algorithm", "fab", "--width", "byte", "--give-up-after", "5", "--pattern", "orbit"];
+    folder.write("whole.toml", whole);
+    assert_eq!(print("run whole.toml --seed 3").1, "");
     assert_eq!(
-        print(&vain).1,
+        print("run --algorithm fab --width byte --give-up-after 5 --pattern orbit").1,
         "note: without effect in this run: algorithm.give_up_after, frames.width, motion.pattern\n"
     );
-    let (_, kept) = print(&["run", "whole.toml", "--problem", "hyper-cleaning"]);
-    assert!(
-        kept.contains(
-            "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: "
-        ),
-        "{kept}"
+    assert_contains(
+        &print("run whole.toml --problem hyper-cleaning").1,
+        "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: ",
     );
-    let (whole, _) = print(&["run", "--problem", "hyper-cleaning"]);
-    fs::write(folder.path().join("cleaning.toml"), whole).unwrap();
-    let (_, kept) = print(&["run", "cleaning.toml", "--problem", "policy-evaluation"]);
-    assert!(kept.contains("the file keeps its own algorithm.lambda, algorithm.eta_x, "), "{kept}");
-    assert_eq!(print(&["run", "cleaning.toml"]).1, "");
-    fs::write(folder.path().join("boards.toml"), "version = 1\nswarm.boards = \"qemu\"\n").unwrap();
-    assert_eq!(print(&["train", "boards.toml"]).1, "note: without effect in this run: swarm.boards\n");
+    folder.write("cleaning.toml", print("run --problem hyper-cleaning").0);
+    let (_, kept) = print("run cleaning.toml --problem policy-evaluation");
+    assert_contains(&kept, "the file keeps its own algorithm.lambda, algorithm.eta_x, ");
+    assert_eq!(print("run cleaning.toml").1, "");
+    folder.write("boards.toml", "version = 1\nswarm.boards = \"qemu\"\n");
+    assert_eq!(print("train boards.toml").1, "note: without effect in this run: swarm.boards\n");
 }
 
 #[test]
 fn outages_that_a_run_never_reaches_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let late = ["run", "--rounds", "100", "--crashes", "3@99+5, 4@100+5", "--print-scenario"];
+    let folder = Folder::new();
+    let late = folder.succeeds("run --rounds 100 --crashes '3@99+5, 4@100+5' --print-scenario");
     let note = "note: these outages begin after the last of 100 rounds: faults.crashes 4@100\n";
-    assert_eq!(text(&output(folder.path(), &late).stderr), note);
-    let converged = output(folder.path(), &["run", "--radio-off", "3@19000+10", "--out", "early"]);
-    assert_ends(&converged, 0, "before these outages began: faults.radio_off 3@19000\nhelp: ");
+    assert_eq!(late.stderr, note);
+    let early = "before these outages began: faults.radio_off 3@19000\nhelp: ";
+    folder.ends("run --radio-off 3@19000+10 --out early", 0, early);
 }
 
 #[test]
 fn graphs_lie_beside_their_scenario() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("inner")).unwrap();
-    fs::write(folder.path().join("inner/trace.json"), r#"{"n": 2, "graphs": ["33"]}"#).unwrap();
+    let folder = Folder::new();
+    fs::create_dir(folder.join("inner")).unwrap();
+    folder.write("inner/trace.json", r#"{"n": 2, "graphs": ["33"]}"#);
     let scenario = "version = 1\nswarm.agents = 2\nswarm.rounds = 3\nstop.error_below = 0\n\
                     network.topology = \"recorded\"\nnetwork.graphs = \"trace.json\"\n";
-    fs::write(folder.path().join("inner/scenario.toml"), scenario).unwrap();
-    assert_ends(&output(folder.path(), &["run", "inner/scenario.toml", "--out", "first"]), 0, "");
-    let again = output(&folder.path().join("inner"), &["run", "../first/scenario.toml", "--out", "again"]);
-    assert_ends(&again, 0, "");
+    folder.write("inner/scenario.toml", scenario);
+    folder.succeeds("run inner/scenario.toml --out first");
+    let mut again = folder.fabswarm("run ../first/scenario.toml --out again");
+    assert!(again.current_dir(folder.join("inner")).output().unwrap().status.success());
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for arguments in
         ["--agents 1000000 --topology complete", "--agents 20000 --topology erdos-renyi --rounds 100"]
     {
-        let refused = shell(folder.path(), &format!("ulimit -v 3000000; \"$FABSWARM\" run {arguments}"));
-        assert_ends(&refused, 2, " agents fit");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+        let refused = folder.shell(&format!("ulimit -v 3000000; \"$FABSWARM\" run {arguments}"));
+        refused.check(2, " agents fit");
+        assert_eq!(folder.names("."), [""; 0], "something was written");
     }
 }
 
 #[test]
 fn a_recorded_problem_is_checked_and_never_written_over() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/golden");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let read = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&fs::read(golden.join(name)).unwrap()).unwrap()
     };
     let replay = |file: &serde_json::Value, out: &str| {
-        fs::write(folder.path().join("self.json"), file.to_string()).unwrap();
-        output(folder.path(), &["run", "--recorded", "self.json", "--snapshots", out])
+        folder.write("self.json", file.to_string());
+        folder.run(&format!("run --recorded self.json --snapshots {out}"))
     };
     let (ring, paper) = (read("fab_n3_static_ring.json"), read("fab_n10_paper.json"));
-    assert_ends(
-        &replay(&ring, "./self.json"),
-        2,
-        "--snapshots names the recorded file ./self.json itself\nhelp: ",
-    );
-    assert_eq!(fs::read_to_string(folder.path().join("self.json")).unwrap(), ring.to_string());
+    let itself = "--snapshots names the recorded file ./self.json itself\nhelp: ";
+    replay(&ring, "./self.json").check(2, itself);
+    assert_eq!(folder.read("self.json"), ring.to_string());
 
     let refused = |whole: &serde_json::Value, change: &dyn Fn(&mut serde_json::Value), expected: &str| {
         let mut file = whole.clone();
         change(&mut file);
-        assert_ends(&replay(&file, "out.json"), 2, &format!("error: self.json: {expected}"));
+        replay(&file, "out.json").check(2, &format!("error: self.json: {expected}"));
     };
     refused(
         &ring,
@@ -287,7 +254,7 @@ fn a_recorded_problem_is_checked_and_never_written_over() {
     );
     let mut bare = ring;
     bare["snapshots"] = serde_json::json!([{"k": 5}]);
-    let output = replay(&bare, "out.json");
-    assert_ends(&output, 0, "");
-    assert!(text(&output.stdout).contains("not compared"), "{}", text(&output.stdout));
+    let ended = replay(&bare, "out.json");
+    ended.check(0, "");
+    assert_contains(&ended.stdout, "not compared");
 }

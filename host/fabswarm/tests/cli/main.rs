@@ -2,11 +2,11 @@
 
 mod commands;
 mod files;
-#[path = "../support/outcome.rs"]
-mod outcome;
 #[cfg(feature = "large")]
 mod paper;
 mod readme;
 mod run;
+#[path = "../support/command.rs"]
+mod support;
 mod sweep;
 mod view;

@@ -3,4 +3,6 @@
 
 mod gateways;
 mod strangers;
+#[path = "../support/command.rs"]
+mod support;
 mod training;

@@ -1,21 +1,10 @@
 //! Data, problems and graphs of a user's own, from outside.
 
-use crate::outcome::{assert_ends, text};
+use crate::support::Folder;
 use safetensors::tensor::{Dtype, TensorView};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
-
-fn fabswarm(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
-    command.current_dir(folder).args(arguments).output().unwrap()
-}
-
-fn summary(folder: &Path) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
-}
 
 /// Three classes around three corners, every fifth given label wrong, about 40 samples of each of three agents and 60 to test.
 fn table() -> String {
@@ -38,22 +27,18 @@ fn table_of(train: u32) -> String {
     table
 }
 
-const TRAIN: [&str; 10] =
-    ["train", "--device", "cpu", "--model", "softmax", "--agents", "3", "--batch", "8", "--epochs"];
+const TRAIN: &str = "train --device cpu --model softmax --agents 3 --batch 8";
 
 #[test]
 fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("own.csv"), table()).unwrap();
-    let output =
-        fabswarm(folder.path(), &[&TRAIN[..], &["40", "--data", "own.csv", "--out", "run"]].concat());
-    assert_ends(&output, 0, "");
-    assert!(!text(&output.stderr).contains("corruption_rate"), "the table has true labels");
-    let run = folder.path().join("run");
-    let summary = summary(&run);
+    let folder = Folder::new();
+    folder.write("own.csv", table());
+    let ended = folder.succeeds(&format!("{TRAIN} --epochs 40 --data own.csv --out run"));
+    assert!(!ended.stderr.contains("corruption_rate"), "the table has true labels");
+    let summary = folder.summary("run");
     assert!(summary["test_accuracy"].as_f64().unwrap() > 0.95, "{summary}");
     assert!(summary["cleaning_auc"].as_f64().unwrap() > 0.8, "{summary}");
-    let weights = fs::read_to_string(run.join("weights.csv")).unwrap();
+    let weights = folder.read("run/weights.csv");
     let rows: Vec<Vec<&str>> = weights.lines().skip(1).map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 90, "those with validation = 1 have no weight");
     for row in &rows {
@@ -66,10 +51,10 @@ fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
 
 #[test]
 fn what_is_wrong_with_own_data_is_named_with_its_row() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let refused = |name: &str, content: &str, expected: &str| {
-        fs::write(folder.path().join(name), content).unwrap();
-        assert_ends(&fabswarm(folder.path(), &[&TRAIN[..], &["1", "--data", name]].concat()), 2, expected);
+        folder.write(name, content);
+        folder.ends(&format!("{TRAIN} --epochs 1 --data {name}"), 2, expected);
     };
     refused("a.csv", "x,y\n1,2\n", "a.csv: there is no column `label`\nhelp: ");
     refused("a.csv", &table().replacen("\n0,0,", "\n0,oops,", 1), "column `x` is `oops`\nhelp: give numbers");
@@ -82,44 +67,40 @@ fn what_is_wrong_with_own_data_is_named_with_its_row() {
     refused("a.npz", "no archive", "a.npz: not an archive of numpy.savez");
     refused("a.parquet", "no table", "a.parquet: not a Parquet file");
     refused("a.txt", "x", "a.txt`\nhelp: give one of sample");
-    let missing = fabswarm(folder.path(), &[&TRAIN[..], &["1", "--data", "none.csv"]].concat());
-    assert_ends(&missing, 2, "none.csv: ");
+    folder.ends(&format!("{TRAIN} --epochs 1 --data none.csv"), 2, "none.csv: ");
 }
 
 /// A ring with a link across it, as a list of links.
 const LINKS: &str = "round,sender,receiver\n0,0,1\n0,1,2\n1,2,0\n1,0,2\n";
-const RUN: [&str; 5] = ["run", "--agents", "3", "--topology", "recorded"];
 
 #[test]
 fn graphs_are_a_list_of_links() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("links.csv"), LINKS).unwrap();
-    fs::write(
-        folder.path().join("masks.json"),
-        r#"{"n": 3, "row_mask_hex_digits": 1, "graphs": ["136", "525"]}"#,
-    )
-    .unwrap();
-    let run = |graphs: &str, out: &str, more: &[&str]| {
-        let flags = ["--graphs", graphs, "--rounds", "40", "--error-below", "0", "--out", out];
-        fabswarm(folder.path(), &[&RUN[..], &flags, more].concat())
+    let folder = Folder::new();
+    folder.write("links.csv", LINKS);
+    folder.write("masks.json", r#"{"n": 3, "row_mask_hex_digits": 1, "graphs": ["136", "525"]}"#);
+    let swarm = "run --agents 3 --topology recorded --rounds 40 --error-below 0";
+    let metrics = |graphs: &str, out: &str| {
+        folder.succeeds(&format!("{swarm} --graphs {graphs} --out {out}"));
+        folder.read(&format!("{out}/metrics.csv"))
     };
-    assert_ends(&run("links.csv", "links", &[]), 0, "");
-    assert_ends(&run("masks.json", "masks", &[]), 0, "");
-    let metrics = |out: &str| fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap();
-    assert_eq!(metrics("links"), metrics("masks"));
-    let short = "links.csv has graphs of 2 rounds, and the run has 40\nhelp: set swarm.rounds = 2";
-    assert_ends(&run("links.csv", "short", &["--graphs-repeat", "false"]), 2, short);
-    fs::write(folder.path().join("wrong.csv"), LINKS.replace("2,0", "9,0")).unwrap();
-    let wrong = "wrong.csv:4: sender 9, and the swarm has agents 0 to 2\nhelp: ";
-    assert_ends(&run("wrong.csv", "wrong", &[]), 2, wrong);
-    fs::write(folder.path().join("list.txt"), LINKS).unwrap();
-    assert_ends(&run("list.txt", "list", &[]), 2, "help: a list of links is a .csv file");
+    assert_eq!(metrics("links.csv", "links"), metrics("masks.json", "masks"));
+    folder.write("wrong.csv", LINKS.replace("2,0", "9,0"));
+    folder.write("list.txt", LINKS);
+    for (graphs, expected) in [
+        (
+            "links.csv --graphs-repeat false",
+            "links.csv has graphs of 2 rounds, and the run has 40\nhelp: set swarm.rounds = 2",
+        ),
+        ("wrong.csv", "wrong.csv:4: sender 9, and the swarm has agents 0 to 2\nhelp: "),
+        ("list.txt", "help: a list of links is a .csv file"),
+    ] {
+        folder.ends(&format!("{swarm} --graphs {graphs} --out x"), 2, expected);
+    }
 }
 
 const CHAIN: &str = r#"{"P": [[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]], "phi": [[1, 0], [1, 1], [0, 2]],
     "r": [[1, 2, 3], [0, 1, 0], [2, 2, 2]]}"#;
-const SIZES: [&str; 6] =
-    ["--agents", "3", "--policy-evaluation-states", "3", "--policy-evaluation-features", "2"];
+const SIZES: &str = "--agents 3 --policy-evaluation-states 3 --policy-evaluation-features 2";
 
 /// The matrices of a JSON text as safetensors.
 fn as_tensors(json: &str) -> Vec<u8> {
@@ -135,97 +116,95 @@ fn as_tensors(json: &str) -> Vec<u8> {
 
 #[test]
 fn a_policy_evaluation_problem_of_ones_own_is_solved() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = |file: &str, content: &str, sizes: &[&str], out: &str| {
-        fs::write(folder.path().join(file), content).unwrap();
-        let flags = ["run", "--policy-evaluation-file", file, "--iid-loss", "0.2", "--out", out];
-        fabswarm(folder.path(), &[&flags[..], sizes].concat())
-    };
-    assert_ends(&run("chain.json", CHAIN, &SIZES, "own"), 0, "");
-    assert!(summary(&folder.path().join("own"))["distance_to_solution"].as_f64().unwrap() < 0.01);
+    let folder = Folder::new();
+    let run = |file: &str, flags: &str| format!("run --policy-evaluation-file {file} --iid-loss 0.2 {flags}");
+    let metrics = |out: &str| folder.read(&format!("{out}/metrics.csv"));
+    folder.write("chain.json", CHAIN);
+    folder.succeeds(&run("chain.json", &format!("{SIZES} --out own")));
+    assert!(folder.summary("own")["distance_to_solution"].as_f64().unwrap() < 0.01);
     // The folder repeats the run, wherever the file lay.
-    let again = fabswarm(
-        Path::new("/"),
-        &[
-            "run",
-            folder.path().join("own/scenario.toml").to_str().unwrap(),
-            "--out",
-            folder.path().join("again").to_str().unwrap(),
-        ],
-    );
-    assert_ends(&again, 0, "");
-    let metrics = |out: &str| fs::read_to_string(folder.path().join(out).join("metrics.csv")).unwrap();
+    let again = format!("run {0}/own/scenario.toml --out {0}/again", folder.display());
+    assert!(folder.fabswarm(&again).current_dir("/").output().unwrap().status.success());
     assert_eq!(metrics("own"), metrics("again"));
     // The same numbers as arrays.
-    fs::write(folder.path().join("chain.safetensors"), as_tensors(CHAIN)).unwrap();
-    let flags =
-        ["run", "--policy-evaluation-file", "chain.safetensors", "--iid-loss", "0.2", "--out", "arrays"];
-    assert_ends(&fabswarm(folder.path(), &[&flags[..], &SIZES].concat()), 0, "");
+    folder.write("chain.safetensors", as_tensors(CHAIN));
+    folder.succeeds(&run("chain.safetensors", &format!("{SIZES} --out arrays")));
     assert_eq!(metrics("own"), metrics("arrays"));
 
     let sizes = "it has 3 states, 2 features and 3 agents, and the scenario policy_evaluation.states = 20, policy_evaluation.features = 5, swarm.agents = 10\nhelp: set policy_evaluation.states = 3, ";
-    assert_ends(&run("chain.json", CHAIN, &[], "x"), 2, sizes);
+    folder.ends(&run("chain.json", ""), 2, sizes);
     let leaky = CHAIN.replace("[0, 0.5, 0.5]", "[0, 0.5, 0.4]");
-    assert_ends(&run("leaky.json", &leaky, &SIZES, "x"), 2, "row 1 of `P` sums to 0.900000");
-    assert_ends(&run("none.json", "{}", &SIZES, "x"), 2, "there is no `P` in it\nhelp: give an .npz");
-    assert_ends(&run("bad.npz", "x", &SIZES, "x"), 2, "error: bad.npz: not an archive");
+    for (file, content, expected) in [
+        ("leaky.json", &*leaky, "row 1 of `P` sums to 0.900000"),
+        ("none.json", "{}", "there is no `P` in it\nhelp: give an .npz"),
+        ("bad.npz", "x", "error: bad.npz: not an archive"),
+    ] {
+        folder.write(file, content);
+        folder.ends(&run(file, SIZES), 2, expected);
+    }
 }
 
 #[test]
 fn own_labels_stay_as_they_are_unless_the_user_asks() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     // The scenario names the file beside it.
-    fs::create_dir(folder.path().join("mine")).unwrap();
-    let table = table().replace("true_label", "noise");
-    fs::write(folder.path().join("mine/own.csv"), table).unwrap();
-    fs::write(folder.path().join("mine/own.toml"), "version = 1\n[training]\ndata = \"own.csv\"\n").unwrap();
-    let train = |out: &str, more: &[&str]| {
-        let flags = ["1", "mine/own.toml", "--out", out];
-        let output = fabswarm(folder.path(), &[&TRAIN[..], &flags, more].concat());
-        assert_ends(&output, 0, "");
-        let weights = fs::read_to_string(folder.path().join(out).join("weights.csv")).unwrap();
+    fs::create_dir(folder.join("mine")).unwrap();
+    folder.write("mine/own.csv", table().replace("true_label", "noise"));
+    folder.write("mine/own.toml", "version = 1\n[training]\ndata = \"own.csv\"\n");
+    let train = |out: &str, more: &str| {
+        let ended = folder.succeeds(&format!("{TRAIN} mine/own.toml --epochs 1 --out {out} {more}"));
+        let weights = folder.read(&format!("{out}/weights.csv"));
         let is_wrong = |line: &&str| {
             let cells: Vec<&str> = line.split(',').collect();
             cells[2] != cells[3]
         };
-        (text(&output.stderr).contains("corruption_rate"), weights.lines().skip(1).filter(is_wrong).count())
+        (ended.stderr.contains("corruption_rate"), weights.lines().skip(1).filter(is_wrong).count())
     };
-    assert_eq!(train("kept", &[]), (false, 0));
-    let (is_noted, wrong) = train("asked", &["--corruption-rate", "0.4"]);
+    assert_eq!(train("kept", ""), (false, 0));
+    let (is_noted, wrong) = train("asked", "--corruption-rate 0.4");
     assert!(is_noted && wrong > 10, "{wrong}");
 }
 
-/// Runs `problem` on three agents with the file of its own, and returns what it printed as errors, its metrics and its scores.
-fn run_on(folder: &Path, problem: &str, file: &str, out: &str, more: &[&str]) -> (String, serde_json::Value) {
-    let flag = format!("--{problem}-file");
-    let flags = ["run", "--problem", problem, &flag, file, "--agents", "3", "--out", out];
-    assert_ends(&fabswarm(folder, &[&flags[..], more].concat()), 0, "");
-    let run = folder.join(out);
-    (fs::read_to_string(run.join("metrics.csv")).unwrap(), summary(&run))
+/// Runs `problem` on three agents with a file, and returns its metrics and its summary.
+fn run_on(folder: &Folder, problem: &str, file: &str, out: &str, more: &str) -> (String, serde_json::Value) {
+    let flags = format!("--problem {problem} --{problem}-file {file} --agents 3 --out {out} {more}");
+    folder.succeeds(&format!("run {flags}"));
+    (folder.read(&format!("{out}/metrics.csv")), folder.summary(out))
 }
 
 #[test]
 fn agents_of_a_boards_size_learn_from_a_table() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("own.csv"), table_of(108)).unwrap();
-    let lossy = ["--iid-loss", "0.3"];
-    let (metrics, cleaning) = run_on(folder.path(), "hyper-cleaning", "own.csv", "cleaning", &lossy);
+    let folder = Folder::new();
+    folder.write("own.csv", table_of(108));
+    let (_, cleaning) = run_on(&folder, "hyper-cleaning", "own.csv", "cleaning", "--iid-loss 0.3");
     assert!(cleaning["task"]["test_accuracy"].as_f64().unwrap() > 0.95, "{cleaning}");
     assert!(cleaning["task"]["auc_of_finding_corrupted_samples"].as_f64().unwrap() > 0.8, "{cleaning}");
-    // A board's page has the samples of its agent, and the board computes the same with them.
-    let on_boards = ["--iid-loss", "0.3", "--boards", "native"];
-    let (same, boards) = run_on(folder.path(), "hyper-cleaning", "own.csv", "boards", &on_boards);
-    assert_eq!((same, &boards["digest_mismatches"]), (metrics, &0.into()));
-    assert!(boards["digest_checks"].as_u64() > Some(100), "{boards}");
 
     // Tuning takes shards of any sizes.
-    fs::write(folder.path().join("uneven.csv"), table()).unwrap();
-    let (_, tuning) = run_on(folder.path(), "hyper-tuning", "uneven.csv", "tuning", &[]);
+    folder.write("uneven.csv", table());
+    let (_, tuning) = run_on(&folder, "hyper-tuning", "uneven.csv", "tuning", "");
     assert!(tuning["task"]["test_accuracy"].as_f64().unwrap() > 0.95, "{tuning}");
-    let unknown = table_of(108).replace("true_label", "noise");
-    fs::write(folder.path().join("unknown.csv"), unknown).unwrap();
-    let (_, unknown) = run_on(folder.path(), "hyper-cleaning", "unknown.csv", "unknown", &[]);
+    folder.write("unknown.csv", table_of(108).replace("true_label", "noise"));
+    let (_, unknown) = run_on(&folder, "hyper-cleaning", "unknown.csv", "unknown", "");
     assert!(unknown["task"].get("auc_of_finding_corrupted_samples").is_none(), "{unknown}");
+}
+
+mod long {
+    use super::*;
+
+    /// A board's page has the samples of its agent, and the board computes the same with them.
+    #[test]
+    #[ignore = "long: builds firmware for larger problems"]
+    fn boards_learn_from_a_table() {
+        let folder = Folder::new();
+        folder.write("own.csv", table_of(108));
+        let run = |out: &str, more: &str| {
+            run_on(&folder, "hyper-cleaning", "own.csv", out, &format!("--iid-loss 0.3 {more}"))
+        };
+        let ((metrics, _), (same, boards)) = (run("inside", ""), run("boards", "--boards native"));
+        assert_eq!((same, &boards["digest_mismatches"]), (metrics, &0.into()));
+        assert!(boards["digest_checks"].as_u64() > Some(100), "{boards}");
+    }
 }
 
 /// Three agents with two sensors each read `1 + 2p`; the second sensor of agent 1 reads three more.
@@ -245,21 +224,19 @@ fn readings() -> String {
 
 #[test]
 fn a_faulty_sensor_is_found_in_readings_of_ones_own() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("own.csv"), readings()).unwrap();
-    let (_, found) = run_on(folder.path(), "sensor-trust", "own.csv", "run", &[]);
+    let folder = Folder::new();
+    folder.write("own.csv", readings());
+    let (_, found) = run_on(&folder, "sensor-trust", "own.csv", "run", "");
     assert_eq!(found["task"]["auc_of_finding_faulty_sensors"], 1.0, "{found}");
     assert!(found["task"]["test_rms_error"].as_f64().unwrap() < 1.0, "{found}");
 }
 
 #[test]
 fn what_is_wrong_with_own_samples_is_named_with_its_row() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let refused = |problem: &str, content: &str, expected: &str| {
-        fs::write(folder.path().join("a.csv"), content).unwrap();
-        let flag = format!("--{problem}-file");
-        let flags = ["run", "--problem", problem, &flag, "a.csv", "--agents", "3", "--out", "x"];
-        assert_ends(&fabswarm(folder.path(), &flags), 2, expected);
+        folder.write("a.csv", content);
+        folder.ends(&format!("run --problem {problem} --{problem}-file a.csv --agents 3"), 2, expected);
     };
     let table = table_of(108);
     // What is refused while any file is read stands above.
@@ -283,9 +260,8 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
     let row = ["1"; 10].join(",");
     let mut large = format!("{},label\n", features.join(","));
     (0..62_500).for_each(|sample| large.push_str(&format!("{row},{}\n", sample % 2)));
-    fs::write(folder.path().join("large.csv"), large).unwrap();
-    let flags = ["run", "--problem", "hyper-tuning", "--hyper-tuning-file", "large.csv", "--agents", "2"];
-    let on_boards = ["--boards", "native", "--out", "x"];
+    folder.write("large.csv", large);
+    let on_boards = "run --problem hyper-tuning --hyper-tuning-file large.csv --agents 2 --boards native";
     let room = "the page of agent 0 takes more than the 1048576 bytes a board has for it\nhelp: give the agent fewer samples";
-    assert_ends(&fabswarm(folder.path(), &[&flags[..], &on_boards].concat()), 2, room);
+    folder.ends(on_boards, 2, room);
 }

@@ -1,25 +1,21 @@
 //! `fabswarm train` seen from outside: what it refuses, and how.
 
+use crate::support::{Ended, Folder, assert_contains};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-fn train(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fabswarm"));
-    command.current_dir(folder).stdin(Stdio::null()).env("FABSWARM_CACHE", folder.join("cache"));
-    command.args(["train", "--device", "cpu"]).args(arguments).output().unwrap()
+fn train(folder: &Folder, flags: &str) -> Ended {
+    let mut command = folder.fabswarm(&format!("train --device cpu {flags}"));
+    command.env("FABSWARM_CACHE", folder.join("cache")).output().unwrap().into()
 }
 
 #[track_caller]
-fn assert_refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+fn assert_refused(folder: &Folder, flags: &str, parts: &[&str]) {
     let before = everything_in(folder);
-    let output = train(folder, arguments);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    for part in parts.iter().chain(&["help: "]) {
-        assert!(message.contains(part), "{message}\ndoes not contain\n{part}");
-    }
+    let ended = train(folder, flags);
+    ended.check(2, "help: ");
+    parts.iter().for_each(|part| assert_contains(&ended.stderr, part));
     assert!(everything_in(folder) == before, "something was written");
 }
 
@@ -71,132 +67,110 @@ fn texts(path: &Path) {
 
 #[test]
 fn data_that_is_missing_or_damaged_is_refused_with_the_command_that_brings_it() {
-    let folder = tempfile::tempdir().unwrap();
-    assert_refused(folder.path(), &[], &["is missing", "fabswarm data fetch fashion-mnist"]);
-    assert_refused(folder.path(), &["--data", "mnits"], &["unknown data set `mnits`", "fashion-mnist"]);
+    let folder = Folder::new();
+    assert_refused(&folder, "", &["is missing", "fabswarm data fetch fashion-mnist"]);
+    assert_refused(&folder, "--data mnits", &["unknown data set `mnits`", "fashion-mnist"]);
 
-    let idx = folder.path().join("idx");
-    fs::create_dir(&idx).unwrap();
+    fs::create_dir(folder.join("idx")).unwrap();
     for part in ["train", "t10k"] {
-        fs::write(idx.join(format!("{part}-images-idx3-ubyte")), [0, 0, 8, 3, 0, 0]).unwrap();
-        fs::write(idx.join(format!("{part}-labels-idx1-ubyte")), [0, 0, 8, 1, 0, 0, 0, 0]).unwrap();
+        folder.write(&format!("idx/{part}-images-idx3-ubyte"), [0, 0, 8, 3, 0, 0]);
+        folder.write(&format!("idx/{part}-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 0]);
     }
-    assert_refused(folder.path(), &["--data", "idx"], &["train-images-idx3-ubyte"]);
+    assert_refused(&folder, "--data idx", &["train-images-idx3-ubyte"]);
 
-    let cached = folder.path().join("cache/fashion-mnist");
-    fs::create_dir_all(&cached).unwrap();
+    fs::create_dir_all(folder.join("cache/fashion-mnist")).unwrap();
     for name in ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"] {
-        fs::write(cached.join(format!("{name}-ubyte.gz")), "no gzip").unwrap();
+        folder.write(&format!("cache/fashion-mnist/{name}-ubyte.gz"), "no gzip");
     }
-    assert_refused(folder.path(), &[], &["is damaged", "fabswarm data fetch fashion-mnist --force"]);
+    assert_refused(&folder, "", &["is damaged", "fabswarm data fetch fashion-mnist --force"]);
 }
 
 #[test]
 fn an_encoder_that_does_not_fit_its_files_is_refused_with_what_differs() {
-    let folder = tempfile::tempdir().unwrap();
-    texts(&folder.path().join("texts.safetensors"));
-    let text = ["--data", "texts.safetensors", "--sequence", "8", "--agents", "2", "--model"];
-    let with = |model: &'static str| [&text[..], &[model]].concat();
-    assert_refused(folder.path(), &with("mlp"), &["training.model = \"mlp\"", "for texts take minilm"]);
+    let folder = Folder::new();
+    texts(&folder.join("texts.safetensors"));
+    let refused = |model: &str, parts: &[&str]| {
+        let text = "--data texts.safetensors --sequence 8 --agents 2";
+        assert_refused(&folder, &format!("{text} --model {model}"), parts);
+    };
+    refused("mlp", &["training.model = \"mlp\"", "for texts take minilm"]);
 
-    encoder(&folder.path().join("small"), 7);
-    assert_refused(folder.path(), &with("small"), &["model.safetensors"]);
+    encoder(&folder.join("small"), 7);
+    refused("small", &["model.safetensors"]);
     let one = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![2, 2], &[0; 16]).unwrap();
     let tensors = [("embeddings.word_embeddings.weight", one)];
-    let weights = safetensors::serialize(tensors, None).unwrap();
-    fs::write(folder.path().join("small/model.safetensors"), weights).unwrap();
+    folder.write("small/model.safetensors", safetensors::serialize(tensors, None).unwrap());
     let parts = [
         "the weights do not fit the model",
         "missing",
         "embeddings.word_embeddings.weight: [2, 2] in the file, [7, 4] in the model",
         "…",
     ];
-    assert_refused(folder.path(), &with("small"), &parts);
+    refused("small", &parts);
 
-    encoder(&folder.path().join("narrow"), 3);
-    assert_refused(folder.path(), &with("narrow"), &["it has 3 words", "it was made for another model"]);
+    encoder(&folder.join("narrow"), 3);
+    refused("narrow", &["it has 3 words", "it was made for another model"]);
 }
 
 #[test]
 fn what_does_not_go_together_is_refused_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let sample = ["--data", "sample"];
-    let with = |flags: &[&'static str]| [&sample[..], flags].concat();
-    assert_refused(folder.path(), &with(&["--model", "resnet"]), &["softmax, mlp, lenet or resnet18"]);
-    assert_refused(folder.path(), &with(&["--batch", "0"]), &["training.batch = 0 is out of range"]);
-    assert_refused(folder.path(), &with(&["--dirichlet-alpha", "0"]), &["training.dirichlet_alpha = 0"]);
-    assert_refused(folder.path(), &with(&["--agents", "61"]), &["600 samples for 61 agents"]);
-    assert_refused(folder.path(), &with(&["--delay-rounds", "2"]), &["plain FAB", "neither late ones"]);
-    let apart = ["--topology", "erdos-renyi", "--edge-probability", "0"];
-    assert_refused(folder.path(), &with(&apart), &["network.edge_probability"]);
-    fs::write(folder.path().join("taken"), "mine").unwrap();
-    assert_refused(folder.path(), &with(&["--out", "taken"]), &["cannot use taken as the output folder"]);
+    let folder = Folder::new();
+    folder.write("taken", "mine");
+    for (flags, parts) in [
+        ("--model resnet", &["softmax, mlp, lenet or resnet18"][..]),
+        ("--batch 0", &["training.batch = 0 is out of range"]),
+        ("--dirichlet-alpha 0", &["training.dirichlet_alpha = 0"]),
+        ("--agents 61", &["600 samples for 61 agents"]),
+        ("--delay-rounds 2", &["plain FAB", "neither late ones"]),
+        ("--topology erdos-renyi --edge-probability 0", &["network.edge_probability"]),
+        ("--out taken", &["cannot use taken as the output folder"]),
+    ] {
+        assert_refused(&folder, &format!("--data sample {flags}"), parts);
+    }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let line = "ulimit -v 3000000; exec \"$FABSWARM\" train --device cpu --data sample --agents 20 --dirichlet-alpha 50 --model-width 8000";
-    let refused = Command::new("sh")
-        .args(["-c", line])
-        .env("FABSWARM", env!("CARGO_BIN_EXE_fabswarm"))
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let message = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(2), "{message}");
-    assert!(message.contains("GB for 20 agents") && message.contains("` would fit"), "{message}");
-    assert!(everything_in(folder.path()).is_empty(), "something was written");
+    let folder = Folder::new();
+    let large = "--data sample --agents 20 --dirichlet-alpha 50 --model-width 8000";
+    let refused = folder.shell(&format!("ulimit -v 3000000; exec \"$FABSWARM\" train --device cpu {large}"));
+    refused.check(2, "GB for 20 agents");
+    assert_contains(&refused.stderr, "` would fit");
+    assert!(everything_in(&folder).is_empty(), "something was written");
 }
 
 #[test]
 fn what_cannot_be_resumed_is_left_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = |arguments: &[&str], part: &str| assert_refused(folder.path(), arguments, &[part]);
-    refused(&["--resume", "nope"], "cannot resume from nope: there is no such folder");
-    fs::create_dir(folder.path().join("bare")).unwrap();
-    refused(&["--resume", "bare"], "cannot resume from bare: it is not a run folder");
-    fs::write(folder.path().join("bare/scenario.toml"), "version = 1\n").unwrap();
-    refused(
-        &["--resume", "bare"],
-        "no checkpoint was kept there\nhelp: start again with `fabswarm train bare/",
-    );
+    let folder = Folder::new();
+    let refused = |flags: &str, part: &str| assert_refused(&folder, &format!("--resume {flags}"), &[part]);
+    refused("nope", "cannot resume from nope: there is no such folder");
+    fs::create_dir(folder.join("bare")).unwrap();
+    refused("bare", "cannot resume from bare: it is not a run folder");
+    folder.write("bare/scenario.toml", "version = 1\n");
+    refused("bare", "no checkpoint was kept there\nhelp: start again with `fabswarm train bare/");
 
-    let small = ["--data", "sample", "--model", "softmax", "--epochs", "2", "--agents", "2", "--out", "run"];
-    assert!(train(folder.path(), &small).status.success());
-    refused(&["--resume", "run", "--seed", "2"], "it belongs to a run of another scenario, with seed = 1");
-    refused(&["--resume", "run", "--epochs", "1"], "the run has done 2 epochs already");
-    let metrics = fs::read_to_string(folder.path().join("run/metrics.csv")).unwrap();
-    fs::write(folder.path().join("run/metrics.csv"), metrics.replace("test_loss", "loss")).unwrap();
-    refused(&["--resume", "run"], "its columns are those of another version");
-    fs::write(folder.path().join("run/metrics.csv"), metrics).unwrap();
-    let checkpoint = folder.path().join("run/checkpoint.safetensors");
-    let bytes = fs::read(&checkpoint).unwrap();
-    fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
-    refused(&["--resume", "run"], "run/checkpoint.safetensors: it is damaged");
+    train(&folder, "--data sample --model softmax --epochs 2 --agents 2 --out run").check(0, "");
+    refused("run --seed 2", "it belongs to a run of another scenario, with seed = 1");
+    refused("run --epochs 1", "the run has done 2 epochs already");
+    let metrics = folder.read("run/metrics.csv");
+    folder.write("run/metrics.csv", metrics.replace("test_loss", "loss"));
+    refused("run", "its columns are those of another version");
+    folder.write("run/metrics.csv", metrics);
+    let bytes = fs::read(folder.join("run/checkpoint.safetensors")).unwrap();
+    folder.write("run/checkpoint.safetensors", &bytes[..bytes.len() / 2]);
+    refused("run", "run/checkpoint.safetensors: it is damaged");
 }
 
 #[test]
 fn without_a_driver_cuda_is_refused_and_auto_takes_the_cpu() {
-    let has_driver = Path::new("/proc/driver/nvidia").exists();
-    if has_driver {
+    if Path::new("/proc/driver/nvidia").exists() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let on = |device: &str| {
-        let small = ["--data", "sample", "--model", "softmax", "--epochs", "1", "--agents", "2"];
-        Command::new(env!("CARGO_BIN_EXE_fabswarm"))
-            .current_dir(folder.path())
-            .args(["train", "--device", device])
-            .args(small)
-            .output()
-            .unwrap()
-    };
-    let refused = on("cuda");
-    let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(refused.status.code() == Some(2) && message.contains("no CUDA device"), "{message}");
-    assert!(message.contains("--device cpu"), "{message}");
-    assert!(everything_in(folder.path()).is_empty(), "something was written");
-    assert!(on("auto").status.success());
+    let folder = Folder::new();
+    let small = "--data sample --model softmax --epochs 1 --agents 2";
+    let refused = folder.ends(&format!("train --device cuda {small}"), 2, "no CUDA device");
+    assert_contains(&refused.stderr, "--device cpu");
+    assert!(everything_in(&folder).is_empty(), "something was written");
+    folder.succeeds(&format!("train --device auto {small}"));
 }

@@ -1,0 +1,243 @@
+//! The `fabswarm` command in a folder of its own: how it ends, what it prints and what it leaves.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fmt;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::ops::Deref;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fabswarm");
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A folder that is deleted with this, and commands in it. A command is a line as in a shell: words between blanks, and `'…'` for
+/// one with blanks.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn fabswarm(&self, line: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(words(line)).current_dir(self).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a line of the shell in which `$FABSWARM` is the command.
+    pub(crate) fn shell(&self, line: &str) -> Ended {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("FABSWARM", PROGRAM).current_dir(self).stdin(Stdio::null());
+        shell.output().unwrap().into()
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Ended {
+        self.fabswarm(line).output().unwrap().into()
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(&self, line: &str) -> Ended {
+        self.ends(line, 0, "")
+    }
+
+    /// Checks the exit code, and that standard error contains `message`.
+    #[track_caller]
+    pub(crate) fn ends(&self, line: &str, code: i32, message: &str) -> Ended {
+        let ended = self.run(line);
+        ended.check(code, message);
+        ended
+    }
+
+    /// Checks that bad input is refused with a remedy, and that nothing is written.
+    #[track_caller]
+    pub(crate) fn refuses(&self, line: &str, message: &str) {
+        let before = self.names(".");
+        let ended = self.ends(line, 2, message);
+        assert!(ended.stderr.contains("help: "), "{ended}");
+        assert!(ended.stderr.matches("os error").count() <= 1, "its cause is told twice: {ended}");
+        assert_eq!(self.names("."), before, "something was written");
+    }
+
+    /// The names in a folder of this one, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.join(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[track_caller]
+    pub(crate) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    pub(crate) fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.join(file), content).unwrap();
+    }
+
+    #[track_caller]
+    pub(crate) fn summary(&self, run: &str) -> Value {
+        serde_json::from_str(&self.read(&format!("{run}/summary.json"))).unwrap()
+    }
+
+    /// Lines that the metrics of a run that goes on have so far.
+    pub(crate) fn rows(&self, run: &str) -> usize {
+        fs::read_to_string(self.join(run).join("metrics.csv.part")).map_or(0, |rows| rows.lines().count())
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    let quoted = |(place, part): (usize, &str)| -> Vec<String> {
+        if place % 2 == 1 {
+            vec![part.to_owned()]
+        } else {
+            part.split_whitespace().map(str::to_owned).collect()
+        }
+    };
+    parts.flat_map(quoted).collect()
+}
+
+/// How a command ended, and what it printed.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn check(&self, code: i32, message: &str) {
+        assert_eq!(self.code, Some(code), "{self}");
+        assert_contains(&self.stderr, message);
+    }
+}
+
+impl From<Output> for Ended {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        Self { code: status.code(), stdout, stderr }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}{}", self.stdout, self.stderr)
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{text}\ndoes not contain\n{part}");
+}
+
+#[track_caller]
+pub(crate) fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < PATIENCE, "{what} never came");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A command that goes on, until it ends or this is dropped.
+pub(crate) struct Running {
+    child: Child,
+    printed: Arc<Mutex<String>>,
+    said: Arc<Mutex<String>>,
+    listeners: Vec<thread::JoinHandle<()>>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (printed, first) = listen(child.stdout.take().unwrap());
+        let (said, second) = listen(child.stderr.take().unwrap());
+        Self { child, printed, said, listeners: vec![first, second] }
+    }
+
+    /// What it has written to standard output so far.
+    pub(crate) fn printed(&self) -> String {
+        self.printed.lock().unwrap().clone()
+    }
+
+    /// What it has written to standard error so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Waits for something that must happen while it runs.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_there(self) {
+            let has_ended = self.child.try_wait().unwrap();
+            let output = || format!("{has_ended:?}\n{}{}", self.printed(), self.said());
+            assert!(has_ended.is_none() && begun.elapsed() < PATIENCE, "{what} never came: {}", output());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ends(mut self) -> Ended {
+        let status: ExitStatus = self.child.wait().unwrap();
+        self.listeners.drain(..).for_each(|listener| listener.join().unwrap());
+        Ended { code: status.code(), stdout: self.printed(), stderr: self.said() }
+    }
+
+    /// Interrupts it as Ctrl-C does.
+    #[track_caller]
+    pub(crate) fn interrupt(self) -> Ended {
+        self.signal(Signal::INT);
+        let ended = self.ends();
+        assert_eq!(ended.code, Some(130), "{ended}");
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(output: impl Read + Send + 'static) -> (Arc<Mutex<String>>, thread::JoinHandle<()>) {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let text = heard.clone();
+    let listener = thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            *text.lock().unwrap() += &(line + "\n");
+        }
+    });
+    (heard, listener)
+}
