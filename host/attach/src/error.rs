@@ -3,10 +3,8 @@
 use super::flight::FlightFault;
 use super::serial::SerialError;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_sim::air::radio;
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::SwarmError;
-use fabswarm_sim::trial;
 use std::{io, path::Path, time::Duration};
 
 /// What went wrong with the boards of a swarm.
@@ -28,12 +26,6 @@ pub enum Error {
     /// A scenario cannot be read.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
-    /// A scenario describes no swarm of boards.
-    #[error(transparent)]
-    Trial(#[from] trial::BuildError),
-    /// The radio of a scenario cannot carry its frames.
-    #[error(transparent)]
-    Radio(#[from] radio::Error),
     /// The boards of other hosts cannot be had.
     #[error(transparent)]
     Elsewhere(Box<dyn std::error::Error + Send + Sync>),

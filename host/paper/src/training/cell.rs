@@ -19,7 +19,7 @@ use crate::experiment::Keys;
 
 /// What large models are trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum TrainingDevice {
+pub(crate) enum TrainingDevice {
     /// A GPU.
     Cuda,
     /// All cores.
