@@ -273,7 +273,7 @@ mod tests {
         };
         for (from, to, expected) in [
             ("origin = 4096, length_kib = 4", "origin = 4096", "missing field `length_kib`"),
-            ("origin = 4096", "origin = -1", "page.origin: invalid value: integer `-1`"),
+            ("origin = 4096", "origin = -1", "invalid value: integer `-1`, expected u64"),
             ("origin = 8192", "origin = 4096", "[storage] must begin behind [page]"),
             (", stack_kib = 8", "", "[ram], and not [flash], needs a number `stack_kib`"),
             ("usb_budget_kib", "ubs_budget_kib", "unknown field `ubs_budget_kib`, expected one of "),

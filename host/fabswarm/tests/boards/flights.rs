@@ -19,7 +19,7 @@ fn run(folder: &Folder, out: &str, agents: u64, more: &str) -> Command {
 fn start_endless(folder: &Folder, agents: u64, rounds: usize, more: &str) -> Running {
     let flags = format!("--rounds 1000000 --error-below 0 --metrics-every 1 {more}");
     let mut host = Running::start(run(folder, "out", agents, &flags));
-    host.wait_for("the first rounds", |_| folder.rows("out") > rounds);
+    host.wait_for("the first rounds", |_| folder.last_round("out") > rounds);
     host
 }
 
@@ -77,11 +77,11 @@ fn a_board_flies_on_without_its_cable_and_what_it_did_not_report_is_told() {
     let boards = boards(&folder, 3);
     let mut host = start_endless(&folder, 3, 30, "");
     boards[1].unplug();
-    let unplugged = folder.rows("out");
-    host.wait_for("rounds without a board", |_| folder.rows("out") > unplugged + 20);
+    let unplugged = folder.last_round("out");
+    host.wait_for("rounds without a board", |_| folder.last_round("out") > unplugged + 20);
     boards[1].replug();
-    let replugged = folder.rows("out");
-    host.wait_for("the rest", |_| folder.rows("out") > replugged + 40);
+    let replugged = folder.last_round("out");
+    host.wait_for("the rest", |_| folder.last_round("out") > replugged + 40);
     host.interrupt();
     assert!(
         !boards[1].log().contains("boot 2, round 0") || boards[1].log().matches("starts, boot").count() == 2
@@ -132,8 +132,8 @@ fn a_board_that_restarts_in_flight_joins_again() {
     boards[2].reset();
     host.wait_for("the restart", |_| boards[2].log().contains("agent 2 starts, boot 2"));
     host.wait_for("a new epoch", |_| epochs_of_all() > before);
-    let restarted = folder.rows("out");
-    host.wait_for("the rest", |_| folder.rows("out") > restarted + 30);
+    let restarted = folder.last_round("out");
+    host.wait_for("the rest", |_| folder.last_round("out") > restarted + 30);
     host.interrupt();
     let events = folder.read("out/boards/events.csv");
     assert_contains(&events, ",2,lost,\"restarted by itself (started ");

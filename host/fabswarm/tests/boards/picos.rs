@@ -13,13 +13,13 @@ fn a_pico_is_replugged_by_uart() {
     let swarm = format!("--boards serial:{}/usb-*:2,in-process --crashes '1@20+5 forgets'", folder.display());
     let line = format!("run {swarm} --rounds 1000000 --error-below 0 --out out");
     let mut host = Running::start(folder.fabswarm(&line));
-    host.wait_for("the crash", |_| folder.rows("out") > 40);
+    host.wait_for("the crash", |_| folder.last_round("out") > 40);
     boards[0].unplug();
     host.wait_for("the loss", |host| host.said().contains("agent 0: its board was unplugged in round"));
     boards[0].replug();
     host.wait_for("the return", |host| host.said().contains("agent 0: its board is back in boot "));
-    let back = folder.rows("out");
-    host.wait_for("the rest", |_| folder.rows("out") > back.max(100) + 30);
+    let back = folder.last_round("out");
+    host.wait_for("the rest", |_| folder.last_round("out") > back.max(100) + 30);
     let ended = host.interrupt();
     let summary = folder.summary("out");
     // Of the Pico that was not unplugged, every round but those of its crash; of the other, those before and after.

@@ -26,7 +26,7 @@ fn run(folder: &Folder, places: &str, more: &str) -> Command {
 fn start_endless(folder: &Folder, places: &str, agents: u32) -> Running {
     let endless = format!("--agents {agents} --rounds 1000000 --error-below 0 --out out");
     let mut host = Running::start(run(folder, places, &endless));
-    host.wait_for("the first rounds", |_| folder.rows("out") >= 50);
+    host.wait_for("the first rounds", |_| folder.last_round("out") >= 50);
     host
 }
 
@@ -53,7 +53,7 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     boards[0].unplug();
     boards[1].reset();
     boards[2].far().as_mut().unwrap().write_all(b"noise\0 \0half a frame").unwrap();
-    host.wait_for("rounds without them", |_| folder.rows("out") >= 200);
+    host.wait_for("rounds without them", |_| folder.last_round("out") >= 200);
     boards[0].replug();
     let is_back = |board: &PluggedBoard| {
         let log = board.log();
@@ -61,8 +61,8 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
         !last.is_empty() && !last.starts_with("starts, boot 1,")
     };
     host.wait_for("the boards", |_| is_back(&boards[0]) && is_back(&boards[1]));
-    let back = folder.rows("out");
-    host.wait_for("rounds with all boards", |_| folder.rows("out") > back + 100);
+    let back = folder.last_round("out");
+    host.wait_for("rounds with all boards", |_| folder.last_round("out") > back + 100);
     let ended = host.interrupt();
     assert_contains(&ended.stderr, "agent 0: its board was unplugged in round");
     assert_contains(&ended.stderr, "agent 1: its board restarted by itself in round");

@@ -224,7 +224,7 @@ fn under_way(folder: &Folder, boards: &str, sockets: &Path) -> Running {
     let mut command = folder.fabswarm(&line);
     command.env("TMPDIR", sockets);
     let mut host = Running::start(command);
-    host.wait_for("the first rounds", |_| folder.rows("out") > 0);
+    host.wait_for("the first rounds", |_| folder.last_round("out") > 0);
     host
 }
 

@@ -34,7 +34,7 @@ fn signals_keep_what_was_recorded() {
     for (signal, out) in [(Signal::INT, "interrupted"), (Signal::TERM, "terminated")] {
         let endless = "run --rounds 4000000000 --error-below 0 --metrics-every 1000 --out";
         let mut run = Running::start(folder.fabswarm(&format!("{endless} {out}")));
-        run.wait_for("a row", |_| folder.rows(out) > 0);
+        run.wait_for("a row", |_| folder.last_round(out) > 0);
         run.signal(signal);
         run.signal(signal);
         run.ends().check(130, "what was recorded until then is kept");

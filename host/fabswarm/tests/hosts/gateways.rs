@@ -41,7 +41,7 @@ fn start_host(folder: &Folder) -> (Running, String) {
 fn start_endless(folder: &Folder, hosts: &str, out: &str) -> Running {
     let swarm = "run --rounds 100000000 --error-below 0 --agents 4 --boards native";
     let mut starter = Running::start(folder.fabswarm(&format!("{swarm} --out {out} --hosts {hosts}")));
-    starter.wait_for("a row", |_| folder.rows(out) > 5);
+    starter.wait_for("a row", |_| folder.last_round(out) > 5);
     starter
 }
 

@@ -91,9 +91,11 @@ impl Folder {
         serde_json::from_str(&self.read(&format!("{run}/summary.json"))).unwrap()
     }
 
-    /// Lines that the metrics of a run that goes on have so far.
-    pub(crate) fn rows(&self, run: &str) -> usize {
-        fs::read_to_string(self.join(run).join("metrics.csv.part")).map_or(0, |rows| rows.lines().count())
+    /// The last round in the metrics of a run that goes on.
+    pub(crate) fn last_round(&self, run: &str) -> usize {
+        let rows = fs::read_to_string(self.join(run).join("metrics.csv.part")).unwrap_or_default();
+        let round = |row: &str| row.split(',').next()?.parse().ok();
+        rows.lines().rev().find_map(round).unwrap_or(0)
     }
 }
 

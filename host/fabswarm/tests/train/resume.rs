@@ -22,7 +22,7 @@ fn killed_and_resumed_equals_uninterrupted(goes_through: &str) {
     let mut run = Running::start(folder.fabswarm(&train("killed")));
     // Far enough for rows that come after a checkpoint.
     run.wait_for("a checkpoint", |_| {
-        folder.join("killed/checkpoint.safetensors").is_file() && folder.rows("killed") >= 9
+        folder.join("killed/checkpoint.safetensors").is_file() && folder.last_round("killed") >= 9
     });
     run.signal(Signal::KILL);
     assert_eq!(run.ends().code, None, "the run ended before it was killed");
