@@ -26,8 +26,7 @@ const WORDS: usize = FEATURES + 2 * STATES;
 /// Others heard in a round.
 const HEARD: usize = 2;
 
-type CountedAgent<'a> =
-    Agent<AnyProblem<'a, f32>, heapless::Vec<PeerSlot<WORDS>, HEARD>, WORDS>;
+type CountedAgent<'a> = Agent<AnyProblem<'a, f32>, heapless::Vec<PeerSlot<WORDS>, HEARD>, WORDS>;
 
 const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true };

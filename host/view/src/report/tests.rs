@@ -62,7 +62,8 @@ fn a_comparison_names_what_differs_and_nothing_else() {
     let comparison = of_comparison(&[run("a", 10), run("b", 12)]);
     assert!(comparison.contains("<th scope=\"row\">swarm.agents</th><td>10</td><td>12</td>"), "{comparison}");
     assert!(!comparison.contains("faults.iid_loss"), "{comparison}");
-    assert_eq!(comparison.matches("class=\"line").count(), 2);
+    // Each run has a line, and a sample of it in the legend.
+    assert_eq!(comparison.matches("class=\"line").count(), 4);
     assert!(of_comparison(&[run("a", 10), run("b", 10)]).contains("All keys of the scenarios are the same"));
 }
 
