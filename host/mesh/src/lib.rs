@@ -9,7 +9,7 @@
 //! | [`message`] | what hosts ask each other, and what they answer |
 //! | [`mod@line`] | the one way from a host to another: a question, and answers to it |
 //! | [`certificates`] | who belongs to a cluster |
-//! | [`mod@tunnel`], [`strangers`] | TLS between machines, and who was refused |
+//! | `tunnel`, [`strangers`] | TLS between machines, and who was refused |
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
