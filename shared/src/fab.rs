@@ -46,6 +46,17 @@ impl<S: Scalar> Steps<S> {
     }
 }
 
+/// Whether agents descend before or after they average decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Agents send `w = v − η·m` and average what they hear: $v_i \leftarrow \sum_j a_{ij} w_j$.
+    AdaptFirst,
+    /// Agents send `v`, average and then descend, eq. (6).
+    CombineFirst,
+}
+
 /// Words that [`gather`] carries in one piece: those of a vector register. Public for the host, which pads its rows to it.
 #[doc(hidden)]
 pub const PIECE: usize = 16;

@@ -103,6 +103,19 @@ pub struct Penalty<S> {
     pub lambda: S,
     /// Divides every gradient by λ. The paper's step sizes only make sense with it.
     pub normalise: bool,
+    /// Which difference of lower functions stands for the lower level.
+    pub form: PenaltyForm,
+}
+
+/// Which difference of lower functions stands for the lower level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[serde(rename_all = "kebab-case")]
+pub enum PenaltyForm {
+    /// y minimises `g + f/λ` and z minimises `g`, as published: off by O(1/λ).
+    OneSided,
+    /// y minimises `g + f/λ` and z minimises `g − f/λ`: off by O(1/λ²).
+    Symmetric,
 }
 
 impl<S: Scalar> Penalty<S> {
@@ -137,7 +150,9 @@ pub enum Mismatch {
 /// its gradients, and with [`PageProblem`](crate::provisioning::PageProblem) boards can run it.
 ///
 /// ```
-/// use fabswarm_shared::problem::{Mismatch, Moment, Penalty, Problem, Shape, check_gradients};
+/// use fabswarm_shared::problem::{
+///     Mismatch, Moment, Penalty, PenaltyForm, Problem, Shape, check_gradients,
+/// };
 ///
 /// /// f = (x − y)²/2, g = (y − site)²/2.
 /// struct Nearest {
@@ -170,7 +185,8 @@ pub enum Mismatch {
 ///     }
 /// }
 ///
-/// let (penalty, moment) = (Penalty { lambda: 10.0, normalise: false }, Moment { agent: 0, round: 0 });
+/// let penalty = Penalty { lambda: 10.0, normalise: false, form: PenaltyForm::OneSided };
+/// let moment = Moment { agent: 0, round: 0 };
 /// let problem = Nearest { site: 2.0 };
 /// let (mut d, mut scratch) = ([0.0; 3], vec![0.0; problem.scratch_words()]);
 /// problem.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut scratch);

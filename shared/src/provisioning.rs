@@ -27,7 +27,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;

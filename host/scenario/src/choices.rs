@@ -68,6 +68,26 @@ choice! {
 }
 
 choice! {
+    /// Whether agents step before or after they average decisions.
+    OrderKind {
+        /// They step, send the result and average what they hear.
+        AdaptFirst = "adapt-first",
+        /// They average what they hear, and step.
+        CombineFirst = "combine-first",
+    }
+}
+
+choice! {
+    /// Which difference stands for the lower problem.
+    PenaltyKind {
+        /// Between the minimisers of g + f/λ and g − f/λ.
+        Symmetric = "symmetric",
+        /// Between the minimisers of g + f/λ and g.
+        OneSided = "one-sided",
+    }
+}
+
+choice! {
     /// When a round ends.
     ModeKind {
         /// For all agents together.
@@ -217,6 +237,8 @@ pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
         "swarm.lost_boards" => Some(LostBoards::WORDS),
         "frames.width" => Some(WidthKind::WORDS),
         "algorithm.kind" => Some(AlgorithmKind::WORDS),
+        "algorithm.order" => Some(OrderKind::WORDS),
+        "algorithm.penalty" => Some(PenaltyKind::WORDS),
         "algorithm.weights" => Some(WeightsKind::WORDS),
         "network.topology" => Some(TopologyKind::WORDS),
         "motion.pattern" => Some(FlightPattern::WORDS),

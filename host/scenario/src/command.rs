@@ -15,13 +15,15 @@ pub enum ScenarioCommand {
 /// Sections that large agents share with small ones, whole.
 const SHARED_SECTIONS: [&str; 4] = ["network", "motion", "faults", "intruder"];
 /// Keys of other sections that large agents share with small ones.
-const SHARED_KEYS: [&str; 14] = [
+const SHARED_KEYS: [&str; 16] = [
     "version",
     "seed",
     "problem_seed",
     "network_seed",
     "swarm.agents",
     "algorithm.kind",
+    "algorithm.order",
+    "algorithm.penalty",
     "algorithm.lambda",
     "algorithm.eta_x",
     "algorithm.eta_y",

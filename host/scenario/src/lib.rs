@@ -24,8 +24,8 @@ mod settings;
 mod template;
 
 pub use choices::{
-    AlgorithmKind, FlightPattern, LostBoards, ModeKind, PaceKind, PrecisionKind, ProblemKind, RadioFamily,
-    TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
+    AlgorithmKind, FlightPattern, LostBoards, ModeKind, OrderKind, PaceKind, PenaltyKind, PrecisionKind,
+    ProblemKind, RadioFamily, TopologyKind, TrainingMethod, TrainingRule, WeightsKind, WidthKind,
 };
 pub use command::ScenarioCommand;
 pub use error::Error;
@@ -142,6 +142,8 @@ pub struct SensorTrustSection {
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmSection {
     pub kind: AlgorithmKind,
+    pub order: OrderKind,
+    pub penalty: PenaltyKind,
     pub lambda: f64,
     pub eta_x: f64,
     pub eta_y: f64,

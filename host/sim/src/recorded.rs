@@ -73,6 +73,7 @@ fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Err
         penalty: Penalty {
             lambda: S::from_f64(recorded.penalty.lambda),
             normalise: recorded.penalty.normalise,
+            form: recorded.penalty.form,
         },
         mixing: match recorded.mixing() {
             MixingRule::Degrees(weights) => MixingRule::Degrees(*weights),

@@ -1,8 +1,8 @@
 //! The configuration of an agent.
 
 use super::Links;
-use crate::fab::{Steps, Turns};
-use crate::problem::Penalty;
+use crate::fab::{Order, Steps, Turns};
+use crate::problem::{Penalty, PenaltyForm};
 use crate::wire::payload::Width;
 use core::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub struct Config {
     pub mode: Mode,
     /// Step sizes.
     pub steps: Steps<f32>,
+    /// Whether it descends before or after it averages decisions: the same for all agents of a swarm.
+    pub order: Order,
     /// Rounds in which it pushes and descends: the same for all agents of a swarm in lock-step.
     pub turns: Turns,
     /// Penalty on the lower level.
@@ -69,8 +71,9 @@ impl Config {
             founders,
             mode: Mode::LockStep,
             steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 },
+            order: Order::CombineFirst,
             turns: Turns::TOGETHER,
-            penalty: Penalty { lambda: 60.0, normalise: true },
+            penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided },
             self_weight: 0.98,
             links: Links::Everybody,
             width: Width::Full,
@@ -96,6 +99,12 @@ impl Config {
     #[must_use]
     pub const fn with_steps(self, steps: Steps<f32>) -> Self {
         Self { steps, ..self }
+    }
+
+    /// Sets whether it descends before or after it averages decisions.
+    #[must_use]
+    pub const fn with_order(self, order: Order) -> Self {
+        Self { order, ..self }
     }
 
     /// Sets the rounds in which it pushes and descends.

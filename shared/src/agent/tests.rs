@@ -15,7 +15,7 @@ mod turns;
 mod unlisting;
 
 use super::*;
-use crate::problem::{Penalty, PolicyEvaluation};
+use crate::problem::{Penalty, PenaltyForm, PolicyEvaluation};
 use crate::rng::{Purpose, Stream};
 use crate::wire::SCHEMA;
 use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
@@ -43,7 +43,7 @@ type Small = Agent<PolicyEvaluation<'static, f32>, Peers4, WORDS>;
 fn config(id: usize) -> Config {
     Config {
         steps: Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.0 },
-        penalty: Penalty { lambda: 20.0, normalise: true },
+        penalty: Penalty { lambda: 20.0, normalise: true, form: PenaltyForm::OneSided },
         self_weight: 0.9,
         ..Config::founder(id as u16, AGENTS as u16)
     }

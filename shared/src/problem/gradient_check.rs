@@ -1,6 +1,6 @@
 //! Gradients against finite differences.
 
-use super::{Moment, Penalty, Problem};
+use super::{Moment, Penalty, PenaltyForm, Problem};
 use crate::scalar::Scalar;
 
 /// A gradient of a problem.
@@ -98,7 +98,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let [point, gradient, scratch] = &mut memory;
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
     let moment = Moment { agent: 0, round: 0 };
-    let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true };
+    let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form: PenaltyForm::OneSided };
     for oracle in [Oracle::Upper, Oracle::Lower, Oracle::Penalty] {
         let (x, y, _) = shape.split(at);
         let (dx, dy, _) = shape.split_mut(gradient);

@@ -176,6 +176,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::problem::PenaltyForm;
     use crate::problem::testing::{check_gradients, default_penalty_gradient, random};
     use std::vec;
 
@@ -214,7 +215,7 @@ mod tests {
         };
         let v = random(4, 14);
         let at = Moment { agent: 3, round: 8 };
-        let penalty = Penalty { lambda: 60.0, normalise: true };
+        let penalty = Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided };
         let mut fused = vec![0.0; 14];
         let mut scratch = vec![0.0; problem.scratch_words()];
         problem.penalty_gradient(&penalty, at, &v, &mut fused, &mut scratch);

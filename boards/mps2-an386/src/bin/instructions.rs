@@ -15,7 +15,7 @@ use fabswarm_shared::{
     fab::{Steps, gather},
     ledger::{self, ShareWeights, descend},
     linear::scaled,
-    problem::{AnyProblem, Moment, Penalty, PolicyEvaluation, Problem, Shape},
+    problem::{AnyProblem, Moment, Penalty, PenaltyForm, PolicyEvaluation, Problem, Shape},
     wire::seal::{Key, Opener, Sealer, VolatileBoots},
 };
 use registers::Registers;
@@ -29,7 +29,7 @@ const HEARD: usize = 2;
 type CountedAgent<'a> = Agent<AnyProblem<'a, f32>, heapless::Vec<PeerSlot<WORDS>, HEARD>, WORDS>;
 
 const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
-const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true };
+const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided };
 const AUDIENCE: u32 = 9;
 const SELF_WEIGHT: f32 = 0.98;
 

@@ -2,7 +2,7 @@
 
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::fab::{Steps, accumulated, descended};
-use fabswarm_shared::problem::{Penalty, Problem as _};
+use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem as _};
 use fabswarm_shared::scalar::Scalar;
 
 use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, VALIDATION, to_shared};
@@ -17,7 +17,7 @@ use fabswarm_sim::swarm::HeapPeers;
 const ROUNDS: u32 = 80;
 const WORDS: usize = 64;
 const TASK: UpperLevel = UpperLevel::Cleaning { regularisation: 0.05 };
-const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false };
+const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false, form: PenaltyForm::OneSided };
 const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.6 };
 /// What small agents compute in.
 const TOLERANCE: f64 = 2e-4;

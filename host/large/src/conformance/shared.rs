@@ -2,7 +2,7 @@
 
 use fabswarm_shared::fab::{self, Steps};
 use fabswarm_shared::linear::axpy;
-use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem};
+use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, PenaltyForm, Problem};
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::samples::{
@@ -14,7 +14,7 @@ use crate::fab::{Exchange, Fab, FabConfig, UpperLevel};
 use crate::mixing::MixingMatrix;
 
 const ROUNDS: u32 = 60;
-const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false };
+const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false, form: PenaltyForm::OneSided };
 const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.0 };
 
 /// Runs hyper-cleaning and hyper-parameter tuning both ways over a time-varying directed graph.

@@ -15,7 +15,7 @@ use crate::device::Block;
 use crate::fab::{Exchange, Ledger, PushSumExchange, PushSumRule, PushSumWeights};
 use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
-use fabswarm_sim::scenario::{AlgorithmKind, Scenario};
+use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
@@ -165,6 +165,15 @@ impl TrainingNetwork {
 /// Checks that a rule with push-sum weights has what it needs.
 fn check_rule(scenario: &Scenario) -> Result<(), Error> {
     let refuse = |what: &str, remedy: &str| Err(Error::unfit(what, remedy));
+    if scenario.algorithm.order == OrderKind::AdaptFirst {
+        return refuse("large agents average before they step", "set algorithm.order to \"combine-first\"");
+    }
+    if scenario.algorithm.penalty == PenaltyKind::Symmetric {
+        return refuse(
+            "large agents compute with a one-sided penalty",
+            "set algorithm.penalty to \"one-sided\"",
+        );
+    }
     match push_sum_rule(scenario) {
         None => Ok(()),
         Some(_) if scenario.algorithm.kind != AlgorithmKind::Fab => refuse(

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::problem::{Moment, Penalty, Problem};
+use fabswarm_shared::problem::{Moment, Penalty, PenaltyForm, Problem};
 use fabswarm_sim::task::Task;
 
 use super::Oracle;
@@ -19,7 +19,7 @@ impl PenaltyGradient {
     /// For a task with the penalty λ; gradients are divided by λ.
     #[must_use]
     pub const fn new(task: Rc<Task<f64>>, lambda: f64) -> Self {
-        Self { task, penalty: Penalty { lambda, normalise: true } }
+        Self { task, penalty: Penalty { lambda, normalise: true, form: PenaltyForm::OneSided } }
     }
 
     fn take_gradient(&self, agent: usize, round: u32, v: &[f64], d: &mut [f64]) {

@@ -7,7 +7,7 @@ use crate::whole_file;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::graph::{Trace, Weights, check_column_stochastic, check_row_stochastic};
-use fabswarm_shared::problem::{Penalty, Shape};
+use fabswarm_shared::problem::{Penalty, PenaltyForm, Shape};
 use nalgebra::DMatrix;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -132,7 +132,11 @@ impl RecordedProblem {
             whole,
             shape: Shape { x: features, y: states, x_is_local: false },
             steps: Steps { x: keys.eta_x, y: keys.eta_y, z: keys.eta_z, momentum: 0.0 },
-            penalty: Penalty { lambda: keys.lam, normalise: keys.normalise_by_lambda },
+            penalty: Penalty {
+                lambda: keys.lam,
+                normalise: keys.normalise_by_lambda,
+                form: PenaltyForm::OneSided,
+            },
             start: (0..n)
                 .flat_map(|agent| [row_of(&x0, agent), row_of(&y0, agent), row_of(&z0, agent)].concat())
                 .collect(),

@@ -234,14 +234,14 @@ mod tests {
     use crate::scenario::{Crash, Crashes, Scenario, Silence, Silences};
     use fabswarm_shared::fab::Steps;
     use fabswarm_shared::graph::Weights;
-    use fabswarm_shared::problem::Penalty;
+    use fabswarm_shared::problem::{Penalty, PenaltyForm};
 
     fn swarm(change: impl FnOnce(&mut Scenario)) -> UnguardedFab<f64> {
         let mut scenario = Scenario::default();
         change(&mut scenario);
         let constants = FabConstants {
             steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.0 },
-            penalty: Penalty { lambda: 60.0, normalise: true },
+            penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided },
             mixing: MixingRule::Degrees(Weights::Uniform),
         };
         UnguardedFab::new(Task::draw(&scenario), Air::new(&scenario).unwrap(), constants, 0)

@@ -4,17 +4,17 @@ use std::num::NonZeroU32;
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
-use fabswarm_shared::fab::{Steps, Turns};
+use fabswarm_shared::fab::{Order, Steps, Turns};
 use fabswarm_shared::graph;
-use fabswarm_shared::problem::{Penalty, Problem};
+use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
 use super::{memory, turns};
 use crate::air::{Air, LinkSource};
 use crate::scenario::{
-    AlgorithmKind, FlightPattern, ModeKind, PaceKind, PrecisionKind, ProblemKind, Scenario, TopologyKind,
-    WeightsKind, WidthKind,
+    AlgorithmKind, FlightPattern, ModeKind, OrderKind, PaceKind, PenaltyKind, PrecisionKind, ProblemKind,
+    Scenario, TopologyKind, WeightsKind, WidthKind,
 };
 use crate::sealing::SwarmKey;
 use crate::swarm::{
@@ -98,6 +98,13 @@ type Built = Result<Box<dyn Swarm>, BuildError>;
 
 /// Whether the task has one solution, before any of it is drawn.
 fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
+    let algorithm = &scenario.algorithm;
+    if algorithm.order == OrderKind::AdaptFirst || algorithm.penalty == PenaltyKind::Symmetric {
+        return Err(Diagnostic::new(
+            "agents cannot compute with algorithm.order = \"adapt-first\" or algorithm.penalty = \"symmetric\" yet",
+            "set algorithm.order to \"combine-first\" and algorithm.penalty to \"one-sided\"",
+        ));
+    }
     let task = &scenario.policy_evaluation;
     let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
     if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
@@ -282,6 +289,7 @@ fn config(scenario: &Scenario) -> agent::Config {
             ModeKind::FreeRunning => agent::Mode::FreeRunning,
         })
         .with_steps(steps(scenario))
+        .with_order(order(scenario))
         .with_penalty(penalty(scenario))
         .with_self_weight(scenario.algorithm.self_weight as f32)
         .with_width(match scenario.frames.width {
@@ -305,7 +313,21 @@ fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
 
 fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
     let algorithm = &scenario.algorithm;
-    Penalty { lambda: S::from_f64(algorithm.lambda), normalise: algorithm.normalise_by_lambda }
+    Penalty {
+        lambda: S::from_f64(algorithm.lambda),
+        normalise: algorithm.normalise_by_lambda,
+        form: match algorithm.penalty {
+            PenaltyKind::Symmetric => PenaltyForm::Symmetric,
+            PenaltyKind::OneSided => PenaltyForm::OneSided,
+        },
+    }
+}
+
+const fn order(scenario: &Scenario) -> Order {
+    match scenario.algorithm.order {
+        OrderKind::AdaptFirst => Order::AdaptFirst,
+        OrderKind::CombineFirst => Order::CombineFirst,
+    }
 }
 
 /// Who may ever collect from each agent, where some links never come up: what is meant for those would wait for ever.

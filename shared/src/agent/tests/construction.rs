@@ -1,11 +1,12 @@
 //! How agents are configured and made.
 
 use super::*;
+use crate::fab::Order;
 
 #[test]
 fn a_configuration_has_what_it_was_given() {
     let steps = Steps { x: 0.1, y: 0.2, z: 0.3, momentum: 0.4 };
-    let penalty = Penalty { lambda: 7.0, normalise: false };
+    let penalty = Penalty { lambda: 7.0, normalise: false, form: PenaltyForm::OneSided };
     let mut audience = MemberSet::default();
     audience.insert(5);
     let links = Links::Known { audience, senders: MemberSet::default() };
@@ -15,6 +16,7 @@ fn a_configuration_has_what_it_was_given() {
         .with_id(4)
         .with_mode(Mode::FreeRunning)
         .with_steps(steps)
+        .with_order(Order::AdaptFirst)
         .with_turns(turns)
         .with_penalty(penalty)
         .with_self_weight(0.5)
@@ -28,6 +30,7 @@ fn a_configuration_has_what_it_was_given() {
         founders: 10,
         mode: Mode::FreeRunning,
         steps,
+        order: Order::AdaptFirst,
         turns,
         penalty,
         self_weight: 0.5,
