@@ -16,8 +16,6 @@ pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS:
     /// The number of the next packet.
     number: u16,
     reassembler: Reassembler<PACKET, SLOTS>,
-    /// When the first fragment of a frame last arrived.
-    arrived: Option<Instant>,
     buffer: [u8; MTU],
 }
 
@@ -30,7 +28,7 @@ impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLin
                 "frames of several packets need four slots for each sender that may be heard at once"
             );
         };
-        Self { radio, sender: 0, number: 0, reassembler: Reassembler::new(), arrived: None, buffer: [0; MTU] }
+        Self { radio, sender: 0, number: 0, reassembler: Reassembler::new(), buffer: [0; MTU] }
     }
 }
 
@@ -56,7 +54,7 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     }
 
     fn arrived(&self) -> Option<Instant> {
-        self.arrived
+        Some(Instant::from_micros(self.reassembler.arrival_us()))
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
@@ -65,12 +63,10 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
         }
         loop {
             let length = self.radio.receive(&mut self.buffer).await;
-            // A frame arrives with its first fragment; in slots, those of one sender follow each other.
-            if let [1, ..] | [_, 0, ..] = self.buffer[..length] {
-                self.arrived = self.radio.arrived();
-            }
+            let arrived = self.radio.arrived().unwrap_or_else(Instant::now);
             // An invalid fragment is dropped; it does not affect the frames being reassembled.
-            if let Ok(Some(whole)) = self.reassembler.receive(&self.buffer[..length]) {
+            let whole = self.reassembler.receive_at(arrived.as_micros(), &self.buffer[..length]);
+            if let Ok(Some(whole)) = whole {
                 return copy(whole, packet);
             }
         }
@@ -104,16 +100,21 @@ mod tests {
     use std::collections::VecDeque;
     use std::vec::Vec;
 
-    /// A radio that brings these packets.
-    struct Heard(VecDeque<Vec<u8>>);
+    /// A radio that brings these packets, a millisecond apart.
+    struct Heard(VecDeque<Vec<u8>>, u64);
 
     impl Link for Heard {
         async fn send(&mut self, _: &[u8]) {}
 
         async fn receive(&mut self, packet: &mut [u8]) -> usize {
             let Some(heard) = self.0.pop_front() else { core::future::pending().await };
+            self.1 += 1;
             packet[..heard.len()].copy_from_slice(&heard);
             heard.len()
+        }
+
+        fn arrived(&self) -> Option<Instant> {
+            Some(Instant::from_millis(self.1))
         }
     }
 
@@ -126,7 +127,7 @@ mod tests {
 
     /// Hears `packets`, and returns how many whole frames they were.
     fn whole_frames<const SLOTS: usize>(packets: Vec<Vec<u8>>) -> usize {
-        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(Heard(packets.into()));
+        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(Heard(packets.into(), 0));
         let mut packet = [0; 128];
         let mut whole = 0;
         // It waits for ever when nothing is left.
@@ -176,8 +177,24 @@ mod tests {
 
     #[test]
     fn a_frame_that_fits_one_packet_needs_no_slots() {
-        let mut link = FragmentedLink::<_, 64, 32, 1>::new(Heard([[&[1][..], &[7; 32]].concat()].into()));
+        let mut link = FragmentedLink::<_, 64, 32, 1>::new(Heard([[&[1][..], &[7; 32]].concat()].into(), 0));
         let mut packet = [0; 32];
         assert_eq!((block_on(link.receive(&mut packet)), packet), (32, [7; 32]));
+    }
+
+    /// Whatever others send between the parts of a frame, it arrives with its own first part.
+    #[test]
+    fn forged_parts_do_not_change_when_a_frame_arrived() {
+        let parts = packets_of_frame(3, 7);
+        for forged in [[9, 0, 77, 0, 1, 1, 0xEE].to_vec(), [1, 0xEE].to_vec(), parts[0].clone()] {
+            for place in 1..parts.len() {
+                let mut packets = parts.clone();
+                packets.insert(place, forged.clone());
+                let mut link = FragmentedLink::<_, 31, 128, 4>::new(Heard(packets.into(), 0));
+                let mut packet = [0; 128];
+                while block_on(link.receive(&mut packet)) != 100 {}
+                assert_eq!(link.arrived(), Some(Instant::from_millis(1)), "{forged:?} at {place}");
+            }
+        }
     }
 }

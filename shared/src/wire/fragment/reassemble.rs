@@ -20,6 +20,8 @@ struct PartialFrame<const FRAME: usize> {
     last: usize,
     /// When the first part came, in frames begun.
     begun: u32,
+    /// When part 0 came, in local µs.
+    arrival_us: u64,
     /// Whether the frame is complete and was returned; its last part is then behind the others.
     is_returned: bool,
 }
@@ -32,6 +34,7 @@ struct Fragment<'a> {
     sender: u16,
     number: u16,
     bytes: &'a [u8],
+    arrival_us: u64,
 }
 
 impl Fragment<'_> {
@@ -64,6 +67,8 @@ enum Relation {
 pub struct Reassembler<const FRAME: usize, const SLOTS: usize> {
     slots: [PartialFrame<FRAME>; SLOTS],
     begun: u32,
+    /// When the frame that was returned last began to arrive.
+    arrival_us: u64,
 }
 
 impl<const FRAME: usize, const SLOTS: usize> Default for Reassembler<FRAME, SLOTS> {
@@ -79,7 +84,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     /// Starts with nothing received.
     pub const fn new() -> Self {
         const { assert!(SLOTS > 0, "a reassembler needs at least one slot") };
-        Self { slots: [PartialFrame::EMPTY; SLOTS], begun: 0 }
+        Self { slots: [PartialFrame::EMPTY; SLOTS], begun: 0, arrival_us: 0 }
     }
 
     /// Takes one packet and returns a frame that it completes, if it does. Call [`next_frame`](Self::next_frame) for others.
@@ -87,8 +92,21 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
     /// # Errors
     /// [`Error::Malformed`] for a packet no [`Fragmenter`] makes, [`Error::FrameTooLong`] for one whose frame is beyond `FRAME`.
     pub fn receive<'a>(&'a mut self, packet: &'a [u8]) -> Result<Option<&'a [u8]>, Error> {
+        self.receive_at(0, packet)
+    }
+
+    /// The same for a packet whose first bit arrived at the local time `arrival_us`: see [`arrival_us`](Self::arrival_us).
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_at<'a>(
+        &'a mut self,
+        arrival_us: u64,
+        packet: &'a [u8],
+    ) -> Result<Option<&'a [u8]>, Error> {
         let part = match *packet {
             [1, ref frame @ ..] if !frame.is_empty() => {
+                self.arrival_us = arrival_us;
                 return if frame.len() <= FRAME { Ok(Some(frame)) } else { Err(Error::FrameTooLong) };
             }
             [count, index, s0, s1, n0, n1, ref bytes @ ..] if index < count && !bytes.is_empty() => {
@@ -98,6 +116,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
                     sender: u16::from_le_bytes([s0, s1]),
                     number: u16::from_le_bytes([n0, n1]),
                     bytes,
+                    arrival_us,
                 }
             }
             _ => return Err(Error::Malformed),
@@ -115,7 +134,18 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
 
     /// Returns a frame that is complete and was not returned yet. There are several if parts conflicted.
     pub fn next_frame(&mut self) -> Option<&[u8]> {
-        self.slots.iter_mut().find_map(PartialFrame::complete)
+        let Self { slots, arrival_us, .. } = self;
+        slots.iter_mut().find_map(|slot| {
+            let at_us = slot.arrival_us;
+            let frame = slot.complete()?;
+            *arrival_us = at_us;
+            Some(frame)
+        })
+    }
+
+    /// When the first part of the frame that was returned last arrived. Packets that are no part of that frame do not change it.
+    pub const fn arrival_us(&self) -> u64 {
+        self.arrival_us
     }
 
     /// Adds the part to every candidate of its frame in which it is missing, and begins another one for each with which it
@@ -198,6 +228,7 @@ impl<const FRAME: usize> PartialFrame<FRAME> {
         part: 0,
         last: 0,
         begun: 0,
+        arrival_us: 0,
         is_returned: false,
     };
 
@@ -301,6 +332,9 @@ impl<const FRAME: usize> PartialFrame<FRAME> {
         place.copy_from_slice(part.bytes);
         self.seen[usize::from(part.index / 32)] |= 1 << (part.index % 32);
         self.missing -= 1;
+        if part.index == 0 {
+            self.arrival_us = part.arrival_us;
+        }
         *(if part.is_last() { &mut self.last } else { &mut self.part }) = part.bytes.len();
     }
 
