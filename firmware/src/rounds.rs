@@ -250,19 +250,21 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
             let event = match Packet::decode_for_board(bytes) {
                 Ok(Packet::Frame(_)) if self.is_held => None,
                 Ok(Packet::Frame(sealed)) => {
+                    let was_waiting = self.agent.is_waiting();
                     let report = self.agent.receive(sealed);
                     if let Some(refusal) = report.refusal() {
                         self.telemetry.refused += 1;
                         self.round_log.refuse(self.agent.round(), refusal);
                     }
-                    match (&mut self.slots, report.stamp) {
-                        (Some(slots), Some(stamp)) => {
-                            let has_left = self.log.note(report.sender, report.received, self.agent.round());
-                            let hearing = slots.hear(arrived.as_micros(), report.sender, &stamp);
-                            (has_left || hearing != Hearing::Nothing).then_some(Event::Retimed)
+                    self.slots.as_mut().and_then(|slots| {
+                        let has_left = self.log.note(report.sender, report.received, self.agent.round());
+                        if was_waiting && !self.agent.is_waiting() {
+                            slots.doubt(self.agent.round());
                         }
-                        _ => None,
-                    }
+                        let hear = |stamp| slots.hear(arrived.as_micros(), report.sender, &stamp);
+                        let hearing = report.stamp.map_or(Hearing::Nothing, hear);
+                        (has_left || hearing != Hearing::Nothing).then_some(Event::Retimed)
+                    })
                 }
                 Ok(Packet::RoundOver(RoundOver { air_round, digest })) if is_air && air_round == now => {
                     Some(Event::Over(digest))

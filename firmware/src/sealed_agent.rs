@@ -46,7 +46,7 @@ pub(crate) struct SealedAgent<'p, 'a, P> {
 /// What became of a received frame.
 pub(crate) struct FrameReport {
     pub(crate) sender: u16,
-    /// The time of its sender.
+    /// The time of its sender, if it can be trusted.
     pub(crate) stamp: Option<Stamp>,
     /// What the agent did with it; `None` if it was not for the agent.
     pub(crate) received: Option<Received>,
@@ -162,7 +162,13 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         }
         let mut plain = [0; STAMPED];
         match stamp {
-            Some(stamp) => length = stamp.join(&out[..length], self.key.is_some(), &mut plain).ok()?,
+            // An agent that waits may keep a time that was recorded. Only others that wait take it, from its hello.
+            Some(stamp) => {
+                let is_hello = matches!(Frame::decode(&out[..length]), Ok(Frame::Hello(_)));
+                let is_timed = stamp.is_timed && (is_hello || !self.agent.is_waiting());
+                length =
+                    Stamp { is_timed, ..*stamp }.join(&out[..length], self.key.is_some(), &mut plain).ok()?;
+            }
             None => plain.get_mut(..length)?.copy_from_slice(&out[..length]),
         }
         if let Some(key) = &self.key {
@@ -205,16 +211,19 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         } else {
             (None, &plain[STAMP_ROOM..])
         };
-        let sender = match Frame::decode(frame) {
-            Ok(frame) => frame.sender(),
+        let decoded = match Frame::decode(frame) {
+            Ok(decoded) => decoded,
             Err(error) => return FrameReport::refused(error),
         };
+        let sender = decoded.sender();
         // What a radio hears beyond the links of the scenario tells the time and nothing else.
         let is_linked = match &self.senders {
             Some(senders) => senders.contains(sender),
             None => true,
         };
         let received = is_linked.then(|| self.agent.receive(origin, frame));
+        let is_fresh = !matches!(received, Some(Received::Stale | Received::Refused(_)));
+        let stamp = stamp.filter(|_| is_fresh && self.agent.is_of_epoch(&decoded));
         FrameReport { sender, stamp, received }
     }
 
@@ -228,6 +237,11 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
     #[inline(never)]
     pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
         if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
+    }
+
+    /// Whether it takes no part in rounds yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.agent.is_waiting()
     }
 
     /// Whether the swarm is one round ahead.

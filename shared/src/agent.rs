@@ -408,7 +408,7 @@ where
     }
 
     /// Whether it takes no part in rounds: it has no ledger, or does not know the round.
-    fn is_waiting(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         self.is_joining() || self.sync.is_pending
     }
 

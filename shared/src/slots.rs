@@ -12,8 +12,8 @@
 //! and a [`Stamp`] in front of it names the *root* whose time the sender keeps, how far away that is and how many superframes
 //! ago the root itself spoke. As in flooding time synchronisation (FTSP), agents follow the freshest news of the lowest root;
 //! news comes from the root alone, so a root that died is given up by all at once, and the lowest of those left takes over at
-//! the same pace. Parts of a swarm that meet follow the lower of their roots and the higher of their round numbers. In some
-//! superframes, drawn by root and number, all agents of a root are silent: then they hear another part even where its slots
+//! the same pace. When parts of a swarm meet, the one with the lower round numbers takes the time and the numbers of the other, and
+//! then all follow the lowest root. In some superframes, drawn by root and number, all agents of a root are silent: then they hear another part even where its slots
 //! lie on their own.
 //!
 //! [`SlotSchedule`] takes local times and what was heard, and says what is due and when. A driver transmits and listens:
@@ -37,6 +37,7 @@ mod clock;
 mod schedule;
 mod stamp;
 mod superframe;
+mod time_claim;
 
 pub use schedule::{Hearing, SlotDue, SlotSchedule, SlotTask};
 pub use stamp::{STAMP_MAX, STAMP_ROOM, Stamp};

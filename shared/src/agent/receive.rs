@@ -6,7 +6,7 @@ use super::{Agent, MemberSet, Mode, RoundSync};
 use crate::linear::first_exception;
 use crate::problem::Problem;
 use crate::wire;
-use crate::wire::frame::{DataHeader, Frame};
+use crate::wire::frame::{Admission, DataHeader, Frame, MembersHeader};
 use crate::wire::payload::Decoder;
 
 /// Where a frame comes from, as far as that is proven.
@@ -128,6 +128,21 @@ where
             self.peers.get_mut(at).heard_at = Some(self.round);
         }
         received
+    }
+
+    /// Whether a frame can tell the time of slots: it is of this agent's epoch, where the agent takes part in one. A frame that was
+    /// recorded in an earlier life of the swarm is not.
+    pub fn is_of_epoch(&self, frame: &Frame<'_>) -> bool {
+        let is_of_epoch = match frame {
+            Frame::Data(DataHeader { epoch, .. }, _) | Frame::Members(MembersHeader { epoch, .. }, _) => {
+                *epoch == self.epoch
+            }
+            Frame::Admission(Admission { sender, .. }) => {
+                self.peers.find(*sender).is_ok_and(|at| self.peers.get(at).taken_round.is_some())
+            }
+            Frame::Hello(_) => false,
+        };
+        is_of_epoch || self.is_waiting()
     }
 
     /// Whether a frame of a lock-step swarm is not older than it may be, as far as this agent can tell.

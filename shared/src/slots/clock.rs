@@ -32,6 +32,11 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The error as whole µs.
+    pub(super) fn late_us(&self) -> i64 {
+        self.error >> FRACTION
+    }
+
     /// The error as whole µs, without its sign.
     pub(super) fn error_us(&self) -> u64 {
         self.error.unsigned_abs() >> FRACTION

@@ -1,12 +1,13 @@
 //! What an agent does when.
 
 use super::clock::SlotClock;
+use super::time_claim::TimeClaim;
 use super::{Stamp, Superframe};
 use crate::fnv;
 
 /// Superframes for which an agent listens before it assumes that nobody is there; agent i for i more, so that the lowest of
 /// those that start together is heard by the others before they begin.
-const LISTEN: u64 = 2;
+const LISTEN: u32 = 2;
 /// Superframes of silence around it after which an agent assumes that nobody is in reach.
 const ALONE: u8 = 16;
 /// Then it is silent in one of so many superframes: two such agents that always send at once would never hear each other.
@@ -83,13 +84,17 @@ pub struct SlotSchedule {
     unheard: u8,
     /// Superframes in which it does without shared slots: after its number jumped, others may count differently yet.
     hold: u8,
+    /// Another time than its own that others keep.
+    claim: TimeClaim,
+    /// Superframes for which it follows whomever it hears, since it does not trust its own time.
+    doubt: u32,
 }
 
 impl SlotSchedule {
     /// The slots of agent `id`, whose next round is `number`, from the local time `now_us` on.
     pub fn new(superframe: Superframe, id: u16, number: u32, now_us: u64) -> Self {
         let length_us = superframe.length_us();
-        let until_us = now_us.saturating_add(length_us.saturating_mul(LISTEN + u64::from(id)));
+        let until_us = now_us.saturating_add(length_us.saturating_mul(u64::from(LISTEN + u32::from(id))));
         Self {
             superframe,
             id,
@@ -101,7 +106,17 @@ impl SlotSchedule {
             age: 0,
             unheard: 0,
             hold: 0,
+            claim: TimeClaim::default(),
+            doubt: 0,
         }
+    }
+
+    /// Forgets whose time it keeps, and goes on with superframe `number`. What an agent followed before it found its round may have
+    /// been recorded: the next frame is followed as by an agent that starts, and until then it tells nobody the time.
+    pub fn doubt(&mut self, number: u32) {
+        self.number = number;
+        (self.root, self.hops, self.age) = (self.id, 0, 0);
+        self.doubt = LISTEN + u32::from(self.id);
     }
 
     /// What is to be done next.
@@ -134,56 +149,67 @@ impl SlotSchedule {
         }
     }
 
+    /// A frame of `sender` arrived, whose first bit reached this agent at the local time `arrival_us`.
+    ///
+    /// An agent that keeps a time follows small corrections at once. Another time, or a higher number, is followed after three
+    /// superframes in which it was heard, and a lower number never: frames that were recorded have lower numbers, as long
+    /// as the caller passes on only frames of this agent's epoch.
     // On its own: what calls it is large enough.
     #[inline(never)]
-    /// A frame of `sender` arrived, whose first bit reached this agent at the local time `arrival_us`.
     pub fn hear(&mut self, arrival_us: u64, sender: u16, stamp: &Stamp) -> Hearing {
         if sender == self.id || sender >= self.superframe.agents {
             return Hearing::Nothing;
         }
-        self.unheard = 0;
-        if !stamp.is_timed {
-            return Hearing::Nothing;
-        }
         let offset_us = self.superframe.sends_at_us(sender, stamp.superframe);
         let sample = self.clock.compare(arrival_us, offset_us);
-        let is_listening = matches!(self.position, Position::Listening { .. });
-        let is_aligned = !is_listening && sample.error_us() <= u64::from(self.superframe.guard_us);
+        let is_open = !self.is_synchronised() || self.doubt > 0;
+        let is_aligned = stamp.is_timed
+            && self.is_synchronised()
+            && sample.error_us() <= u64::from(self.superframe.guard_us);
 
         // Counted in this agent's superframe: at a border the sender may be in the one before or behind.
         let behind = if is_aligned { sample.superframes } else { 0 };
         let age = stamp.age.saturating_add_signed(-behind);
         let number = stamp.superframe.saturating_add_signed(i32::from(-behind));
-
-        let is_alive = age < self.superframe.give_up_after;
-        let is_fresher = age < self.age;
-        let follows = is_alive
-            && (is_listening
-                || stamp.root < self.root
-                || (stamp.root == self.root && self.root != self.id && is_fresher));
-        let hearing = match (follows, is_aligned) {
-            (false, _) => Hearing::Nothing,
-            (true, true) => {
-                self.clock.correct(arrival_us, sample);
-                Hearing::Corrected
+        // Superframes that are not aligned overlap with two others.
+        let overlap = u32::from(!is_aligned);
+        if !is_open && number.saturating_add(overlap) < self.number {
+            return Hearing::Nothing;
+        }
+        self.unheard = 0;
+        let is_ahead = number > self.number.saturating_add(overlap);
+        let is_fresher = self.root != self.id && stamp.root == self.root && age < self.age;
+        let is_better = is_open || is_ahead || stamp.root < self.root || is_fresher;
+        if !stamp.is_timed || age >= self.superframe.give_up_after || !is_better {
+            return Hearing::Nothing;
+        }
+        if !is_open && (is_ahead || !is_aligned) {
+            let heard =
+                TimeClaim::new(stamp.root, number.wrapping_sub(self.number), sample.late_us(), self.number);
+            if !self.claim.is_borne_out(heard, &self.superframe) {
+                return Hearing::Nothing;
             }
-            (true, false) => {
-                self.clock.jump(arrival_us, offset_us);
-                Hearing::Jumped
-            }
+        }
+        let hearing = if is_aligned {
+            self.clock.correct(arrival_us, sample);
+            Hearing::Corrected
+        } else {
+            self.clock.jump(arrival_us, offset_us);
+            Hearing::Jumped
         };
-        if follows && stamp.root < self.id {
+        if stamp.root < self.id {
             (self.root, self.hops, self.age) = (stamp.root, stamp.hops.saturating_add(1), age);
-        } else if follows {
+        } else {
             // It keeps the swarm's time on from here, and the others follow it.
             (self.root, self.hops, self.age) = (self.id, 0, 0);
         }
-        if number > self.number && (follows || !is_listening) {
-            if !is_listening {
+        if number > self.number {
+            if !is_open {
                 self.hold = self.superframe.resync;
             }
             self.number = number;
         }
+        self.doubt = 0;
         if hearing == Hearing::Jumped {
             self.position = self.position_at(arrival_us);
         }
@@ -198,6 +224,7 @@ impl SlotSchedule {
             age: self.age,
             // Receivers take a frame of its turn for one in the shared slot.
             is_timed: match self.position {
+                _ if self.doubt > 0 => false,
                 Position::Own => !self.is_turn(),
                 Position::Shared => true,
                 Position::Listening { .. } | Position::End => false,
@@ -231,6 +258,7 @@ impl SlotSchedule {
         self.number = self.number.saturating_add(1);
         self.unheard = self.unheard.saturating_add(1);
         self.hold = self.hold.saturating_sub(1);
+        self.doubt = self.doubt.saturating_sub(1);
         if self.root != self.id {
             self.age = self.age.saturating_add(1);
             if self.age >= self.superframe.give_up_after {

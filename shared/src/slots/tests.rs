@@ -1,5 +1,7 @@
 extern crate std;
 
+mod attacks;
+
 use super::*;
 use crate::rng::{Purpose, Stream};
 use crate::wire::frame::{DataHeader, Frame, Hello};
@@ -46,6 +48,8 @@ struct Nodes {
     loss: f64,
     sent: u32,
     now_us: f64,
+    /// All frames so far: sender, stamp and when it was sent.
+    tape: Vec<(u16, Stamp, f64)>,
 }
 
 impl Nodes {
@@ -62,7 +66,7 @@ impl Nodes {
                 Node { schedule, ahead_us, rate, is_on: true, rounds: Vec::new() }
             })
             .collect();
-        Self { nodes, hears: Box::new(|_, _| true), loss: 0.0, sent: 0, now_us: 0.0 }
+        Self { nodes, hears: Box::new(|_, _| true), loss: 0.0, sent: 0, now_us: 0.0, tape: Vec::new() }
     }
 
     fn run_until(&mut self, until_us: f64) {
@@ -85,6 +89,7 @@ impl Nodes {
             self.nodes[sender].schedule.complete();
             if let SlotTask::Transmit { .. } = task {
                 self.sent += 1;
+                self.tape.push((sender as u16, stamp, self.now_us));
                 for receiver in 0..self.nodes.len() {
                     let mut air = Stream::new(sender as u64, receiver as u32, self.sent, Purpose::Air);
                     let is_lost = air.uniform_f64() < self.loss;

@@ -77,6 +77,19 @@ mod tests {
         }
     }
 
+    /// A storage that claims to store, as some flash does.
+    struct ForgetfulBoots;
+
+    impl BootStorage for ForgetfulBoots {
+        fn load(&mut self) -> Result<Option<u32>, StorageFault> {
+            Ok(Some(6))
+        }
+
+        fn store(&mut self, _: u32) -> Result<(), StorageFault> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn every_start_reserves_a_boot_before_sealing() {
         let mut boots = VolatileBoots::new();
@@ -85,6 +98,7 @@ mod tests {
             assert_eq!((sealer.boot(), boots.last()), (boot, Some(boot)));
         }
         assert_eq!(Sealer::start(4, 1, &mut ReadOnlyBoots).unwrap_err(), Error::Storage);
+        assert_eq!(Sealer::start(4, 1, &mut ForgetfulBoots).unwrap_err(), Error::Storage);
         assert_eq!(
             Sealer::start(4, 1, &mut VolatileBoots::after(u32::MAX)).unwrap_err(),
             Error::CountersSpent
