@@ -139,6 +139,7 @@ impl Audience for Feed {
 
 async fn open(
     State(site): State<Site>,
+    permit: server::Permit,
     mut headers: HeaderMap,
     uri: Uri,
     upgrade: WebSocketUpgrade,
@@ -158,6 +159,7 @@ async fn open(
     upgrade.on_upgrade(move |socket| async move {
         // A client that has gone is not worth a word.
         let _ = converse(socket, &site.feed).await;
+        drop(permit);
     })
 }
 

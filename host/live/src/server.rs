@@ -5,19 +5,33 @@ use crate::assets;
 use crate::hub::{Hub, Play};
 use crate::prometheus;
 use crate::socket;
-use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_view::Audience;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections at once: a browser takes a few, and each may hold as much as a round is large.
+const CONNECTIONS: usize = 64;
+/// Time for the head of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const BACK_OFF: Duration = Duration::from_millis(20);
+
+/// One of the connections at once.
+pub(crate) type Permit = Extension<Arc<OwnedSemaphorePermit>>;
 
 /// Why the server cannot be started.
 pub(crate) fn start_error(error: impl std::fmt::Display) -> Diagnostic {
@@ -105,12 +119,32 @@ pub(crate) fn serve(listener: TcpListener, router: Router, name: &str) -> io::Re
         let _guard = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let serve = move || {
-        // It ends with the process, and only an error of the operating system ends it before.
-        let _ = runtime.block_on(async { axum::serve(listener, router).await });
-    };
-    thread::Builder::new().name(name.to_owned()).spawn(serve)?;
+    thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(accept(listener, router)))?;
     Ok(())
+}
+
+/// Serves every connection in a task of its own, until the process ends.
+async fn accept(listener: tokio::net::TcpListener, router: Router) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let (accepted, free) = (listener.accept().await, Arc::clone(&connections).try_acquire_owned());
+        let (Ok((stream, _)), Ok(permit)) = (accepted, free) else {
+            // One connection too many is closed; without a file for it, others may leave meanwhile.
+            tokio::time::sleep(BACK_OFF).await;
+            continue;
+        };
+        // Whoever serves a web socket, which outlives its request, keeps it.
+        let permit = Arc::new(permit);
+        let service = TowerToHyperService::new(router.clone().layer(Extension(Arc::clone(&permit))));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
+        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        tokio::spawn(async move {
+            // A browser may leave at any time.
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
 }
 
 async fn check_host(State(site): State<Site>, request: Request, next: Next) -> Response {
@@ -134,6 +168,7 @@ async fn asset(uri: Uri) -> Response {
 
 async fn open_socket(
     State(site): State<Site>,
+    permit: Permit,
     headers: HeaderMap,
     uri: Uri,
     upgrade: WebSocketUpgrade,
@@ -142,7 +177,10 @@ async fn open_socket(
         return refusal(status);
     }
     let upgrade = upgrade.max_message_size(socket::LONGEST_WISH).max_frame_size(socket::LONGEST_WISH);
-    upgrade.on_upgrade(move |socket| socket::serve(socket, site.hub))
+    upgrade.on_upgrade(move |socket| async move {
+        socket::serve(socket, site.hub).await;
+        drop(permit);
+    })
 }
 
 async fn newest_metrics(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
@@ -151,4 +189,33 @@ async fn newest_metrics(State(site): State<Site>, headers: HeaderMap, uri: Uri) 
     }
     let text = site.hub.newest_row().map(|row| prometheus::text(&row)).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    #[test]
+    fn connections_that_ask_for_nothing_give_way_to_a_browser() {
+        let server = Server::start("127.0.0.1:0", Play::Follow).unwrap();
+        let address = server.url().trim_start_matches("http://").trim_end_matches('/');
+        let mut silent: Vec<TcpStream> =
+            (0..3 * CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        // Those beyond the limit are closed at once, all others in time.
+        for stream in &mut silent {
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            let _ = stream.write_all(b"GET / HT");
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            assert!(!answer.starts_with(b"HTTP/1.1 200"));
+        }
+        let mut browser = TcpStream::connect(address).unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        browser.write_all(request.as_bytes()).unwrap();
+        let mut page = String::new();
+        browser.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    }
 }
