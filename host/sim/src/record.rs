@@ -24,7 +24,8 @@ pub mod table;
 use std::io;
 use std::path::PathBuf;
 
-pub use csv_table::{MetricColumn, metric_columns};
+pub use answer_file::bytes as answer_bytes;
+pub use csv_table::{MetricColumn, metric_columns, metrics_line};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
@@ -119,10 +120,8 @@ impl Recorder {
     /// When the disk is full.
     pub fn keep_answer(&self, answer: &Answer) -> Result<(), Error> {
         let name = "answer.npz";
-        let bytes = answer_file::bytes(answer).map_err(|error| Error::Unwritable {
-            path: self.folder.path().join(name),
-            source: io::Error::other(error),
-        })?;
+        let unwritable = |source| Error::Unwritable { path: self.folder.path().join(name), source };
+        let bytes = answer_bytes(answer).map_err(unwritable)?;
         self.folder.write(name, &bytes)
     }
 

@@ -1,13 +1,16 @@
-//! Executes a recorded run again and compares every digest with the log.
+//! Executes a recorded run again and compares every digest with the log, and the results with those beside it.
 
 use crate::message::Topic;
 use crate::recorded_run::{RecordedFrame, RecordedRun};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::Air;
+use fabswarm_sim::record::{answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario;
-use fabswarm_sim::swarm::{Swarm, SwarmView, ViewRequest};
+use fabswarm_sim::swarm::{ErrorKind, Metrics, Swarm, SwarmView, ViewRequest};
 use fabswarm_sim::trial::{self, IN_PROCESS};
 use serde::Deserialize;
+use serde_json::Value;
+use std::fs;
 use std::path::Path;
 
 /// What a run that was executed again comes to.
@@ -19,7 +22,11 @@ pub struct RunVerdict {
     pub checks: u64,
     /// Frames that are equal; of sealed ones, whose key nobody keeps, sender and length.
     pub frames: u64,
-    /// The first that is not, in words.
+    /// Rows of `metrics.csv` that are equal.
+    pub rows: u64,
+    /// The other files that were compared.
+    pub files: Vec<&'static str>,
+    /// The first difference, in words.
     pub difference: Option<String>,
 }
 
@@ -34,8 +41,8 @@ struct LoggedAgents {
     digest: Option<Vec<u32>>,
 }
 
-/// Executes the run in `folder` again, with all agents in this process, and compares all logged frames and the digests of every
-/// logged round. Boards compute the same bits, so their runs are checked as well, but for those that kept their own time.
+/// Executes the run in `folder` again, with all agents in this process, and compares all logged frames, the digests of every
+/// logged round, and the rows of `metrics.csv`, `answer.npz` and `summary.json`. Boards compute the same bits, so their runs are checked as well, but for those that kept their own time.
 ///
 /// # Errors
 /// When the log is damaged, or the run cannot be executed.
@@ -46,11 +53,14 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     scenario.swarm.boards = IN_PROCESS.to_owned();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
     let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
-    let mut verdict = RunVerdict { rounds: 0, checks: 0, frames: 0, difference: None };
+    let mut results = Results::read(folder, ErrorKind::of(&scenario))?;
+    let mut verdict =
+        RunVerdict { rounds: 0, checks: 0, frames: 0, rows: 0, files: vec![], difference: None };
     for message in log.about(Topic::Swarm) {
+        let swarm = swarm.as_mut();
         verdict.difference =
-            first_difference(folder, &message.json, swarm.as_mut(), &mut frames, &mut verdict.checks)?;
-        (verdict.rounds, verdict.frames) = (swarm.round(), frames.equal);
+            first_difference(folder, &message.json, swarm, &mut frames, &mut results, &mut verdict.checks)?;
+        (verdict.rounds, verdict.frames, verdict.rows) = (swarm.round(), frames.equal, results.equal);
         if verdict.difference.is_some() {
             return Ok(verdict);
         }
@@ -60,7 +70,85 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
             "runs of plain FAB and of more than 1024 agents have none; metrics.csv can be compared instead";
         return Err(Diagnostic::of_file(folder, "the log holds no digest to compare", remedy));
     }
+    verdict.difference = results.difference_at_end(folder, swarm.as_ref(), &mut verdict.files)?;
     Ok(verdict)
+}
+
+/// The results beside a log.
+struct Results {
+    error: ErrorKind,
+    /// Rows of `metrics.csv` that were not compared yet, the last first.
+    lines: Vec<String>,
+    equal: u64,
+    last: Option<Metrics>,
+}
+
+impl Results {
+    fn read(folder: &Path, error: ErrorKind) -> Result<Self, Diagnostic> {
+        let read = |name: &str| fs::read_to_string(folder.join(name));
+        let text = read("metrics.csv").or_else(|_| read("metrics.csv.part")).map_err(|error| {
+            Diagnostic::of_file(&folder.join("metrics.csv"), error, "run the scenario again")
+        })?;
+        let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
+        lines.reverse();
+        Ok(Results { error, lines, equal: 0, last: None })
+    }
+
+    /// Compares the rows of the present round.
+    fn difference(&mut self, swarm: &dyn Swarm) -> Option<String> {
+        let round = swarm.round();
+        let start = format!("{round},");
+        while let Some(line) = self.lines.pop_if(|line| line.starts_with(&start)) {
+            let metrics = *self.last.insert(swarm.metrics());
+            if line != metrics_line(&metrics, &metric_columns(self.error)) {
+                return Some(format!(
+                    "the row of round {round} in metrics.csv is not what the round comes to"
+                ));
+            }
+            self.equal += 1;
+        }
+        None
+    }
+
+    /// Compares what was written when the run ended, if it ended with the round that the swarm is at.
+    fn difference_at_end(
+        &self,
+        folder: &Path,
+        swarm: &dyn Swarm,
+        files: &mut Vec<&'static str>,
+    ) -> Result<Option<String>, Diagnostic> {
+        if let Some(line) = self.lines.last() {
+            return Ok(Some(format!("metrics.csv has a row that the log has no round for: {line}")));
+        }
+        let Ok(summary) = fs::read_to_string(folder.join("summary.json")) else { return Ok(None) };
+        let damaged =
+            |error| Diagnostic::of_file(&folder.join("summary.json"), error, "run the scenario again");
+        let summary: Value = serde_json::from_str(&summary).map_err(damaged)?;
+        let expected = self.last.iter().flat_map(|last| {
+            let number = |value: f64| if value.is_finite() { value.into() } else { Value::Null };
+            [
+                ("rounds", swarm.round().into()),
+                (self.error.name(), number(last.error)),
+                ("consensus_error", number(last.consensus_error)),
+                ("tracking_defect", number(last.tracking_defect)),
+            ]
+        });
+        for (key, value) in expected {
+            if summary[key] != value {
+                let found = &summary[key];
+                return Ok(Some(format!("summary.json has `{key}` {found}, and the run comes to {value}")));
+            }
+        }
+        files.push("summary.json");
+        let name = "answer.npz";
+        let Ok(answer) = fs::read(folder.join(name)) else { return Ok(None) };
+        let failed = |error: std::io::Error| Diagnostic::of_file(folder, error, "run the scenario again");
+        if answer != answer_bytes(&swarm.answer()).map_err(failed)? {
+            return Ok(Some(format!("{name} is not the answer that the run comes to")));
+        }
+        files.push(name);
+        Ok(None)
+    }
 }
 
 /// Executes rounds up to that of a logged view, and compares what is logged of them.
@@ -69,6 +157,7 @@ fn first_difference(
     json: &str,
     swarm: &mut dyn Swarm,
     frames: &mut LoggedFrames<'_>,
+    results: &mut Results,
     checks: &mut u64,
 ) -> Result<Option<String>, Diagnostic> {
     let foreign = |reason: String| {
@@ -77,6 +166,9 @@ fn first_difference(
     };
     let logged: LoggedView = serde_json::from_str(json).map_err(|error| foreign(error.to_string()))?;
     while swarm.round() < logged.round {
+        if let Some(difference) = results.difference(swarm) {
+            return Ok(Some(difference));
+        }
         swarm.step().map_err(|error| {
             let (round, logged) = (swarm.round(), logged.round);
             Diagnostic::bare(format!(
@@ -92,7 +184,7 @@ fn first_difference(
     }
     let mut view = SwarmView::default();
     swarm.view(&ViewRequest::default(), &mut view);
-    let Some(digests) = logged.agents.digest else { return Ok(None) };
+    let digests = logged.agents.digest.unwrap_or_default();
     let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
     let round = logged.round;
     if digests.len() != computed.len() {
@@ -107,7 +199,7 @@ fn first_difference(
         }
         *checks += 1;
     }
-    Ok(None)
+    Ok(results.difference(swarm))
 }
 
 /// The frames of a log that were not compared yet.

@@ -23,8 +23,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let difference = match resolved.scenario.swarm.pace {
         PaceKind::Slots => flight(folder)?,
         _ => {
-            let RunVerdict { rounds, checks, frames, difference } = fabswarm_view::verify(folder)?;
+            let RunVerdict { rounds, checks, frames, rows, files, difference } =
+                fabswarm_view::verify(folder)?;
             println!("{rounds} rounds executed again, {checks} digests and {frames} frames equal");
+            println!(
+                "{rows} rows of metrics.csv equal{}",
+                files.iter().map(|file| format!(", {file} too")).collect::<String>()
+            );
+            if folder.join("metrics.parquet").exists() {
+                println!("metrics.parquet was not compared");
+            }
             difference
         }
     };

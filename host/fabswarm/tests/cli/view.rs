@@ -13,8 +13,9 @@ fn run(folder: &Folder, name: &str, more: &str) {
 #[track_caller]
 fn is_verified(folder: &Folder, name: &str) {
     let frames = &folder.summary(name)["frames_sent"];
-    let expected = format!("60 rounds executed again, 610 digests and {frames} frames equal\n");
-    assert_eq!(folder.succeeds(&format!("verify {name}")).stdout, expected);
+    let printed = folder.succeeds(&format!("verify {name}")).stdout;
+    assert_contains(&printed, &format!("60 rounds executed again, 610 digests and {frames} frames equal\n"));
+    assert_contains(&printed, "61 rows of metrics.csv equal, summary.json too, answer.npz too\n");
 }
 
 #[test]
@@ -22,6 +23,22 @@ fn a_run_can_be_executed_again_and_compared() {
     let folder = Folder::new();
     run(&folder, "a", "");
     is_verified(&folder, "a");
+
+    // Results that were changed are found.
+    for (file, from, to) in [
+        ("metrics.csv", "\n7,0", "\n7,1"),
+        ("summary.json", "\"consensus_error\": ", "\"consensus_error\": 1"),
+    ] {
+        let text = folder.read(&format!("a/{file}"));
+        folder.write(&format!("a/{file}"), text.replace(from, to));
+        folder.ends("verify a", 4, &format!("{file}"));
+        folder.write(&format!("a/{file}"), text);
+    }
+    let mut answer = fs::read(folder.join("a/answer.npz")).unwrap();
+    let middle = answer.len() / 2;
+    answer[middle] ^= 1;
+    fs::write(folder.join("a/answer.npz"), answer).unwrap();
+    folder.ends("verify a", 4, "answer.npz is not the answer that the run comes to");
 
     // Another seed gives other states.
     let scenario = folder.read("a/scenario.toml").replace("seed = 1\n", "seed = 2\n");

@@ -1,6 +1,6 @@
 //! The answer as NumPy's archive of arrays: `numpy.load("answer.npz")["x"]` has a row for each agent.
 
-use std::io::{Cursor, Write};
+use std::io::{self, Cursor, Write};
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -8,7 +8,10 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::swarm::Answer;
 
 /// The bytes of `answer.npz`.
-pub(super) fn bytes(answer: &Answer) -> zip::result::ZipResult<Vec<u8>> {
+///
+/// # Errors
+/// When it is larger than such an archive can be.
+pub fn bytes(answer: &Answer) -> io::Result<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     // Stored as it is, with a fixed date: the same run gives the same file.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);

@@ -22,6 +22,16 @@ pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 6] {
     ]
 }
 
+/// A row of `metrics.csv`, without the end of its line.
+pub fn metrics_line(metrics: &Metrics, columns: &[MetricColumn]) -> String {
+    let mut line = metrics.round.to_string();
+    for (_, value) in columns {
+        // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
+        let _ = write!(line, ",{:?}", value(metrics));
+    }
+    line
+}
+
 /// `metrics.csv`.
 #[derive(Debug)]
 pub(super) struct CsvTable {
@@ -48,11 +58,7 @@ impl CsvTable {
     }
 
     pub(super) fn push(&mut self, metrics: &Metrics) -> Result<(), Error> {
-        let _ = write!(self.lines, "{}", metrics.round);
-        for (_, value) in self.columns {
-            // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
-            let _ = write!(self.lines, ",{:?}", value(metrics));
-        }
+        self.lines += &metrics_line(metrics, &self.columns);
         self.lines.push('\n');
         if self.lines.len() >= Self::FLUSH_BYTES || self.flushed.elapsed() >= Self::FLUSH_AFTER {
             self.flush()?;
