@@ -5,7 +5,6 @@ use anyhow::{Context, Result, bail};
 use fabswarm_attach::{FlashImage, uf2};
 use fabswarm_diagnostic::Diagnostic;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -95,8 +94,10 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        file.write_all(bytes)
+        // A file that is there may be readable for others, or a link to one: it is replaced.
+        let mut draft = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+        draft.write_all(bytes)?;
+        draft.persist(path).map(drop).map_err(|error| error.error)
     };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
