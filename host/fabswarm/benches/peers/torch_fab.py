@@ -23,6 +23,7 @@ import torch.nn.functional as F
 INPUTS, HIDDEN, CLASSES, BATCH = 784, 256, 10, 64
 LAYERS, WIDTH, HEADS, INNER, VOCABULARY, SEQUENCE, TEXTS = 12, 768, 12, 3072, 30522, 128, 4
 PENALTY, STEP, STEP_X, REGULARISATION = 1.0, 0.03, 10.0, 0.002
+BERT_LAYER = ["qkv", "bqkv", "o", "bo", "g1", "e1", "w1", "b1", "w2", "b2", "g2", "e2"]
 SHAPES = [(INPUTS, HIDDEN), (1, HIDDEN), (HIDDEN, CLASSES), (1, CLASSES)]
 
 
@@ -102,7 +103,7 @@ def mlp_loop(agents, device):
     return work
 
 
-def mlp_batched(agents, device):
+def mlp_batched(agents, device, compiles=False):
     """All agents in one tensor, torch.bmm, static buffers: can be captured in a CUDA graph."""
     make = lambda scale: [torch.randn(agents, *shape, device=device) * scale for shape in SHAPES]
     v = [p.requires_grad_() for p in make(0.03) + make(0.03)]
@@ -111,24 +112,42 @@ def mlp_batched(agents, device):
     psi, mixing = torch.zeros(len(data), device=device), ring(agents, device)
     forward = lambda p, x: torch.baddbmm(p[3], torch.relu(torch.baddbmm(p[1], x, p[0])), p[2])
     entropy = lambda out, label: F.cross_entropy(out.reshape(-1, CLASSES), label.reshape(-1), reduction="none").view(label.shape)
+    train = rows[:, BATCH:]
+
+    def losses(v, data, labels, psi):
+        x, label, weight = data[rows.view(-1)].view(agents, 2 * BATCH, INPUTS), labels[rows], torch.sigmoid(psi[train])
+        ly, lz = entropy(forward(v[:4], x), label), entropy(forward(v[4:], x[:, BATCH:]), label[:, BATCH:])
+        total = ly[:, :BATCH].sum() / BATCH + PENALTY * (weight * (ly[:, BATCH:] + lz)).sum() / BATCH
+        return total, STEP_X * PENALTY / BATCH * weight * (1 - weight) * (ly[:, BATCH:] - lz)
+
+    pull, push = mixing_steps(agents)
+    if compiles:
+        losses, pull, push = (torch.compile(part, dynamic=False) for part in (losses, pull, push))
 
     def work():
         with torch.no_grad():
-            for a, b in zip(v, t):
-                a.copy_(torch.addmm(b.view(agents, -1), mixing, a.view(agents, -1), beta=-STEP).view_as(a))
-        x, label, train = data[rows.view(-1)].view(agents, 2 * BATCH, INPUTS), labels[rows], rows[:, BATCH:]
-        weight = torch.sigmoid(psi[train])
-        ly, lz = entropy(forward(v[:4], x), label), entropy(forward(v[4:], x[:, BATCH:]), label[:, BATCH:])
-        total = ly[:, :BATCH].sum() / BATCH + PENALTY * (weight * (ly[:, BATCH:] + lz)).sum() / BATCH
+            torch._foreach_copy_(v, pull(mixing, v, t))
+        total, change = losses(v, data, labels, psi)
         gradient = torch.autograd.grad(total, v)
         with torch.no_grad():
-            for p, b, g, last in zip(v, t, gradient, d):
-                g = g.add(p, alpha=PENALTY * REGULARISATION)
-                b.copy_((mixing @ b.view(agents, -1)).view_as(b).add_(g).sub_(last))
-                last.copy_(g)
-            psi[train] -= STEP_X * PENALTY / BATCH * weight * (1 - weight) * (ly[:, BATCH:] - lz)
+            trackers, gradient = push(mixing, v, t, gradient, d)
+            torch._foreach_copy_(t, trackers)
+            torch._foreach_copy_(d, gradient)
+            psi[train] -= change
 
     return work
+
+
+def mixing_steps(agents):
+    """Pull and push of every tensor in a list, each a matrix product over agents."""
+    def pull(weights, v, t):
+        return [torch.addmm(b.view(agents, -1), weights, a.view(agents, -1), beta=-STEP).view_as(a) for a, b in zip(v, t)]
+
+    def push(weights, v, t, gradient, last):
+        fresh = [g.add(p, alpha=PENALTY * REGULARISATION) for g, p in zip(gradient, v)]
+        return [(weights @ b.view(agents, -1)).view_as(b) + g - e for b, g, e in zip(t, fresh, last)], fresh
+
+    return pull, push
 
 
 def captured(work):
@@ -164,42 +183,80 @@ def bert_loop(agents, precision):
     return work
 
 
-def bert_batched(agents, precision, compiles):
-    kind = torch.bfloat16 if precision == "bf16" else torch.float32
+def bert_weights(agents):
     make = lambda *shape: (torch.randn(agents, *shape, device="cuda") * 0.02).requires_grad_()
     ones = lambda *shape: torch.ones(agents, *shape, device="cuda").requires_grad_()
     w = dict(words=make(VOCABULARY, WIDTH), positions=make(512, WIDTH), types=make(2, WIDTH), g=ones(1, WIDTH), b=make(1, WIDTH))
     w |= dict(pool=make(WIDTH, WIDTH), pool_b=make(1, WIDTH), head=make(WIDTH, 2), head_b=make(1, 2))
-    names = ["qkv", "bqkv", "o", "bo", "g1", "e1", "w1", "b1", "w2", "b2", "g2", "e2"]
     for i in range(LAYERS):
         tensors = [make(WIDTH, 3 * WIDTH), make(1, 3 * WIDTH), make(WIDTH, WIDTH), make(1, WIDTH), ones(1, WIDTH), make(1, WIDTH)]
         tensors += [make(WIDTH, INNER), make(1, INNER), make(INNER, WIDTH), make(1, WIDTH), ones(1, WIDTH), make(1, WIDTH)]
-        w |= {f"{i}.{name}": tensor for name, tensor in zip(names, tensors)}
-    ids = torch.randint(0, VOCABULARY, (agents, TEXTS * SEQUENCE), device="cuda")
-    labels = torch.randint(0, 2, (agents, TEXTS), device="cuda")
+        w |= {f"{i}.{name}": tensor for name, tensor in zip(BERT_LAYER, tensors)}
+    return w
+
+
+def bert_losses(agents, precision, compiles):
+    """The loss of every text of every agent: layers alone compiled, the whole, or nothing."""
+    kind = torch.bfloat16 if precision == "bf16" else torch.float32
     offset = (torch.arange(agents, device="cuda") * VOCABULARY)[:, None]
     norm = lambda x, g, b: F.layer_norm(x.float(), (WIDTH,), eps=1e-12) * g + b
     linear = lambda x, m, b: torch.baddbmm(b.to(kind), x.to(kind), m.to(kind))
 
     def layer(x, qkv, bqkv, o, bo, g1, e1, w1, b1, w2, b2, g2, e2):
-        q = linear(x, qkv, bqkv).view(agents * TEXTS, SEQUENCE, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-        a = F.scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(agents, TEXTS * SEQUENCE, WIDTH)
+        q = linear(x, qkv, bqkv).view(-1, SEQUENCE, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        a = F.scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(x.shape)
         x = norm(x + linear(a, o, bo), g1, e1)
         return norm(x + linear(F.gelu(linear(x, w1, b1)), w2, b2), g2, e2)
 
-    if compiles:
+    if compiles == "layers":
         layer = torch.compile(layer, dynamic=False)
 
-    def work():
-        x = F.embedding((ids + offset).reshape(-1), w["words"].view(agents * VOCABULARY, WIDTH)).view(agents, TEXTS, SEQUENCE, WIDTH)
+    def losses(w, ids, labels):
+        texts = labels.shape[1]
+        x = F.embedding((ids + offset).reshape(-1), w["words"].view(agents * VOCABULARY, WIDTH)).view(agents, texts, SEQUENCE, WIDTH)
         x = x + w["positions"][:, None, :SEQUENCE] + w["types"][:, None, :1]
-        x = norm(x.view(agents, TEXTS * SEQUENCE, WIDTH), w["g"], w["b"])
+        x = norm(x.view(agents, texts * SEQUENCE, WIDTH), w["g"], w["b"])
         for i in range(LAYERS):
-            x = layer(x, *[w[f"{i}.{name}"] for name in names])
-        p = torch.tanh(linear(x.view(agents, TEXTS, SEQUENCE, WIDTH)[:, :, 0], w["pool"], w["pool_b"]))
+            x = layer(x, *[w[f"{i}.{name}"] for name in BERT_LAYER])
+        p = torch.tanh(linear(x.view(agents, texts, SEQUENCE, WIDTH)[:, :, 0], w["pool"], w["pool_b"]))
         out = linear(p, w["head"], w["head_b"]).float()
-        loss = F.cross_entropy(out.reshape(-1, 2), labels.reshape(-1), reduction="sum") / TEXTS
-        torch.autograd.grad(loss, list(w.values()))
+        return F.cross_entropy(out.reshape(-1, 2), labels.reshape(-1), reduction="none").view(agents, texts)
+
+    return torch.compile(losses, dynamic=False) if compiles == "whole" else losses
+
+
+def bert_texts(agents, texts):
+    ids = torch.randint(0, VOCABULARY, (agents, texts * SEQUENCE), device="cuda")
+    return ids, torch.randint(0, 2, (agents, texts), device="cuda")
+
+
+def bert_batched(agents, precision, compiles):
+    """One gradient pass."""
+    w, losses, texts = bert_weights(agents), bert_losses(agents, precision, compiles), bert_texts(agents, TEXTS)
+    return lambda: torch.autograd.grad(losses(w, *texts).sum() / TEXTS, list(w.values()))
+
+
+def bert_round(agents, precision):
+    """A whole FAB round: pull, gradients of y on eight texts and of z on four, logits of samples, push."""
+    y, z, losses = bert_weights(agents), bert_weights(agents), bert_losses(agents, precision, "whole")
+    v = [*y.values(), *z.values()]
+    t, d = ([torch.zeros_like(p) for p in v] for _ in range(2))
+    (ids, labels), weights, psi = bert_texts(agents, 2 * TEXTS), ring(agents, "cuda"), torch.zeros(agents, TEXTS, device="cuda")
+    pull, push = (torch.compile(part, dynamic=False) for part in mixing_steps(agents))
+    half = TEXTS * SEQUENCE
+
+    def work():
+        with torch.no_grad():
+            torch._foreach_copy_(v, pull(weights, v, t))
+        weight = torch.sigmoid(psi)
+        ly, lz = losses(y, ids, labels), losses(z, ids[:, half:], labels[:, TEXTS:])
+        total = ly[:, :TEXTS].sum() / TEXTS + PENALTY * (weight * (ly[:, TEXTS:] + lz)).sum() / TEXTS
+        gradient = torch.autograd.grad(total, v)
+        with torch.no_grad():
+            trackers, gradient = push(weights, v, t, gradient, d)
+            torch._foreach_copy_(t, trackers)
+            torch._foreach_copy_(d, gradient)
+            psi.sub_(STEP_X * PENALTY / TEXTS * weight * (1 - weight) * (ly[:, TEXTS:] - lz))
 
     return work
 
@@ -244,7 +301,7 @@ def main():
             torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
             forms = {"loop over agents": mlp_loop(agents, device), "batched": mlp_batched(agents, device)}
             if device == "cuda":
-                forms["batched, CUDA graph"] = captured(mlp_batched(agents, device))
+                forms = {"torch.compile, CUDA graph": captured(mlp_batched(agents, device, True)), "CUDA graph": captured(mlp_batched(agents, device))} | forms
             ours, theirs = [], {name: [] for name in forms}
             for _ in range(given.turns):
                 ours.append(engine(given.engine, "mlp", device, precision, agents, 60 if device == "cpu" else 400))
@@ -256,13 +313,20 @@ def main():
             torch.backends.cuda.matmul.allow_tf32 = True
             ours = [engine(given.engine, "bert", device, precision, agents, 10)]
             theirs = {}
-            forms = {"batched": lambda: bert_batched(agents, precision, False), "batched, torch.compile": lambda: bert_batched(agents, precision, True)}
+            forms = {
+                "torch.compile, CUDA graph": lambda: captured(bert_batched(agents, precision, "whole")),
+                "torch.compile of layers": lambda: bert_batched(agents, precision, "layers"),
+                "batched": lambda: bert_batched(agents, precision, None),
+            }
             forms["loop over agents"] = lambda: bert_loop(agents, precision)
             for name, make in forms.items():
                 theirs[name] = [milliseconds(device, make(), warm_up=3, repeats=8)]
                 torch.cuda.empty_cache()
             ours.append(engine(given.engine, "bert", device, precision, agents, 10))
             table(f"BERT-base gradient pass, {agents} agents, batch {TEXTS}, {SEQUENCE} tokens, {precision}", ours, theirs)
+            ms = milliseconds(device, captured(bert_round(agents, precision)), warm_up=3, repeats=8)
+            print(f"BERT-base FAB round, {precision}: PyTorch, torch.compile, CUDA graph {ms:.3f} ms (fabswarm: its second line above)", flush=True)
+            torch.cuda.empty_cache()
     if "mixing" in jobs:
         words = 109_489_152
         command = [given.engine, "bench", "large", "mixing", "--device", "cuda", "--agents", str(agents), "--words", str(words)]
