@@ -1,19 +1,21 @@
 //! Who belongs to a cluster: a small certificate authority, a certificate for every host, and one for who starts runs.
 //!
-//! Beyond loopback hosts speak mutual TLS: nobody without a certificate of the same authority learns or changes anything, a host's
-//! certificate is good for its address alone, and a host answers only the names that its cluster had when it was made.
+//! Hosts speak mutual TLS: nobody without a certificate of the same authority learns or changes anything, a host's certificate is
+//! good for its address alone, and a host answers only the names that its cluster had when it was made. On loopback every user has a
+//! cluster of their own ([`Credentials::of_this_user`]), so no other user of the machine can start runs with the rights of this one.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::cache_folder;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
@@ -21,7 +23,7 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use webpki::EndEntityCert;
@@ -34,6 +36,10 @@ const AUTHORITY: &str = "ca.pem";
 const CERTIFICATE: &str = "host.pem";
 const KEY: &str = "host.key";
 const MEMBERS: &str = "cluster.toml";
+/// The cluster of one user on one machine, in the cache folder, and its only host.
+const OWN_CLUSTER: &str = "loopback-cluster";
+const LOCALHOST: &str = "localhost";
+const OWN_FOLDER: &str = "set FABSWARM_CACHE to a folder of yours, where you may write";
 /// The longest name that a certificate has room for.
 const NAME_BYTES: usize = 64;
 /// Years after which certificates expire.
@@ -109,8 +115,11 @@ pub fn new_cluster_until(
     for (number, name) in members.iter().enumerate() {
         // Who starts runs dials and never listens, so its certificate is good for no address.
         let address = hosts.get(number).and_then(|host| host.address.parse::<SocketAddr>().ok());
-        let addresses: Vec<String> = address.iter().map(|address| address.ip().to_string()).collect();
-        let mut parameters = CertificateParams::new(addresses).map_err(made)?;
+        let mut names: Vec<String> = address.iter().map(|address| address.ip().to_string()).collect();
+        if address.is_some_and(|address| address.ip().is_loopback()) {
+            names.push(LOCALHOST.to_owned());
+        }
+        let mut parameters = CertificateParams::new(names).map_err(made)?;
         expires(&mut parameters, name, year_of(name));
         let key = KeyPair::generate().map_err(made)?;
         let certificate = parameters.signed_by(&key, &issuer).map_err(made)?;
@@ -131,9 +140,64 @@ pub struct Credentials {
     pub(crate) client: Arc<ClientConfig>,
     /// What the certificates of members say about them.
     subjects: BTreeSet<Vec<u8>>,
+    /// Of the cluster that ends with this machine.
+    is_local: bool,
 }
 
 impl Credentials {
+    /// The credentials with which processes of one user speak to each other on loopback. The first one makes them, in the cache
+    /// folder; only this user can read them.
+    ///
+    /// # Errors
+    /// When there is no cache folder, or what is there belongs to somebody else.
+    pub fn of_this_user() -> Result<Self, Diagnostic> {
+        let none = || Diagnostic::new("there is no folder for the keys of loopback hosts", OWN_FOLDER);
+        Self::of_user_in(&cache_folder::find().ok_or_else(none)?.join(OWN_CLUSTER))
+    }
+
+    fn of_user_in(folder: &Path) -> Result<Self, Diagnostic> {
+        let refused = |error: std::io::Error| Diagnostic::of_file(folder, error, OWN_FOLDER);
+        let parent = folder.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).map_err(refused)?;
+        // A folder of this process, which tells who its user is, becomes the one of all where there is none yet.
+        let draft = tempfile::tempdir_in(parent).map_err(refused)?;
+        if !folder.exists() {
+            let host = Host { name: LOCALHOST.to_owned(), address: "127.0.0.1:0".to_owned(), agents: None };
+            let new = draft.path().join(OWN_CLUSTER);
+            new_cluster(&new, &[host])?;
+            // Another process may have been first.
+            let _ = std::fs::rename(new, folder);
+        }
+        let [own, found] = [draft.path(), folder].map(std::fs::symlink_metadata);
+        let (own, found) = (own.map_err(refused)?, found.map_err(refused)?);
+        if found.uid() != own.uid() || !found.is_dir() || found.mode() & 0o077 != 0 {
+            return Err(Diagnostic::of_file(folder, "others could read or change its keys", OWN_FOLDER));
+        }
+        Ok(Credentials { is_local: true, ..Self::open(&folder.join(LOCALHOST))? })
+    }
+
+    /// Refuses to speak beyond this machine with credentials that are for this machine alone.
+    ///
+    /// # Errors
+    /// When `address` is one of a network.
+    pub(crate) fn check(&self, address: SocketAddr) -> Result<(), Diagnostic> {
+        if self.is_local && !address.ip().is_loopback() {
+            return Err(Diagnostic::new(
+                format!("{address} is beyond this machine, and nothing would protect what travels"),
+                "make certificates with `fabswarm host new-cluster`, and add `--cluster FOLDER`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The name that the host at `address` must have in its certificate.
+    pub(crate) fn name_of(&self, address: SocketAddr) -> ServerName<'static> {
+        match ServerName::try_from(LOCALHOST) {
+            Ok(localhost) if self.is_local => localhost,
+            _ => ServerName::IpAddress(address.ip().into()),
+        }
+    }
+
     /// Reads the folder that [`new_cluster`] made for one host.
     ///
     /// # Errors
@@ -173,7 +237,7 @@ impl Credentials {
             .with_client_auth_cert(chain, key)
             .map_err(unusable)?;
         let subjects = file.members.iter().map(|name| subject(name)).collect();
-        Ok(Credentials { server: Arc::new(server), client: Arc::new(client), subjects })
+        Ok(Credentials { server: Arc::new(server), client: Arc::new(client), subjects, is_local: false })
     }
 
     /// Whether a certificate of this cluster is that of a member.

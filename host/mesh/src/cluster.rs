@@ -40,7 +40,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When one cannot be reached or runs another build.
-    pub fn dial(hosts: Vec<Host>, credentials: Option<&Credentials>) -> Result<Self, Error> {
+    pub fn dial(hosts: Vec<Host>, credentials: &Credentials) -> Result<Self, Error> {
         let dial = |host: &Host| -> Result<Peer, Error> {
             let line = ZenohLine::dial(&host.name, &host.address, credentials)?;
             Ok(Peer::new(host.name.clone(), Box::new(line)))

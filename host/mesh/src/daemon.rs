@@ -49,8 +49,7 @@ pub struct HostSetup {
     pub name: Option<String>,
     /// Where it listens; port 0 stands for a free one.
     pub address: SocketAddr,
-    /// Needed beyond loopback.
-    pub credentials: Option<Credentials>,
+    pub credentials: Credentials,
     pub device: HostDevice,
     /// Hears why somebody without proper credentials is refused: each reason once.
     pub refused: fn(Refusal),
@@ -67,7 +66,7 @@ pub fn serve(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(HostEvent),
 ) -> Result<(), Diagnostic> {
-    let credentials = setup.credentials.as_ref();
+    let credentials = &setup.credentials;
     let listener = ZenohListener::listen(setup.address, credentials, setup.refused)?;
     let name = setup.name.clone().unwrap_or_else(|| listener.address.to_string());
     let host = HostState::new(name, build_id(), setup.device.clone());
@@ -91,7 +90,7 @@ pub fn serve(
 }
 
 /// The way to another host of a run.
-fn dial(order: &RunOrder, host: usize, credentials: Option<&Credentials>) -> Result<Peer, Diagnostic> {
+fn dial(order: &RunOrder, host: usize, credentials: &Credentials) -> Result<Peer, Diagnostic> {
     let crate::message::HostPlace { name, address, .. } = &order.hosts[host];
     let line = ZenohLine::dial(name, address, credentials)?;
     Ok(Peer::new(name.clone(), Box::new(line)))

@@ -1,4 +1,4 @@
-//! Carries Zenoh between machines: TLS with certificates on both sides, in front of a Unix socket that only this user can open.
+//! Carries Zenoh between processes: TLS with certificates on both sides, in front of a Unix socket that only this user can open.
 //!
 //! Zenoh's own TLS link is not used: it enters rustls from two tasks at once (zenoh#2557), and strangers can make it deaf (zenoh#2685).
 //! Here one task polls both directions of a connection. Handshakes run in tasks of their own, and each ends in time.
@@ -17,7 +17,6 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Credentials;
@@ -72,13 +71,14 @@ impl Tunnel {
         let _runtime = RUNTIME.enter();
         let listener = UnixListener::bind(socket_in(&folder))?;
         let connector = TlsConnector::from(Arc::clone(&credentials.client));
+        let name = credentials.name_of(address);
         let connect = move |inside: UnixStream| {
-            let connector = connector.clone();
+            let (connector, name) = (connector.clone(), name.clone());
             async move {
                 let outside = async {
                     let stream = TcpStream::connect(address).await?;
                     stream.set_nodelay(true)?;
-                    connector.connect(ServerName::IpAddress(address.ip().into()), stream).await
+                    connector.connect(name, stream).await
                 };
                 // Zenoh tries again where this fails.
                 if let Ok(Ok(outside)) = timeout(HANDSHAKE, outside).await {

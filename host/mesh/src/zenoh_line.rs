@@ -1,9 +1,9 @@
-//! Lines over Zenoh: a question is a query, answers are its replies. With credentials a [`Tunnel`] carries them.
+//! Lines over Zenoh: a question is a query, answers are its replies. A [`Tunnel`] carries them.
 //!
 //! Replies to a query are paced by who asked: a full channel stops the link, and nothing is dropped. Nothing is discovered: hosts
 //! listen where they are told to, and who asks dials one of them, as a client.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use fabswarm_diagnostic::Diagnostic;
@@ -58,37 +58,18 @@ fn payload(Message { head, body }: Message) -> ZBytes {
     writer.finish()
 }
 
-/// How an address is spoken with in the clear, which is possible on loopback alone.
-///
-/// # Errors
-/// When it is an address of a network.
-pub(crate) fn plain_endpoint(address: &str) -> Result<String, Diagnostic> {
-    if address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
-        Ok(format!("tcp/{address}"))
-    } else {
-        Err(Diagnostic::new(
-            format!("{address} is beyond this machine, and nothing would protect what travels"),
-            "make certificates with `fabswarm host new-cluster`, and add `--cluster FOLDER`",
-        ))
-    }
-}
-
 /// A way to one host.
 #[derive(Debug)]
 pub(crate) struct ZenohLine {
     session: Session,
     address: SocketAddr,
     /// Dropped last, when nobody speaks through it.
-    _tunnel: Option<Tunnel>,
+    _tunnel: Tunnel,
 }
 
 impl ZenohLine {
     /// Dials the host `name`.
-    pub(crate) fn dial(
-        name: &str,
-        address: &str,
-        credentials: Option<&Credentials>,
-    ) -> Result<Self, Diagnostic> {
+    pub(crate) fn dial(name: &str, address: &str, credentials: &Credentials) -> Result<Self, Diagnostic> {
         let unreachable = |what: String| {
             Diagnostic::new(
                 format!("host {name} at {address} cannot be reached: {what}"),
@@ -97,17 +78,15 @@ impl ZenohLine {
                 ),
             )
         };
-        let plain = credentials.is_none().then(|| plain_endpoint(address)).transpose()?;
         let address: SocketAddr =
             address.parse().map_err(|_| unreachable(format!("{address} is not an address with a port")))?;
+        credentials.check(address)?;
         // Zenoh tries again until the time is over; a port that nobody listens at is known at once.
         reach(address).map_err(unreachable)?;
-        let tunnel = credentials.map(|credentials| Tunnel::dial(address, credentials)).transpose();
-        let tunnel = tunnel.map_err(|error| unreachable(error.to_string()))?;
-        let endpoint = tunnel.as_ref().map(Tunnel::endpoint).or(plain).unwrap_or_default();
+        let tunnel = Tunnel::dial(address, credentials).map_err(|error| unreachable(error.to_string()))?;
         let settings = [
             ("mode", "\"client\"".to_owned()),
-            ("connect/endpoints", format!("[{endpoint:?}]")),
+            ("connect/endpoints", format!("[{:?}]", tunnel.endpoint())),
             ("connect/timeout_ms", CONNECT_MS.to_string()),
             ("connect/exit_on_failure", "true".to_owned()),
             ("connect/retry", "{\"period_init_ms\": 50, \"period_max_ms\": 500}".to_owned()),
@@ -167,14 +146,14 @@ pub(crate) struct ZenohListener {
     questions: Queryable<RingChannelHandler<Query>>,
     /// Port 0 stands for a free one, which this names.
     pub(crate) address: SocketAddr,
-    _tunnel: Option<Tunnel>,
+    _tunnel: Tunnel,
 }
 
 impl ZenohListener {
     /// Listens; `report` hears of each reason for which somebody is refused, once.
     pub(crate) fn listen(
         address: SocketAddr,
-        credentials: Option<&Credentials>,
+        credentials: &Credentials,
         report: fn(Refusal),
     ) -> Result<Self, Diagnostic> {
         let refused = |what: String| {
@@ -183,19 +162,10 @@ impl ZenohListener {
                 "name a free address of this machine, such as 127.0.0.1:7447",
             )
         };
-        let (endpoint, address, tunnel) = match credentials {
-            Some(credentials) => {
-                let (tunnel, address) = Tunnel::listen(address, credentials, report)
-                    .map_err(|error| refused(error.to_string()))?;
-                (tunnel.endpoint(), address, Some(tunnel))
-            }
-            None => {
-                plain_endpoint(&address.to_string())?;
-                let free = TcpListener::bind(address).and_then(|listener| listener.local_addr());
-                let address = free.map_err(|error| refused(error.to_string()))?;
-                (plain_endpoint(&address.to_string())?, address, None)
-            }
-        };
+        credentials.check(address)?;
+        let (tunnel, address) =
+            Tunnel::listen(address, credentials, report).map_err(|error| refused(error.to_string()))?;
+        let endpoint = tunnel.endpoint();
         let settings = [("mode", "\"peer\"".to_owned()), ("listen/endpoints", format!("[{endpoint:?}]"))];
         let session = open(&settings).map_err(refused)?;
         let questions = session

@@ -13,6 +13,7 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{device, interrupt};
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
 use fabswarm_mesh::boards::StartBoards;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
@@ -31,6 +32,7 @@ use fabswarm_sim::record::{agents, bytes};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 #[cfg(feature = "boards")]
 use fabswarm_sim::sealing::SwarmKey;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(super) fn command() -> Command {
     Command::new("host")
@@ -90,13 +92,15 @@ pub(super) fn cluster_argument() -> Arg {
         .long("cluster")
         .value_name("FOLDER")
         .value_parser(value_parser!(PathBuf))
-        .help("This machine's folder of those that `fabswarm host new-cluster` made; needed beyond loopback")
+        .help("This machine's folder of those that `fabswarm host new-cluster` made; needed beyond loopback, where each user has keys of their own")
 }
 
-/// What that flag names.
-pub(super) fn credentials(matches: &ArgMatches) -> Result<Option<Credentials>> {
-    let folder = matches.get_one::<PathBuf>("cluster");
-    Ok(folder.map(|folder| Credentials::open(folder)).transpose()?)
+/// What that flag names; without it, what processes of this user share on loopback.
+pub(super) fn credentials(matches: &ArgMatches) -> Result<Credentials, Diagnostic> {
+    match matches.get_one::<PathBuf>("cluster") {
+        Some(folder) => Credentials::open(folder),
+        None => Credentials::of_this_user(),
+    }
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -106,6 +110,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {}
     }
     let address = *matches.get_one::<SocketAddr>("listen").expect("it has a default");
+    allow_open_files();
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::is_expected();
     interrupt::on_ctrl_c(&interrupted)?;
@@ -146,6 +151,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     daemon::serve(&setup, &Cache::from_environment()?, start_boards(), &interrupted, &mut observe)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the limit of open files as far as the system lets a user: every connection takes one.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // A host with fewer still answers its members.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// What starts the boards of this host, in builds that know boards.
@@ -198,7 +210,7 @@ fn status(matches: &ArgMatches) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for host in hosts {
         let name = host.name.clone();
-        match Cluster::dial(vec![host], credentials.as_ref()).and_then(|cluster| cluster.status()) {
+        match Cluster::dial(vec![host], &credentials).and_then(|cluster| cluster.status()) {
             Ok(status) => status.iter().for_each(|status| println!("{name}: {}", line(status))),
             Err(error) => {
                 eprintln!("error: {error}");

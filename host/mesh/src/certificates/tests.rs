@@ -11,18 +11,17 @@ use super::*;
 use crate::cluster::Cluster;
 use crate::daemon::{HostEvent, HostSetup, serve};
 use crate::host_device::HostDevice;
-use crate::zenoh_line::plain_endpoint;
 
 fn host(name: &str) -> Host {
     Host { name: name.to_owned(), address: "127.0.0.1:0".to_owned(), agents: None }
 }
 
 /// Runs `test` with the address of a host that has these credentials.
-fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
+fn with_host(credentials: &Credentials, cache: &Path, test: impl FnOnce(&str)) {
     let setup = HostSetup {
         name: None,
         address: "127.0.0.1:0".parse().unwrap(),
-        credentials: Some(Credentials::open(credentials).unwrap()),
+        credentials: credentials.clone(),
         device: HostDevice::Cpu,
         refused: |_| {},
     };
@@ -45,31 +44,31 @@ fn with_host(credentials: &Path, cache: &Path, test: impl FnOnce(&str)) {
     });
 }
 
-fn asks(address: &str, credentials: Option<&Path>) -> Result<String, crate::Error> {
-    let credentials = credentials.map(|folder| Credentials::open(folder).unwrap());
+fn asks(address: &str, credentials: &Credentials) -> Result<String, crate::Error> {
     let host = Host { address: address.to_owned(), ..host("a") };
-    Ok(Cluster::dial(vec![host], credentials.as_ref())?.status()?.remove(0).name)
+    Ok(Cluster::dial(vec![host], credentials)?.status()?.remove(0).name)
 }
 
 #[test]
 fn only_members_of_the_cluster_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
+    let of = |name: &str| Credentials::open(&path(name)).unwrap();
     let year_of = |name: &str| if name == "old" { 2020 } else { 2100 };
     new_cluster_until(&path("ours"), &[host("a"), host("b"), host("old")], &year_of).unwrap();
     new_cluster(&path("other"), &[host("a")]).unwrap();
     // Who starts runs is no member any more, for this host.
     std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\", \"old\"]\n").unwrap();
-    with_host(&path("ours/a"), folder.path(), |address| {
+    with_host(&of("ours/a"), folder.path(), |address| {
         // A machine that is busy with other things may take longer than one dial waits.
-        let is_answered = || (0..5).any(|_| asks(address, Some(&path("ours/b"))).is_ok());
+        let is_answered = || (0..5).any(|_| asks(address, &of("ours/b")).is_ok());
         assert!(is_answered());
         TcpStream::connect(address).unwrap().write_all(&[0x5a; 4096]).unwrap();
         std::thread::scope(|scope| {
-            for credentials in [Some("other/starter"), Some("ours/old"), Some("ours/starter"), None] {
-                let credentials = credentials.map(path);
+            let of_user = Credentials::of_user_in(&path("user")).unwrap();
+            for stranger in [of("other/starter"), of("ours/old"), of("ours/starter"), of_user] {
                 scope.spawn(move || {
-                    let refusal = asks(address, credentials.as_deref()).unwrap_err().to_string();
+                    let refusal = asks(address, &stranger).unwrap_err().to_string();
                     assert!(refusal.contains("takes this certificate"), "{refusal}");
                 });
             }
@@ -78,8 +77,8 @@ fn only_members_of_the_cluster_are_answered() {
     });
     // A host that shows an expired certificate, or one of another cluster, is not believed.
     for shown in ["ours/old", "other/a"] {
-        with_host(&path(shown), folder.path(), |address| {
-            assert!(asks(address, Some(&path("ours/b"))).is_err(), "{shown}");
+        with_host(&of(shown), folder.path(), |address| {
+            assert!(asks(address, &of("ours/b")).is_err(), "{shown}");
         });
     }
 }
@@ -108,11 +107,27 @@ fn keys_are_private_and_what_is_there_is_never_replaced() {
 }
 
 #[test]
-fn nothing_is_spoken_in_the_clear_beyond_loopback() {
-    assert_eq!(plain_endpoint("127.0.0.1:7447").unwrap(), "tcp/127.0.0.1:7447");
-    assert_eq!(plain_endpoint("[::1]:7447").unwrap(), "tcp/[::1]:7447");
-    for address in ["10.0.0.1:7447", "0.0.0.0:7447", "[::]:7447", "gpu1:7447"] {
-        let refusal = plain_endpoint(address).unwrap_err().to_string();
+fn a_loopback_host_answers_processes_of_its_own_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let of = |name: &str| Credentials::of_user_in(&path(name)).unwrap();
+    // Several processes make the folder at once; one of them wins, and all have its keys.
+    let all: Vec<Credentials> = std::thread::scope(|scope| {
+        let made: Vec<_> = (0..4).map(|_| scope.spawn(|| of("cache/user"))).collect();
+        made.into_iter().map(|made| made.join().unwrap()).collect()
+    });
+    with_host(&all[0], folder.path(), |address| {
+        assert!(all[1..].iter().all(|own| (0..5).any(|_| asks(address, own).is_ok())));
+        let refusal = asks(address, &of("cache/other")).unwrap_err().to_string();
+        assert!(refusal.contains("takes this certificate"), "{refusal}");
+    });
+    let left = std::fs::read_dir(path("cache")).unwrap().count();
+    assert_eq!(left, 2, "nothing but the two folders is left");
+    for address in ["10.0.0.1:7447", "0.0.0.0:7447", "[::]:7447"] {
+        let refusal = all[0].check(address.parse().unwrap()).unwrap_err().to_string();
         assert!(refusal.contains(address) && refusal.contains("new-cluster"), "{refusal}");
     }
+    std::fs::set_permissions(path("cache/user"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refusal = Credentials::of_user_in(&path("cache/user")).unwrap_err().to_string();
+    assert!(refusal.contains("others could read") && refusal.contains("FABSWARM_CACHE"), "{refusal}");
 }

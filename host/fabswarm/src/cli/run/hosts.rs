@@ -51,7 +51,7 @@ pub(super) fn build(
     let credentials = host::credentials(matches)?;
     let mut hosts = None;
     let swarm = build_shadows(&resolved.scenario, own, |remote, key| {
-        let found = hosts.insert(BoardHosts::start(&list, credentials.as_ref(), resolved, key, interrupted)?);
+        let found = hosts.insert(BoardHosts::start(&list, credentials, resolved, key, interrupted)?);
         Ok(Box::new(BoardsElsewhere::new(Arc::clone(&found.run), remote)))
     })?;
     Ok((hosts, swarm))
@@ -60,7 +60,7 @@ pub(super) fn build(
 impl BoardHosts {
     fn start(
         list: &HostList,
-        credentials: Option<&Credentials>,
+        credentials: Credentials,
         resolved: &ResolvedScenario,
         key: Option<&SwarmKey>,
         interrupted: &Arc<AtomicBool>,
@@ -71,12 +71,12 @@ impl BoardHosts {
             }
             HostList::Running(_) => None,
         };
-        // The hosts of this machine are started without certificates.
-        let credentials = credentials.filter(|_| local.is_none());
+        // The hosts of this machine are started without a folder of certificates.
+        let credentials = if local.is_some() { Credentials::of_this_user()? } else { credentials };
         let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
         let kind = RunKind::Boards { key: key.map(|key| OrderKey(*key.bytes())) };
         let (scenario, count) = (resolved.to_repeatable_toml(), resolved.scenario.swarm.agents);
-        let cluster = Cluster::dial(hosts, credentials)?;
+        let cluster = Cluster::dial(hosts, &credentials)?;
         let run = cluster.start(&kind, &scenario, count, interrupted, LossPolicy::default())?;
         Ok(BoardHosts { run: Arc::new(run), _local: local })
     }

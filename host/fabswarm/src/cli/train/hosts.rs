@@ -116,8 +116,8 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         HostList::Local(_) => Some(LocalHosts::start(list.hosts(), of_local_hosts(matches)?)?),
         HostList::Running(_) => None,
     };
-    // The hosts of this machine are started without certificates.
-    let credentials = credentials.as_ref().filter(|_| local.is_none());
+    // The hosts of this machine are started without a folder of certificates.
+    let credentials = if local.is_some() { Credentials::of_this_user()? } else { credentials };
     let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
     let device = format!("{} hosts", hosts.len());
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
@@ -125,7 +125,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     loop {
         // Nobody is computed here.
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
-        let cluster = Cluster::dial(hosts.clone(), credentials)?.sharing_memory(shares_memory);
+        let cluster = Cluster::dial(hosts.clone(), &credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
         let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, policy)?;
         let run = Arc::new(run);
@@ -153,7 +153,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
             eprintln!("note: {what}\nnote: waiting for all hosts, to go on from the last checkpoint");
             let name = run.name().to_owned();
             drop(run);
-            wait_for_all(&hosts, credentials, &name, &interrupted);
+            wait_for_all(&hosts, &credentials, &name, &interrupted);
             if !interrupted.load(Ordering::Relaxed) {
                 let checkpoint = Checkpoint::open(folder.path(), resolved)?;
                 resumed = Some((folder, checkpoint));
@@ -174,7 +174,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
 }
 
 /// Waits until every host is there and has forgotten the run of that name, or until `interrupted`.
-fn wait_for_all(hosts: &[Host], credentials: Option<&Credentials>, run: &str, interrupted: &AtomicBool) {
+fn wait_for_all(hosts: &[Host], credentials: &Credentials, run: &str, interrupted: &AtomicBool) {
     let is_ready = |host: &Host| {
         Cluster::dial(vec![host.clone()], credentials)
             .and_then(|cluster| cluster.is_free_of(run))
