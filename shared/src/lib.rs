@@ -3,7 +3,7 @@
 //!
 //! 1. **Sans-IO.** Nothing here awaits, allocates, reads a clock or prints. Bytes and ticks come in, bytes
 //!    and events go out; simulator, firmware and tests are thin loops around this crate.
-//! 2. **Bit-exact.** The same scenario gives the same bits on x86, Cortex-M and RISC-V: a fixed order of
+//! 2. **Bit-exact.** The same scenario gives the same bits on x86 and Cortex-M (RISC-V is compiled, and was never run): a fixed order of
 //!    operations (`linear`), `libm` only ([`scalar`]), random numbers by name ([`rng`]).
 //! 3. **One place for each equation.** [`problem`] has the local gradients, [`fab`] the updates of
 //!    Algorithm 1, [`graph`] the mixing matrices, [`ledger`] the push that survives loss; [`agent`] puts them together and
