@@ -28,7 +28,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         [run] => (report::of_run(run), run.path.join(REPORT_FILE)),
         runs => (report::of_comparison(runs), PathBuf::from("comparison.html")),
     };
-    let path = matches.get_one::<PathBuf>("out").cloned().unwrap_or(default);
+    let named = matches.get_one::<PathBuf>("out");
+    if named.is_none() && runs.len() > 1 && default.exists() {
+        anyhow::bail!(
+            fault!("{} is there already", default.display(); "remove it, or name another file with --out")
+        );
+    }
+    let path = named.cloned().unwrap_or(default);
     fs::write(&path, page).map_err(|error| {
         fault!("cannot write {}: {error}", path.display(); "name a file that you may write with --out")
     })?;

@@ -13,8 +13,13 @@ use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
     let folder = || flags::path("folder", "FOLDER", "Folder that holds the runs").default_value("runs");
-    let only =
-        || flags::option("only", "TEXT", "Only runs with this text in their name, problem, algorithm or end");
+    let only = || {
+        flags::option(
+            "only",
+            "TEXT",
+            "Only runs with this text in their name, problem, data, model, method, algorithm or end",
+        )
+    };
     let clean = Command::new("clean")
         .about("Name the runs that can go, and remove them with --yes; runs that go on are never removed")
         .arg(folder())
@@ -57,7 +62,7 @@ fn chosen(matches: &ArgMatches) -> Result<Vec<ListedRun>> {
     if let Some(only) = matches.get_one::<String>("only") {
         let has = |text: &str| text.to_lowercase().contains(&only.to_lowercase());
         runs.retain(|run| {
-            let fields = ["problem", "algorithm", "topology", "stopped_because"];
+            let fields = ["problem", "data", "model", "method", "algorithm", "topology", "stopped_because"];
             has(&run.path.to_string_lossy())
                 || fields.iter().any(|field| run.summary[field].as_str().is_some_and(has))
                 || has(state(run.state))
@@ -96,8 +101,11 @@ fn by_error(a: &ListedRun, b: &ListedRun) -> Ordering {
     }
 }
 
-/// What the error of a run measures, and its last value.
+/// What the error of a run measures, and its last value; of training, the share of test samples that it got wrong.
 fn error(run: &ListedRun) -> Option<(&str, f64)> {
+    if let Some(accuracy) = run.summary["test_accuracy"].as_f64() {
+        return Some(("test_error", 1.0 - accuracy));
+    }
     let kind = run.summary["error_kind"].as_str()?;
     Some((kind, run.summary[kind].as_f64()?))
 }
@@ -117,13 +125,17 @@ fn row(run: &ListedRun) -> [String; 7] {
         other => other.to_string(),
     };
     let summary = &run.summary;
+    let problem = match summary["method"].as_str() {
+        Some(method) => format!("{method} of {} by {}", text(&summary["data"]), text(&summary["model"])),
+        None => text(&summary["problem"]),
+    };
     let ended = match run.state {
         RunState::Ended => text(&summary["stopped_because"]),
         other => state(other).to_owned(),
     };
     [
         run.path.display().to_string(),
-        text(&summary["problem"]),
+        problem,
         text(&summary["agents"]),
         ended,
         text(&summary["rounds"]),

@@ -19,6 +19,12 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let folder: &PathBuf = matches.get_one("run").expect("clap asks for it");
+    if folder.join("model.safetensors").exists() || folder.join("checkpoint.safetensors").exists() {
+        anyhow::bail!(fault!(
+            "{} is a training run, which has no digests", folder.display();
+            "run its scenario.toml again with `fabswarm train`, and compare metrics.csv: on the same kind of processor all bytes are equal"
+        ));
+    }
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?;
     let difference = match resolved.scenario.swarm.pace {
         PaceKind::Slots => flight(folder)?,

@@ -248,7 +248,8 @@ impl Results {
     }
 }
 
-/// `median (least–most)` of a number in the summaries, and how many never had one; `–` where it is not measured.
+/// `median (least–most)` of a number in the summaries, and how many never had one; `–` where it is not measured. Only rounds that
+/// were waited for can never come: any other number that a summary lacks was not measured.
 fn spread(runs: &[&Finished], key: &str) -> String {
     if runs.iter().all(|run| !run.summary.contains_key(key)) {
         return "–".to_owned();
@@ -260,9 +261,10 @@ fn spread(runs: &[&Finished], key: &str) -> String {
         value if (0.01..1000.0).contains(&value.abs()) => format!("{value:.3}"),
         value => format!("{value:.2e}"),
     };
-    let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return "never".to_owned() };
+    let word = if key.starts_with("rounds_to") { "never" } else { "–" };
+    let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return word.to_owned() };
     let missing = runs.len() - values.len();
-    let never = if missing == 0 { String::new() } else { format!(", {missing} never") };
+    let never = if missing == 0 { String::new() } else { format!(", {missing} {word}") };
     let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
     match runs.len() {
         1 => number(median),
