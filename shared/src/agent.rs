@@ -7,8 +7,8 @@
 //! 3. ends the round: with [`Agent::end_round`] in lock-step when [`Agent::is_complete`] or at a deadline and in free-running
 //!    mode whenever its own clock says so, or with [`Agent::end_on_beat`] where a common beat ends the rounds of all.
 //!
-//! It pulls uniformly over itself and those it heard in the round (Algorithm 1 with `a_ij = 1/indeg(i)`) and pushes through
-//! the [broadcast ledger](crate::ledger), so lost, late, repeated and reordered frames cost time and nothing else.
+//! It sends what [`Order`](crate::fab::Order) says, pulls uniformly over itself and those it heard in the round (Algorithm 1 with
+//! `a_ij = 1/indeg(i)`) and pushes through the [broadcast ledger](crate::ledger), so lost, late, repeated and reordered frames cost time and nothing else.
 //!
 //! *Epochs.* The ledger of an epoch belongs to a fixed set of members: mass that nobody will collect would bias the optimum.
 //! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
@@ -160,17 +160,16 @@ pub struct Agent<P, L, const WORDS: usize> {
     v: [f32; WORDS],
     /// The last gradient, packed like `v`.
     gradient: [f32; WORDS],
-    /// m, packed like `v`: what momentum has accumulated in this epoch.
+    /// m, packed like `v`: the direction of this round's descent; zero where there is none.
     accumulator: [f32; WORDS],
+    /// What this round's frame holds in the place of `v`, packed like it.
+    sent: [f32; WORDS],
     /// Trackers, last gradients, shares' remainders and the running sum of the exchanged words.
     t: [i32; WORDS],
     d: [i32; WORDS],
     carry: [i64; WORDS],
     sigma: [i32; WORDS],
-    /// Trackers before this round's push: what decisions descend along.
-    before: [i32; WORDS],
     /// Working memory of a round.
-    next: [f32; WORDS],
     scratch: [f32; WORDS],
     wire: [i32; WORDS],
 }
@@ -247,12 +246,11 @@ where
             v: [0.0; WORDS],
             gradient: [0.0; WORDS],
             accumulator: [0.0; WORDS],
+            sent: [0.0; WORDS],
             t: [0; WORDS],
             d: [0; WORDS],
             carry: [0; WORDS],
             sigma: [0; WORDS],
-            before: [0; WORDS],
-            next: [0.0; WORDS],
             scratch: [0.0; WORDS],
             wire: [0; WORDS],
         }
@@ -263,7 +261,7 @@ where
     ///
     /// # Errors
     /// - [`Error::Start`] if `start` has another size than the problem; nothing is changed then.
-    /// - [`Error::Gradient`] if the gradient at `start` cannot be tracked; the agent then stays stopped by that fault.
+    /// - [`Error::Gradient`] if the gradient at `start` cannot be tracked, or the first step is not finite; the agent then stays stopped by that fault.
     pub fn reset(&mut self, start: &[f32]) -> Result<(), Error> {
         let v = self.v.get_mut(..start.len()).filter(|_| start.len() == self.shape.words());
         v.ok_or(Error::Start)?.copy_from_slice(start);
@@ -284,7 +282,7 @@ where
         let is_pending = !is_founding && self.is_lock_step();
         self.sync = if is_pending { RoundSync::pending(None) } else { RoundSync::known() };
         self.begin_round();
-        Ok(())
+        self.fault.map_or(Ok(()), |fault| Err(Error::Gradient(fault)))
     }
 
     /// Its number in the swarm.
@@ -322,7 +320,7 @@ where
         &self.gradient[..self.shape.words()]
     }
 
-    /// m, packed like the decision: zero at the start of an epoch and, without momentum, always.
+    /// m, packed like the decision: the direction of this round's descent, which the trackers of this epoch have accumulated to.
     pub fn accumulator(&self) -> &[f32] {
         &self.accumulator[..self.shape.words()]
     }

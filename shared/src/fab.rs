@@ -8,6 +8,7 @@
 //! | eq. (7): $d_i = \nabla L_i(x_i, y_i, z_i)$ | [`crate::problem::Problem::penalty_gradient`] |
 //! | momentum, not in the paper: $m_i \leftarrow \beta m_i + t_i$, and $m_i$ instead of $t_i$ in eq. (6) | [`accumulated`], [`descend_with_momentum`] |
 //! | eq. (8): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
+//! | eq. (6) with the step before the average, not in the paper but in Push-Pull's own form: $v_i \leftarrow \sum_j a_{ij} (v_j - \eta_v m_{v,j})$ | [`Order::AdaptFirst`] |
 //! | eq. (6) and (8) in different rounds, not in the paper | [`Turns`] |
 //!
 //! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of

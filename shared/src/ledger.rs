@@ -12,6 +12,8 @@
 //!
 //! $$\sum_i t_i + \sum_j \sum_{i \in \text{audience}(j)} (\sigma_j - \rho_{ij}) = \sum_i d_i.$$
 //!
+//! Running sums that survive loss are those of Hadjicostis, Vaidya and Domínguez-García (2015), there one per link.
+//!
 //! Trackers are integers of 2⁻²⁰ each and σ wraps, so the invariant holds with `==` whatever the air does. A share is the
 //! whole part of an accumulator that carries its remainder; without that carry small trackers would never move.
 //!
@@ -189,40 +191,27 @@ fn round(value: f32) -> i32 {
     (value + 0.5f32.copysign(value)) as i32
 }
 
-/// `m_v ← β·m_v + t_v` and `v −= η_v·m_v` over the exchanged words of a packed decision, as
-/// [`crate::fab::descend_with_momentum`] does with packed steps. With β = 0 it is `v −= η_v·t_v`, and m is left alone.
+/// `m ← β·m + t` over a packed decision: what never travels descends along its `gradient`, the rest along its tracker.
 #[inline(always)]
-pub fn descend(
-    shape: &Shape,
-    steps: &Steps<f32>,
-    tracker: &[i32],
-    accumulator: &mut [f32],
-    exchanged: &mut [f32],
-) {
-    let momentum = steps.momentum;
-    let shared_x = if shape.x_is_local { 0 } else { shape.x };
-    let steps = [
-        (steps.x, 0..shared_x),
-        (steps.y, shared_x..shared_x + shape.y),
-        (steps.z, shared_x + shape.y..tracker.len()),
-    ];
-    for (step, part) in steps {
-        let words = exchanged[part.clone()].iter_mut().zip(&mut accumulator[part.clone()]);
-        for ((v, m), &t) in words.zip(&tracker[part]) {
-            descend_word(momentum, step, value(t), m, v);
-        }
+pub fn accumulate(shape: &Shape, momentum: f32, gradient: &[f32], tracker: &[i32], accumulator: &mut [f32]) {
+    let (local, exchanged) = accumulator[..shape.words()].split_at_mut(shape.exchanged().start);
+    for (m, &d) in local.iter_mut().zip(gradient) {
+        *m = accumulated(momentum, *m, d);
+    }
+    for (m, &t) in exchanged.iter_mut().zip(tracker) {
+        *m = accumulated(momentum, *m, value(t));
     }
 }
 
-/// [`descend`] for one word: what never travels descends along its gradient in the same way.
+/// `v −= η_v·m_v` over a packed decision, as [`crate::fab::descend`] does with packed steps.
 #[inline(always)]
-pub fn descend_word(momentum: f32, step: f32, tracker: f32, accumulator: &mut f32, v: &mut f32) {
-    let mut direction = tracker;
-    if momentum != 0.0 {
-        direction = accumulated(momentum, *accumulator, tracker);
-        *accumulator = direction;
+pub fn descend(shape: &Shape, steps: &Steps<f32>, accumulator: &[f32], v: &mut [f32]) {
+    let z = shape.x + shape.y;
+    for (step, part) in [(steps.x, 0..shape.x), (steps.y, shape.x..z), (steps.z, z..shape.words())] {
+        for (v, &m) in v[part.clone()].iter_mut().zip(&accumulator[part]) {
+            *v = descended(*v, step, m);
+        }
     }
-    *v = descended(*v, step, direction);
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@
 //!
 //! descending in x and y and ascending in z; [`Problem::penalty_gradient`] is the paper's eq. (7).
 //!
+//! A difference on both sides, in which z descends `g − f/λ`, is exact to O(1/λ²) instead of O(1/λ): [`PenaltyForm::Symmetric`].
+//! Relatives are F²SA-p (Chen, Li, Chayti and Zhang, arXiv 2509.02937, here p = 2 without a centre), Chayti and Jaggi (2024), and
+//! symmetric nudging in equilibrium propagation (Laborieux et al. 2021).
+//!
 //! | paper | here |
 //! |---|---|
 //! | `x`, `y`, `z` | parts of one packed vector `v = [x \| y \| z]`, laid out by [`Shape`] |
@@ -233,6 +237,11 @@ pub trait Problem<S: Scalar> {
     ///
     /// $$d_x = \nabla_x f(x,y) + \lambda(\nabla_x g(x,y) - \nabla_x g(x,z)),\quad
     ///   d_y = \nabla_y f(x,y) + \lambda\nabla_y g(x,y),\quad d_z = \lambda\nabla_y g(x,z)$$
+    ///
+    /// With [`PenaltyForm::Symmetric`], d_y is the same and
+    ///
+    /// $$d_x = \tfrac12\big(\nabla_x f(x,y) + \nabla_x f(x,z) + \lambda(\nabla_x g(x,y) - \nabla_x g(x,z))\big),\quad
+    ///   d_z = \lambda\nabla_y g(x,z) - \nabla_y f(x,z)$$
     fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
         let shape = self.shape();
         let scale = penalty.scale();
@@ -251,8 +260,17 @@ pub trait Problem<S: Scalar> {
         for (d, &g) in dx.iter_mut().zip(&*gx) {
             *d -= bound * g;
         }
-        for d in dz {
+        for d in &mut *dz {
             *d *= bound;
+        }
+        if penalty.form == PenaltyForm::Symmetric {
+            self.upper_gradient(x, z, gx, gy, scratch);
+            for (d, &f) in dx.iter_mut().zip(&*gx) {
+                *d = S::from_f64(0.5) * (*d + scale * f);
+            }
+            for (d, &f) in dz.iter_mut().zip(&*gy) {
+                *d -= scale * f;
+            }
         }
     }
 }

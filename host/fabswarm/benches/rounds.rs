@@ -3,7 +3,7 @@
 //! For rounds per second beside another implementation see `fabswarm bench`.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario};
+use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKind, ProblemKind, Scenario};
 use fabswarm_sim::trial;
 
 const PROBLEMS: [ProblemKind; 4] = [
@@ -24,6 +24,8 @@ fn rounds(criterion: &mut Criterion) {
             // Steps this small stay finite for every problem; the time of a round does not depend on them.
             (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) =
                 (1e-6, 1e-6, 1e-6);
+            (scenario.algorithm.order, scenario.algorithm.penalty) =
+                (OrderKind::CombineFirst, PenaltyKind::OneSided);
             scenario.algorithm.momentum = 0.0;
             let mut swarm = trial::build(&scenario).expect("the default network is connected");
             group.bench_function(BenchmarkId::new(problem.word(), precision), |bencher| {

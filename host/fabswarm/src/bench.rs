@@ -18,7 +18,7 @@ use std::time::Instant;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::record::RunFolder;
-use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, Scenario, TopologyKind};
+use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKind, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError, NoObserver};
@@ -67,6 +67,7 @@ impl BenchCase {
         let algorithm = &mut scenario.algorithm;
         // NumPy runs the published algorithm.
         algorithm.momentum = 0.0;
+        (algorithm.order, algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
         for step in [&mut algorithm.eta_x, &mut algorithm.eta_y, &mut algorithm.eta_z] {
             *step *= STEP_FACTOR;
         }

@@ -12,6 +12,9 @@ use super::settings::{Setting, check, nearest, read, shown};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
 use super::{Scenario, effects};
 
+/// Defaults of a ring, in either direction, on which agents gather and descend in turn.
+const RING_IN_TURN: &str = include_str!("layers/topologies/ring-in-turn.toml");
+
 /// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
 
@@ -28,6 +31,7 @@ const ON_REVERSED_RING: Choice = ("network.topology", TopologyKind::ReversedRing
 const TUNING: Choice = ("problem.kind", ProblemKind::HyperTuning.word());
 const CLEANING: Choice = ("problem.kind", ProblemKind::HyperCleaning.word());
 const TRUST: Choice = ("problem.kind", ProblemKind::SensorTrust.word());
+const OWN: Choice = ("problem.kind", ProblemKind::Own.word());
 const SUBGRADIENT_PUSH: Choice = ("training.rule", TrainingRule::SubgradientPush.word());
 const PUSH_SGD: Choice = ("training.rule", TrainingRule::PushSgd.word());
 const PUSH_DIGING: Choice = ("training.rule", TrainingRule::PushDiging.word());
@@ -35,7 +39,9 @@ const PUSH_SAGA: Choice = ("training.rule", TrainingRule::PushSaga.word());
 const PUSH_ASGD: Choice = ("training.rule", TrainingRule::PushAsgd.word());
 
 /// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
-const CHOICE_DEFAULTS: [(&[Choice], &str); 8] = [
+const CHOICE_DEFAULTS: [(&[Choice], &str); 11] = [
+    (&[ON_RING], RING_IN_TURN),
+    (&[ON_REVERSED_RING], RING_IN_TURN),
     (&[FAB], include_str!("layers/algorithms/fab.toml")),
     (&[FAB, ON_RING], RING),
     (&[FAB, ON_REVERSED_RING], RING),
@@ -44,6 +50,7 @@ const CHOICE_DEFAULTS: [(&[Choice], &str); 8] = [
     (&[TUNING], include_str!("layers/problems/hyper-tuning.toml")),
     (&[CLEANING], include_str!("layers/problems/hyper-cleaning.toml")),
     (&[TRUST], include_str!("layers/problems/sensor-trust.toml")),
+    (&[OWN], include_str!("layers/problems/own.toml")),
 ];
 
 /// The same, over the defaults of a command.

@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(scenario.problem.kind, ProblemKind::PolicyEvaluation);
         assert_eq!(scenario.network.topology, TopologyKind::Paper);
         assert_eq!(scenario.network.edge_probability, 0.3);
-        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (0.6, 0.06));
+        assert_eq!((scenario.algorithm.eta_x, scenario.algorithm.eta_y), (1.8, 0.18));
         assert_eq!(scenario.algorithm.momentum, 0.7);
         assert_eq!((scenario.stop.error_below, scenario.stop.extra_rounds), (0.01, 200));
     }

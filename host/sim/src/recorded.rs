@@ -13,7 +13,7 @@ use crate::scenario::PrecisionKind;
 use crate::swarm::{FabConstants, MixingRule, PlainFab, Swarm, SwarmError};
 use crate::task::{PolicyEvaluationData, Task};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::fab::Steps;
+use fabswarm_shared::fab::{Order, Steps};
 use fabswarm_shared::graph::{Disconnected, Trace, check_joint_connectivity};
 use fabswarm_shared::problem::Penalty;
 use fabswarm_shared::scalar::Scalar;
@@ -70,6 +70,7 @@ fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Err
             z: S::from_f64(recorded.steps.z),
             momentum: S::from_f64(recorded.steps.momentum),
         },
+        order: Order::CombineFirst,
         penalty: Penalty {
             lambda: S::from_f64(recorded.penalty.lambda),
             normalise: recorded.penalty.normalise,

@@ -121,6 +121,9 @@ pub enum SwarmError {
 pub const LOWER_THE_STEPS: &str =
     "lower eta_x, eta_y and eta_z by the same factor, 4 for a start; one of them alone can make it worse";
 
+/// Advice where the symmetric penalty has no minimum.
+pub const RAISE_LAMBDA: &str = "raise algorithm.lambda, or set algorithm.penalty to \"one-sided\"";
+
 /// Advice for a swarm of `algorithm` that diverges.
 pub fn divergence_remedy(algorithm: &AlgorithmSection) -> String {
     let lambda = algorithm.lambda;

@@ -1,6 +1,8 @@
 //! Rounds to 1 % for every fault and topology, as one table that a change of behaviour shows up in.
 
-use fabswarm_sim::scenario::{AlgorithmKind, Crash, Crashes, Scenario, Silence, Silences, TopologyKind};
+use fabswarm_sim::scenario::{
+    AlgorithmKind, Crash, Crashes, OrderKind, PenaltyKind, Scenario, Silence, Silences, TopologyKind,
+};
 use fabswarm_sim::trial::build;
 use rayon::prelude::*;
 use std::fmt::Write as _;
@@ -30,15 +32,15 @@ const FAULTS: [(&str, Change); 13] = [
     }),
     ("one silent for 500 rounds, loss 10 %", |scenario| {
         scenario.faults.iid_loss = 0.1;
-        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 100, rounds: 500 }]);
+        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 30, rounds: 500 }]);
     }),
     ("crash with memory, 50 rounds down", |scenario| {
         scenario.faults.crashes =
-            Crashes(vec![Crash { agent: 3, round: 80, down_rounds: 50, keeps_memory: true }]);
+            Crashes(vec![Crash { agent: 3, round: 40, down_rounds: 50, keeps_memory: true }]);
     }),
     ("crash, memory lost", |scenario| {
         scenario.faults.crashes =
-            Crashes(vec![Crash { agent: 3, round: 80, down_rounds: 50, keeps_memory: false }]);
+            Crashes(vec![Crash { agent: 3, round: 40, down_rounds: 50, keeps_memory: false }]);
     }),
 ];
 
@@ -55,6 +57,8 @@ const ALGORITHMS: [(&str, Change); 2] = [
     ("plain FAB", |scenario| {
         scenario.algorithm.kind = AlgorithmKind::Fab;
         (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.6, 0.06, 0.06);
+        (scenario.algorithm.order, scenario.algorithm.penalty) =
+            (OrderKind::CombineFirst, PenaltyKind::OneSided);
         scenario.algorithm.momentum = 0.0;
     }),
 ];

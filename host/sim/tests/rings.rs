@@ -21,6 +21,8 @@ fn rings_agree_and_stay_where_they_are() {
             let mut scenario = Scenario { seed: 2, ..Scenario::default() };
             scenario.swarm.agents = agents;
             scenario.network.topology = TopologyKind::Ring;
+            let algorithm = &mut scenario.algorithm;
+            (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.6, 0.06, 0.06);
             scenario.frames.sealed = false;
             scenario.faults.iid_loss = loss;
             let mut swarm = build(&scenario).unwrap();

@@ -158,8 +158,8 @@ where
         (self.heard_epoch, self.alone_since) = (Some(epoch), self.round);
         self.members = members;
         self.t = self.d;
-        self.before = self.d;
         self.accumulator = [0.0; WORDS];
+        self.sent = self.v;
         self.sigma = [0; WORDS];
         self.carry = [0; WORDS];
         for index in 0..self.peers.listed() {

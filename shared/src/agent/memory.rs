@@ -11,7 +11,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
 /// Changes with the layout.
-pub(super) const VERSION: u32 = 0xfab0_0004;
+pub(super) const VERSION: u32 = 0xfab0_0005;
 
 /// Stands for no round.
 const NEVER: u32 = u32::MAX;
@@ -68,7 +68,7 @@ where
         write(cast_slice(self.decision()))?;
         write(cast_slice(self.gradient()))?;
         write(cast_slice(self.accumulator()))?;
-        for state in [&self.t, &self.d, &self.sigma, &self.before] {
+        for state in [&self.t, &self.d, &self.sigma] {
             write(cast_slice(&state[..words]))?;
         }
         write(cast_slice(&self.carry[..words]))?;
@@ -113,7 +113,7 @@ where
         fill(cast_slice_mut(&mut self.v[..packed]))?;
         fill(cast_slice_mut(&mut self.gradient[..packed]))?;
         fill(cast_slice_mut(&mut self.accumulator[..packed]))?;
-        for state in [&mut self.t, &mut self.d, &mut self.sigma, &mut self.before] {
+        for state in [&mut self.t, &mut self.d, &mut self.sigma] {
             fill(cast_slice_mut(&mut state[..words]))?;
         }
         fill(cast_slice_mut(&mut self.carry[..words]))?;
@@ -144,6 +144,7 @@ where
         }
         self.encoder = Encoder::new(self.config.width, self.config.id);
         self.share_weights = self.current_share_weights();
+        self.fill_frame();
         self.outbox.has_data = true;
         // A lock-step swarm may have gone on since, unless there is nobody else in it.
         let is_alone = self.members.len() <= 1 && !self.is_joining();

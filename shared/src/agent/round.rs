@@ -2,8 +2,8 @@
 
 use super::peers::{Peers, Reception};
 use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, RoundSync, digest};
-use crate::fab::{gather, pull_weight};
-use crate::ledger::{self, descend, descend_word};
+use crate::fab::{Order, gather, pull_weight};
+use crate::ledger;
 use crate::linear::{first_exception, scaled};
 use crate::problem::Problem;
 use crate::wire::payload::Width;
@@ -65,7 +65,7 @@ where
         (0..self.peers.listed()).map(|index| self.peers.listed_at(index).1)
     }
 
-    /// A digest of round, epoch, decision, gradient, trackers, running sum and, with momentum, its accumulator. What it leaves
+    /// A digest of round, epoch, decision, gradient, trackers, running sum and the direction of its descent. What it leaves
     /// out (remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all
     /// of it.
     pub fn digest(&self) -> u32 {
@@ -73,8 +73,7 @@ where
         let header = [self.round, self.epoch].into_iter();
         let decision = self.decision().iter().chain(self.gradient()).map(|word| word.to_bits());
         let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| word as u32);
-        let has_momentum = self.config.steps.momentum != 0.0;
-        let accumulator = self.accumulator().iter().filter(|_| has_momentum).map(|word| word.to_bits());
+        let accumulator = self.accumulator().iter().map(|word| word.to_bits());
         digest::of(header.chain(decision).chain(ledger).chain(accumulator))
     }
 
@@ -88,21 +87,18 @@ where
             let peers = &self.peers;
             let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1);
             let fresh = fresh.filter(|reception| reception.is_fresh);
-            let sums = &mut self.next[..words];
-            sums.copy_from_slice(&self.v[exchanged.clone()]);
+            let sums = &mut self.sent[exchanged.clone()];
             gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
             scaled(pull_weight(usize::from(heard)), sums, &mut self.v[exchanged.clone()]);
         }
-        if self.config.turns.descends(self.round) {
-            let steps = self.config.steps;
-            let (local_m, m) = self.accumulator.split_at_mut(exchanged.start);
-            descend(&self.shape, &steps, &self.before[..words], m, &mut self.v[exchanged]);
-            // What never travels is its own tracker.
-            for ((v, m), &d) in self.v.iter_mut().zip(local_m).zip(&self.gradient) {
-                descend_word(steps.momentum, steps.x, d, m, v);
+        match self.config.order {
+            // What travels has been averaged already; what does not has been stepped.
+            Order::AdaptFirst => {
+                self.v[..exchanged.start].copy_from_slice(&self.sent[..exchanged.start]);
             }
-        } else {
-            self.accumulator = [0.0; WORDS];
+            Order::CombineFirst => {
+                ledger::descend(&self.shape, &self.config.steps, &self.accumulator, &mut self.v);
+            }
         }
         self.problem.project(&mut self.v[..self.shape.x]);
         if let Some(word) = first_exception(self.decision(), f32::is_finite) {
@@ -117,10 +113,18 @@ where
             return Ok(());
         }
         let exchanged = self.shape.exchanged();
-        let v = &self.v[exchanged.clone()];
+        let v = &self.sent[exchanged.clone()];
         self.encoder
             .end_round(self.round, v, &self.sigma[..v.len()])
             .map_err(|_| Fault::new(exchanged.start, FaultCause::Encoder))
+    }
+
+    /// Writes what this round's frame holds in the place of the decision.
+    pub(super) fn fill_frame(&mut self) {
+        self.sent = self.v;
+        if self.config.order == Order::AdaptFirst {
+            ledger::descend(&self.shape, &self.config.steps, &self.accumulator, &mut self.sent);
+        }
     }
 
     /// Starts a round: gives this round's share away, if there is one, and takes what came early.
@@ -135,9 +139,19 @@ where
         let has_admission = self.admissions.begin_round(self.round);
         self.outbox = Outbox { has_data: true, has_members, has_admission };
         if self.is_waiting() {
+            self.sent = self.v;
             return;
         }
-        self.before[..words].copy_from_slice(&self.t[..words]);
+        if self.config.turns.descends(self.round) {
+            let (momentum, t) = (self.config.steps.momentum, &self.t[..words]);
+            ledger::accumulate(&self.shape, momentum, &self.gradient, t, &mut self.accumulator);
+        } else {
+            self.accumulator = [0.0; WORDS];
+        }
+        self.fill_frame();
+        if self.fault.is_none() {
+            self.fault = first_exception(&self.sent, f32::is_finite).map(Fault::in_decision);
+        }
         if self.config.turns.pushes(self.round) {
             let granularity = match self.config.width {
                 Width::Full => 0,

@@ -59,7 +59,7 @@ where
     fn write_data(&mut self, out: &mut [u8]) -> Result<usize, wire::Error> {
         let header = DataHeader { sender: self.config.id, epoch: self.epoch, round: self.round };
         let start = header.encode_header(out)?;
-        let v = &self.v[self.shape.exchanged()];
+        let v = &self.sent[self.shape.exchanged()];
         let payload = self.encoder.encode(self.round, v, &self.sigma[..v.len()], &mut out[start..])?;
         Ok(start + payload)
     }

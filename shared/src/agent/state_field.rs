@@ -95,7 +95,7 @@ impl StateField {
                 return field(name, packed(&shape, index), WordKind::Float);
             }
         }
-        for name in ["tracker", "tracked gradient", "sigma", "tracker before"] {
+        for name in ["tracker", "tracked gradient", "sigma"] {
             if let Some(index) = within(exchanged.len()) {
                 return field(name, packed(&shape, exchanged.start + index), WordKind::FixedPoint);
             }

@@ -15,6 +15,7 @@ mod turns;
 mod unlisting;
 
 use super::*;
+use crate::fab::Order;
 use crate::problem::{Penalty, PenaltyForm, PolicyEvaluation};
 use crate::rng::{Purpose, Stream};
 use crate::wire::SCHEMA;
@@ -282,8 +283,8 @@ fn a_hello_of_another_format_or_shape_is_refused() {
 #[test]
 fn a_fault_says_what_is_wrong() {
     let fault = |x| {
-        let config = Config { steps: Steps { x, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) };
-        let mut agent = agent(config);
+        let steps = Steps { x, y: 0.1, z: 0.1, momentum: 0.0 };
+        let mut agent = agent(Config { steps, order: Order::CombineFirst, ..config(2) });
         let fault = (0..5).find_map(|_| agent.end_round().fault);
         assert_eq!((agent.end_round().fault, agent.fault()), (fault, fault));
         fault.map(|fault| fault.cause)
@@ -307,8 +308,8 @@ fn a_reset_forgets_everything() {
     swarm[2].leave();
     is_as_new(&mut swarm[2]);
 
-    let mut stopped =
-        agent(Config { steps: Steps { x: f32::INFINITY, y: 0.1, z: 0.1, momentum: 0.0 }, ..config(2) });
+    let steps = Steps { x: f32::INFINITY, y: 0.1, z: 0.1, momentum: 0.0 };
+    let mut stopped = agent(Config { steps, order: Order::CombineFirst, ..config(2) });
     assert!(stopped.end_round().fault.is_some());
     is_as_new(&mut stopped);
 }

@@ -98,8 +98,11 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let [point, gradient, scratch] = &mut memory;
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
     let moment = Moment { agent: 0, round: 0 };
-    let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form: PenaltyForm::OneSided };
-    for oracle in [Oracle::Upper, Oracle::Lower, Oracle::Penalty] {
+    let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
+    let oracles = [(Oracle::Upper, one_sided), (Oracle::Lower, one_sided)];
+    let penalties = [(Oracle::Penalty, one_sided), (Oracle::Penalty, symmetric)];
+    for (oracle, form) in oracles.into_iter().chain(penalties) {
+        let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form };
         let (x, y, _) = shape.split(at);
         let (dx, dy, _) = shape.split_mut(gradient);
         match oracle {
@@ -113,8 +116,15 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
                 Oracle::Upper => problem.upper_value(x, y, scratch),
                 Oracle::Lower => problem.lower_value(x, y, scratch),
                 Oracle::Penalty => {
-                    problem.upper_value(x, y, scratch) * penalty.scale()
-                        + (problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch))
+                    let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
+                    let upper = problem.upper_value(x, y, scratch) * penalty.scale();
+                    match form {
+                        PenaltyForm::OneSided => upper + gap,
+                        PenaltyForm::Symmetric => {
+                            let twin = problem.upper_value(x, z, scratch) * penalty.scale();
+                            S::from_f64(0.5) * (upper + twin + gap)
+                        }
+                    }
                 }
             }
             .to_f64()
@@ -130,8 +140,13 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             point[word] = before;
             let below = value(point);
             let slope = (above - below) / (after.to_f64() - before.to_f64());
-            // z ascends: its part of d is minus the derivative of L.
-            let expected = if word < shape.x + shape.y { slope } else { -slope };
+            // y and z count half in the symmetric L; z ascends: its part of d is minus the derivative.
+            let share = if form == symmetric { 2.0 } else { 1.0 };
+            let expected = match word {
+                word if word < shape.x => slope,
+                word if word < shape.x + shape.y => share * slope,
+                _ => -share * slope,
+            };
             let found = gradient[word].to_f64();
             let tolerance = 0.02 * relative_step::<S>() * expected.abs().max(above.abs()).max(1.0);
             let is_near = (found - expected).abs() < tolerance;

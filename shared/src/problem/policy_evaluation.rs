@@ -8,7 +8,7 @@
 //!
 //! (the paper's eqs. (17) and (18), with their factors as parameters).
 
-use super::{Mismatch, Moment, Penalty, Problem, Shape};
+use super::{Mismatch, Moment, Penalty, PenaltyForm, Problem, Shape};
 use crate::linear::{change, mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
@@ -145,10 +145,17 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 
         mat_vec(self.features, x, misfit);
         self.returns(at, x, dz);
+        let is_symmetric = penalty.form == PenaltyForm::Symmetric;
+        let half = S::from_f64(0.5);
         let turn = |[y, z, reward]: [S; 3], [fit, _, _, returns]: [S; 4]| {
             let target = returns + reward;
             let misfit = scale * (self.upper_weight * (fit - y));
-            [misfit, bound * (z - y), bound * (y - target) - misfit, bound * (z - target)]
+            let (gap, dy, dz) = (bound * (z - y), bound * (y - target) - misfit, bound * (z - target));
+            if !is_symmetric {
+                return [misfit, gap, dy, dz];
+            }
+            let twin_misfit = scale * (self.upper_weight * (fit - z));
+            [half * (misfit + twin_misfit), half * gap, dy, dz + twin_misfit]
         };
         // As long as the loop is, so that nothing in it need be checked.
         let (y, z, rewards) = (&y[..shape.y], &z[..shape.y], &self.rewards[..shape.y]);
@@ -176,7 +183,6 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::problem::PenaltyForm;
     use crate::problem::testing::{check_gradients, default_penalty_gradient, random};
     use std::vec;
 
@@ -215,13 +221,15 @@ mod tests {
         };
         let v = random(4, 14);
         let at = Moment { agent: 3, round: 8 };
-        let penalty = Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided };
-        let mut fused = vec![0.0; 14];
-        let mut scratch = vec![0.0; problem.scratch_words()];
-        problem.penalty_gradient(&penalty, at, &v, &mut fused, &mut scratch);
-        let plain = default_penalty_gradient(&problem, &penalty, at, &v);
-        for (fused, plain) in fused.iter().zip(plain) {
-            assert!((fused - plain).abs() < 1e-12 * plain.abs().max(1.0));
+        for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
+            let penalty = Penalty { lambda: 60.0, normalise: true, form };
+            let mut fused = vec![0.0; 14];
+            let mut scratch = vec![0.0; problem.scratch_words()];
+            problem.penalty_gradient(&penalty, at, &v, &mut fused, &mut scratch);
+            let plain = default_penalty_gradient(&problem, &penalty, at, &v);
+            for (fused, plain) in fused.iter().zip(plain) {
+                assert!((fused - plain).abs() < 1e-12 * plain.abs().max(1.0));
+            }
         }
     }
 }

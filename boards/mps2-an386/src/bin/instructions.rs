@@ -13,7 +13,7 @@ use cortex_m_semihosting::{debug, hprintln};
 use fabswarm_shared::{
     agent::{Agent, Config, Origin, PeerSlot, Received},
     fab::{Steps, gather},
-    ledger::{self, ShareWeights, descend},
+    ledger::{self, ShareWeights, accumulate, descend},
     linear::scaled,
     problem::{AnyProblem, Moment, Penalty, PenaltyForm, PolicyEvaluation, Problem, Shape},
     wire::seal::{Key, Opener, Sealer, VolatileBoots},
@@ -28,10 +28,10 @@ const HEARD: usize = 2;
 
 type CountedAgent<'a> = Agent<AnyProblem<'a, f32>, heapless::Vec<PeerSlot<WORDS>, HEARD>, WORDS>;
 
-const STEPS: Steps<f32> = Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.7 };
+const STEPS: Steps<f32> = Steps { x: 1.8, y: 0.18, z: 0.18, momentum: 0.7 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided };
 const AUDIENCE: u32 = 9;
-const SELF_WEIGHT: f32 = 0.98;
+const SELF_WEIGHT: f32 = 0.95;
 
 // SAFETY: address of application note AN386.
 const FPGA_IO: Registers = unsafe { Registers::new(0x4002_8000) };
@@ -140,7 +140,8 @@ fn main() -> ! {
         heard.copy_from_slice(&own);
         gather::<1, _>(&mut heard, others.iter().map(|v| &v[..]));
         scaled(weight, &heard, &mut next);
-        descend(&shape, &STEPS, &trackers, &mut accumulator, &mut next);
+        accumulate(&shape, STEPS.momentum, &next, &trackers, &mut accumulator);
+        descend(&shape, &STEPS, &accumulator, &mut next);
     });
     let (mut c_next, mut c_accumulator) = ([0.0; WORDS], [0.0; WORDS]);
     let eta = [STEPS.x, STEPS.y, STEPS.z];
@@ -228,7 +229,7 @@ fn main() -> ! {
     let config = |id| {
         Config::founder(id, 3)
             .with_steps(STEPS)
-            .with_penalty(PENALTY)
+            .with_penalty(Penalty { form: PenaltyForm::Symmetric, ..PENALTY })
             .with_self_weight(SELF_WEIGHT)
             .with_late_rounds(8)
     };

@@ -1,7 +1,7 @@
 //! A batched swarm over a faulty air against speaking agents of `fabswarm_shared` over the same air.
 
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
-use fabswarm_shared::fab::{Steps, accumulated, descended};
+use fabswarm_shared::fab::{Order, Steps, descended};
 use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem as _};
 use fabswarm_shared::scalar::Scalar;
 
@@ -81,6 +81,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
             let start = [&vec![0.0; problem.shape().x][..], &data.start, &data.start].concat();
             let config = agent::Config::founder(id as u16, AGENTS as u16)
                 .with_steps(STEPS)
+                .with_order(Order::CombineFirst)
                 .with_penalty(PENALTY)
                 .with_self_weight(scenario.algorithm.self_weight as f32)
                 .with_late_rounds(scenario.late_rounds());
@@ -105,8 +106,8 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
     }
     let after_next_step = |agent: &Agent<_, HeapPeers<WORDS>, WORDS>| {
         let (mut v, x) = (agent.decision().to_vec(), TRAINING);
-        for ((x, &d), &m) in v.iter_mut().zip(agent.gradient()).zip(agent.accumulator()).take(x) {
-            *x = descended(*x, STEPS.x, accumulated(STEPS.momentum, m, d));
+        for (x, &m) in v.iter_mut().zip(agent.accumulator()).take(x) {
+            *x = descended(*x, STEPS.x, m);
         }
         v.into_iter().map(f64::from).collect()
     };

@@ -317,6 +317,8 @@ mod tests {
         scenario.swarm.agents = 4;
         scenario.swarm.rounds = 100;
         scenario.network.topology = TopologyKind::Complete;
+        (scenario.algorithm.order, scenario.algorithm.penalty) =
+            (OrderKind::CombineFirst, PenaltyKind::OneSided);
         change(&mut scenario);
         scenario
     }

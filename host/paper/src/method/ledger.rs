@@ -1,10 +1,14 @@
 //! FAB through the broadcast ledger, as `fabswarm run` has it: agents that exchange frames over the simulated air, in the exact
 //! arithmetic of boards (f32 decisions, integer trackers), without and with momentum.
 
+use fabswarm_sim::scenario::{OrderKind, PenaltyKind};
 use fabswarm_sim::swarm::{Metrics, Swarm};
 use fabswarm_sim::trial::{self, BuildError};
 
 use super::{Measurement, Method, MethodStart};
+
+/// κ that suits this order.
+const SELF_WEIGHT: f64 = 0.98;
 
 /// A swarm of agents with ledgers.
 pub(super) struct LedgerFab {
@@ -20,6 +24,9 @@ impl LedgerFab {
         let algorithm = &mut scenario.algorithm;
         (algorithm.eta_x, algorithm.eta_y) = (setting.lambda * steps.upper, steps.lower);
         (algorithm.eta_z, algorithm.momentum) = (steps.twin.unwrap_or(steps.lower), momentum);
+        // Order and penalty are the paper's, so that the ledger is all that differs from plain FAB.
+        (algorithm.order, algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
+        algorithm.self_weight = SELF_WEIGHT;
         // Sealing changes no number, only the time it takes.
         scenario.frames.sealed = false;
         let task = &scenario.policy_evaluation;

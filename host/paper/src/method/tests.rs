@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::fab::Steps;
+use fabswarm_shared::fab::{Order, Steps};
 use fabswarm_shared::graph::Weights;
 use fabswarm_shared::problem::{Penalty, PenaltyForm};
 use fabswarm_sim::air::LinkSource;
@@ -61,6 +61,7 @@ fn fab_is_the_fab_of_the_simulator() {
     let scenario = noisy.scenario(4);
     let constants = FabConstants {
         steps: Steps { x: 0.3, y: 0.05, z: 0.06, momentum: 0.0 },
+        order: Order::CombineFirst,
         penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided },
         mixing: MixingRule::Degrees(Weights::Uniform),
     };

@@ -75,6 +75,7 @@ impl AgentSetup {
     pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
         LedgerConstants {
             steps: self.config.steps,
+            order: self.config.order,
             turns: self.config.turns,
             penalty: self.config.penalty,
             self_weight: self.config.self_weight,

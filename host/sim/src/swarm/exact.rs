@@ -10,9 +10,9 @@ use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Steps, Turns, gather, pull_weight};
+use fabswarm_shared::fab::{Order, Steps, Turns, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
-use fabswarm_shared::ledger::{self, ShareWeights, descend, descend_word};
+use fabswarm_shared::ledger::{self, ShareWeights};
 use fabswarm_shared::linear::first_exception;
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
@@ -22,6 +22,8 @@ use pulp::{Arch, NullaryFnOnce};
 pub struct LedgerConstants {
     /// Step sizes.
     pub steps: Steps<f32>,
+    /// Whether agents descend before or after they average.
+    pub order: Order,
     /// Rounds in which agents push, pull and descend.
     pub turns: Turns,
     /// Penalty on the lower level.
@@ -30,6 +32,29 @@ pub struct LedgerConstants {
     pub self_weight: f32,
     /// Size of an agent's audience.
     pub audience: u32,
+}
+
+impl LedgerConstants {
+    /// The direction `m` in which an agent at `(v, gradient, trackers)` descends in `round`, and what it then sends.
+    #[inline(always)]
+    fn fill_frame(
+        &self,
+        shape: &Shape,
+        round: u32,
+        (v, gradient, t): (&[f32], &[f32], &[i32]),
+        m: &mut [f32],
+        sent: &mut [f32],
+    ) {
+        if self.turns.descends(round) {
+            ledger::accumulate(shape, self.steps.momentum, gradient, t, m);
+        } else {
+            m.fill(0.0);
+        }
+        sent.copy_from_slice(v);
+        if self.order == Order::AdaptFirst {
+            ledger::descend(shape, &self.steps, m, sent);
+        }
+    }
 }
 
 /// ρ: what one agent has taken from each sender it ever heard, in ascending order of senders.
@@ -47,14 +72,15 @@ pub struct ExactFab<G> {
     links: LinkTable,
     meter: Meter,
     v: Vec<f32>,
-    next_v: Vec<f32>,
     gradient: Vec<f32>,
-    /// m of momentum, packed like `v`.
+    /// m, packed like `v`: the direction of this round's descent.
     accumulator: Vec<f32>,
+    /// What agents send in the place of their decisions, in this round and in the next.
+    sent: Vec<f32>,
+    next_sent: Vec<f32>,
     /// Exchanged words only, here and below.
     t: Vec<i32>,
     d: Vec<i32>,
-    before: Vec<i32>,
     sigma: Vec<i32>,
     carry: Vec<i64>,
     taken: Vec<TakenSums>,
@@ -63,9 +89,10 @@ pub struct ExactFab<G> {
 /// One block of agents and what it writes.
 struct ExactBlock<'a> {
     block: &'a LinkBlock,
-    next_v: &'a mut [f32],
+    v: &'a mut [f32],
     gradient: &'a mut [f32],
     accumulator: &'a mut [f32],
+    next_sent: &'a mut [f32],
     t: &'a mut [i32],
     d: &'a mut [i32],
     taken: &'a mut [TakenSums],
@@ -77,8 +104,7 @@ struct ExactRound<'a> {
     constants: &'a LedgerConstants,
     shape: Shape,
     round: u32,
-    v: &'a [f32],
-    before: &'a [i32],
+    sent: &'a [f32],
     sigma: &'a [i32],
 }
 
@@ -110,11 +136,12 @@ impl ExactRound<'_> {
         let exchanged = self.shape.exchanged();
         let (local, shared) = (exchanged.start, exchanged.len());
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
-        let rows = part.block.rows().zip(part.next_v.chunks_exact_mut(words));
+        let rows = part.block.rows().zip(part.v.chunks_exact_mut(words));
         let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
         let rows = rows.zip(part.accumulator.chunks_exact_mut(words));
+        let rows = rows.zip(part.next_sent.chunks_exact_mut(words));
         let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
-        for (((((((agent, senders), next_v), gradient), taken), m), t), d) in rows {
+        for ((((((((agent, senders), v), gradient), taken), m), next_sent), t), d) in rows {
             let weight: f32 = pull_weight(senders.len());
             for sender in senders.clone() {
                 let known = taken.binary_search_by_key(&(sender as u32), |(sender, _)| *sender);
@@ -124,34 +151,30 @@ impl ExactRound<'_> {
                 });
                 ledger::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
-            let v = &self.v[agent * words..][..words];
-            next_v.copy_from_slice(v);
+            // What travels is averaged below; what does not has been stepped where agents adapt first.
+            v.copy_from_slice(&self.sent[agent * words..][..words]);
             if self.constants.turns.pulls(self.round) {
-                let heard = senders.map(|sender| &self.v[sender * words..][exchanged.clone()]);
-                let next = &mut next_v[local..];
+                let heard = senders.map(|sender| &self.sent[sender * words..][exchanged.clone()]);
+                let next = &mut v[local..];
                 gather::<3, _>(next, heard);
                 next.iter_mut().for_each(|word| *word *= weight);
             }
-            let steps = &self.constants.steps;
-            if self.constants.turns.descends(self.round) {
-                let (local_m, m) = m.split_at_mut(local);
-                let before = &self.before[agent * shared..][..shared];
-                descend(&self.shape, steps, before, m, &mut next_v[local..]);
-                for ((next, m), &d) in next_v.iter_mut().zip(local_m).zip(&*gradient) {
-                    descend_word(steps.momentum, steps.x, d, m, next);
-                }
-            } else {
-                m.fill(0.0);
+            if self.constants.order == Order::CombineFirst {
+                ledger::descend(&self.shape, &self.constants.steps, m, v);
             }
             let problem = self.task.problem(agent);
-            problem.project(&mut next_v[..self.shape.x]);
-            if let Some(word) = first_exception(next_v, f32::is_finite) {
+            problem.project(&mut v[..self.shape.x]);
+            if let Some(word) = first_exception(v, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
             }
             let at = Moment { agent: agent as u32, round: self.round + 1 };
-            problem.penalty_gradient(&self.constants.penalty, at, next_v, gradient, &mut scratch);
+            problem.penalty_gradient(&self.constants.penalty, at, v, gradient, &mut scratch);
             ledger::track(&gradient[local..], d, t)
                 .map_err(|error| (agent, Fault::from_gradient(error, local)))?;
+            self.constants.fill_frame(&self.shape, self.round + 1, (v, gradient, t), m, next_sent);
+            if let Some(word) = first_exception(next_sent, f32::is_finite) {
+                return Err((agent, Fault::in_decision(word)));
+            }
         }
         Ok(())
     }
@@ -175,12 +198,12 @@ impl<G: Schedule + Sync> ExactFab<G> {
             links: LinkTable::new(agents),
             meter: Meter::new(&task),
             v: start.repeat(agents),
-            next_v: vec![0.0; agents * words],
             gradient: vec![0.0; agents * words],
             accumulator: vec![0.0; agents * words],
+            sent: vec![0.0; agents * words],
+            next_sent: vec![0.0; agents * words],
             t: vec![0; agents * shared],
             d: vec![0; agents * shared],
-            before: vec![0; agents * shared],
             sigma: vec![0; agents * shared],
             carry: vec![0; agents * shared],
             taken: vec![Vec::new(); agents],
@@ -196,9 +219,13 @@ impl<G: Schedule + Sync> ExactFab<G> {
             swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
-            ledger::track(&gradient[local..], &mut swarm.d[range.clone()], &mut swarm.t[range]).map_err(
-                |error| DivergenceError::from_fault(0, agent, &shape, Fault::from_gradient(error, local)),
-            )?;
+            let t = &mut swarm.t[range.clone()];
+            ledger::track(&gradient[local..], &mut swarm.d[range], t).map_err(|error| {
+                DivergenceError::from_fault(0, agent, &shape, Fault::from_gradient(error, local))
+            })?;
+            let packed = agent * words..(agent + 1) * words;
+            let (m, sent) = (&mut swarm.accumulator[packed.clone()], &mut swarm.sent[packed]);
+            constants.fill_frame(&shape, 0, (v, gradient, t), m, sent);
         }
         swarm.meter.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
@@ -216,7 +243,6 @@ impl<G: Schedule + Sync> ExactFab<G> {
     }
 
     fn begin_round(&mut self) {
-        self.before.copy_from_slice(&self.t);
         if self.constants.turns.pushes(self.round) {
             ledger::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
         }
@@ -245,28 +271,29 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
             constants: &self.constants,
             shape: self.shape,
             round: self.round,
-            v: &self.v,
-            before: &self.before,
+            sent: &self.sent,
             sigma: &self.sigma,
         };
         let (words, shared) = (self.shape.words(), self.shape.exchanged().len());
         let blocks = self.links.blocks();
-        let next_v = split_by_blocks(&mut self.next_v, blocks, words);
+        let v = split_by_blocks(&mut self.v, blocks, words);
         let gradient = split_by_blocks(&mut self.gradient, blocks, words);
         let accumulator = split_by_blocks(&mut self.accumulator, blocks, words);
+        let next_sent = split_by_blocks(&mut self.next_sent, blocks, words);
         let t = split_by_blocks(&mut self.t, blocks, shared);
         let d = split_by_blocks(&mut self.d, blocks, shared);
         let taken = split_by_blocks(&mut self.taken, blocks, 1);
-        let parts = blocks.iter().zip(next_v).zip(gradient).zip(accumulator).zip(t).zip(d).zip(taken);
-        let mut parts = parts.map(|((((((block, next_v), gradient), accumulator), t), d), taken)| {
-            ExactBlock { block, next_v, gradient, accumulator, t, d, taken }
+        let parts = blocks.iter().zip(v).zip(gradient).zip(accumulator).zip(next_sent);
+        let parts = parts.zip(t).zip(d).zip(taken);
+        let mut parts = parts.map(|(((((((block, v), gradient), accumulator), next_sent), t), d), taken)| {
+            ExactBlock { block, v, gradient, accumulator, next_sent, t, d, taken }
         });
         let outcome: Result<(), (usize, Fault)> = if blocks.len() == 1 {
             parts.try_for_each(|part| round.run(part))
         } else {
             cores::map(parts.collect(), |part| round.run(part)).into_iter().collect()
         };
-        std::mem::swap(&mut self.v, &mut self.next_v);
+        std::mem::swap(&mut self.sent, &mut self.next_sent);
         self.round += 1;
         outcome.map_err(|(agent, fault)| {
             DivergenceError::from_fault(u64::from(self.round), agent, &self.shape, fault)

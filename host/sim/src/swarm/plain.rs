@@ -10,9 +10,9 @@ use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
-use broadcast::PlainBroadcast;
+use broadcast::{PlainBroadcast, SendingBlock};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{PIECE, Steps};
+use fabswarm_shared::fab::{Order, PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
@@ -23,6 +23,8 @@ use round::{PlainBlock, PlainRound, RoundBuffers};
 pub struct FabConstants<S> {
     /// Step sizes.
     pub steps: Steps<S>,
+    /// Whether agents descend before or after they average.
+    pub order: Order,
     /// Penalty on the lower level.
     pub penalty: Penalty<S>,
     /// Where A and B come from.
@@ -196,19 +198,24 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn step(&mut self) -> Result<(), SwarmError> {
         let (words, half) = (stride(&self.shape), exchanged_stride(&self.shape));
         let (blocks, listeners) = self.links.blocks_mut();
+        let accumulated_words = if self.accumulator.is_empty() { 0 } else { words };
         let broadcast = PlainBroadcast {
             constants: &self.constants,
             shape: self.shape,
-            v: &self.v,
+            steps: &self.steps,
             t: &self.t,
             listeners,
         };
         if let [block] = blocks {
-            broadcast.write(block, &mut self.broadcasts);
+            let (v, m) = (&mut self.v, &mut self.accumulator);
+            broadcast.write(SendingBlock { block, v, m, broadcasts: &mut self.broadcasts });
         } else {
+            let v = split_by_blocks(&mut self.v, blocks, words);
+            let m = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
             let broadcasts = split_by_blocks(&mut self.broadcasts, blocks, 2 * half);
-            let parts = blocks.iter().zip(broadcasts).collect();
-            cores::map(parts, |(block, broadcasts)| broadcast.write(block, broadcasts));
+            let parts = blocks.iter().zip(v).zip(m).zip(broadcasts);
+            let parts = parts.map(|(((block, v), m), broadcasts)| SendingBlock { block, v, m, broadcasts });
+            cores::map(parts.collect(), |part| broadcast.write(part));
         }
         let round = PlainRound {
             task: &self.task,
@@ -233,7 +240,6 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             let v = split_by_blocks(&mut self.v, blocks, words);
             let t = split_by_blocks(&mut self.t, blocks, words);
             let d = split_by_blocks(&mut self.d, blocks, words);
-            let accumulated_words = if self.accumulator.is_empty() { 0 } else { words };
             let accumulator = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
             let states = v.into_iter().zip(t).zip(d).zip(accumulator);
             let parts = blocks.iter_mut().zip(&mut self.workspaces).zip(states).collect();

@@ -10,7 +10,7 @@ use crate::air::FrameCounts;
 use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{descend, descend_with_momentum, gather, pull_weight, track};
+use fabswarm_shared::fab::{Order, descend_with_momentum, gather, pull_weight, track};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::linear::scaled;
 use fabswarm_shared::problem::{Moment, Problem, Shape};
@@ -113,6 +113,13 @@ impl<S: Scalar> UnguardedFab<S> {
             *kept = own;
             share.iter_mut().for_each(|word| *word *= others);
         }
+        if self.constants.order == Order::AdaptFirst {
+            (0..agents).filter(|&agent| self.air.is_running(agent, self.round)).for_each(|agent| {
+                let own = agent * words..(agent + 1) * words;
+                let (m, v) = (&mut self.accumulator[own.clone()], &mut self.v[own.clone()]);
+                descend_with_momentum(self.constants.steps.momentum, &self.steps, &self.t[own], m, v);
+            });
+        }
         self.broadcasts.push_front(Broadcasts { v: self.v.clone(), shares });
         self.broadcasts.truncate(self.rounds_remembered);
         for agent in 0..agents {
@@ -165,11 +172,9 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
             let mut sums = v[exchanged.clone()].to_vec();
             gather::<1, _>(&mut sums, of(|broadcasts| &broadcasts.v));
             scaled(pull_weight(heard.len()), &sums, &mut v[exchanged.clone()]);
-            let momentum = self.constants.steps.momentum;
-            if momentum == S::ZERO {
-                descend(&self.steps, t, v);
-            } else {
-                descend_with_momentum(momentum, &self.steps, t, &mut self.accumulator[own.clone()], v);
+            if self.constants.order == Order::CombineFirst {
+                let (momentum, m) = (self.constants.steps.momentum, &mut self.accumulator[own.clone()]);
+                descend_with_momentum(momentum, &self.steps, t, m, v);
             }
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
@@ -241,6 +246,7 @@ mod tests {
         change(&mut scenario);
         let constants = FabConstants {
             steps: Steps { x: 0.6, y: 0.06, z: 0.06, momentum: 0.0 },
+            order: Order::CombineFirst,
             penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided },
             mixing: MixingRule::Degrees(Weights::Uniform),
         };

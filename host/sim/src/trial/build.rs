@@ -18,7 +18,7 @@ use crate::scenario::{
 };
 use crate::sealing::SwarmKey;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, Swarm, UnguardedFab,
+    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, RAISE_LAMBDA, Swarm, UnguardedFab,
 };
 use crate::task::{OwnProblem, Task};
 
@@ -98,15 +98,16 @@ type Built = Result<Box<dyn Swarm>, BuildError>;
 
 /// Whether the task has one solution, before any of it is drawn.
 fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
-    let algorithm = &scenario.algorithm;
-    if algorithm.order == OrderKind::AdaptFirst || algorithm.penalty == PenaltyKind::Symmetric {
-        return Err(Diagnostic::new(
-            "agents cannot compute with algorithm.order = \"adapt-first\" or algorithm.penalty = \"symmetric\" yet",
-            "set algorithm.order to \"combine-first\" and algorithm.penalty to \"one-sided\"",
-        ));
-    }
     let task = &scenario.policy_evaluation;
     let is_policy_evaluation = scenario.problem.kind == ProblemKind::PolicyEvaluation;
+    let algorithm = &scenario.algorithm;
+    let curvature = task.lower_weight - task.upper_weight / algorithm.lambda;
+    if is_policy_evaluation && algorithm.penalty == PenaltyKind::Symmetric && curvature <= 0.0 {
+        return Err(Diagnostic::new(
+            format!("g - f/lambda has no minimum: its curvature in y is {curvature:.2}"),
+            RAISE_LAMBDA,
+        ));
+    }
     if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
         return Err(Diagnostic::new(
             "more features than states leave more than one solution",
@@ -124,6 +125,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) 
     };
     let constants = FabConstants::<S> {
         steps: steps(scenario),
+        order: order(scenario),
         penalty: penalty(scenario),
         mixing: MixingRule::Degrees(weights),
     };

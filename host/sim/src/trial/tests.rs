@@ -3,7 +3,8 @@ use std::path::Path;
 use super::*;
 use crate::air::FrameCounts;
 use crate::record::{Caption, RunFolder};
-use crate::swarm::{Answer, DivergenceError, ErrorKind, Metrics};
+use crate::scenario::PenaltyKind;
+use crate::swarm::{Answer, DivergenceError, ErrorKind, Metrics, RAISE_LAMBDA};
 use crate::task::Score;
 use fabswarm_shared::problem::Shape;
 
@@ -120,6 +121,22 @@ fn divergence_keeps_the_run_folder() {
     let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
     assert_eq!(metrics.lines().count(), 1 + 30, "a header and rounds 0 to 29");
     assert_eq!(outcome.summary.rounds, 29, "the round that failed is in neither file");
+}
+
+#[test]
+fn symmetric_penalty_without_minimum_asks_for_a_larger_lambda() {
+    let mut scenario = Scenario::default();
+    let mut outcome = outcome_of(&scenario, &mut ScriptedSwarm { round: 0, error: |_| 1.0, breaks_at: 30 });
+    for (variable, is_about_lambda) in [("y", false), ("z", true)] {
+        outcome.failure = Some(DivergenceError::new(30, 3, variable).into());
+        let complaint = outcome.complaint(&scenario).unwrap();
+        assert_eq!(complaint.contains(RAISE_LAMBDA), is_about_lambda, "{complaint}");
+    }
+    scenario.algorithm.lambda = 0.8;
+    let refusal = build(&scenario).map(|_| ()).unwrap_err().to_string();
+    assert!(refusal.contains("its curvature in y is -0.25") && refusal.contains(RAISE_LAMBDA), "{refusal}");
+    scenario.algorithm.penalty = PenaltyKind::OneSided;
+    assert!(build(&scenario).is_ok());
 }
 
 #[test]

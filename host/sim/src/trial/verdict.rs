@@ -2,8 +2,8 @@
 
 use super::TrialOutcome;
 use crate::record::StoppedBecause;
-use crate::scenario::Scenario;
-use crate::swarm::{LOWER_THE_STEPS, divergence_remedy};
+use crate::scenario::{PenaltyKind, Scenario};
+use crate::swarm::{LOWER_THE_STEPS, RAISE_LAMBDA, SwarmError, divergence_remedy};
 use fabswarm_diagnostic::Diagnostic;
 
 impl TrialOutcome {
@@ -14,7 +14,14 @@ impl TrialOutcome {
         }
         let summary = &self.summary;
         let (error, last) = (summary.error.kind.title(), summary.error.last);
-        let remedy = divergence_remedy(&scenario.algorithm);
+        let is_symmetric = scenario.algorithm.penalty == PenaltyKind::Symmetric;
+        let remedy = match &self.failure {
+            // Steps that are too large break x and y no later than z.
+            Some(SwarmError::Diverged(error)) if is_symmetric && error.variable == "z" => {
+                format!("g - f/lambda has no minimum for z to follow: {RAISE_LAMBDA}")
+            }
+            _ => divergence_remedy(&scenario.algorithm),
+        };
         let failure =
             self.failure.as_ref().map(|failure| failure.to_string().replace(LOWER_THE_STEPS, &remedy));
         match summary.stopped_because {

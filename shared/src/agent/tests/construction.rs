@@ -1,7 +1,6 @@
 //! How agents are configured and made.
 
 use super::*;
-use crate::fab::Order;
 
 #[test]
 fn a_configuration_has_what_it_was_given() {

@@ -7,19 +7,41 @@ fn with_momentum() -> Config {
 }
 
 #[test]
-fn momentum_accumulates_the_trackers_before_a_push() {
-    // Who hears nobody pulls its own decision.
-    let mut agents = [agent(with_momentum())];
+fn agents_descend_along_what_trackers_accumulate_to() {
     let steps = [0.3, 0.3, 0.06, 0.06, 0.06, 0.06, 0.05, 0.05, 0.05, 0.05];
-    let mut m = [0.0f32; WORDS];
-    for _ in 0..20 {
-        let (mut expected, before) = (agents[0].v, agents[0].before);
-        for (word, step) in steps.into_iter().enumerate() {
-            m[word] = 0.7 * m[word] + ledger::value(before[word]);
-            expected[word] -= step * m[word];
+    for order in [Order::AdaptFirst, Order::CombineFirst] {
+        // Who hears nobody pulls its own decision, and keeps its tracker whole.
+        let mut agents = [agent(with_momentum().with_order(order))];
+        let mut m = [0.0f32; WORDS];
+        for _ in 0..20 {
+            let (mut expected, t) = (agents[0].v, agents[0].t);
+            for (word, step) in steps.into_iter().enumerate() {
+                m[word] = 0.7 * m[word] + ledger::value(t[word]);
+                expected[word] -= step * m[word];
+            }
+            assert_eq!(agents[0].accumulator(), &m[..]);
+            round(&mut agents, |_, _| true);
+            assert_eq!(agents[0].decision(), &expected[..]);
         }
+    }
+}
+
+/// Listeners average what was stepped already, and nobody's decision is what it sent.
+#[test]
+fn agents_that_adapt_first_average_what_was_stepped() {
+    let mut agents: Vec<Small> =
+        (0..AGENTS).map(|id| agent(config(id).with_order(Order::AdaptFirst))).collect();
+    for _ in 0..5 {
+        let stepped = |agent: &Small| {
+            let mut v = agent.v;
+            ledger::descend(&agent.shape, &agent.config.steps, &agent.accumulator, &mut v);
+            v
+        };
+        let mut sums = stepped(&agents[0]);
+        agents[1..].iter().for_each(|agent| crate::linear::add(&stepped(agent), &mut sums));
         round(&mut agents, |_, _| true);
-        assert_eq!((agents[0].decision(), agents[0].accumulator()), (&expected[..], &m[..]));
+        sums.iter_mut().for_each(|sum| *sum *= 1.0 / AGENTS as f32);
+        assert_eq!(agents[0].decision(), &sums[..]);
     }
 }
 
@@ -42,11 +64,9 @@ fn momentum_is_saved_and_digested_and_ends_with_its_epoch() {
 }
 
 #[test]
-fn without_momentum_nothing_accumulates() {
-    let mut agents = swarm();
+fn without_momentum_agents_descend_along_their_trackers() {
+    let mut agents = [agent(Config { founders: 1, ..config(0) })];
     (0..5).for_each(|_| round(&mut agents, |_, _| true));
-    assert!(agents.iter().all(|agent| agent.accumulator == [0.0; WORDS]));
-    let digest = agents[0].digest();
-    agents[0].accumulator[0] = 1.0;
-    assert_eq!(agents[0].digest(), digest);
+    let trackers: Vec<f32> = agents[0].trackers().iter().map(|&t| ledger::value(t)).collect();
+    assert_eq!(agents[0].accumulator(), trackers);
 }

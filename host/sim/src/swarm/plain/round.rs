@@ -3,7 +3,7 @@
 use super::{FabConstants, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
 use crate::task::Task;
-use fabswarm_shared::fab::{descend, descend_with_momentum, gather, track};
+use fabswarm_shared::fab::{Order, descend, descend_with_momentum, gather, track};
 use fabswarm_shared::linear::{axpy, copy, first_exception, scaled};
 use fabswarm_shared::problem::{Moment, Shape};
 use fabswarm_shared::scalar::Scalar;
@@ -78,6 +78,16 @@ impl<S: Scalar> NullaryFnOnce for PlainRoundKernel<'_, '_, '_, S> {
     }
 }
 
+/// Descends a row of words along its tracker; `m` is empty where there is no momentum.
+#[inline(always)]
+pub(super) fn step<S: Scalar>(momentum: S, steps: &[S], t: &[S], m: &mut [S], v: &mut [S]) {
+    if momentum == S::ZERO {
+        descend(steps, t, v);
+    } else {
+        descend_with_momentum(momentum, steps, t, m, v);
+    }
+}
+
 impl<'a, S: Scalar> PlainRound<'a, S> {
     /// Runs the agents of one block; returns the first that is not finite and its packed word as the error.
     pub(super) fn run(&self, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
@@ -115,11 +125,9 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         let (decisions, masses) = sums.split_at(half);
         scaled(pull, decisions, &mut v[local..]);
         let steps = &self.steps[..stride(&shape)];
-        let momentum = self.constants.steps.momentum;
-        if momentum == S::ZERO {
-            descend(steps, t, v);
-        } else {
-            descend_with_momentum(momentum, steps, t, m, v);
+        // Agents that adapt first have descended before they sent.
+        if self.constants.order == Order::CombineFirst {
+            step(self.constants.steps.momentum, steps, t, m, v);
         }
         copy(masses, &mut t[local..]);
     }
