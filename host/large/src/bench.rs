@@ -7,7 +7,7 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::cuda::{Cuda, Reals};
 use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result};
-use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
+use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel, WeightExchange};
 use crate::mixing::MixingMatrix;
 use crate::models::Model;
 use crate::plan::MemoryPlan;
@@ -88,7 +88,7 @@ pub fn round<D: Device>(
             .collect(),
     };
     let (pull, push) = ring(agents);
-    let exchange = Exchange::Weights { pull: &pull, push: &push };
+    let exchange = Exchange::Weights(WeightExchange { pull, push, factors: None });
     swarm.begin(&draw)?;
     let one = |swarm: &mut Fab<D>| if chooses { swarm.round(&exchange, &draw) } else { swarm.repeat() };
     swarm.round(&exchange, &draw)?;
@@ -140,6 +140,7 @@ pub fn gradient<D: Device>(
         programs.iter().map(|program| device.pass(program, agents)).collect::<Result<Vec<D::Pass>>>()?;
     let mut schedule = BatchSchedule {
         samples,
+        upper: 0,
         rows: device.indices(agents * samples)?,
         weights: device.reals(agents * samples)?,
         dropout_key: device.indices(3)?,
@@ -149,8 +150,8 @@ pub fn gradient<D: Device>(
     device.write(&mut schedule.weights, 0, &weights)?;
     let mut one = |device: &mut D| {
         device.replay(0, |device| {
-            for (pass, taken) in passes.iter_mut().zip(groups) {
-                device.load(pass, &data, &schedule, samples - taken, None)?;
+            for pass in &mut passes {
+                device.load(pass, &data, &schedule, 1.0, None)?;
             }
             let mut passes: Vec<&mut D::Pass> = passes.iter_mut().collect();
             device.run(&mut passes, &parameters, Some(&mut gradient), packed, &schedule)
@@ -221,7 +222,7 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
     };
     Ok(Bandwidths {
         copy: rate(2, &mut || device.copy(&last, &mut fresh))?,
-        pull: rate(3, &mut || device.pull(&mut v, &t, packed, &pull_weights, [1e-3; 2]))?,
+        pull: rate(3, &mut || device.pull(&mut v, packed, &pull_weights, Some((&t, [1e-3; 2]))))?,
         push: rate(4, &mut || {
             device.track(
                 &mut t,

@@ -19,13 +19,8 @@ use crate::real::Real;
 
 /// Why a device could not do something.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Failed(#[from] Diagnostic),
-    /// What happened between hosts, and what to try.
-    #[error("{0}")]
-    Hosts(String),
-}
+#[error(transparent)]
+pub struct Error(#[from] Diagnostic);
 
 impl Error {
     pub(crate) fn no_cuda(what: impl Display) -> Self {
@@ -102,6 +97,11 @@ impl Packed {
         self.groups * self.agents * self.stride
     }
 
+    /// The numbers of an agent's vectors, one of each group.
+    pub(crate) fn vectors_of(self, agent: usize) -> impl Iterator<Item = usize> {
+        (0..self.groups).map(move |group| group * self.agents + agent)
+    }
+
     /// Whether the vector of that number is computed here.
     pub fn is_own(self, vector: usize) -> bool {
         self.own.has(vector % self.agents)
@@ -131,6 +131,8 @@ pub const NO_SAMPLE: u32 = u32::MAX;
 pub struct BatchSchedule<D: Device> {
     /// Samples of one agent.
     pub samples: usize,
+    /// How many of them are of the upper level; they come first.
+    pub upper: usize,
     /// `[agents, samples]` numbers of samples, or [`NO_SAMPLE`].
     pub rows: D::Indices,
     /// `[agents, samples]` weights before the learned ones.
@@ -150,22 +152,33 @@ pub struct Gradient<'a, D: Device> {
     pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
+/// How decisions descend.
+#[derive(Debug)]
+pub struct Descent<'a, D: Device> {
+    /// η, one per group.
+    pub steps: [f64; 2],
+    /// c, one per agent; 1 where there are none.
+    pub factors: Option<&'a D::Reals>,
+    /// 0 for agents that are down and do not descend; all are up where there is nothing.
+    pub awake: Option<&'a D::Indices>,
+}
+
 /// What agents broadcast in the last rounds, for frames that arrive late.
 #[derive(Debug)]
 pub struct BroadcastHistory<D: Device> {
     /// Rounds it goes back, this one included.
     pub depth: usize,
-    /// `[depth, groups, agents, stride]`: decisions as they were at the start of a round, at its number modulo the depth.
+    /// `[depth, groups, agents, stride]`: decisions as they were sent at the start of a round, at its number modulo the depth.
     pub v: D::Reals,
     /// Trackers in the same order; zero where an agent was down.
     pub t: D::Reals,
 }
 
 impl<D: Device> BroadcastHistory<D> {
-    /// Index of what `agent` of `group` broadcast `age` rounds before `round`.
-    pub(crate) fn place(&self, packed: Packed, round: u32, age: usize, group: usize, agent: usize) -> usize {
+    /// Index of what was broadcast of a vector `age` rounds before `round`.
+    pub(crate) fn place(&self, packed: Packed, round: u32, age: usize, vector: usize) -> usize {
         let slot = (round as usize + self.depth - age) % self.depth;
-        ((slot * packed.groups + group) * packed.agents + agent) * packed.stride
+        (slot * packed.groups * packed.agents + vector) * packed.stride
     }
 }
 
@@ -279,15 +292,16 @@ pub trait Device: Debug + Sized {
 
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 
-    /// Takes samples `skip..` of each agent's schedule into the pass; a weight is the schedule's, times the sigmoid of the
-    /// sample's own logit for samples from `learned_from` of the schedule on, when logits are given.
+    /// Takes the last samples of each agent's schedule into the pass, as many as it has. A weight is the schedule's: times
+    /// `upper_sign` for samples of the upper level, and times the sigmoid of the sample's own logit for others, when logits are
+    /// given.
     fn load(
         &self,
         pass: &mut Self::Pass,
         data: &DeviceDataset<Self>,
         schedule: &BatchSchedule<Self>,
-        skip: usize,
-        logits: Option<(&Self::Reals, usize)>,
+        upper_sign: f64,
+        logits: Option<&Self::Reals>,
     ) -> Result<()>;
 
     /// Runs every pass on its group of `parameters`: pass 0 on group 0, and so on. With a gradient both ways, else forward only.
@@ -300,28 +314,22 @@ pub trait Device: Debug + Sized {
         schedule: &BatchSchedule<Self>,
     ) -> Result<()>;
 
-    /// `v ← A v − η t`, with one step per group.
+    /// `v ← A v − η t`, with one step per group; `v ← A v` without t.
     fn pull(
         &self,
         v: &mut Self::Reals,
-        t: &Self::Reals,
         packed: Packed,
-        pull: &Self::Mixing,
-        steps: [f64; 2],
+        rows: &Self::Mixing,
+        descent: Option<(&Self::Reals, [f64; 2])>,
     ) -> Result<()>;
 
-    /// `v ← A v`.
-    fn mix(&self, v: &mut Self::Reals, packed: Packed, rows: &Self::Mixing) -> Result<()>;
-
-    /// `v ← v − η c t`, with one step per group and one factor c per agent; also for the vectors of other hosts, since what is
-    /// mixed has descended.
+    /// `v ← v − η c t`.
     fn descend(
         &self,
         v: &mut Self::Reals,
         t: &Self::Reals,
         packed: Packed,
-        factors: &Self::Reals,
-        steps: [f64; 2],
+        descent: &Descent<'_, Self>,
     ) -> Result<()>;
 
     /// `to ← from`, for decisions.
@@ -371,11 +379,10 @@ pub trait Device: Debug + Sized {
     fn pull_received(
         &self,
         v: &mut Self::Reals,
-        t: &Self::Reals,
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        steps: [f64; 2],
+        descent: Option<(&Self::Reals, [f64; 2])>,
     ) -> Result<()>;
 
     /// [`Device::track`] with a broadcast ledger in place of push weights. `mass`, `[groups, agents, agents − 1, stride]`, is
@@ -390,17 +397,13 @@ pub trait Device: Debug + Sized {
         reception: &Reception<Self>,
     ) -> Result<()>;
 
-    /// Steps the logit of every learned sample of the schedule: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, where the y pass holds
-    /// all samples of the schedule and the z pass those from `learned_from` on. With momentum, m of these samples and β: first
-    /// `m ← β m + w σ'(ψ) (ℓ(y) − ℓ(z))`, then `ψ ← ψ − step · m`.
-    #[expect(clippy::too_many_arguments, reason = "disjoint parts of one state")]
+    /// Steps the logit of every sample of the lower level: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, with the losses of the passes of
+    /// y and z. With momentum, m of these samples and β: first `m ← β m + w σ'(ψ) (ℓ(y) − ℓ(z))`, then `ψ ← ψ − step · m`.
     fn step_logits(
         &self,
         logits: &mut Self::Reals,
         schedule: &BatchSchedule<Self>,
-        learned_from: usize,
-        y: &Self::Pass,
-        z: &Self::Pass,
+        yz: [&Self::Pass; 2],
         step: f64,
         momentum: Option<(&mut Self::Reals, f64)>,
     ) -> Result<()>;

@@ -8,8 +8,11 @@
 //! t ← B t + d⁺ − d                       one launch
 //! ```
 //!
+//! Agents that adapt first send w = v − η m, and v ← A w. With the symmetric penalty z also takes the upper level's samples, with
+//! the opposite sign, and x follows half of the gap between y and z.
+//!
 //! With a ledger, `A` and `B` are replaced by what each agent receives from whom, and how late: see `device/cpu/ledger.rs`.
-//! Methods of one level may have push-sum weights in place of `A`: `fab/push_sum.rs` has their equations.
+//! Methods of one level may have push-sum weights in place of `A`: `fab/mixing/push_sum.rs` has their equations.
 //!
 //! # Why the round is written a second time
 //!
@@ -24,31 +27,36 @@
 //! A sample's logit ψ belongs to one agent and never travels: mixed with nobody, its tracker is its gradient, and
 //! `ψ ← ψ − η_x d_ψ` at the end of a round is what the next round's pull would do.
 
-mod books;
-mod elsewhere;
 mod evaluation;
-mod exchanged;
-mod ledger;
+mod exchange;
+mod mixing;
 mod parcel;
 pub(crate) mod parcel_words;
-mod push_sum;
+mod remote;
 mod round_batch;
 mod rounds;
 mod state;
+mod state_part;
+mod vectors;
 
-pub use elsewhere::{KeptState, RemoteHosts};
 pub use evaluation::ModelScore;
-pub use exchanged::{Exchange, Imbalance};
-pub use ledger::Ledger;
+pub use exchange::{Exchange, LedgerExchange, WeightExchange};
+pub use mixing::ledger::Ledger;
+pub use mixing::push_sum::{PushSumRule, PushSumWeights};
 pub use parcel::ParcelPart;
-pub use push_sum::{PushSumExchange, PushSumRule, PushSumWeights};
+pub(crate) use parcel::ParcelRoute;
+pub use remote::{KeptState, RemoteHosts};
 pub use round_batch::RoundBatch;
+pub use state_part::{StatePart, VectorPart};
+pub use vectors::Imbalance;
 
+use fabswarm_shared::fab::Order;
+use fabswarm_shared::problem::PenaltyForm;
 use fabswarm_shared::scalar::Scalar as _;
 
-use self::books::HostBooks;
-use self::elsewhere::Elsewhere;
-use self::exchanged::{DeviceLinks, ExchangedVectors, MomentumState, larger};
+use self::mixing::Mixing;
+use self::remote::RemoteState;
+use self::vectors::{ExchangedVectors, MomentumState, larger};
 use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
 use crate::models::Model;
 
@@ -79,6 +87,10 @@ pub struct FabConfig {
     pub steps: [f64; 3],
     /// β; 0 is without momentum.
     pub momentum: f64,
+    /// Without push-sum weights, whether agents step before or after they average.
+    pub order: Order,
+    /// Which difference of lower functions stands for the lower level.
+    pub form: PenaltyForm,
     /// Samples of the upper level per agent and round; 0 at a single level.
     pub validation_batch: usize,
     /// Samples of the lower level per agent and round.
@@ -100,6 +112,8 @@ impl FabConfig {
             normalise: false,
             steps: [0.0; 3],
             momentum: 0.0,
+            order: Order::CombineFirst,
+            form: PenaltyForm::OneSided,
             validation_batch,
             training_batch,
             seed: 0,
@@ -122,6 +136,26 @@ impl FabConfig {
         !matches!(self.task, UpperLevel::SingleLevel { .. })
     }
 
+    /// Whether agents step before they send, and average what they receive.
+    fn adapts_first(&self) -> bool {
+        self.push_sum.map_or(self.order == Order::AdaptFirst, PushSumRule::descends_first)
+    }
+
+    /// Whether z minimises `g − f/λ`.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        self.is_bilevel() && self.form == PenaltyForm::Symmetric
+    }
+
+    /// The weight of the gap between y and z in the gradient of x: half of it where it spans both sides.
+    fn gap_weight(&self) -> f64 {
+        if self.is_symmetric() { 0.5 } else { 1.0 }
+    }
+
+    /// Samples that z takes per agent and round.
+    pub(crate) fn z_batch(&self) -> usize {
+        self.training_batch + if self.is_symmetric() { self.validation_batch } else { 0 }
+    }
+
     /// How y (and z) of all agents are packed, `stride` words each.
     pub fn packed(&self, stride: usize) -> Packed {
         Packed::whole(if self.is_bilevel() { 2 } else { 1 }, self.agents, stride)
@@ -137,7 +171,7 @@ pub struct Fab<D: Device> {
     own: Block,
     state: FabState<D>,
     /// Where the state of the others is read, by who watches over the run.
-    elsewhere: Option<Elsewhere<D::Scalar>>,
+    elsewhere: Option<RemoteState<D::Scalar>>,
     /// The last round that was begun.
     round: u32,
     /// Whether only its first half was done.
@@ -153,12 +187,13 @@ struct FabState<D: Device> {
     y: D::Pass,
     z: Option<D::Pass>,
     earlier: Option<EarlierEstimate<D>>,
-    links: DeviceLinks<D>,
-    /// y, and z where there are two levels.
-    lower: ExchangedVectors<D>,
+    mixing: Mixing<D>,
+    /// y, with z where there are two levels; then x, where it is exchanged.
+    sets: Vec<ExchangedVectors<D>>,
     /// Strength of ‖w‖² for every vector of y and z.
     decay: D::Reals,
-    upper: Upper<D>,
+    /// Where samples have weights.
+    logits: Option<SampleLogits<D>>,
 }
 
 /// What agents took for the solution a round ago, and its gradient on the samples of this round.
@@ -170,17 +205,11 @@ struct EarlierEstimate<D: Device> {
     kept: f64,
 }
 
-/// x.
+/// ψ of every sample of the dataset. With momentum, a sample's m changes in the rounds that draw it, as ψ does.
 #[derive(Debug)]
-enum Upper<D: Device> {
-    /// ψ of every sample of the dataset. With momentum, a sample's m changes in the rounds that draw it, as ψ does.
-    Logits {
-        logits: D::Reals,
-        momentum: Option<MomentumState<D>>,
-    },
-    /// τ of every agent.
-    Strength(Box<ExchangedVectors<D>>),
-    None,
+struct SampleLogits<D: Device> {
+    logits: D::Reals,
+    momentum: Option<MomentumState<D>>,
 }
 
 impl<D: Device> Fab<D> {
@@ -211,27 +240,18 @@ impl<D: Device> Fab<D> {
         start: &[D::Scalar],
         own: Block,
     ) -> Result<Self> {
-        let FabConfig { agents, validation_batch, training_batch, .. } = config;
+        let FabConfig { agents, validation_batch, training_batch, momentum, .. } = config;
         let samples = validation_batch + training_batch;
         let program = model.program(samples);
         let packed = Packed { own, ..config.packed(program.layout.stride()) };
         let pass_of = |samples| device.pass(&model.program(samples), own.agents);
-        let z = config.is_bilevel().then(|| pass_of(training_batch)).transpose()?;
-        let ledger = config.ledger.as_ref();
-        let upper = match config.task {
-            UpperLevel::Cleaning { .. } => Upper::Logits {
+        let z = config.is_bilevel().then(|| pass_of(config.z_batch())).transpose()?;
+        let logits = match config.task {
+            UpperLevel::Cleaning { .. } => Some(SampleLogits {
                 logits: device.reals(data.samples)?,
-                momentum: MomentumState::new(&device, config.momentum, data.samples)?,
-            },
-            UpperLevel::Tuning { start } => {
-                let packed = Packed { own, ..Packed::whole(1, agents, X_STRIDE) };
-                let v = device.reals(packed.words())?;
-                let steps = [config.steps[0]; 2];
-                let mut x = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
-                x.start(&device, &strength::<D>(start))?;
-                Upper::Strength(Box::new(x))
-            }
-            UpperLevel::SingleLevel { .. } => Upper::None,
+                momentum: MomentumState::new(&device, momentum, data.samples)?,
+            }),
+            _ => None,
         };
         let earlier = match config.push_sum.and_then(PushSumRule::kept) {
             Some(kept) => {
@@ -240,10 +260,18 @@ impl<D: Device> Fab<D> {
             }
             None => None,
         };
-        let v = device.decisions(packed.words())?;
         let steps = [config.steps[1], config.steps[2]];
-        let mut lower = ExchangedVectors::new(&device, packed, v, steps, config.momentum, ledger)?;
+        let v = device.decisions(packed.words())?;
+        let mut lower = ExchangedVectors::new(&device, packed, v, steps, momentum)?;
         lower.start(&device, start)?;
+        let mut sets = vec![lower];
+        if let UpperLevel::Tuning { start } = config.task {
+            let packed = Packed { own, ..Packed::whole(1, agents, X_STRIDE) };
+            let v = device.reals(packed.words())?;
+            let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], momentum)?;
+            x.start(&device, &strength::<D>(start))?;
+            sets.push(x);
+        }
         let mut decay = device.reals(packed.groups * agents)?;
         let strength = match config.task {
             UpperLevel::Cleaning { regularisation } | UpperLevel::SingleLevel { regularisation } => {
@@ -252,9 +280,11 @@ impl<D: Device> Fab<D> {
             UpperLevel::Tuning { start } => 2.0 * start * config.lower_weight(),
         };
         device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
+        let packings: Vec<Packed> = sets.iter().map(|set| set.packed).collect();
         let state = FabState {
             schedule: BatchSchedule {
                 samples,
+                upper: validation_batch,
                 rows: device.indices(own.agents * samples)?,
                 weights: device.reals(own.agents * samples)?,
                 dropout_key: device.indices(3)?,
@@ -262,10 +292,10 @@ impl<D: Device> Fab<D> {
             y: device.pass(&program, own.agents)?,
             z,
             earlier,
-            links: DeviceLinks::new(&device, &config, own)?,
-            lower,
+            mixing: Mixing::new(&device, &config, own, &packings)?,
+            sets,
             decay,
-            upper,
+            logits,
             data,
             config,
         };
@@ -286,18 +316,10 @@ impl<D: Device> Fab<D> {
     /// # Panics
     /// When there is no ledger.
     pub fn keep_books(&mut self) -> Result<()> {
-        let Some(ledger) = &self.state.config.ledger else { panic!("books are kept of a ledger") };
-        self.state.links.leave_far_links(&self.device, ledger, self.own)?;
-        self.state.lower.books = Some(HostBooks::new(self.state.lower.packed, ledger));
-        if let Upper::Strength(x) = &mut self.state.upper {
-            x.books = Some(HostBooks::new(x.packed, ledger));
-        }
-        Ok(())
-    }
-
-    /// Whether links to other hosts have books at both ends.
-    fn has_books(&self) -> bool {
-        self.state.lower.books.is_some()
+        let (Some(mixing), Some(ledger)) = (self.state.mixing.ledger_mut(), &self.state.config.ledger) else {
+            panic!("books are kept of a ledger")
+        };
+        mixing.open_books(&self.device, ledger, self.own)
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one.
@@ -306,11 +328,9 @@ impl<D: Device> Fab<D> {
         let from = self.parity();
         self.set_rounds(round);
         let to = self.parity();
-        self.state.lower.stand_still(&self.device, from, to)?;
-        match &mut self.state.upper {
-            Upper::Strength(x) => x.stand_still(&self.device, from, to),
-            _ => Ok(()),
-        }
+        let FabState { sets, mixing, .. } = &mut self.state;
+        sets.iter_mut().try_for_each(|set| set.stand_still(&self.device, from, to))?;
+        mixing.ledger_mut().map_or(Ok(()), |ledger| ledger.stand_still(&self.device, sets))
     }
 
     /// Which of the two gradients is that of the present round. Without trackers it is always the first: the other one stays
@@ -325,22 +345,23 @@ impl<D: Device> Fab<D> {
     /// Opens a new epoch because `agent` has lost its memory: it restarts from `start`, its `samples` weigh what they did at
     /// first, every other agent's tracker is its gradient, nothing waits on a link, and every m is zero.
     pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
-        let parity = self.parity();
-        self.state.lower.renew(&self.device, parity, agent, start)?;
-        match (&mut self.state.upper, self.state.config.task) {
-            (Upper::Strength(x), UpperLevel::Tuning { start }) => {
-                x.renew(&self.device, parity, agent, &strength::<D>(start))?;
+        let (parity, device) = (self.parity(), &self.device);
+        let FabState { config, sets, mixing, logits, data, .. } = &mut self.state;
+        sets[0].renew(device, parity, agent, start)?;
+        if let (Some(x), UpperLevel::Tuning { start }) = (sets.get_mut(1), config.task) {
+            x.renew(device, parity, agent, &strength::<D>(start))?;
+        }
+        if let Some(ledger) = mixing.ledger_mut() {
+            ledger.renew(device)?;
+        }
+        if let Some(SampleLogits { logits, momentum }) = logits {
+            let mut all = device.read(logits, 0, data.samples)?;
+            samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
+            device.write(logits, 0, &all)?;
+            if let Some(momentum) = momentum {
+                all.fill(D::Scalar::ZERO);
+                device.write(&mut momentum.accumulator, 0, &all)?;
             }
-            (Upper::Logits { logits, momentum }, _) => {
-                let mut all = self.device.read(logits, 0, self.state.data.samples)?;
-                samples.iter().for_each(|&sample| all[sample as usize] = D::Scalar::ZERO);
-                self.device.write(logits, 0, &all)?;
-                if let Some(momentum) = momentum {
-                    all.fill(D::Scalar::ZERO);
-                    self.device.write(&mut momentum.accumulator, 0, &all)?;
-                }
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -348,7 +369,7 @@ impl<D: Device> Fab<D> {
     /// `Σt + Σ(what waits) − Σd`, the largest word relative to the largest Σ|d|: rounding, while nothing is lost or made.
     pub fn tracking_defect(&self) -> Result<f64> {
         let parts = match &self.elsewhere {
-            Some(hosts) => hosts.imbalances()?,
+            Some(elsewhere) => elsewhere.hosts().imbalances()?,
             None => self.imbalances()?,
         };
         Ok(parts.iter().map(Imbalance::defect).fold(0.0, larger))
@@ -356,12 +377,14 @@ impl<D: Device> Fab<D> {
 
     /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
     pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
-        let parity = self.parity();
-        let mut all = vec![self.state.lower.imbalance(&self.device, parity)?];
-        if let Upper::Strength(x) = &self.state.upper {
-            all.push(x.imbalance(&self.device, parity)?);
-        }
-        Ok(all)
+        let whole = |(number, set): (usize, &ExchangedVectors<D>)| {
+            let mut whole = set.imbalance(&self.device, self.parity())?;
+            if let Some(ledger) = self.state.mixing.ledger() {
+                ledger.add_waiting(&self.device, number, &mut whole)?;
+            }
+            Ok(whole)
+        };
+        self.state.sets.iter().enumerate().map(whole).collect()
     }
 
     /// Writes this round's samples to the device: their numbers, and weights that make each part a mean.

@@ -10,7 +10,6 @@
 //! ```
 //! use fabswarm_large::device::cpu::Cpu;
 //! use fabswarm_large::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
-//! use fabswarm_large::mixing::MixingMatrix;
 //! use fabswarm_large::models::Model;
 //! use fabswarm_large::synthetic;
 //!
@@ -25,10 +24,10 @@
 //!
 //! // Samples by number in the data, and who hears whom.
 //! let batch = RoundBatch { validation: vec![vec![0], vec![3]], training: vec![vec![1, 2], vec![4, 5]] };
-//! let (pull, push) = MixingMatrix::uniform(&[vec![1], vec![0]]);
+//! let exchange = Exchange::uniform(&[vec![1], vec![0]]);
 //! swarm.begin(&batch)?;
 //! for _ in 0..3 {
-//!     swarm.round(&Exchange::Weights { pull: &pull, push: &push }, &batch)?;
+//!     swarm.round(&exchange, &batch)?;
 //! }
 //! assert!(swarm.tracking_defect()? < 1e-5);
 //! # Ok(())

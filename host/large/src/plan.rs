@@ -48,7 +48,7 @@ impl MemoryPlan {
         let mut activations =
             device.pass_bytes(&model.program(config.validation_batch + config.training_batch), own.agents);
         if config.is_bilevel() {
-            activations += device.pass_bytes(&model.program(config.training_batch), own.agents);
+            activations += device.pass_bytes(&model.program(config.z_batch()), own.agents);
         }
         // Of an agent on another host there are decisions, and trackers or what they wait for on links.
         let (heard_state, heard_ledger) = match &config.ledger {

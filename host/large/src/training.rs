@@ -70,6 +70,8 @@ pub struct Evaluation {
     pub epoch: f64,
     /// Of the mean model on the test samples.
     pub test: ModelScore,
+    /// Of the mean z on the test samples, where it minimises `g − f/λ`.
+    pub twin: Option<ModelScore>,
     /// Root mean square distance of agents to their mean, relative to its norm.
     pub consensus_error: f64,
     /// How well weights separate samples with wrong labels from others, where samples have weights.
@@ -157,7 +159,9 @@ impl Guess {
     /// Whether the parameters of a model with these scores have run away.
     pub fn is_diverged(&self, test: &ModelScore) -> bool {
         let growth = test.loss / self.loss;
-        growth > Self::GROWN_FAR || (test.accuracy <= self.accuracy && growth > Self::GROWN)
+        !growth.is_finite()
+            || growth > Self::GROWN_FAR
+            || (test.accuracy <= self.accuracy && growth > Self::GROWN)
     }
 }
 

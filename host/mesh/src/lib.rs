@@ -85,6 +85,9 @@ impl From<training::Error> for Error {
 
 impl From<Error> for device::Error {
     fn from(error: Error) -> Self {
-        device::Error::Hosts(error.to_string())
+        match error {
+            Error::Failed(diagnostic) => diagnostic.into(),
+            over @ Error::Over => Diagnostic::bare(over.to_string()).into(),
+        }
     }
 }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::boards::BoardsReport;
 use fabswarm_large::device::Block;
 use fabswarm_large::device::shared::SlabHandle;
-use fabswarm_large::fab::ParcelPart;
+use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -40,9 +40,9 @@ pub enum Request {
     /// To make `round` the last that was done.
     SetRounds { round: u32 },
     /// Words of its state after `round`.
-    Read { round: u32, part: String, offset: usize, words: usize },
+    Read { round: u32, part: StatePart, offset: usize, words: usize },
     /// To replace words of its state after `round`.
-    Write { round: u32, part: String, offset: usize },
+    Write { round: u32, part: StatePart, offset: usize },
     /// Numbers of its imbalances after `round`, from `offset` on.
     Imbalances { round: u32, offset: usize },
     /// What it sent and received.
@@ -313,11 +313,12 @@ pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, Messag
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fabswarm_large::fab::VectorPart;
     use fabswarm_large::training::block::{to_bytes, to_words};
 
     #[test]
     fn messages_come_back_as_they_were_and_damaged_ones_are_refused() {
-        let request = Request::Write { round: 3, part: "v".to_owned(), offset: 64 };
+        let request = Request::Write { round: 3, part: StatePart::Lower(VectorPart::Decisions), offset: 64 };
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
         let Message { head, body } = pack_with(&request, to_bytes(&words).into());

@@ -265,7 +265,7 @@ fn answer<D: SharedMemory>(
             }
             (Answer::Done, Vec::new())
         }
-        Request::Read { round, ref part, offset, words }
+        Request::Read { round, part, offset, words }
             if round == stands && trainer.swarm().has_part(part, offset, words) =>
         {
             let words = trainer
@@ -274,7 +274,7 @@ fn answer<D: SharedMemory>(
                 .map_err(fabswarm_large::training::Error::from)?;
             (Answer::Words, to_bytes(&words))
         }
-        Request::Write { round, ref part, offset } => {
+        Request::Write { round, part, offset } => {
             let words = to_words(&body);
             if round == stands && trainer.swarm().has_part(part, offset, words.len()) {
                 let written = trainer.swarm_mut().write_part(part, offset, &words);

@@ -4,7 +4,9 @@ use fabswarm_shared::scalar::Scalar;
 
 use super::{Check, distance};
 use crate::device::cpu::Cpu;
-use crate::device::{BatchSchedule, Block, BroadcastHistory, Device, Gradient, Packed, Reception, Result};
+use crate::device::{
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, Gradient, Packed, Reception, Result,
+};
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
 use crate::mixing::MixingMatrix;
@@ -69,7 +71,7 @@ pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
 fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)> {
     const AGENTS: usize = 3;
     const SAMPLES: usize = 4;
-    let program = model.program(SAMPLES);
+    let [program, half] = [2 * SAMPLES, SAMPLES].map(|samples| model.program(samples));
     let packed = Packed::whole(2, AGENTS, program.layout.stride());
     let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
     let mut parameters = device.decisions(packed.words())?;
@@ -80,6 +82,7 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     }
     let mut schedule = BatchSchedule {
         samples: 2 * SAMPLES,
+        upper: 2,
         rows: device.indices(AGENTS * 2 * SAMPLES)?,
         weights: device.reals(AGENTS * 2 * SAMPLES)?,
         dropout_key: device.indices(3)?,
@@ -94,10 +97,10 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
     device.write(&mut logits, 0, &values)?;
 
-    // Two groups side by side, each on its own half of the schedule.
-    let (mut first, mut second) = (device.pass(&program, AGENTS)?, device.pass(&program, AGENTS)?);
-    device.load(&mut first, &data, &schedule, 0, Some((&logits, 2)))?;
-    device.load(&mut second, &data, &schedule, SAMPLES, Some((&logits, 2)))?;
+    // Two groups side by side, one on the whole schedule with its first samples negated and one on its last half.
+    let (mut first, mut second) = (device.pass(&program, AGENTS)?, device.pass(&half, AGENTS)?);
+    device.load(&mut first, &data, &schedule, -1.0, Some(&logits))?;
+    device.load(&mut second, &data, &schedule, 1.0, Some(&logits))?;
     let mut gradient = device.reals(packed.words())?;
     device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
     let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
@@ -163,7 +166,7 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
         (filled(3, packed.words())?, filled(4, packed.words())?, filled(5, 2 * agents)?);
     let mut m = filled(11, packed.words())?;
     device.accumulate(&mut m, &t, packed, None, 0.7)?;
-    device.pull(&mut v, &m, packed, &pull_weights, [0.1, 0.2])?;
+    device.pull(&mut v, packed, &pull_weights, Some((&m, [0.1, 0.2])))?;
     let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
         Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
     };
@@ -175,19 +178,27 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
         &push_weights,
     )?;
     let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
-    device.descend(&mut v, &m, packed, &strengths, [0.3, 0.4])?;
-    device.mix(&mut v, packed, &push_weights)?;
-    device.descend(&mut v, &t, packed, &strengths, [0.1, 0.2])?;
-    let mut mixed = vec![("pull", pulled), ("push", tracked), ("push-sum", read(&v, packed.words())?)];
+    device.descend(&mut v, &m, packed, &Descent { steps: [0.3, 0.4], factors: None, awake: None })?;
+    device.pull(&mut v, packed, &push_weights, None)?;
+    let push_sum = Descent { steps: [0.1, 0.2], factors: Some(&strengths), awake: None };
+    device.descend(&mut v, &t, packed, &push_sum)?;
+    let mut mixed =
+        vec![("pull", pulled), ("push", tracked), ("adapt-first and push-sum", read(&v, packed.words())?)];
     // A ledger among many agents would be all there is in this test's memory.
     if agents <= 100 {
-        mixed.push(("ledger", ledger(device, packed, &heard)?));
+        mixed.push(("ledger", ledger(device, packed, &heard, false)?));
+        mixed.push(("adapt-first ledger", ledger(device, packed, &heard, true)?));
     }
     Ok(mixed)
 }
 
 /// Decisions, trackers and waiting mass after rounds in which frames are lost or late and an agent is down.
-fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result<Vec<f64>> {
+fn ledger<D: Device>(
+    device: &D,
+    packed: Packed,
+    heard: &[Vec<usize>],
+    adapts_first: bool,
+) -> Result<Vec<f64>> {
     let (agents, words) = (packed.agents, packed.words());
     let filled = |stream, words| filled(device, stream, words);
     let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
@@ -217,9 +228,15 @@ fn ledger<D: Device>(device: &D, packed: Packed, heard: &[Vec<usize>]) -> Result
         }
         device.write_indices(&mut reception.awake, &awake)?;
         device.write_indices(&mut reception.ages, &ages)?;
-        device.record_broadcast(&mut history, &v, &t, packed, &reception)?;
         device.accumulate(&mut m, &t, packed, Some(&reception), 0.7)?;
-        device.pull_received(&mut v, &m, packed, &history, &reception, [0.1, 0.2])?;
+        let steps = [0.1, 0.2];
+        if adapts_first {
+            let descent = Descent { steps, factors: None, awake: Some(&reception.awake) };
+            device.descend(&mut v, &m, packed, &descent)?;
+        }
+        device.record_broadcast(&mut history, &v, &t, packed, &reception)?;
+        let descent = Some((&m, steps)).filter(|_| !adapts_first);
+        device.pull_received(&mut v, packed, &history, &reception, descent)?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
         device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception)?;
     }

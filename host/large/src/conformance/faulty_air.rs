@@ -41,7 +41,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
     let mut swarm = Fab::new(device, &MODEL, config, on_device, &data.start_on::<D>(&layout))?;
     swarm.begin(&data.draw())?;
     for round in 1..=ROUNDS {
-        swarm.round(&links.round(round).exchange(), &data.draw())?;
+        swarm.round(&links.round(round), &data.draw())?;
     }
     let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
     let logits = swarm.logits()?.map(wide).unwrap_or_default();

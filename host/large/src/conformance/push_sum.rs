@@ -5,7 +5,9 @@ use fabswarm_shared::scalar::Scalar as _;
 use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, heard_in};
 use super::{Check, distance};
 use crate::device::{Device, Result};
-use crate::fab::{Exchange, Fab, FabConfig, PushSumRule, PushSumWeights, RoundBatch, UpperLevel};
+use crate::fab::{
+    Exchange, Fab, FabConfig, PushSumRule, PushSumWeights, RoundBatch, StatePart, UpperLevel, VectorPart,
+};
 use crate::mixing::MixingMatrix;
 
 const ROUNDS: u32 = 40;
@@ -50,13 +52,13 @@ fn compare<D: Device>(device: &impl Fn() -> Result<D>, rule: PushSumRule) -> Res
     let mut swarm = swarm(Some(rule))?;
     swarm.begin(&draw(&data, 0))?;
     let mut weights = PushSumWeights::new(rule, AGENTS);
-    let mut reference = MassAndWeights::new(rule, read(&swarm, "v")?, &mut gradient)?;
+    let mut reference = MassAndWeights::new(rule, read(&swarm, VectorPart::Decisions)?, &mut gradient)?;
     let mut worst = 0.0_f64;
     for round in 1..=ROUNDS {
         let (_, push) = MixingMatrix::uniform(&heard_in(round));
         reference.step(&push, round, &mut gradient)?;
-        swarm.round(&Exchange::PushSum(&weights.step(push)), &draw(&data, round))?;
-        for (found, expected) in read(&swarm, "v")?.into_iter().zip(&reference.z) {
+        swarm.round(&Exchange::Weights(weights.step(push)), &draw(&data, round))?;
+        for (found, expected) in read(&swarm, VectorPart::Decisions)?.into_iter().zip(&reference.z) {
             worst = worst.max(distance(found, expected.iter().copied()));
         }
     }
@@ -74,10 +76,10 @@ fn draw(data: &ConformanceData<f64>, round: u32) -> RoundBatch {
 }
 
 /// A part of the state of all agents.
-fn read<D: Device>(swarm: &Fab<D>, part: &str) -> Result<Rows> {
+fn read<D: Device>(swarm: &Fab<D>, part: VectorPart) -> Result<Rows> {
     let stride = MODEL.program(1).layout.stride();
     let wide = |agent: usize| -> Result<Vec<f64>> {
-        let words = swarm.read_part(part, agent * stride, stride)?;
+        let words = swarm.read_part(StatePart::Lower(part), agent * stride, stride)?;
         Ok(words.into_iter().map(|word| word.to_f64()).collect())
     };
     (0..AGENTS).map(wide).collect()
@@ -87,10 +89,10 @@ fn read<D: Device>(swarm: &Fab<D>, part: &str) -> Result<Rows> {
 fn gradient_at<D: Device>(probe: &mut Fab<D>, at: &Rows, draw: &RoundBatch) -> Result<Rows> {
     for (agent, words) in at.iter().enumerate() {
         let words: Vec<D::Scalar> = words.iter().map(|&word| D::Scalar::from_f64(word)).collect();
-        probe.write_part("v", agent * words.len(), &words)?;
+        probe.write_part(StatePart::Lower(VectorPart::Decisions), agent * words.len(), &words)?;
     }
     probe.begin(draw)?;
-    read(probe, "d")
+    read(probe, VectorPart::Gradients)
 }
 
 /// All agents as their authors describe them: mass u, weights w, estimates z = u/w, gradients and their trackers.

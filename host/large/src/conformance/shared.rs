@@ -1,6 +1,6 @@
 //! A batched swarm of softmax regressions against agents made of `fabswarm_shared`'s functions.
 
-use fabswarm_shared::fab::{self, Steps};
+use fabswarm_shared::fab::{self, Order, Steps};
 use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, PenaltyForm, Problem};
 use fabswarm_shared::scalar::Scalar as _;
@@ -14,42 +14,61 @@ use crate::fab::{Exchange, Fab, FabConfig, UpperLevel};
 use crate::mixing::MixingMatrix;
 
 const ROUNDS: u32 = 60;
-const PENALTY: Penalty<f64> = Penalty { lambda: 2.0, normalise: false, form: PenaltyForm::OneSided };
-const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.0 };
+const LAMBDA: f64 = 4.0;
+const STEPS: Steps<f64> = Steps { x: 0.05, y: 0.015, z: 0.015, momentum: 0.0 };
+
+/// One way to run a swarm.
+#[derive(Clone, Copy)]
+struct Variant {
+    task: UpperLevel,
+    momentum: f64,
+    order: Order,
+    form: PenaltyForm,
+}
 
 /// Runs hyper-cleaning and hyper-parameter tuning both ways over a time-varying directed graph.
 pub fn follows_shared<D: Device>(device: impl Fn() -> Result<D>, tolerance: f64) -> Result<Vec<Check>> {
     let tasks = [
-        ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }, 0.0),
-        ("hyper-parameter tuning", UpperLevel::Tuning { start: 0.1 }, 0.0),
-        ("hyper-cleaning with momentum", UpperLevel::Cleaning { regularisation: 0.05 }, 0.6),
-        ("hyper-parameter tuning with momentum", UpperLevel::Tuning { start: 0.1 }, 0.6),
+        ("hyper-cleaning", UpperLevel::Cleaning { regularisation: 0.05 }),
+        ("hyper-parameter tuning", UpperLevel::Tuning { start: 0.1 }),
     ];
-    tasks
-        .into_iter()
-        .map(|(name, task, momentum)| {
-            Ok(Check {
-                what: format!("{name} follows the shared agent"),
-                error: compare(device()?, task, momentum)?,
+    let (combine, adapt) = (Order::CombineFirst, Order::AdaptFirst);
+    let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
+    let ways = [
+        ("", 0.0, combine, one_sided),
+        (" with momentum", 0.6, combine, one_sided),
+        (" that adapts first", 0.0, adapt, one_sided),
+        (" with a symmetric penalty", 0.0, combine, symmetric),
+        (" with all of these", 0.6, adapt, symmetric),
+    ];
+    let mut checks = Vec::new();
+    for (name, task) in tasks {
+        for (way, momentum, order, form) in ways {
+            checks.push(Check {
+                what: format!("{name}{way} follows the shared agent"),
+                error: compare(device()?, Variant { task, momentum, order, form })?,
                 tolerance,
-            })
-        })
-        .collect()
+            });
+        }
+    }
+    Ok(checks)
 }
 
 /// Largest relative distance of x, y and z of all agents after [`ROUNDS`] rounds.
-fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64> {
+fn compare<D: Device>(device: D, variant: Variant) -> Result<f64> {
+    let Variant { task, momentum, order, form } = variant;
     let data = ConformanceData::<f64>::new();
     let exchange = |round: u32| MixingMatrix::uniform(&heard_in(round));
-    let reference = reference(&data, task, momentum, &exchange);
+    let reference = reference(&data, variant, &exchange);
 
     let layout = MODEL.program(1).layout;
     let start = data.start_on::<D>(&layout);
     let config = FabConfig {
-        penalty: PENALTY.lambda,
-        normalise: PENALTY.normalise,
+        penalty: LAMBDA,
         steps: [STEPS.x, STEPS.y, STEPS.z],
         momentum,
+        order,
+        form,
         ..FabConfig::new(AGENTS, task, VALIDATION, TRAINING)
     };
     let on_device = data.on_device(&device)?;
@@ -57,8 +76,7 @@ fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64>
     let draw = data.draw();
     swarm.begin(&draw)?;
     for round in 1..=ROUNDS {
-        let (pull, push) = exchange(round);
-        swarm.round(&Exchange::Weights { pull: &pull, push: &push }, &draw)?;
+        swarm.round(&Exchange::uniform(&heard_in(round)), &draw)?;
     }
     let mut worst: f64 = 0.0;
     let wide = |words: Vec<D::Scalar>| words.into_iter().map(|word| word.to_f64()).collect::<Vec<_>>();
@@ -87,10 +105,10 @@ fn compare<D: Device>(device: D, task: UpperLevel, momentum: f64) -> Result<f64>
 /// engine has taken already.
 fn reference(
     data: &ConformanceData<f64>,
-    task: UpperLevel,
-    momentum: f64,
+    variant: Variant,
     exchange: &impl Fn(u32) -> (MixingMatrix, MixingMatrix),
 ) -> Vec<Vec<f64>> {
+    let Variant { task, momentum, order, form } = variant;
     let problems: Vec<AnyProblem<'_, f64>> = (0..AGENTS).map(|agent| data.problem(agent, task)).collect();
     let shape = problems[0].shape();
     let words = shape.words();
@@ -99,15 +117,20 @@ fn reference(
         _ => [&vec![0.0; shape.x][..], &data.start, &data.start].concat(),
     };
     let mut scratch = vec![0.0; problems[0].scratch_words()];
+    let penalty = Penalty { lambda: LAMBDA, normalise: false, form: PenaltyForm::OneSided };
     let mut gradient = |agent: usize, round: u32, v: &[f64]| {
+        let (problem, moment) = (&problems[agent], Moment { agent: agent as u32, round });
         let mut d = vec![0.0; words];
-        problems[agent].penalty_gradient(
-            &PENALTY,
-            Moment { agent: agent as u32, round },
-            v,
-            &mut d,
-            &mut scratch,
-        );
+        problem.penalty_gradient(&penalty, moment, v, &mut d, &mut scratch);
+        if form == PenaltyForm::Symmetric {
+            // z minimises g − f/λ, and x follows half of the whole difference.
+            let (x, _, z) = shape.split(v);
+            let (mut fx, mut fz) = (vec![0.0; shape.x], vec![0.0; shape.y]);
+            problem.upper_gradient(x, z, &mut fx, &mut fz, &mut scratch);
+            let (dx, _, dz) = shape.split_mut(&mut d);
+            dx.iter_mut().zip(&fx).for_each(|(d, f)| *d = 0.5 * (*d + f));
+            axpy(-1.0, &fz, dz);
+        }
         d
     };
     let mut v: Vec<Vec<f64>> = vec![start; AGENTS];
@@ -126,14 +149,19 @@ fn reference(
             }
             next
         };
+        let mut descend = |agent: usize, v: &mut [f64]| match momentum {
+            0.0 => fab::descend(&steps, &t[agent], v),
+            _ => fab::descend_with_momentum(momentum, &steps, &t[agent], &mut m[agent], v),
+        };
+        if order == Order::AdaptFirst {
+            v.iter_mut().enumerate().for_each(|(agent, v)| descend(agent, v));
+        }
         let mut next: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&pull, &v, agent)).collect();
+        if order == Order::CombineFirst {
+            next.iter_mut().enumerate().for_each(|(agent, v)| descend(agent, v));
+        }
         let mut pushed: Vec<Vec<f64>> = (0..AGENTS).map(|agent| mix(&push, &t, agent)).collect();
         for agent in 0..AGENTS {
-            if momentum == 0.0 {
-                fab::descend(&steps, &t[agent], &mut next[agent]);
-            } else {
-                fab::descend_with_momentum(momentum, &steps, &t[agent], &mut m[agent], &mut next[agent]);
-            }
             problems[agent].project(&mut next[agent][..shape.x]);
             let newest = gradient(agent, round, &next[agent]);
             fab::track(&newest, &mut d[agent], &mut pushed[agent]);

@@ -20,8 +20,8 @@ use self::agent::AgentPass;
 pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
 use super::{
-    BatchSchedule, Block, BroadcastHistory, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE, Packed,
-    Reception, Result,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE,
+    Packed, Reception, Result,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
@@ -160,10 +160,11 @@ impl<S: Real> Device for Cpu<S> {
         pass: &mut CpuPass<S>,
         data: &DeviceDataset<Self>,
         schedule: &BatchSchedule<Self>,
-        skip: usize,
-        logits: Option<(&Vec<S>, usize)>,
+        upper_sign: f64,
+        logits: Option<&Vec<S>>,
     ) -> Result<()> {
         let (samples, width) = (pass.ready.program.samples, data.width);
+        let (skip, sign) = (schedule.samples - samples, S::from_f64(upper_sign));
         let sample_of = |position: usize| {
             let place = position / samples * schedule.samples + skip + position % samples;
             (place, schedule.rows[place])
@@ -192,7 +193,10 @@ impl<S: Real> Device for Cpu<S> {
             let weight = schedule.weights[place];
             (pass.labels[position], pass.weights[position]) = match (sample, logits) {
                 (NO_SAMPLE, _) => (0, S::ZERO),
-                (sample, Some((logits, from))) if place % schedule.samples >= from => {
+                (sample, _) if place % schedule.samples < schedule.upper => {
+                    (data.labels[sample as usize], sign * weight)
+                }
+                (sample, Some(logits)) => {
                     (data.labels[sample as usize], weight * logits[sample as usize].sigmoid())
                 }
                 (sample, _) => (data.labels[sample as usize], weight),
@@ -258,31 +262,23 @@ impl<S: Real> Device for Cpu<S> {
     fn pull(
         &self,
         v: &mut Vec<S>,
-        t: &Vec<S>,
         packed: Packed,
-        pull: &Self::Mixing,
-        steps: [f64; 2],
+        rows: &Self::Mixing,
+        descent: Option<(&Vec<S>, [f64; 2])>,
     ) -> Result<()> {
-        mixing::pull(v, t, packed, pull, steps.map(S::from_f64));
+        mixing::pull(v, packed, rows, descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64))));
         Ok(())
     }
 
-    fn mix(&self, v: &mut Vec<S>, packed: Packed, rows: &Self::Mixing) -> Result<()> {
-        mixing::mix_alone(v, packed, rows);
-        Ok(())
-    }
-
-    fn descend(
-        &self,
-        v: &mut Vec<S>,
-        t: &Vec<S>,
-        packed: Packed,
-        factors: &Vec<S>,
-        steps: [f64; 2],
-    ) -> Result<()> {
+    fn descend(&self, v: &mut Vec<S>, t: &Vec<S>, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
         let vectors = v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
-        vectors.for_each(|(vector, (v, t))| {
-            let step = S::from_f64(steps[vector / packed.agents]) * factors[vector % packed.agents];
+        vectors.filter(|&(vector, _)| packed.is_own(vector)).for_each(|(vector, (v, t))| {
+            let agent = vector % packed.agents;
+            if descent.awake.is_some_and(|awake| awake[agent] == 0) {
+                return;
+            }
+            let step = S::from_f64(descent.steps[vector / packed.agents]);
+            let step = descent.factors.map_or(step, |factors| step * factors[agent]);
             v.iter_mut().zip(t).for_each(|(v, &t)| *v -= step * t);
         });
         Ok(())
@@ -352,13 +348,13 @@ impl<S: Real> Device for Cpu<S> {
     fn pull_received(
         &self,
         v: &mut Vec<S>,
-        t: &Vec<S>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        steps: [f64; 2],
+        descent: Option<(&Vec<S>, [f64; 2])>,
     ) -> Result<()> {
-        ledger::pull(v, t, packed, history, reception, steps.map(S::from_f64));
+        let descent = descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64)));
+        ledger::pull(v, packed, history, reception, descent);
         Ok(())
     }
 
@@ -379,15 +375,15 @@ impl<S: Real> Device for Cpu<S> {
         &self,
         logits: &mut Vec<S>,
         schedule: &BatchSchedule<Self>,
-        learned_from: usize,
-        y: &CpuPass<S>,
-        z: &CpuPass<S>,
+        [y, z]: [&CpuPass<S>; 2],
         step: f64,
         mut momentum: Option<(&mut Vec<S>, f64)>,
     ) -> Result<()> {
-        let (all, learned) = (schedule.samples, schedule.samples - learned_from);
+        let (all, learned) = (schedule.samples, schedule.samples - schedule.upper);
+        let absent = all - z.ready.program.samples;
         for position in 0..z.agents * learned {
-            let place = position / learned * all + learned_from + position % learned;
+            let agent = position / learned;
+            let place = agent * all + schedule.upper + position % learned;
             let sample = schedule.rows[place];
             if sample == NO_SAMPLE {
                 continue;
@@ -395,7 +391,7 @@ impl<S: Real> Device for Cpu<S> {
             let logit = &mut logits[sample as usize];
             let weight = logit.sigmoid();
             let slope = schedule.weights[place] * weight * (S::ONE - weight);
-            let gap = y.losses[place] - z.losses[position];
+            let gap = y.losses[place] - z.losses[place - (agent + 1) * absent];
             let step = S::from_f64(step);
             *logit -= match &mut momentum {
                 None => step * slope * gap,

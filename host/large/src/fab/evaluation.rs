@@ -21,10 +21,11 @@ impl<D: Device> Fab<D> {
         // Without a way back no buffer has to outlive the next layer.
         program.backward.clear();
         let mut pass = device.pass(&program, 1)?;
-        let mut on_device = device.decisions(self.state.lower.packed.stride)?;
+        let mut on_device = device.decisions(self.lower().stride)?;
         device.write(&mut on_device, 0, parameters)?;
         let mut schedule = BatchSchedule {
             samples: batch,
+            upper: batch,
             rows: device.indices(batch)?,
             weights: device.reals(batch)?,
             dropout_key: device.indices(3)?,
@@ -34,8 +35,8 @@ impl<D: Device> Fab<D> {
             let mut padded = rows.to_vec();
             padded.resize(batch, NO_SAMPLE);
             device.write_indices(&mut schedule.rows, &padded)?;
-            device.load(&mut pass, &self.state.data, &schedule, 0, None)?;
-            let one = Packed::whole(1, 1, self.state.lower.packed.stride);
+            device.load(&mut pass, &self.state.data, &schedule, 1.0, None)?;
+            let one = Packed::whole(1, 1, self.lower().stride);
             device.run(&mut [&mut pass], &on_device, None, one, &schedule)?;
             let sum =
                 |words: Vec<D::Scalar>| words[..rows.len()].iter().map(|word| word.to_f64()).sum::<f64>();

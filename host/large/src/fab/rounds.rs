@@ -1,7 +1,7 @@
 //! A round, whole or in the two halves between which hosts wait for each other's trackers.
 
-use super::exchanged::Exchange;
-use super::{EarlierEstimate, Fab, FabState, RoundBatch, Upper, X_STRIDE};
+use super::exchange::Exchange;
+use super::{EarlierEstimate, Fab, FabState, RoundBatch, SampleLogits, X_STRIDE};
 use crate::device::{Device, Gradient, Result};
 
 /// Keys of what a device replays, besides whole rounds: the halves of a round, each for both parities.
@@ -13,10 +13,10 @@ impl<D: Device> Fab<D> {
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
-    pub fn round(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
+    pub fn round(&mut self, exchange: &Exchange, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
-        self.state.links.write(&self.device, self.round, exchange)?;
+        self.state.mixing.write(&self.device, self.round, exchange)?;
         self.advance()
     }
 
@@ -24,11 +24,11 @@ impl<D: Device> Fab<D> {
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
-    pub fn descend(&mut self, exchange: &Exchange<'_>, draw: &RoundBatch) -> Result<()> {
+    pub fn descend(&mut self, exchange: &Exchange, draw: &RoundBatch) -> Result<()> {
         self.round = self.rounds() + 1;
         self.is_between = true;
         self.write_draw(draw)?;
-        self.state.links.write(&self.device, self.round, exchange)?;
+        self.state.mixing.write(&self.device, self.round, exchange)?;
         let (parity, state) = (self.parity(), &mut self.state);
         self.device.replay(DESCENTS + parity, |device| state.descend(device, parity))?;
         // What follows may wait for other hosts; the gradient does not.
@@ -39,15 +39,12 @@ impl<D: Device> Fab<D> {
     ///
     /// # Panics
     /// When `exchange` is not of the kind the configuration asks for.
-    pub fn follow(&mut self, exchange: &Exchange<'_>) -> Result<()> {
-        self.state.links.write(&self.device, self.round, exchange)?;
-        if let Exchange::Ledger { awake, .. } = exchange {
-            self.state.lower.keep_books(&self.device, awake)?;
-            if let Upper::Strength(x) = &mut self.state.upper {
-                x.keep_books(&self.device, awake)?;
-            }
-        }
+    pub fn follow(&mut self, exchange: &Exchange) -> Result<()> {
         let (parity, state) = (self.parity(), &mut self.state);
+        state.mixing.write(&self.device, self.round, exchange)?;
+        if let (Some(ledger), Exchange::Ledger(exchange)) = (state.mixing.ledger_mut(), exchange) {
+            ledger.keep_books(&self.device, exchange, &state.sets)?;
+        }
         self.device.replay(PURSUITS + parity, |device| state.follow(device, parity))?;
         self.is_between = false;
         Ok(())
@@ -78,33 +75,29 @@ impl<D: Device> FabState<D> {
 
     /// Decisions: those of others, and a step.
     fn pull(&mut self, device: &D) -> Result<()> {
-        let FabState { config, earlier, links, lower, decay, upper, .. } = self;
+        let FabState { config, earlier, mixing, sets, decay, .. } = self;
         if let Some(earlier) = earlier {
-            device.copy(&lower.v, &mut earlier.v, lower.packed)?;
+            device.copy(&sets[0].v, &mut earlier.v, sets[0].packed)?;
         }
-        lower.pull(device, links)?;
-        match upper {
-            Upper::Strength(x) => {
-                x.pull(device, links)?;
-                device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())
-            }
-            _ => Ok(()),
+        for (number, set) in sets.iter_mut().enumerate() {
+            mixing.pull(device, number, set)?;
         }
+        if let [lower, x] = &mut sets[..] {
+            device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
+        }
+        Ok(())
     }
 
     /// `d⁺` of y and z, but for their regulariser.
     pub(super) fn differentiate(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { config, data, schedule, y, z, lower, upper, .. } = self;
-        let learned_from = config.validation_batch;
-        let logits = match upper {
-            Upper::Logits { logits, .. } => Some((&*logits, learned_from)),
-            _ => None,
-        };
-        device.load(y, data, schedule, 0, logits)?;
+        let FabState { data, schedule, y, z, sets, logits, .. } = self;
+        let logits = logits.as_ref().map(|samples| &samples.logits);
+        let lower = &mut sets[0];
         let fresh = Some(&mut lower.d[parity]);
+        device.load(y, data, schedule, 1.0, logits)?;
         match z {
             Some(z) => {
-                device.load(z, data, schedule, learned_from, logits)?;
+                device.load(z, data, schedule, -1.0, logits)?;
                 device.run(&mut [y, z], &lower.v, fresh, lower.packed, schedule)
             }
             None => device.run(&mut [y], &lower.v, fresh, lower.packed, schedule),
@@ -113,30 +106,28 @@ impl<D: Device> FabState<D> {
 
     /// Adds what a method keeps of the last gradient, where it keeps any.
     fn recur(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { schedule, y, earlier, lower, decay, .. } = self;
+        let FabState { schedule, y, earlier, sets, decay, .. } = self;
         let Some(EarlierEstimate { v, gradient, kept }) = earlier else { return Ok(()) };
-        device.run(&mut [y], v, Some(gradient), lower.packed, schedule)?;
-        let [even, odd] = &mut lower.d;
-        let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
-        let newest = Gradient { fresh, last, regulariser: Some((&*v, decay)) };
-        device.recur(newest, gradient, lower.packed, *kept)
+        let packed = sets[0].packed;
+        device.run(&mut [y], v, Some(gradient), packed, schedule)?;
+        let newest = Gradient { regulariser: Some((&*v, decay)), ..sets[0].pursuit(parity, None).1 };
+        device.recur(newest, gradient, packed, *kept)
     }
 
     /// What follows the gradient of y and z: that of x, trackers, and the logits of samples.
     pub(super) fn follow(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { config, schedule, y, z, links, lower, decay, upper, .. } = self;
-        lower.track(device, links, parity, Some(decay))?;
-        match (upper, z) {
-            (Upper::Strength(x), _) => {
-                device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, config.lower_weight())?;
-                x.track(device, links, parity, None)
-            }
-            (Upper::Logits { logits, momentum }, Some(z)) => {
-                let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
-                let learned_from = config.validation_batch;
-                device.step_logits(logits, schedule, learned_from, y, z, config.steps[0], momentum)
-            }
-            _ => Ok(()),
+        let FabState { config, schedule, y, z, mixing, sets, decay, logits, .. } = self;
+        mixing.track(device, 0, &mut sets[0], parity, Some(decay))?;
+        if let [lower, x] = &mut sets[..] {
+            let scale = config.gap_weight() * config.lower_weight();
+            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, scale)?;
+            mixing.track(device, 1, x, parity, None)?;
         }
+        if let (Some(SampleLogits { logits, momentum }), Some(z)) = (logits, z) {
+            let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
+            let step = config.gap_weight() * config.steps[0];
+            device.step_logits(logits, schedule, [y, z], step, momentum)?;
+        }
+        Ok(())
     }
 }

@@ -2,10 +2,10 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::books::{HostBooks, SUM_WORDS};
-use super::elsewhere::{Elsewhere, KeptState, RemoteHosts, StateRows};
-use super::{Fab, Upper, X_STRIDE};
-use crate::device::{Device, Result};
+use super::mixing::books::{HostBooks, SUM_WORDS};
+use super::remote::{KeptState, RemoteHosts, RemoteState, RowOwner, StateRows};
+use super::{Fab, StatePart, VectorPart, X_STRIDE};
+use crate::device::{Device, Packed, Result};
 
 impl<D: Device> Fab<D> {
     pub fn rounds(&self) -> u32 {
@@ -19,8 +19,8 @@ impl<D: Device> Fab<D> {
     /// Words of a frame, for a model of so many parameters: decisions, trackers (or the ledger's sums) and the push-sum weight,
     /// as far as there are any.
     pub fn frame_words(&self, parameters: usize) -> usize {
-        let x = usize::from(matches!(self.state.upper, Upper::Strength(_)));
-        let decisions = x + self.state.lower.packed.groups * parameters;
+        let x = self.state.sets.len() - 1;
+        let decisions = x + self.lower().groups * parameters;
         match self.state.config.push_sum {
             None => 2 * decisions,
             Some(rule) if rule.has_trackers() => 2 * decisions + 1,
@@ -28,26 +28,45 @@ impl<D: Device> Fab<D> {
         }
     }
 
+    /// How y and z are packed.
+    pub(super) fn lower(&self) -> Packed {
+        self.state.sets[0].packed
+    }
+
     /// y of one agent, packed.
     pub fn y(&self, agent: usize) -> Result<Vec<D::Scalar>> {
-        self.read_part("v", agent * self.state.lower.packed.stride, self.state.lower.packed.stride)
+        self.decisions(agent)
     }
 
     /// z of one agent, packed; y where there is one level only.
     pub fn z(&self, agent: usize) -> Result<Vec<D::Scalar>> {
-        let vector = (self.state.lower.packed.groups - 1) * self.state.lower.packed.agents + agent;
-        self.read_part("v", vector * self.state.lower.packed.stride, self.state.lower.packed.stride)
+        self.decisions((self.lower().groups - 1) * self.lower().agents + agent)
+    }
+
+    fn decisions(&self, vector: usize) -> Result<Vec<D::Scalar>> {
+        let stride = self.lower().stride;
+        self.read_part(StatePart::Lower(VectorPart::Decisions), vector * stride, stride)
     }
 
     /// The mean of all agents' y, and the root mean square distance of agents to it, relative to its norm.
     pub fn mean(&self) -> Result<(Vec<D::Scalar>, f64)> {
-        let agents = self.state.lower.packed.agents;
+        self.mean_of(|agent| self.y(agent))
+    }
+
+    /// The mean of all agents' z where it minimises `g − f/λ`, which need not have a minimum.
+    pub fn mean_twin(&self) -> Result<Option<Vec<D::Scalar>>> {
+        let is_symmetric = self.state.config.is_symmetric();
+        is_symmetric.then(|| Ok(self.mean_of(|agent| self.z(agent))?.0)).transpose()
+    }
+
+    fn mean_of(&self, of: impl Fn(usize) -> Result<Vec<D::Scalar>>) -> Result<(Vec<D::Scalar>, f64)> {
+        let Packed { agents, stride, .. } = self.lower();
         // Relative to the first agent: agents that agree differ by nothing at all, not by what squares round to.
-        let first = self.y(0)?;
-        let mut offset = vec![0.0_f64; self.state.lower.packed.stride];
+        let first = of(0)?;
+        let mut offset = vec![0.0_f64; stride];
         let mut squares = 0.0;
         for agent in 1..agents {
-            for ((offset, word), first) in offset.iter_mut().zip(self.y(agent)?).zip(&first) {
+            for ((offset, word), first) in offset.iter_mut().zip(of(agent)?).zip(&first) {
                 let difference = word.to_f64() - first.to_f64();
                 *offset += difference / agents as f64;
                 squares += difference * difference;
@@ -65,123 +84,114 @@ impl<D: Device> Fab<D> {
 
     /// ψ of every sample, when samples have one.
     pub fn logits(&self) -> Result<Option<Vec<D::Scalar>>> {
-        match &self.state.upper {
-            Upper::Logits { .. } => self.read_part("x", 0, self.state.data.samples).map(Some),
-            _ => Ok(None),
-        }
+        let has_logits = self.state.logits.is_some();
+        has_logits.then(|| self.read_part(StatePart::Logits, 0, self.state.data.samples)).transpose()
     }
 
     /// τ of every agent, when it is learned.
     pub fn strengths(&self) -> Result<Option<Vec<D::Scalar>>> {
-        match &self.state.upper {
-            Upper::Strength(x) => {
-                let words = self.read_part("x.v", 0, x.packed.words())?;
-                Ok(Some(words.into_iter().step_by(X_STRIDE).collect()))
-            }
-            _ => Ok(None),
+        let Some(x) = self.state.sets.get(1) else { return Ok(None) };
+        let words = self.read_part(StatePart::Upper(VectorPart::Decisions), 0, x.packed.words())?;
+        Ok(Some(words.into_iter().step_by(X_STRIDE).collect()))
+    }
+
+    /// Everything that outlives a round, with its words: what a run needs to go on bit for bit.
+    pub fn parts(&self) -> Vec<(StatePart, usize)> {
+        let mut parts = vec![(StatePart::Decay, self.lower().groups * self.lower().agents)];
+        for (number, set) in self.state.sets.iter().enumerate() {
+            let ledger = self.state.mixing.ledger().map(|ledger| ledger.parts(number));
+            let all = set.parts().into_iter().chain(ledger.into_iter().flatten());
+            parts.extend(all.map(|(part, words)| (StatePart::of_set(number, part), words)));
         }
-    }
-
-    /// Every buffer that outlives a round, with its name and words.
-    fn buffers(&self) -> Vec<(String, &D::Reals, usize)> {
-        let vectors = self.state.lower.packed.groups * self.state.lower.packed.agents;
-        let mut buffers = vec![("decay".to_owned(), &self.state.decay, vectors)];
-        let lower = self.state.lower.buffers(self.parity()).into_iter();
-        buffers.extend(lower.map(|(part, buffer, words)| (part.to_owned(), buffer, words)));
-        match &self.state.upper {
-            Upper::Logits { logits, momentum } => {
-                buffers.push(("x".to_owned(), logits, self.state.data.samples));
-                let m = momentum.iter().map(|momentum| &momentum.accumulator);
-                buffers.extend(m.map(|m| ("x.m".to_owned(), m, self.state.data.samples)));
-            }
-            Upper::Strength(x) => {
-                let x = x.buffers(self.parity()).into_iter();
-                buffers.extend(x.map(|(part, buffer, words)| (format!("x.{part}"), buffer, words)));
-            }
-            Upper::None => {}
-        }
-        buffers
-    }
-
-    /// The device, and the buffer of that name.
-    fn buffer_mut(&mut self, name: &str) -> (&D, Option<&mut D::Reals>) {
-        let parity = self.parity();
-        let buffer = match (name, &mut self.state.upper, name.strip_prefix("x.")) {
-            ("decay", ..) => Some(&mut self.state.decay),
-            ("x", Upper::Logits { logits, .. }, _) => Some(logits),
-            ("x.m", Upper::Logits { momentum: Some(momentum), .. }, _) => Some(&mut momentum.accumulator),
-            (_, Upper::Strength(x), Some(part)) => x.buffer_mut(part, parity),
-            _ => self.state.lower.buffer_mut(name, parity),
-        };
-        (&self.device, buffer)
-    }
-
-    /// Names and words of everything that outlives a round: what a run needs to go on bit for bit.
-    pub fn parts(&self) -> Vec<(String, usize)> {
-        self.buffers().into_iter().map(|(name, _, words)| (name, words)).collect()
-    }
-
-    /// Names and words of the sums that links between hosts have, where one may be lost: what a host needs beside
-    /// [`Fab::parts`] to come back alone.
-    pub fn book_parts(&self) -> Vec<(String, usize)> {
-        let is_watched = self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.hosts().outlives_loss());
-        if !is_watched && !self.has_books() {
-            return Vec::new();
-        }
-        let named = |prefix: &'static str, packed| {
-            HostBooks::<D::Scalar>::parts(packed).map(|(part, words)| (format!("{prefix}{part}"), words))
-        };
-        let mut parts = named("", self.state.lower.packed).to_vec();
-        if let Upper::Strength(x) = &self.state.upper {
-            parts.extend(named("x.", x.packed));
+        if let Some(samples) = &self.state.logits {
+            let momentum = samples.momentum.as_ref().map(|_| StatePart::LogitMomentum);
+            let each = [StatePart::Logits].into_iter().chain(momentum);
+            parts.extend(each.map(|part| (part, self.state.data.samples)));
         }
         parts
     }
 
-    /// The books that have the part of that name, and its name there.
-    fn books_of<'n>(&self, name: &'n str) -> Option<(&HostBooks<D::Scalar>, &'n str)> {
-        match (&self.state.upper, name.strip_prefix("x.")) {
-            (Upper::Strength(x), Some(part)) => Some((x.books.as_ref()?, part)),
-            _ => Some((self.state.lower.books.as_ref()?, name)),
+    /// The sums that links between hosts have, with their words, where a host may be lost: what one needs beside [`Fab::parts`] to
+    /// come back alone.
+    pub fn book_parts(&self) -> Vec<(StatePart, usize)> {
+        let is_watched = self.hosts().is_some_and(RemoteHosts::outlives_loss);
+        if !is_watched && !self.state.mixing.ledger().is_some_and(|ledger| ledger.has_books()) {
+            return Vec::new();
         }
+        let of = |(number, set): (usize, &super::ExchangedVectors<D>)| {
+            HostBooks::<D::Scalar>::parts(set.packed)
+                .map(|(part, words)| (StatePart::of_set(number, part), words))
+        };
+        self.state.sets.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// The buffer of a part of the state.
+    fn buffer(&self, part: StatePart) -> Option<&D::Reals> {
+        let (state, parity) = (&self.state, self.parity());
+        match part {
+            StatePart::Decay => Some(&state.decay),
+            StatePart::Logits => state.logits.as_ref().map(|samples| &samples.logits),
+            StatePart::LogitMomentum => Some(&state.logits.as_ref()?.momentum.as_ref()?.accumulator),
+            StatePart::Lower(_) | StatePart::Upper(_) => {
+                let (set, part) = part.in_set()?;
+                let in_ledger = || state.mixing.ledger()?.buffer(set, part);
+                state.sets.get(set)?.buffer(part, parity).or_else(in_ledger)
+            }
+        }
+    }
+
+    /// The device, and the buffer of a part of the state, to be written.
+    fn buffer_mut(&mut self, part: StatePart) -> (&D, Option<&mut D::Reals>) {
+        let (parity, state) = (self.parity(), &mut self.state);
+        let buffer = match (part, part.in_set()) {
+            (_, Some((set, part))) => {
+                let in_ledger = state.mixing.ledger_mut().and_then(|ledger| ledger.buffer_mut(set, part));
+                state.sets.get_mut(set).and_then(|set| set.buffer_mut(part, parity)).or(in_ledger)
+            }
+            (StatePart::Decay, _) => Some(&mut state.decay),
+            (StatePart::LogitMomentum, _) => {
+                let momentum = state.logits.as_mut().and_then(|samples| samples.momentum.as_mut());
+                momentum.map(|momentum| &mut momentum.accumulator)
+            }
+            _ => state.logits.as_mut().map(|samples| &mut samples.logits),
+        };
+        (&self.device, buffer)
     }
 
     /// Words of a part of the state, from `offset` on.
     ///
     /// # Panics
-    /// When [`Fab::parts`] does not name it.
-    pub fn read_part(&self, name: &str, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
+    /// When it is neither of [`Fab::parts`] nor of [`Fab::book_parts`].
+    pub fn read_part(&self, part: StatePart, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
         if let Some(elsewhere) = &self.elsewhere {
-            return elsewhere.read(self.rows_of(name), name, offset..offset + words);
+            return elsewhere.read(self.rows_of(part), part, offset..offset + words);
         }
-        if let Some(sums) = self.books_of(name).and_then(|(books, part)| books.read(part, offset, words)) {
-            return Ok(sums);
-        }
-        match self.buffers().iter().find(|(other, ..)| other == name) {
-            Some((_, buffer, _)) => self.device.read(buffer, offset, words),
-            None => panic!("a state has no `{name}`"),
+        let in_books = || {
+            let (set, part) = part.in_set()?;
+            self.state.mixing.ledger()?.books(set)?.read(part, offset, words)
+        };
+        match self.buffer(part) {
+            Some(buffer) => self.device.read(buffer, offset, words),
+            None => Ok(in_books().unwrap_or_else(|| panic!("a state has no `{part}`"))),
         }
     }
 
     /// Replaces words of a part of the state; the round must be that of the new state already.
     ///
     /// # Panics
-    /// When [`Fab::parts`] does not name it.
-    pub fn write_part(&mut self, name: &str, offset: usize, words: &[D::Scalar]) -> Result<()> {
+    /// When it is neither of [`Fab::parts`] nor of [`Fab::book_parts`].
+    pub fn write_part(&mut self, part: StatePart, offset: usize, words: &[D::Scalar]) -> Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
-            return elsewhere.write(self.rows_of(name), name, offset, words);
+            return elsewhere.write(self.rows_of(part), part, offset, words);
         }
-        let books = match (&mut self.state.upper, name.strip_prefix("x.")) {
-            (Upper::Strength(x), Some(part)) => x.books.as_mut().map(|books| (books, part)),
-            _ => self.state.lower.books.as_mut().map(|books| (books, name)),
-        };
-        if books.is_some_and(|(books, part)| books.write(part, offset, words)) {
-            return Ok(());
+        if let (device, Some(buffer)) = self.buffer_mut(part) {
+            return device.write(buffer, offset, words);
         }
-        match self.buffer_mut(name) {
-            (device, Some(buffer)) => device.write(buffer, offset, words),
-            _ => panic!("a state has no `{name}`"),
-        }
+        let in_set = part.in_set();
+        let books = in_set.and_then(|(set, _)| self.state.mixing.ledger_mut()?.books_mut(set));
+        let is_written = in_set.zip(books).is_some_and(|((_, part), books)| books.write(part, offset, words));
+        assert!(is_written, "a state has no `{part}`");
+        Ok(())
     }
 
     /// Makes `round` the last that was done.
@@ -189,38 +199,38 @@ impl<D: Device> Fab<D> {
         (self.round, self.is_between) = (round, false);
     }
 
-    /// What the rows of a part belong to.
-    fn rows_of(&self, name: &str) -> StateRows {
+    /// The rows of a part; nothing where it has a word for every sample.
+    fn rows_of(&self, part: StatePart) -> Option<StateRows> {
         let agents = self.state.config.agents;
-        let (part, words) = match (&self.state.upper, name.strip_prefix("x.")) {
-            (Upper::Logits { .. }, Some(_)) => return StateRows::Samples,
-            (_, Some(part)) => (part, X_STRIDE),
-            (_, None) => (name, self.state.lower.packed.stride),
+        let rows = |words, owner| Some(StateRows { agents, words, owner });
+        let (part, words) = match part {
+            StatePart::Logits | StatePart::LogitMomentum => return None,
+            StatePart::Decay => return rows(1, RowOwner::Agent),
+            StatePart::Lower(part) => (part, self.lower().stride),
+            StatePart::Upper(part) => (part, X_STRIDE),
         };
         match part {
-            "x" => StateRows::Samples,
-            "decay" => StateRows::Agents { agents, words: 1 },
-            "mass" => StateRows::Links { agents, words },
-            "sums" => StateRows::Agents { agents, words: SUM_WORDS * words },
-            "taken" => StateRows::Receptions { agents, words: SUM_WORDS * words },
-            _ => StateRows::Agents { agents, words },
+            VectorPart::Mass => rows(words, RowOwner::Sender),
+            VectorPart::Sums => rows(SUM_WORDS * words, RowOwner::Agent),
+            VectorPart::Taken => rows(SUM_WORDS * words, RowOwner::Receiver),
+            _ => rows(words, RowOwner::Agent),
         }
     }
 
     /// From now on the state of all agents is that of `hosts`; `sample_owners` has the agent that learns about each sample.
     pub fn watch(&mut self, hosts: Box<dyn RemoteHosts<D::Scalar>>, sample_owners: Vec<Option<usize>>) {
-        self.elsewhere = Some(Elsewhere::new(hosts, sample_owners));
+        self.elsewhere = Some(RemoteState::new(hosts, sample_owners));
     }
 
     /// The hosts that compute the agents, where they are not computed here.
     pub fn hosts(&self) -> Option<&dyn RemoteHosts<D::Scalar>> {
-        self.elsewhere.as_ref().map(Elsewhere::hosts)
+        self.elsewhere.as_ref().map(RemoteState::hosts)
     }
 
-    /// Whether the state has a part of that name with so many words from `offset` on.
-    pub fn has_part(&self, name: &str, offset: usize, words: usize) -> bool {
-        let is_it = |(part, size): &(String, usize)| {
-            part == name && offset.checked_add(words).is_some_and(|end| end <= *size)
+    /// Whether the state has so many words of a part from `offset` on.
+    pub fn has_part(&self, part: StatePart, offset: usize, words: usize) -> bool {
+        let is_it = |&(other, size): &(StatePart, usize)| {
+            part == other && offset.checked_add(words).is_some_and(|end| end <= size)
         };
         self.parts().iter().chain(&self.book_parts()).any(is_it)
     }
@@ -239,21 +249,14 @@ impl<D: Device> Fab<D> {
     pub fn readmit(&self) -> Result<()> {
         let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
         let parts = self.parts().into_iter().chain(self.book_parts());
-        let parts: Vec<_> = parts
-            .map(|(name, words)| {
-                let rows = self.rows_of(&name);
-                (name, words, rows)
-            })
-            .collect();
+        let parts: Vec<_> = parts.map(|(part, words)| (part, words, self.rows_of(part))).collect();
         elsewhere.hosts().returning().into_iter().try_for_each(|host| elsewhere.readmit(host, &parts))
     }
 
     /// Forgets what was taken of other hosts since the last round: a round that was broken off begins again.
     pub fn clear_taken(&mut self) {
-        let x = match &mut self.state.upper {
-            Upper::Strength(x) => x.books.as_mut(),
-            _ => None,
-        };
-        self.state.lower.books.iter_mut().chain(x).for_each(HostBooks::clear);
+        if let Some(ledger) = self.state.mixing.ledger_mut() {
+            ledger.clear_taken();
+        }
     }
 }

@@ -49,6 +49,7 @@ impl Fixture {
             device: Cpu::new(),
             schedule: BatchSchedule {
                 samples: program.samples,
+                upper: 1,
                 rows: (0..samples as u32).collect(),
                 weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
                 dropout_key: vec![7, 0, 3],
@@ -72,7 +73,7 @@ impl Fixture {
         let packed = Packed::whole(1, AGENTS, self.program.layout.stride());
         let mut pass = self.device.pass(&self.program, AGENTS).unwrap();
         // The first sample of each agent keeps its plain weight.
-        self.device.load(&mut pass, &self.data, &self.schedule, 0, Some((&self.logits, 1))).unwrap();
+        self.device.load(&mut pass, &self.data, &self.schedule, 1.0, Some(&self.logits)).unwrap();
         let mut gradient = vec![f64::NAN; packed.words()];
         let parameters = parameters.to_vec();
         self.device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &self.schedule).unwrap();

@@ -5,12 +5,12 @@
 //! would. How parcels travel is not known here.
 
 use super::batches::Batches;
-use super::links::{RoundLinks, TrainingNetwork};
+use super::links::TrainingNetwork;
 use super::{Error, TrainingSetup};
 use crate::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool, SlabWriter};
 use crate::device::{Block, Device};
 use crate::fab::parcel_words::ParcelSource;
-use crate::fab::{Fab, ParcelPart};
+use crate::fab::{Exchange, Fab, ParcelPart, ParcelRoute};
 
 /// A parcel that this host has for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct BlockTrainer<'a, D: Device> {
     /// The last round whose links were gone through.
     linked: u32,
     /// The links of the round that has begun.
-    heard: Option<RoundLinks>,
+    heard: Option<Exchange>,
     /// Hosts that are not heard in it, or no more.
     missed: Vec<usize>,
     /// Whether the gradient of that round is there.
@@ -128,8 +128,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
         let of = |(part, to): (ParcelPart, usize)| {
-            let ends = [self.host, to].map(|host| self.blocks[host]);
-            let words = self.swarm.parcel_words(&heard.exchange(), ends[0], ends[1], part);
+            let words = self.swarm.parcel_words(&heard, self.route(self.host, to, part));
             OutgoingParcel { to, part, bytes: words * size_of::<f32>() }
         };
         let outgoing = self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect();
@@ -143,7 +142,11 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         ParcelPart::ALL.into_iter().flat_map(move |part| others().map(move |host| (part, host)))
     }
 
-    fn heard(&self) -> &RoundLinks {
+    fn route(&self, from: usize, to: usize, part: ParcelPart) -> ParcelRoute {
+        ParcelRoute { from: self.blocks[from], to: self.blocks[to], part }
+    }
+
+    fn heard(&self) -> &Exchange {
         self.heard.as_ref().expect("a round has begun")
     }
 
@@ -154,7 +157,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     pub fn parcel(&self, outgoing: OutgoingParcel) -> Result<Vec<u8>, Error> {
         let OutgoingParcel { to, part, bytes } = outgoing;
         let mut words: Vec<f32> = Vec::with_capacity(bytes / size_of::<f32>());
-        self.swarm.write_parcel(&self.heard().exchange(), self.blocks[to], part, &mut words)?;
+        self.swarm.write_parcel(self.heard(), self.route(self.host, to, part), &mut words)?;
         Ok(to_bytes(&words))
     }
 
@@ -171,8 +174,8 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         D: SharedMemory,
     {
         let OutgoingParcel { to, part, bytes } = outgoing;
-        let (exchange, block) = (self.heard().exchange(), self.blocks[to]);
-        let write = |slabs: &mut SlabWriter<'_, D>| self.swarm.write_parcel(&exchange, block, part, slabs);
+        let (exchange, route) = (self.heard(), self.route(self.host, to, part));
+        let write = |slabs: &mut SlabWriter<'_, D>| self.swarm.write_parcel(exchange, route, slabs);
         Ok(pool.fill(self.swarm.device(), bytes / size_of::<f32>(), write)?)
     }
 
@@ -180,8 +183,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     pub fn expected(&self) -> Vec<ExpectedParcel> {
         let Some(heard) = &self.heard else { return Vec::new() };
         let of = |(part, from): (ParcelPart, usize)| {
-            let ends = [from, self.host].map(|host| self.blocks[host]);
-            let words = self.swarm.parcel_words(&heard.exchange(), ends[0], ends[1], part);
+            let words = self.swarm.parcel_words(heard, self.route(from, self.host, part));
             ExpectedParcel { from, part, bytes: words * size_of::<f32>() }
         };
         self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect()
@@ -223,13 +225,9 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         if self.missed.contains(&from) {
             return Ok(());
         }
-        match &self.heard {
-            Some(heard) => {
-                let (exchange, block) = (heard.exchange(), self.blocks[from]);
-                Ok(self.swarm.take_parcel(&exchange, self.linked, block, part, words)?)
-            }
-            None => panic!("no round has begun"),
-        }
+        let route = self.route(from, self.host, part);
+        let Some(heard) = &self.heard else { panic!("no round has begun") };
+        Ok(self.swarm.take_parcel((self.linked, heard), route, words)?)
     }
 
     /// Goes without the parcels of a host that have not been taken: its agents are silent in this round, or in the rest of it.
@@ -248,7 +246,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         }
         let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
         self.has_descended = true;
-        Ok(self.swarm.descend(&heard.exchange(), &draw)?)
+        Ok(self.swarm.descend(heard, &draw)?)
     }
 
     /// Goes on after `round`, as if the agents had been down since the last one; a round that has begun is not ended.
@@ -268,7 +266,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         for &from in &self.missed {
             heard.silence(self.blocks[from], self.blocks[self.host]);
         }
-        Ok(self.swarm.follow(&heard.exchange())?)
+        Ok(self.swarm.follow(&heard)?)
     }
 }
 

@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::iter;
 use std::path::{Path, PathBuf};
 
+use crc::{CRC_32_ISCSI, Crc, Table};
+use fabswarm_diagnostic::Diagnostic;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::Error;
 use super::block::{to_bytes, to_words};
 use super::report::SCENARIO_FILE;
 use crate::device::{self, Device};
-use crate::fab::{Fab, KeptState};
+use crate::fab::{Fab, KeptState, StatePart, VectorPart};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
@@ -25,6 +27,9 @@ const FILE: &str = "checkpoint.safetensors";
 
 /// Words that are on their way between device and file at once: a copy of the whole state would not be in the plan.
 const PIECE: usize = 1 << 20;
+/// The last tensor: the checksum of all bytes before it, one word.
+const CHECKSUM: &str = "checksum";
+static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 /// Bytes of the header's length, which comes before it.
 const LENGTH_BYTES: usize = 8;
 
@@ -67,9 +72,10 @@ pub fn save<D: Device<Scalar = f32>>(
     seconds: f64,
 ) -> Result<bool, Error> {
     let parts = [swarm.parts(), swarm.book_parts()].concat();
-    for (name, words) in parts.iter().filter(|(name, _)| name == "v") {
-        for (offset, words) in pieces(*words) {
-            if swarm.read_part(name, offset, words)?.iter().any(|word| !word.is_finite()) {
+    let decisions = StatePart::Lower(VectorPart::Decisions);
+    for &(part, words) in parts.iter().filter(|(part, _)| *part == decisions) {
+        for (offset, words) in pieces(words) {
+            if swarm.read_part(part, offset, words)?.iter().any(|word| !word.is_finite()) {
                 return Ok(false);
             }
         }
@@ -80,10 +86,10 @@ pub fn save<D: Device<Scalar = f32>>(
         ("seconds", seconds.to_string()),
     ];
     let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
-    let state = parts.iter().flat_map(|(name, words)| {
-        pieces(*words).map(move |(offset, words)| Ok(to_bytes(&swarm.read_part(name, offset, words)?)))
+    let state = parts.iter().flat_map(|&(part, words)| {
+        pieces(words).map(move |(offset, words)| Ok(to_bytes(&swarm.read_part(part, offset, words)?)))
     });
-    folder.write_pieces(FILE, iter::once(Ok::<_, Error>(header)).chain(state))?;
+    folder.write_pieces(FILE, with_checksum(iter::once(Ok::<_, Error>(header)).chain(state)))?;
     Ok(true)
 }
 
@@ -107,7 +113,36 @@ impl Checkpoint {
     /// When there is none, it is damaged, or it belongs to a run with other settings.
     pub fn open(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         check_is_there(folder)?;
-        Self::read(folder, resolved)
+        let checkpoint = Self::read(folder, resolved)?;
+        checkpoint.check_sum()?;
+        Ok(checkpoint)
+    }
+
+    /// Compares the checksum at the end of the file with what comes before it.
+    fn check_sum(&self) -> Result<(), Error> {
+        let damaged = |cause: std::io::Error| damaged(&self.folder, &cause);
+        let Some(TensorInfo { data_offsets: (start, end), .. }) = self.metadata.info(CHECKSUM) else {
+            return Err(self::damaged(&self.folder, &"no checksum in it"));
+        };
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0)).map_err(damaged)?;
+        let mut before = BufReader::with_capacity(PIECE, file.take(self.words_at + *start as u64));
+        let mut found = CRC.digest();
+        loop {
+            let piece = before.fill_buf().map_err(damaged)?;
+            if piece.is_empty() {
+                break;
+            }
+            found.update(piece);
+            let bytes = piece.len();
+            before.consume(bytes);
+        }
+        let mut there = vec![0; end - start];
+        file.read_exact(&mut there).map_err(damaged)?;
+        if there != found.finalize().to_le_bytes() {
+            return Err(self::damaged(&self.folder, &"its checksum differs from its bytes"));
+        }
+        Ok(())
     }
 
     /// Opens the checkpoint that the run of `resolved` has just kept in `folder`.
@@ -149,13 +184,15 @@ impl Checkpoint {
     }
 
     /// Where the words of a part begin in the file.
-    fn place(&self, name: &str, words: usize) -> Result<u64, Error> {
+    fn place(&self, part: StatePart, words: usize) -> Result<u64, Error> {
         let damaged = |what: &dyn Display| damaged(&self.folder, what);
-        let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = self.metadata.info(name) else {
-            return Err(damaged(&format!("no tensor `{name}` in it")));
+        let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) =
+            self.metadata.info(&part.to_string())
+        else {
+            return Err(damaged(&format!("no tensor `{part}` in it")));
         };
         if *dtype != Dtype::F32 || *shape != [words] {
-            return Err(damaged(&format!("tensor `{name}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+            return Err(damaged(&format!("tensor `{part}` is {dtype:?} {shape:?}, not F32 [{words}]")));
         }
         Ok(self.words_at + *start as u64)
     }
@@ -175,11 +212,11 @@ impl Checkpoint {
     /// When the file is damaged, or the device fails.
     pub fn restore<D: Device<Scalar = f32>>(&mut self, swarm: &mut Fab<D>) -> Result<(), Error> {
         swarm.set_rounds(self.round);
-        for (name, words) in swarm.parts() {
-            let start = self.place(&name, words)?;
+        for (part, words) in swarm.parts() {
+            let start = self.place(part, words)?;
             for (offset, words) in pieces(words) {
                 let words = self.words(start + (offset * size_of::<f32>()) as u64, words)?;
-                swarm.write_part(&name, offset, &words)?;
+                swarm.write_part(part, offset, &words)?;
             }
         }
         Ok(())
@@ -187,11 +224,12 @@ impl Checkpoint {
 }
 
 impl KeptState<f32> for Checkpoint {
-    fn read(&self, part: &str, offset: usize, words: usize) -> device::Result<Vec<f32>> {
-        let unreadable = |error: Error| device::Error::Hosts(error.to_string());
-        let size = self.metadata.info(part).map_or(0, |info| info.shape.iter().product());
+    fn read(&self, part: StatePart, offset: usize, words: usize) -> device::Result<Vec<f32>> {
+        let unreadable = |error: Error| Diagnostic::bare(error.to_string());
+        let size = self.metadata.info(&part.to_string()).map_or(0, |info| info.shape.iter().product());
         let start = self.place(part, size).map_err(unreadable)?;
-        self.words(start + (offset * size_of::<f32>()) as u64, words).map_err(unreadable)
+        let words = self.words(start + (offset * size_of::<f32>()) as u64, words);
+        Ok(words.map_err(unreadable)?)
     }
 }
 
@@ -211,15 +249,34 @@ fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
 }
 
-/// The header of a safetensors file with the words of `parts`.
-fn header(parts: &[(String, usize)], about: HashMap<String, String>) -> Vec<u8> {
+/// The pieces of a file, and the checksum of them all behind them.
+fn with_checksum<E>(
+    pieces: impl IntoIterator<Item = Result<Vec<u8>, E>>,
+) -> impl Iterator<Item = Result<Vec<u8>, E>> {
+    let (mut pieces, mut digest) = (pieces.into_iter(), Some(CRC.digest()));
+    iter::from_fn(move || match pieces.next() {
+        None => digest.take().map(|digest| Ok(digest.finalize().to_le_bytes().to_vec())),
+        Some(piece) => {
+            if let (Ok(bytes), Some(digest)) = (&piece, &mut digest) {
+                digest.update(bytes);
+            }
+            Some(piece)
+        }
+    })
+}
+
+/// The header of a safetensors file with the words of `parts` and a checksum.
+fn header(parts: &[(StatePart, usize)], about: HashMap<String, String>) -> Vec<u8> {
     let mut end = 0;
-    let tensors = parts.iter().map(|(name, words)| {
+    let tensors = parts.iter().map(|(part, words)| {
         let start = end;
         end += words * size_of::<f32>();
-        (name.clone(), TensorInfo { dtype: Dtype::F32, shape: vec![*words], data_offsets: (start, end) })
+        (part.to_string(), TensorInfo { dtype: Dtype::F32, shape: vec![*words], data_offsets: (start, end) })
     });
-    let metadata = Metadata::new(Some(about), tensors.collect()).expect("parts lie one behind the other");
+    let mut tensors: Vec<(String, TensorInfo)> = tensors.collect();
+    let data_offsets = (end, end + size_of::<u32>());
+    tensors.push((CHECKSUM.to_owned(), TensorInfo { dtype: Dtype::U32, shape: vec![1], data_offsets }));
+    let metadata = Metadata::new(Some(about), tensors).expect("parts lie one behind the other");
     let mut header = serde_json::to_vec(&metadata).expect("plain numbers and strings serialise");
     header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
     [&(header.len() as u64).to_le_bytes()[..], &header].concat()

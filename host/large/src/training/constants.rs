@@ -1,7 +1,11 @@
 //! What a scenario means for a swarm of large agents.
 
 use crate::fab::{FabConfig, Ledger, PushSumRule, UpperLevel};
-use fabswarm_sim::scenario::{Scenario, TrainingMethod, TrainingRule, TrainingSection};
+use fabswarm_shared::fab::Order;
+use fabswarm_shared::problem::PenaltyForm;
+use fabswarm_sim::scenario::{
+    OrderKind, PenaltyKind, Scenario, TrainingMethod, TrainingRule, TrainingSection,
+};
 
 /// The rule of the scenario, where it has push-sum weights: methods of two levels have none.
 pub(super) fn push_sum_rule(scenario: &Scenario) -> Option<PushSumRule> {
@@ -36,6 +40,14 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
             // Its β is another momentum.
             Some(PushSumRule::PushAsgd { .. }) => 0.0,
             _ => algorithm.momentum,
+        },
+        order: match algorithm.order {
+            OrderKind::AdaptFirst => Order::AdaptFirst,
+            OrderKind::CombineFirst => Order::CombineFirst,
+        },
+        form: match algorithm.penalty {
+            PenaltyKind::Symmetric => PenaltyForm::Symmetric,
+            PenaltyKind::OneSided => PenaltyForm::OneSided,
         },
         validation_batch: if training.method.is_bilevel() { training.batch } else { 0 },
         training_batch: training.batch,

@@ -11,11 +11,10 @@ use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
 
 use super::Error;
 use super::constants::push_sum_rule;
-use crate::device::Block;
-use crate::fab::{Exchange, Ledger, PushSumExchange, PushSumRule, PushSumWeights};
+use crate::fab::{Exchange, Ledger, LedgerExchange, PushSumRule, PushSumWeights, WeightExchange};
 use crate::mixing::MixingMatrix;
 use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
-use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, Scenario};
+use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
@@ -36,59 +35,6 @@ pub(crate) struct WeightedGraphs {
     headers: Option<Box<Headers>>,
     /// For methods that have push-sum weights.
     push_sum: Option<PushSumWeights>,
-}
-
-/// The links of one round.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RoundLinks {
-    Weights { pull: MixingMatrix, push: MixingMatrix },
-    PushSum(PushSumExchange),
-    Ledger(RoundReception),
-}
-
-/// What agents with a ledger receive in a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RoundReception {
-    /// As in [`Exchange::Ledger`].
-    ages: Vec<u32>,
-    awake: Vec<u32>,
-    /// Agents that restart in this round, without their memory.
-    forgetting: Vec<usize>,
-}
-
-impl RoundLinks {
-    pub(crate) fn exchange(&self) -> Exchange<'_> {
-        match self {
-            RoundLinks::Weights { pull, push } => Exchange::Weights { pull, push },
-            RoundLinks::PushSum(exchange) => Exchange::PushSum(exchange),
-            RoundLinks::Ledger(RoundReception { ages, awake, .. }) => Exchange::Ledger { ages, awake },
-        }
-    }
-
-    /// Whether `agent` is neither down nor frozen.
-    pub(crate) fn is_awake(&self, agent: usize) -> bool {
-        match self {
-            RoundLinks::Weights { .. } | RoundLinks::PushSum(_) => true,
-            RoundLinks::Ledger(heard) => heard.awake[agent] == 1,
-        }
-    }
-
-    /// Lets the agents of `to` hear nothing of those of `from`, where there is a ledger: push weights cannot be changed at one end.
-    pub(crate) fn silence(&mut self, from: Block, to: Block) {
-        let RoundLinks::Ledger(heard) = self else { return };
-        let agents = heard.awake.len();
-        for receiver in to.range() {
-            heard.ages[receiver * agents..][from.range()].fill(0);
-        }
-    }
-
-    /// Agents that restart in this round, without their memory.
-    pub(crate) fn forgetting(&self) -> &[usize] {
-        match self {
-            RoundLinks::Weights { .. } | RoundLinks::PushSum(_) => &[],
-            RoundLinks::Ledger(heard) => &heard.forgetting,
-        }
-    }
 }
 
 impl TrainingNetwork {
@@ -133,11 +79,11 @@ impl TrainingNetwork {
     }
 
     /// The links of `round`; rounds come in ascending order, from 1 on.
-    pub(crate) fn round(&mut self, round: u32) -> RoundLinks {
+    pub(crate) fn round(&mut self, round: u32) -> Exchange {
         let slot = round.saturating_sub(1);
         match self {
             TrainingNetwork::Graphs(graphs) => graphs.round(slot),
-            TrainingNetwork::Air(headers) => RoundLinks::Ledger(headers.round(slot)),
+            TrainingNetwork::Air(headers) => Exchange::Ledger(headers.round(slot)),
         }
     }
 
@@ -165,20 +111,15 @@ impl TrainingNetwork {
 /// Checks that a rule with push-sum weights has what it needs.
 fn check_rule(scenario: &Scenario) -> Result<(), Error> {
     let refuse = |what: &str, remedy: &str| Err(Error::unfit(what, remedy));
-    if scenario.algorithm.order == OrderKind::AdaptFirst {
-        return refuse("large agents average before they step", "set algorithm.order to \"combine-first\"");
-    }
-    if scenario.algorithm.penalty == PenaltyKind::Symmetric {
-        return refuse(
-            "large agents compute with a one-sided penalty",
-            "set algorithm.penalty to \"one-sided\"",
-        );
-    }
     match push_sum_rule(scenario) {
         None => Ok(()),
         Some(_) if scenario.algorithm.kind != AlgorithmKind::Fab => refuse(
             "methods with push-sum weights have no ledger",
             "set algorithm.kind to \"fab\", or training.rule to \"push-pull\"",
+        ),
+        Some(_) if scenario.algorithm.order == OrderKind::AdaptFirst => refuse(
+            "methods with push-sum weights have an order of their own",
+            "set algorithm.order to \"combine-first\", or training.rule to \"push-pull\"",
         ),
         Some(PushSumRule::PushAsgd { momentum }) if momentum > 0.0 => Ok(()),
         Some(PushSumRule::PushAsgd { .. }) => refuse(
@@ -194,7 +135,7 @@ fn check_rule(scenario: &Scenario) -> Result<(), Error> {
 }
 
 impl WeightedGraphs {
-    fn round(&mut self, slot: u32) -> RoundLinks {
+    fn round(&mut self, slot: u32) -> Exchange {
         let heard = heard_in(&self.source, slot);
         let mut arrived = heard.clone();
         if let Some(headers) = &mut self.headers {
@@ -205,8 +146,8 @@ impl WeightedGraphs {
         }
         let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
         match &mut self.push_sum {
-            Some(weights) => RoundLinks::PushSum(weights.step(push)),
-            None => RoundLinks::Weights { pull, push },
+            Some(weights) => Exchange::Weights(weights.step(push)),
+            None => Exchange::Weights(WeightExchange { pull, push, factors: None }),
         }
     }
 }
@@ -247,7 +188,7 @@ impl Headers {
         })
     }
 
-    fn round(&mut self, slot: u32) -> RoundReception {
+    fn round(&mut self, slot: u32) -> LedgerExchange {
         let forgetting = self.restart(slot);
         let Self { air, seals, newest, late_rounds, epoch } = self;
         let agents = seals.len();
@@ -283,7 +224,7 @@ impl Headers {
             ages[link] = age + 1;
             FrameVerdict::Taken
         });
-        RoundReception { ages, awake, forgetting }
+        LedgerExchange { ages, awake, forgetting }
     }
 
     /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
@@ -323,10 +264,10 @@ mod tests {
         scenario
     }
 
-    fn hear(scenario: &Scenario, rounds: u32) -> (Vec<RoundReception>, TrainingNetwork) {
+    fn hear(scenario: &Scenario, rounds: u32) -> (Vec<LedgerExchange>, TrainingNetwork) {
         let mut links = TrainingNetwork::new(scenario).unwrap().0;
         let heard = (1..=rounds).map(|round| match links.round(round) {
-            RoundLinks::Ledger(heard) => heard,
+            Exchange::Ledger(heard) => heard,
             other => panic!("a swarm with a ledger has no weights: {other:?}"),
         });
         (heard.collect(), links)

@@ -90,6 +90,17 @@ pub(super) fn with_ledger(faults: Vec<(&'static str, Value)>) -> Vec<(&'static s
     [vec![("algorithm.kind", "ledger".into())], faults].concat()
 }
 
+/// Agents that adapt first, with a symmetric penalty that has minima.
+pub(super) fn sharper(more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+    let own = vec![
+        ("algorithm.order", "adapt-first".into()),
+        ("algorithm.penalty", "symmetric".into()),
+        ("algorithm.lambda", 8.0.into()),
+        ("algorithm.normalise_by_lambda", true.into()),
+    ];
+    [own, more].concat()
+}
+
 #[test]
 fn a_resumed_run_ends_in_the_same_bits() {
     let lossy = with_ledger(vec![("faults.iid_loss", 0.3.into())]);
@@ -98,7 +109,8 @@ fn a_resumed_run_ends_in_the_same_bits() {
         ("cleaning", vec![]),
         ("cleaning", lossy),
         ("tuning", worst.clone()),
-        ("cleaning", worst),
+        ("cleaning", worst.clone()),
+        ("cleaning", sharper(worst)),
         ("single-level-all", vec![]),
         ("single-level-all", vec![("training.rule", "push-diging".into()), ("faults.iid_loss", 0.01.into())]),
         ("single-level-noisy", vec![("training.rule", "subgradient-push".into())]),
@@ -203,6 +215,12 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(refused(&scenario(&[])).contains("it is damaged"));
+    for at in [bytes.len() / 2, bytes.len() - 5, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        assert!(refused(&scenario(&[])).contains("its checksum differs"), "byte {at}");
+    }
     std::fs::remove_file(path).unwrap();
     assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: start again with "));
 }
@@ -215,6 +233,23 @@ fn a_loss_that_is_no_number_ends_the_run() {
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
     assert!(!evaluations.last().unwrap().test.loss.is_finite());
     assert!(!folder.path().join(CHECKPOINT).exists());
+}
+
+#[test]
+fn symmetric_penalty_without_a_minimum_ends_the_run_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let resolved = scenario(&[
+        ("algorithm.penalty", "symmetric".into()),
+        ("algorithm.lambda", 0.1.into()),
+        ("algorithm.eta_z", 0.3.into()),
+        ("training.epochs", 30.into()),
+    ]);
+    let guess = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap().guess();
+    let (outcome, evaluations) = train(&resolved, folder.path(), false).unwrap();
+    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
+    assert!(!guess.is_diverged(&outcome.evaluation.test) && evaluations.len() < 30, "{evaluations:?}");
+    let complaint = outcome.complaint(&resolved.scenario, guess, None).unwrap();
+    assert!(complaint.contains("--penalty one-sided") && complaint.contains("lambda = 0.1"), "{complaint}");
 }
 
 #[test]

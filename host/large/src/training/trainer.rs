@@ -287,7 +287,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 observer.evaluated(&now)?;
                 self.stepping = (Instant::now(), round);
                 evaluation = Some(now);
-                if !now.test.loss.is_finite() {
+                let guess = self.prepared.guess();
+                if !now.test.loss.is_finite() || now.twin.is_some_and(|twin| guess.is_diverged(&twin)) {
                     break StoppedBecause::Diverged;
                 }
             }
@@ -385,7 +386,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
         let draw = self.batches.draw(round).only(|agent| heard.is_awake(agent));
-        Ok(self.swarm.round(&heard.exchange(), &draw)?)
+        Ok(self.swarm.round(&heard, &draw)?)
     }
 
     /// Keeps the present state where all decisions are finite, and returns whether they are.
@@ -427,10 +428,12 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 FrameCounts { sent: u64::from(swarm.rounds()) * agents, ..Default::default() }
             }
         };
+        let score = |model: &[f32]| swarm.evaluate(model, &self.prepared.test_rows(), TEST_BATCH);
         Ok(Evaluation {
             round: swarm.rounds(),
             epoch: f64::from(swarm.rounds()) / f64::from(self.length.epoch),
-            test: swarm.evaluate(&mean, &self.prepared.test_rows(), TEST_BATCH)?,
+            test: score(&mean)?,
+            twin: swarm.mean_twin()?.map(|twin| score(&twin)).transpose()?,
             consensus_error,
             cleaning,
             strength,

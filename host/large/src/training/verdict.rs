@@ -18,6 +18,15 @@ impl TrainingOutcome {
             Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
             None => "no checkpoint was due before".to_owned(),
         };
+        if self.evaluation.twin.is_some_and(|twin| guess.is_diverged(&twin)) {
+            let lambda = scenario.algorithm.lambda;
+            let what = format!(
+                "z diverged until round {round}: with lambda = {lambda}, g - f/lambda seems to have no minimum; {kept}"
+            );
+            let remedy =
+                "raise lambda with `--lambda`, or take `--penalty one-sided`; smaller steps may help too";
+            return Some(Diagnostic::new(what, remedy).to_string());
+        }
         let how = if test.loss.is_finite() {
             format!(
                 "the test loss is {:.3e} at an accuracy of {:.3}, where a guess gives {:.1} and {:.3},",

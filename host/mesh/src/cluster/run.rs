@@ -39,6 +39,8 @@ pub struct ClusterRun {
     admissions: Vec<AtomicU64>,
     /// For each host how many rounds it was lost for.
     silent_rounds: Vec<AtomicU32>,
+    /// The last question that a host did not answer, and why.
+    failure: Mutex<Option<String>>,
     /// The imbalances of each host at the last checkpoint it is in.
     kept: Mutex<Vec<Option<Vec<Imbalance>>>>,
 }
@@ -64,6 +66,7 @@ impl ClusterRun {
             losses: Losses::default(),
             admissions: orders.iter().map(|_| AtomicU64::new(0)).collect(),
             silent_rounds: orders.iter().map(|_| AtomicU32::new(0)).collect(),
+            failure: Mutex::default(),
             kept: Mutex::new(vec![None; orders.len()]),
             shared,
             orders,
@@ -83,6 +86,17 @@ impl ClusterRun {
         request: &Request,
         body: &[u8],
     ) -> Result<(Answer, Vec<u8>), Error> {
+        self.ask_or_lose(host, request, body).inspect_err(|error| {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        })
+    }
+
+    /// Why a host failed, if one did: what ended the run where it could not go on without it.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn ask_or_lose(&self, host: usize, request: &Request, body: &[u8]) -> Result<(Answer, Vec<u8>), Error> {
         let peer = &self.shared.peers[host];
         loop {
             match peer.ask(&self.shared.run, request, body, &|| self.suspect().is_some()) {

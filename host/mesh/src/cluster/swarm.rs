@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fabswarm_large::device::{self, Block};
-use fabswarm_large::fab::{Imbalance, RemoteHosts};
+use fabswarm_large::fab::{Imbalance, RemoteHosts, StatePart};
 
 use super::run::ClusterRun;
 use super::unexpected;
@@ -23,12 +23,11 @@ impl RemoteHosts<f32> for ClusterSwarm {
         &self.0.blocks
     }
 
-    fn read(&self, host: usize, part: &str, offset: usize, words: usize) -> device::Result<Vec<f32>> {
+    fn read(&self, host: usize, part: StatePart, offset: usize, words: usize) -> device::Result<Vec<f32>> {
         let mut all = Vec::with_capacity(words);
         while all.len() < words {
             let (offset, words) = (offset + all.len(), PIECE.min(words - all.len()));
-            let (round, part) = (self.0.round(), part.to_owned());
-            let request = Request::Read { round, part, offset, words };
+            let request = Request::Read { round: self.0.round(), part, offset, words };
             match self.0.ask(host, &request, &[])? {
                 (Answer::Words, body) if body.len() == words * size_of::<f32>() => {
                     all.extend(to_words(&body))
@@ -39,10 +38,10 @@ impl RemoteHosts<f32> for ClusterSwarm {
         Ok(all)
     }
 
-    fn write(&self, host: usize, part: &str, offset: usize, words: &[f32]) -> device::Result<()> {
+    fn write(&self, host: usize, part: StatePart, offset: usize, words: &[f32]) -> device::Result<()> {
         for (number, words) in words.chunks(PIECE).enumerate() {
-            let (round, part, offset) = (self.0.round(), part.to_owned(), offset + number * PIECE);
-            let request = Request::Write { round, part, offset };
+            let offset = offset + number * PIECE;
+            let request = Request::Write { round: self.0.round(), part, offset };
             self.0.ask(host, &request, &to_bytes(words))?;
         }
         Ok(())

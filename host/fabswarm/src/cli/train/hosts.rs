@@ -143,13 +143,8 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let trained = job.go_through(&mut trainer, &folder, is_resumed)?;
         let checkpointed = trainer.checkpointed();
         drop(trainer);
-        let lost = match &trained {
-            Err(training::Error::Device(device::Error::Hosts(what))) if waits && local.is_none() => {
-                Some(what)
-            }
-            _ => None,
-        };
-        if let Some(what) = lost.filter(|_| !interrupted.load(Ordering::Relaxed)) {
+        let may_wait = waits && local.is_none() && !interrupted.load(Ordering::Relaxed);
+        if let Some(what) = run.failure().filter(|_| trained.is_err() && may_wait) {
             eprintln!("note: {what}\nnote: waiting for all hosts, to go on from the last checkpoint");
             let name = run.name().to_owned();
             drop(run);

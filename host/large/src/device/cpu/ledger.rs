@@ -29,7 +29,7 @@ pub(super) fn record_broadcast<S: Real>(
     packed: Packed,
     reception: &Reception<Cpu<S>>,
 ) {
-    let now = history.place(packed, reception.round[0], 0, 0, 0);
+    let now = history.place(packed, reception.round[0], 0, 0);
     let decisions = history.v[now..now + packed.words()].par_chunks_mut(packed.stride);
     let own = decisions.zip(v.par_chunks(packed.stride)).enumerate();
     own.filter(|(vector, _)| packed.is_own(*vector))
@@ -44,31 +44,35 @@ pub(super) fn record_broadcast<S: Real>(
     });
 }
 
-/// `v_i ← mean of v_i and what i receives − η t_i`.
+/// `v_i ← mean of v_i and what i receives − η t_i`, or only the mean without t.
 pub(super) fn pull<S: Real>(
     v: &mut [S],
-    t: &[S],
     packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
     reception: &Reception<Cpu<S>>,
-    steps: [S; 2],
+    descent: Option<(&[S], [S; 2])>,
 ) {
-    v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate().for_each(
-        |(vector, (v, t))| {
-            let (group, receiver) = (vector / packed.agents, vector % packed.agents);
-            if !packed.own.has(receiver) || reception.awake[receiver] == 0 {
-                return;
-            }
-            let heard: Vec<usize> = senders(reception, packed, receiver)
-                .map(|(sender, age)| history.place(packed, reception.round[0], age, group, sender))
-                .collect();
-            let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
-            for (tile, (v, t)) in v.chunks_mut(TILE).zip(t.chunks(TILE)).enumerate() {
-                heard.iter().for_each(|from| add(v, &history.v[from + tile * TILE..]));
-                v.iter_mut().zip(t).for_each(|(v, &t)| *v = weight * *v - steps[group] * t);
-            }
-        },
-    );
+    v.par_chunks_mut(packed.stride).enumerate().for_each(|(vector, v)| {
+        let (group, receiver) = (vector / packed.agents, vector % packed.agents);
+        if !packed.own.has(receiver) || reception.awake[receiver] == 0 {
+            return;
+        }
+        let heard: Vec<usize> = senders(reception, packed, receiver)
+            .map(|(sender, age)| {
+                history.place(packed, reception.round[0], age, group * packed.agents + sender)
+            })
+            .collect();
+        let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
+        for (tile, v) in v.chunks_mut(TILE).enumerate() {
+            heard.iter().for_each(|from| add(v, &history.v[from + tile * TILE..]));
+            let Some((t, steps)) = descent else {
+                v.iter_mut().for_each(|v| *v = weight * *v);
+                continue;
+            };
+            let t = &t[vector * packed.stride + tile * TILE..];
+            v.iter_mut().zip(t).for_each(|(v, &t)| *v = weight * *v - steps[group] * t);
+        }
+    });
 }
 
 /// `t_i ← κ t_i + what i collects + d⁺ − d`.
@@ -104,8 +108,9 @@ pub(super) fn track<S: Real>(
         for (sender, link) in others.zip(links.chunks_mut(stride)) {
             let (share, age) =
                 (reception.shares[receiver * agents + sender], reception.ages[receiver * agents + sender]);
+            let from = group * agents + sender;
             let tracker_at =
-                |age| &history.t[history.place(packed, reception.round[0], age, group, sender)..][..stride];
+                |age| &history.t[history.place(packed, reception.round[0], age, from)..][..stride];
             if !packed.own.has(sender) {
                 if is_own && age > 0 {
                     add(t, link);

@@ -19,17 +19,18 @@ const STRIPE: usize = 32 * TILE;
 /// For every agent, whom it hears and with what weight.
 type WeightRows<S> = [Vec<(usize, S)>];
 
-/// `v ← A v − η t`.
-pub(super) fn pull<S: Real>(v: &mut [S], t: &[S], packed: Packed, rows: &WeightRows<S>, steps: [S; 2]) {
+/// `v ← A v − η t`, or `v ← A v` without t.
+pub(super) fn pull<S: Real>(
+    v: &mut [S],
+    packed: Packed,
+    rows: &WeightRows<S>,
+    descent: Option<(&[S], [S; 2])>,
+) {
     mix(stripes(v, packed), packed, rows, |tile, out, _| {
+        let Some((t, steps)) = descent else { return out.fill(S::ZERO) };
         let factor = -steps[tile.group];
         out.iter_mut().zip(&t[tile.at..]).for_each(|(out, &t)| *out = factor * t);
     });
-}
-
-/// `v ← A v`.
-pub(super) fn mix_alone<S: Real>(v: &mut [S], packed: Packed, rows: &WeightRows<S>) {
-    mix(stripes(v, packed), packed, rows, |_, out, _| out.fill(S::ZERO));
 }
 
 /// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.

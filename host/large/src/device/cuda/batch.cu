@@ -6,7 +6,8 @@ struct BatchSource {
   const float* base;
   const u32* labels;
   const float* logits;
-  int schedule, skip, learned_from;
+  int schedule, skip, upper;
+  float upper_sign;
 };
 
 // Label and weight of the block's sample, whose number it returns.
@@ -14,36 +15,40 @@ __device__ __forceinline__ u32 take(BatchSource source, u32* labels, float* weig
   ll from = (ll)blockIdx.y * source.schedule + source.skip + blockIdx.x, to = (ll)blockIdx.y * gridDim.x + blockIdx.x;
   u32 sample = source.rows[from];
   if (threadIdx.x == 0) {
-    bool absent = sample == NO_SAMPLE, learned = !absent && source.logits && source.skip + (int)blockIdx.x >= source.learned_from;
+    bool absent = sample == NO_SAMPLE, is_upper = source.skip + (int)blockIdx.x < source.upper;
+    float factor = 1.f;
+    if (is_upper) factor = source.upper_sign;
+    else if (!absent && source.logits) factor = sigmoid(source.logits[sample]);
     labels[to] = absent ? 0 : source.labels[sample];
-    weights[to] = absent ? 0.f : source.base[from] * (learned ? sigmoid(source.logits[sample]) : 1.f);
+    weights[to] = absent ? 0.f : source.base[from] * factor;
   }
   return sample;
 }
 
 // One block per sample of the batch; grid (samples, models).
-extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const float* data, T* out, int width) {
-  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
+extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int upper, float upper_sign, u32* labels, float* weights, const float* data, T* out, int width) {
+  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, upper, upper_sign}, labels, weights);
   T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
   for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : data[(ll)sample * width + k]);
 }
 
 // An absent sample still needs one real token: a softmax over none has no value.
-extern "C" __global__ void load_tokens(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int learned_from, u32* labels, float* weights, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
-  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, learned_from}, labels, weights);
+extern "C" __global__ void load_tokens(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int upper, float upper_sign, u32* labels, float* weights, const u32* data, const u32* data_lengths, u32* out, u32* lengths, int width) {
+  u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, upper, upper_sign}, labels, weights);
   ll place = (ll)blockIdx.y * gridDim.x + blockIdx.x, from = sample == NO_SAMPLE ? 0 : sample;
   for (int k = threadIdx.x; k < width; k += blockDim.x) out[place * width + k] = data[from * width + k];
   if (threadIdx.x == 0) lengths[place] = sample == NO_SAMPLE ? 1 : data_lengths[sample];
 }
 
-extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int learned_from, const float* losses_y, const float* losses_z, float step, float* m, float momentum) {
-  int at = blockIdx.x * blockDim.x + threadIdx.x, learned = schedule - learned_from;
+// The samples of the lower level are the last of either pass; that of z may lack the others.
+extern "C" __global__ void step_logits(float* logits, const u32* rows, const float* base, int schedule, int upper, const float* losses_y, const float* losses_z, int samples_z, float step, float* m, float momentum) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x, learned = schedule - upper;
   if (at >= learned) return;
-  ll place = (ll)blockIdx.y * schedule + learned_from + at;
+  ll place = (ll)blockIdx.y * schedule + upper + at;
   u32 sample = rows[place];
   if (sample == NO_SAMPLE) return;
   float weight = sigmoid(logits[sample]);
-  float gap = losses_y[place] - losses_z[(ll)blockIdx.y * learned + at];
+  float gap = losses_y[place] - losses_z[(ll)(blockIdx.y + 1) * samples_z - learned + at];
   if (!m) {
     logits[sample] -= step * base[place] * weight * (1.f - weight) * gap;
     return;

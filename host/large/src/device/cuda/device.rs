@@ -8,8 +8,8 @@ use super::{
     Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, Replay, during, own_agents,
 };
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Device, DeviceDataset, Error, Gradient, MemoryUse, Packed,
-    Reception, Result,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Error, Gradient, MemoryUse,
+    Packed, Reception, Result,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -111,10 +111,10 @@ impl Device for Cuda {
         pass: &mut CudaPass,
         data: &DeviceDataset<Self>,
         schedule: &BatchSchedule<Self>,
-        skip: usize,
-        logits: Option<(&Reals, usize)>,
+        upper_sign: f64,
+        logits: Option<&Reals>,
     ) -> Result<()> {
-        pass.load(self, data, schedule, skip, logits)
+        pass.load(self, data, schedule, upper_sign, logits)
     }
 
     fn run(
@@ -142,41 +142,24 @@ impl Device for Cuda {
     fn pull(
         &self,
         v: &mut Reals,
-        t: &Reals,
         packed: Packed,
-        pull: &CudaMixing,
-        steps: [f64; 2],
+        rows: &CudaMixing,
+        descent: Option<(&Reals, [f64; 2])>,
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let head = [Arg::At(v.exact.pointer), Arg::At(t.exact.pointer), Arg::At(narrow)];
-        let tail = [Arg::Float(steps[0]), Arg::Float(steps[1])];
+        let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
+        let head = [v.exact.pointer, t, narrow].map(Arg::At);
         // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
-        unsafe { pull.launch(self, ["pull_dense", "pull_sparse"], &head, &tail, packed) }
+        unsafe { rows.launch(self, ["pull_dense", "pull_sparse"], &head, &steps.map(Arg::Float), packed) }
     }
 
-    fn mix(&self, v: &mut Reals, packed: Packed, rows: &CudaMixing) -> Result<()> {
+    fn descend(&self, v: &mut Reals, t: &Reals, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let head = [Arg::At(v.exact.pointer), Arg::At(narrow)];
-        // SAFETY: decisions and weights are of `packed`, and the kernel takes them in this order.
-        unsafe { rows.launch(self, ["mix_alone_dense", "mix_alone_sparse"], &head, &[], packed) }
-    }
-
-    fn descend(
-        &self,
-        v: &mut Reals,
-        t: &Reals,
-        packed: Packed,
-        factors: &Reals,
-        steps: [f64; 2],
-    ) -> Result<()> {
-        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let mut args =
-            [v.exact.pointer, t.exact.pointer, narrow, factors.exact.pointer].map(Arg::At).to_vec();
-        args.extend([Arg::Int(packed.agents), Arg::Long(packed.stride)]);
-        args.extend(steps.map(Arg::Float));
-        let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
-        // SAFETY: both vectors are of `packed`, and there is a factor for each agent.
-        unsafe { self.launch("descend", grid, [256, 1], &args) }
+        let factors = descent.factors.map_or(0, |factors| factors.exact.pointer);
+        let awake = descent.awake.map_or(0, |awake| awake.pointer);
+        let args = [v.exact.pointer, t.exact.pointer, narrow, factors, awake].map(Arg::At);
+        // SAFETY: both vectors are of `packed`, and where there are factors and words of `awake` each agent has one.
+        unsafe { self.launch_by_own("descend", args.to_vec(), packed, &descent.steps.map(Arg::Float)) }
     }
 
     fn copy(&self, from: &Reals, to: &mut Reals, packed: Packed) -> Result<()> {
@@ -240,15 +223,14 @@ impl Device for Cuda {
     fn pull_received(
         &self,
         v: &mut Reals,
-        t: &Reals,
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &Reception<Self>,
-        steps: [f64; 2],
+        descent: Option<(&Reals, [f64; 2])>,
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let mut args =
-            [v.exact.pointer, t.exact.pointer, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
+        let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
+        let mut args = [v.exact.pointer, t, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
         args.extend([reception.ages.pointer, reception.awake.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
         // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
@@ -279,9 +261,7 @@ impl Device for Cuda {
         &self,
         logits: &mut Reals,
         schedule: &BatchSchedule<Self>,
-        learned_from: usize,
-        y: &CudaPass,
-        z: &CudaPass,
+        [y, z]: [&CudaPass; 2],
         step: f64,
         momentum: Option<(&mut Reals, f64)>,
     ) -> Result<()> {
@@ -291,14 +271,15 @@ impl Device for Cuda {
             Arg::At(schedule.rows.pointer),
             Arg::At(schedule.weights.exact.pointer),
             Arg::Int(schedule.samples),
-            Arg::Int(learned_from),
+            Arg::Int(schedule.upper),
             Arg::At(y.losses.pointer),
             Arg::At(z.losses.pointer),
+            Arg::Int(z.program.samples),
             Arg::Float(step),
             Arg::At(m),
             Arg::Float(momentum),
         ];
-        let learned = schedule.samples - learned_from;
+        let learned = schedule.samples - schedule.upper;
         // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each, and an m where there is one.
         unsafe { self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args) }
     }

@@ -112,8 +112,8 @@ impl Kernels {
             format!("-DTHREADS={threads}"),
         ];
         let names = match is_dense {
-            true => ["pull_dense", "mix_alone_dense", "track_dense"],
-            false => ["pull_sparse", "mix_alone_sparse", "track_sparse"],
+            true => ["pull_dense", "track_dense"],
+            false => ["pull_sparse", "track_sparse"],
         };
         Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
     }

@@ -26,6 +26,7 @@ extern "C" __global__ void accumulate(float* m, const float* t, const u32* awake
   m[at] = momentum * m[at] + t[at];
 }
 
+// Without t only the mean is taken.
 extern "C" __global__ void pull_received(float* v, const float* t, half_word* narrow, const float* history_v, const u32* ages, const u32* awake, const u32* round, int depth, int agents, int first, int own, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
   int vector = own_vector(agents, first, own), receiver = vector % agents, vectors = gridDim.y / own * agents;
@@ -38,7 +39,8 @@ extern "C" __global__ void pull_received(float* v, const float* t, half_word* na
     received += 1.f;
     total += history_v[history_at(round[0], age - 1, depth, vectors, vector, agents, j, stride, column)];
   }
-  float value = total / received - (vector < agents ? step_y : step_z) * t[at];
+  float value = total / received;
+  if (t) value -= (vector < agents ? step_y : step_z) * t[at];
   v[at] = value;
   if (narrow) narrow[at] = to_bf16(value);
 }

@@ -38,12 +38,13 @@ __device__ __forceinline__ Lane stream_in(const float* from) {
   return lane;
 }
 
-// What is added to the mixed words of vector `vector` at `at`.
+// What is added to the mixed words of vector `vector` at `at`: nothing without t.
 struct Pull {
   const float* t;
   float step_y, step_z;
   half_word* narrow;  // the decisions in bf16, when matrix products read them so
   __device__ __forceinline__ Lane seed(int group, int, ll at) const {
+    if (!t) return Lane{};
     Lane lane = stream_in(t + at);
     EACH_LANE lane.word[k] *= -(group ? step_z : step_y);
     return lane;
@@ -54,13 +55,6 @@ struct Pull {
     EACH_LANE half.word[k] = to_bf16(lane.word[k]);
     *(Half*)(narrow + at) = half;
   }
-};
-
-// Nothing is added.
-struct Mix {
-  half_word* narrow;
-  __device__ __forceinline__ Lane seed(int, int, ll) const { return Lane{}; }
-  __device__ __forceinline__ void done(ll at, Lane lane) const { Pull{nullptr, 0.f, 0.f, narrow}.done(at, lane); }
 };
 
 struct Track {
@@ -113,10 +107,6 @@ extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const flo
   mix_dense(v, weights, stride, Pull{t, step_y, step_z, narrow});
 }
 
-extern "C" __global__ void __launch_bounds__(256) mix_alone_dense(float* v, half_word* narrow, const float* weights, ll stride) {
-  mix_dense(v, weights, stride, Mix{narrow});
-}
-
 extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, ll stride) {
   mix_dense(t, weights, stride, Track{fresh, last, v, strengths});
 }
@@ -152,10 +142,6 @@ template <class Terms> __device__ __forceinline__ void mix_sparse(float* v, cons
 
 extern "C" __global__ void __launch_bounds__(THREADS) pull_sparse(float* v, const float* t, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride, float step_y, float step_z) {
   mix_sparse(v, starts, senders, weights, stride, Pull{t, step_y, step_z, narrow});
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) mix_alone_sparse(float* v, half_word* narrow, const u32* starts, const u32* senders, const float* weights, ll stride) {
-  mix_sparse(v, starts, senders, weights, stride, Mix{narrow});
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) track_sparse(float* t, float* fresh, const float* last, const float* v, const float* strengths, const u32* starts, const u32* senders, const float* weights, ll stride) {

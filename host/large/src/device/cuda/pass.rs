@@ -125,13 +125,16 @@ impl CudaPass {
         device: &Cuda,
         data: &DeviceDataset<Cuda>,
         schedule: &BatchSchedule<Cuda>,
-        skip: usize,
-        logits: Option<(&Reals, usize)>,
+        upper_sign: f64,
+        logits: Option<&Reals>,
     ) -> Result<()> {
-        let (logits, learned_from) = logits.map_or((0, 0), |(logits, from)| (logits.exact.pointer, from));
+        let logits = logits.map_or(0, |logits| logits.exact.pointer);
         let taken = [schedule.rows.pointer, schedule.weights.exact.pointer, data.labels.pointer, logits];
         let mut args: Vec<Arg> = taken.into_iter().map(Arg::At).collect();
-        args.extend([schedule.samples, skip, learned_from].map(Arg::Int));
+        args.extend(
+            [schedule.samples, schedule.samples - self.program.samples, schedule.upper].map(Arg::Int),
+        );
+        args.push(Arg::Float(upper_sign));
         args.extend([self.labels.pointer, self.weights.pointer].map(Arg::At));
         let name = match (&data.features, &data.tokens, &data.lengths) {
             (Some(features), ..) => {

@@ -1,13 +1,15 @@
-// What methods with push-sum weights do besides mixing, over packed state [groups, agents, stride]. A thread takes one column of
-// one agent that is computed here; where nothing else is said, the grid is (columns, groups * own).
+// What agents do besides mixing that step before they send, or have push-sum weights, over packed state [groups, agents, stride]. A thread takes one column of
+// one agent that is computed here; the grid is (columns, groups * own).
 
-// v <- v - step * factor * t, with a factor for each agent. The grid is (columns, groups * agents): what came from other hosts has to descend as well before it is mixed.
-extern "C" __global__ void descend(float* v, const float* t, half_word* narrow, const float* factors, int agents, ll stride, float step_y, float step_z) {
+// v <- v - step * factor * t, with a factor for each agent where there are any; without `awake` every agent is up.
+extern "C" __global__ void descend(float* v, const float* t, half_word* narrow, const float* factors, const u32* awake, int agents, int first, int own, ll stride, float step_y, float step_z) {
   ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
-  if (column >= stride) return;
-  int vector = blockIdx.y;
+  int vector = own_vector(agents, first, own);
+  if (column >= stride || (awake && !awake[vector % agents])) return;
   ll at = vector * stride + column;
-  float value = v[at] - (vector < agents ? step_y : step_z) * factors[vector % agents] * t[at];
+  float step = vector < agents ? step_y : step_z;
+  if (factors) step *= factors[vector % agents];
+  float value = v[at] - step * t[at];
   v[at] = value;
   if (narrow) narrow[at] = to_bf16(value);
 }

@@ -3,17 +3,16 @@
 //! The books of one host balance whatever it takes, since that goes to its trackers and to what it has taken alike. Mass that was
 //! taken twice, or from somebody else, shows only where both ends are looked at.
 
-use std::collections::BTreeMap;
-
 use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::fab::VectorPart;
 use fabswarm_large::training::block::BlockTrainer;
 
 /// Relative to the largest sum of a sender: what is taken is a word of state, and sums are more precise.
 const TOLERANCE: f64 = 1e-6;
 
-/// Words of a part of a host's state; nothing where it is lost.
-pub(super) type ReadPart<'r> = dyn Fn(usize, &str, usize) -> Option<Vec<f32>> + 'r;
+/// Words of a part of a host's y and z; nothing where it is lost.
+pub(super) type ReadPart<'r> = dyn Fn(usize, VectorPart, usize) -> Option<Vec<f32>> + 'r;
 
 /// A host as it was when it was last heard of.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +29,6 @@ struct HostEnds {
 /// Both ends of all links between hosts.
 #[derive(Debug)]
 pub(super) struct BothEnds {
-    /// Words of each part of a host's state.
-    parts: BTreeMap<String, usize>,
     agents: usize,
     groups: usize,
     stride: usize,
@@ -54,10 +51,8 @@ impl BothEnds {
         blocks: &[Block],
         audiences: Vec<Vec<usize>>,
     ) -> Self {
-        let swarm = trainer.swarm();
-        let parts: BTreeMap<String, usize> = swarm.parts().into_iter().chain(swarm.book_parts()).collect();
-        let (agents, vectors) = (audiences.len(), parts["decay"]);
-        let stride = parts["v"] / vectors;
+        let stride = trainer.swarm().y(0).unwrap().len();
+        let (agents, vectors) = (audiences.len(), 2 * audiences.len());
         let nothing = HostEnds {
             sums: vec![0.0; vectors * stride],
             taken: vec![0.0; vectors * (agents - 1) * stride],
@@ -65,7 +60,6 @@ impl BothEnds {
             sizes: vec![0.0; vectors / agents * stride],
         };
         BothEnds {
-            parts,
             agents,
             groups: vectors / agents,
             stride,
@@ -114,8 +108,15 @@ impl BothEnds {
 
     /// Asks a host; returns whether it is there.
     fn look(&mut self, host: usize, read: &ReadPart<'_>) -> bool {
-        let part = |name: &str| read(host, name, self.parts[name]);
-        let all = (part("t"), part("d"), part("mass"), part("sums"), part("taken"));
+        let words = self.groups * self.agents * self.stride;
+        let part = |part, words: usize| read(host, part, words);
+        let all = (
+            part(VectorPart::Trackers, words),
+            part(VectorPart::Gradients, words),
+            part(VectorPart::Mass, (self.agents - 1) * words),
+            part(VectorPart::Sums, 2 * words),
+            part(VectorPart::Taken, 2 * (self.agents - 1) * words),
+        );
         let (Some(t), Some(d), Some(mass), Some(sums), Some(taken)) = all else { return false };
         let own = self.blocks[host];
         let mut ends =

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
+use fabswarm_large::fab::{StatePart, VectorPart};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::LinkSource;
 
@@ -44,12 +45,12 @@ fn count(news: &HostNews) {
     };
 }
 
-/// Words of a part of a host's state; nothing where it is lost, or is lost with that.
-fn read_part(swarm: &ClusterSwarm, host: usize, part: &str, words: usize) -> Option<Vec<f32>> {
+/// Words of a part of a host's y and z; nothing where it is lost, or is lost with that.
+fn read_part(swarm: &ClusterSwarm, host: usize, part: VectorPart, words: usize) -> Option<Vec<f32>> {
     if swarm.is_lost(host) {
         return None;
     }
-    let read = swarm.read(host, part, 0, words);
+    let read = swarm.read(host, StatePart::Lower(part), 0, words);
     read.map_err(|error| assert!(swarm.lose(host, &error), "{error}")).ok()
 }
 
@@ -152,14 +153,16 @@ fn whatever_happens_to_hosts_the_others_go_on_and_the_books_balance() {
 /// What a host does to its own state when it takes more over a link: its own books balance.
 fn take_more(swarm: &ClusterSwarm, host: usize, vector: usize, link: usize, taken: &[f64], more: &[f64]) {
     let words = taken.len();
-    let mut t = swarm.read(host, "t", vector * words, words).unwrap();
+    let mut t = swarm.read(host, StatePart::Lower(VectorPart::Trackers), vector * words, words).unwrap();
     let more: Vec<f32> = more.iter().map(|&word| word as f32).collect();
     t.iter_mut().zip(&more).for_each(|(t, more)| *t += more);
-    swarm.write(host, "t", vector * words, &t).unwrap();
+    swarm.write(host, StatePart::Lower(VectorPart::Trackers), vector * words, &t).unwrap();
     let sums = taken.iter().zip(&more).map(|(taken, &more)| taken + f64::from(more));
     let (whole, rest): (Vec<f32>, Vec<f32>) =
         sums.map(|sum| (sum as f32, (sum - f64::from(sum as f32)) as f32)).unzip();
-    swarm.write(host, "taken", 2 * link * words, &[whole, rest].concat()).unwrap();
+    swarm
+        .write(host, StatePart::Lower(VectorPart::Taken), 2 * link * words, &[whole, rest].concat())
+        .unwrap();
 }
 
 /// Mass that is taken twice, or from somebody else, balances on every host, and is noticed where both ends are looked at.
@@ -171,7 +174,7 @@ fn mass_that_no_sender_set_aside_is_noticed() {
         let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
         let swarm = case.start(hosts.cluster(BUILD), policy).unwrap();
         let mut ends = both_ends(&case, swarm.blocks(), 10);
-        let read = |host: usize, part: &str, words: usize| read_part(&swarm, host, part, words);
+        let read = |host: usize, part: VectorPart, words: usize| read_part(&swarm, host, part, words);
         for round in 1..=5 {
             swarm.permit(round).unwrap();
             swarm.wait_for(round).unwrap();

@@ -12,17 +12,17 @@
 //!
 //! Links inside a host keep what waits itself, as in one process.
 
-use super::Ledger;
-use super::exchanged::link_number;
+use super::ledger::{Ledger, link_number};
 use crate::device::{Block, Packed};
+use crate::fab::state_part::VectorPart;
 use crate::real::Real;
 
 /// Words of state that one sum takes: itself, and what that leaves of it.
-pub(super) const SUM_WORDS: usize = 2;
+pub(in crate::fab) const SUM_WORDS: usize = 2;
 
 /// The sums of one host, for one kind of vectors.
 #[derive(Debug)]
-pub(super) struct HostBooks<S> {
+pub(in crate::fab) struct HostBooks<S> {
     packed: Packed,
     /// What each agent of this host sets aside for one listener on another host, of its tracker.
     shares: Vec<f64>,
@@ -37,7 +37,7 @@ pub(super) struct HostBooks<S> {
 }
 
 impl<S: Real> HostBooks<S> {
-    pub(super) fn new(packed: Packed, ledger: &Ledger) -> Self {
+    pub(in crate::fab) fn new(packed: Packed, ledger: &Ledger) -> Self {
         let (agents, own) = (packed.agents, packed.own);
         let shares = ledger.shares();
         let of = |sender: usize| {
@@ -56,7 +56,7 @@ impl<S: Real> HostBooks<S> {
     }
 
     /// σ of a vector when it set aside all its trackers but the latest `trackers`, and `now` beside them.
-    pub(super) fn sum(&self, vector: usize, now: Option<&[S]>, without: &[Vec<S>]) -> Vec<f64> {
+    pub(in crate::fab) fn sum(&self, vector: usize, now: Option<&[S]>, without: &[Vec<S>]) -> Vec<f64> {
         let share = self.shares[vector % self.packed.agents];
         let mut sum = self.sums[vector * self.packed.stride..][..self.packed.stride].to_vec();
         if let Some(now) = now {
@@ -69,14 +69,14 @@ impl<S: Real> HostBooks<S> {
     }
 
     /// Sets aside a share of the tracker of a vector.
-    pub(super) fn set_aside(&mut self, vector: usize, tracker: &[S]) {
+    pub(in crate::fab) fn set_aside(&mut self, vector: usize, tracker: &[S]) {
         let share = self.shares[vector % self.packed.agents];
         let sums = &mut self.sums[vector * self.packed.stride..][..self.packed.stride];
         sums.iter_mut().zip(tracker).for_each(|(sum, t)| *sum += share * t.to_f64());
     }
 
     /// What the receiver of a link takes when the sender's sum is this.
-    pub(super) fn take(&mut self, link: usize, sum: &[f64]) -> Vec<S> {
+    pub(in crate::fab) fn take(&mut self, link: usize, sum: &[f64]) -> Vec<S> {
         let before = &self.taken[link * self.packed.stride..][..self.packed.stride];
         let words: Vec<S> = sum.iter().zip(before).map(|(sum, before)| S::from_f64(sum - before)).collect();
         self.pending.push((link, words.clone()));
@@ -84,12 +84,12 @@ impl<S: Real> HostBooks<S> {
     }
 
     /// Forgets what was taken since the last round.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::fab) fn clear(&mut self) {
         self.pending.clear();
     }
 
     /// Notes what was taken, once the round is done.
-    pub(super) fn commit(&mut self) {
+    pub(in crate::fab) fn commit(&mut self) {
         for (link, words) in self.pending.drain(..) {
             let taken = &mut self.taken[link * self.packed.stride..][..self.packed.stride];
             taken.iter_mut().zip(words).for_each(|(taken, word)| *taken += word.to_f64());
@@ -97,7 +97,7 @@ impl<S: Real> HostBooks<S> {
     }
 
     /// Adds `Σσ − Σρ` of the agents of this host to the words of a group, once for each listener.
-    pub(super) fn add_to(&self, group: usize, totals: &mut [f64]) {
+    pub(in crate::fab) fn add_to(&self, group: usize, totals: &mut [f64]) {
         let Packed { agents, stride, own, .. } = self.packed;
         for agent in own.range() {
             let vector = group * agents + agent;
@@ -110,39 +110,32 @@ impl<S: Real> HostBooks<S> {
         }
     }
 
-    /// Names and words of its parts.
-    pub(super) fn parts(packed: Packed) -> [(&'static str, usize); 2] {
+    /// Its parts, with their words.
+    pub(in crate::fab) fn parts(packed: Packed) -> [(VectorPart, usize); 2] {
         let words = SUM_WORDS * packed.words();
-        [("sums", words), ("taken", (packed.agents - 1) * words)]
-    }
-
-    fn part(&self, name: &str) -> Option<&Vec<f64>> {
-        match name {
-            "sums" => Some(&self.sums),
-            "taken" => Some(&self.taken),
-            _ => None,
-        }
+        [(VectorPart::Sums, words), (VectorPart::Taken, (packed.agents - 1) * words)]
     }
 
     /// Words of a part from `offset` on: of every vector first the sums as words, then what that leaves of them.
-    pub(super) fn read(&self, name: &str, offset: usize, words: usize) -> Option<Vec<S>> {
-        let part = self.part(name)?;
-        Some(
-            (offset..offset + words)
-                .map(|at| {
-                    let (sum, is_rest) = place(self.packed.stride, at);
-                    split::<S>(part[sum])[usize::from(is_rest)]
-                })
-                .collect(),
-        )
+    pub(in crate::fab) fn read(&self, part: VectorPart, offset: usize, words: usize) -> Option<Vec<S>> {
+        let part = match part {
+            VectorPart::Sums => &self.sums,
+            VectorPart::Taken => &self.taken,
+            _ => return None,
+        };
+        let word = |at| {
+            let (sum, is_rest) = place(self.packed.stride, at);
+            split::<S>(part[sum])[usize::from(is_rest)]
+        };
+        Some((offset..offset + words).map(word).collect())
     }
 
-    /// Replaces words of a part; those that are whole sums come before what they leave.
-    pub(super) fn write(&mut self, name: &str, offset: usize, words: &[S]) -> bool {
+    /// Replaces words of a part, and returns whether it has it; words that are whole sums come before what they leave.
+    pub(in crate::fab) fn write(&mut self, part: VectorPart, offset: usize, words: &[S]) -> bool {
         let stride = self.packed.stride;
-        let part = match name {
-            "sums" => &mut self.sums,
-            "taken" => &mut self.taken,
+        let part = match part {
+            VectorPart::Sums => &mut self.sums,
+            VectorPart::Taken => &mut self.taken,
             _ => return false,
         };
         for (at, word) in (offset..).zip(words) {
@@ -162,25 +155,25 @@ const fn place(stride: usize, at: usize) -> (usize, bool) {
 }
 
 /// A sum as words.
-pub(super) fn split<S: Real>(sum: f64) -> [S; SUM_WORDS] {
+pub(in crate::fab) fn split<S: Real>(sum: f64) -> [S; SUM_WORDS] {
     let whole = S::from_f64(sum);
     [whole, S::from_f64(sum - whole.to_f64())]
 }
 
 /// Sums as words, all of them before what they leave.
-pub(super) fn to_words<S: Real>(sums: &[f64]) -> Vec<S> {
+pub(in crate::fab) fn to_words<S: Real>(sums: &[f64]) -> Vec<S> {
     let part = |part: usize| sums.iter().map(move |&sum| split::<S>(sum)[part]);
     part(0).chain(part(1)).collect()
 }
 
 /// Words as sums.
-pub(super) fn to_sums<S: Real>(words: &[S]) -> Vec<f64> {
+pub(in crate::fab) fn to_sums<S: Real>(words: &[S]) -> Vec<f64> {
     let (whole, rest) = words.split_at(words.len() / SUM_WORDS);
     whole.iter().zip(rest).map(|(whole, rest)| whole.to_f64() + rest.to_f64()).collect()
 }
 
 /// The shares that a device uses of a swarm whose links between hosts are kept here: none for receivers on other hosts.
-pub(super) fn near_shares(ledger: &Ledger, own: Block) -> Vec<f64> {
+pub(in crate::fab) fn near_shares(ledger: &Ledger, own: Block) -> Vec<f64> {
     let agents = ledger.audiences.len();
     let mut shares = ledger.shares();
     for (at, share) in shares.iter_mut().enumerate() {

@@ -13,6 +13,7 @@
 //!
 //! A table of all samples' gradients, which makes Push-SAGA out of S-ADDOPT, is left out: a large agent has no memory for it.
 
+use crate::fab::exchange::WeightExchange;
 use crate::mixing::MixingMatrix;
 
 /// A method of one level with push-sum weights.
@@ -35,28 +36,17 @@ impl PushSumRule {
     }
 
     /// Whether agents descend before they push.
-    pub(super) fn descends_first(self) -> bool {
+    pub(in crate::fab) fn descends_first(self) -> bool {
         self != Self::PushSaga
     }
 
     /// The 1 − β of a method that needs the gradient at its last estimate as well.
-    pub(super) fn kept(self) -> Option<f64> {
+    pub(in crate::fab) fn kept(self) -> Option<f64> {
         match self {
             Self::PushAsgd { momentum } => Some(1.0 - momentum),
             _ => None,
         }
     }
-}
-
-/// What an exchange does to the estimates of agents.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PushSumExchange {
-    /// The rows by which estimates are mixed.
-    pub ratio: MixingMatrix,
-    /// The weights by which trackers are pushed; none without trackers.
-    pub push: MixingMatrix,
-    /// What each agent's step is multiplied by.
-    pub factors: Vec<f64>,
 }
 
 /// The push-sum weights of all agents, round by round.
@@ -74,7 +64,7 @@ impl PushSumWeights {
     }
 
     /// Goes through one more round, with these push weights.
-    pub fn step(&mut self, push: MixingMatrix) -> PushSumExchange {
+    pub fn step(&mut self, push: MixingMatrix) -> WeightExchange {
         let before = std::mem::take(&mut self.weights);
         let mass = |(sender, weight): (usize, f64)| (sender, weight * before[sender]);
         let rows: Vec<Vec<(usize, f64)>> =
@@ -98,7 +88,7 @@ impl PushSumWeights {
         } else {
             MixingMatrix::from_rows(&vec![Vec::new(); before.len()])
         };
-        PushSumExchange { ratio: MixingMatrix::from_rows(&ratio), push, factors }
+        WeightExchange { pull: MixingMatrix::from_rows(&ratio), push, factors: Some(factors) }
     }
 }
 
@@ -115,7 +105,7 @@ mod tests {
             let (_, push) = MixingMatrix::over_losses(&heard, &arrived);
             let exchange = weights.step(push);
             for agent in 0..3 {
-                let sum: f64 = exchange.ratio.row(agent).map(|(_, weight)| weight).sum();
+                let sum: f64 = exchange.pull.row(agent).map(|(_, weight)| weight).sum();
                 assert!((sum - 1.0).abs() < 1e-12);
             }
         }

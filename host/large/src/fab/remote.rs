@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::Imbalance;
-use super::books::SUM_WORDS;
+use super::mixing::books::SUM_WORDS;
+use super::{Imbalance, StatePart, VectorPart};
 use crate::device::{self, Block, Result};
 use crate::real::Real;
 
@@ -18,10 +18,10 @@ pub trait RemoteHosts<S>: Debug + Send {
     fn blocks(&self) -> &[Block];
 
     /// Words of a part of a host's state, from `offset` on.
-    fn read(&self, host: usize, part: &str, offset: usize, words: usize) -> Result<Vec<S>>;
+    fn read(&self, host: usize, part: StatePart, offset: usize, words: usize) -> Result<Vec<S>>;
 
     /// Replaces words of a part of a host's state.
-    fn write(&self, host: usize, part: &str, offset: usize, words: &[S]) -> Result<()>;
+    fn write(&self, host: usize, part: StatePart, offset: usize, words: &[S]) -> Result<()>;
 
     /// Makes `round` the last that was done.
     fn set_rounds(&self, round: u32) -> Result<()>;
@@ -76,20 +76,42 @@ pub trait KeptState<S>: Debug + Send {
     ///
     /// # Errors
     /// When they cannot be read.
-    fn read(&self, part: &str, offset: usize, words: usize) -> Result<Vec<S>>;
+    fn read(&self, part: StatePart, offset: usize, words: usize) -> Result<Vec<S>>;
 }
 
-/// What the rows of a part of the state belong to.
+/// Rows of a part of the state, each on the host of its owner. Parts without rows have a word for every sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum StateRows {
-    /// Vectors of agents, in turn.
-    Agents { agents: usize, words: usize },
-    /// What waits on links, at the senders.
-    Links { agents: usize, words: usize },
-    /// What was taken over links, at the receivers.
-    Receptions { agents: usize, words: usize },
-    /// A word for every sample of the data.
-    Samples,
+pub(super) struct StateRows {
+    pub(super) agents: usize,
+    /// Words of a row.
+    pub(super) words: usize,
+    pub(super) owner: RowOwner,
+}
+
+/// Whose host has a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowOwner {
+    /// Rows of agents, in turn.
+    Agent,
+    /// Rows of links: what waits there is at the senders.
+    Sender,
+    /// Rows of links: what was taken there is at the receivers.
+    Receiver,
+}
+
+impl StateRows {
+    /// The agent whose host has the word at a place.
+    fn owner_of(self, at: usize) -> usize {
+        let (row, others) = (at / self.words, self.agents - 1);
+        match self.owner {
+            RowOwner::Agent => row % self.agents,
+            RowOwner::Receiver => row / others % self.agents,
+            RowOwner::Sender => {
+                let (receiver, place) = (row / others % self.agents, row % others);
+                place + usize::from(place >= receiver)
+            }
+        }
+    }
 }
 
 /// Words that one host has, and follow each other.
@@ -101,7 +123,7 @@ struct StateRun {
 
 /// Where agents are that are not computed here.
 #[derive(Debug)]
-pub(super) struct Elsewhere<S> {
+pub(super) struct RemoteState<S> {
     hosts: Box<dyn RemoteHosts<S>>,
     /// For every sample of the data the agent that learns about it, if there is one.
     sample_owners: Vec<Option<usize>>,
@@ -114,8 +136,8 @@ pub(super) struct Elsewhere<S> {
 struct FarPiece {
     /// The hosts of its sender and its receiver.
     hosts: [usize; 2],
-    /// The names of the sums at both ends.
-    parts: [String; 2],
+    /// The sums at both ends.
+    parts: [StatePart; 2],
     /// Where they begin there.
     at: [usize; 2],
     /// Words of one vector, and of this piece.
@@ -123,9 +145,9 @@ struct FarPiece {
     words: usize,
 }
 
-impl<S: Real> Elsewhere<S> {
+impl<S: Real> RemoteState<S> {
     pub(super) fn new(hosts: Box<dyn RemoteHosts<S>>, sample_owners: Vec<Option<usize>>) -> Self {
-        Elsewhere { hosts, sample_owners, kept: None }
+        RemoteState { hosts, sample_owners, kept: None }
     }
 
     pub(super) fn hosts(&self) -> &dyn RemoteHosts<S> {
@@ -136,12 +158,8 @@ impl<S: Real> Elsewhere<S> {
         self.kept = Some(kept);
     }
 
-    pub(super) fn imbalances(&self) -> Result<Vec<Imbalance>> {
-        self.hosts.imbalances()
-    }
-
     /// Words of one host; those of the last checkpoint where it is lost.
-    fn read_from(&self, host: usize, part: &str, offset: usize, words: usize) -> Result<Vec<S>> {
+    fn read_from(&self, host: usize, part: StatePart, offset: usize, words: usize) -> Result<Vec<S>> {
         if !self.hosts.is_lost(host) {
             match self.hosts.read(host, part, offset, words) {
                 Err(error) if self.kept.is_some() && self.hosts.lose(host, &error) => {}
@@ -154,8 +172,13 @@ impl<S: Real> Elsewhere<S> {
         }
     }
 
-    pub(super) fn read(&self, rows: StateRows, part: &str, range: Range<usize>) -> Result<Vec<S>> {
-        if let StateRows::Samples = rows {
+    pub(super) fn read(
+        &self,
+        rows: Option<StateRows>,
+        part: StatePart,
+        range: Range<usize>,
+    ) -> Result<Vec<S>> {
+        let Some(rows) = rows else {
             let mut all = vec![S::ZERO; range.len()];
             for (host, block) in self.hosts.blocks().iter().enumerate() {
                 let there = self.read_from(host, part, range.start, range.len())?;
@@ -167,7 +190,7 @@ impl<S: Real> Elsewhere<S> {
                 }
             }
             return Ok(all);
-        }
+        };
         let mut all = Vec::with_capacity(range.len());
         for StateRun { host, words } in self.runs(rows, range) {
             match self.far_piece(rows, part, &words) {
@@ -183,16 +206,22 @@ impl<S: Real> Elsewhere<S> {
     }
 
     fn read_sums(&self, piece: &FarPiece, end: usize) -> Result<Vec<f64>> {
-        let read = |at| self.read_from(piece.hosts[end], &piece.parts[end], at, piece.words);
+        let read = |at| self.read_from(piece.hosts[end], piece.parts[end], at, piece.words);
         let (whole, rest) = (read(piece.at[end])?, read(piece.at[end] + piece.stride)?);
         Ok(whole.into_iter().zip(rest).map(|(whole, rest)| whole.to_f64() + rest.to_f64()).collect())
     }
 
-    pub(super) fn write(&self, rows: StateRows, part: &str, offset: usize, words: &[S]) -> Result<()> {
-        if let StateRows::Samples = rows {
+    pub(super) fn write(
+        &self,
+        rows: Option<StateRows>,
+        part: StatePart,
+        offset: usize,
+        words: &[S],
+    ) -> Result<()> {
+        let Some(rows) = rows else {
             let everybody = 0..self.hosts.blocks().len();
             return everybody.into_iter().try_for_each(|host| self.hosts.write(host, part, offset, words));
-        }
+        };
         for run in self.runs(rows, offset..offset + words.len()) {
             let part_of = &words[run.words.start - offset..run.words.end - offset];
             match self.far_piece(rows, part, &run.words) {
@@ -200,8 +229,8 @@ impl<S: Real> Elsewhere<S> {
                 // The sums of a run begin at nothing: as if so much less had been taken.
                 Some(FarPiece { hosts: [_, host], parts: [_, part], at: [_, at], stride, .. }) => {
                     let taken: Vec<S> = part_of.iter().map(|&word| -word).collect();
-                    self.hosts.write(host, &part, at, &taken)?;
-                    self.hosts.write(host, &part, at + stride, &vec![S::ZERO; taken.len()])?;
+                    self.hosts.write(host, part, at, &taken)?;
+                    self.hosts.write(host, part, at + stride, &vec![S::ZERO; taken.len()])?;
                 }
             }
         }
@@ -209,11 +238,11 @@ impl<S: Real> Elsewhere<S> {
     }
 
     /// Lets a lost host take part again, with what the last checkpoint has of these parts where it has lost its memory.
-    pub(super) fn readmit(&self, host: usize, parts: &[(String, usize, StateRows)]) -> Result<()> {
+    pub(super) fn readmit(&self, host: usize, parts: &[(StatePart, usize, Option<StateRows>)]) -> Result<()> {
         self.hosts.readmit(host, &mut || {
             let Some(kept) = &self.kept else { return Ok(()) };
-            for (part, words, rows) in parts {
-                for run in self.host_runs(*rows, part, host, *words) {
+            for &(part, words, rows) in parts {
+                for run in self.host_runs(rows, part, host, words) {
                     let words = kept.read(part, run.start, run.len())?;
                     self.hosts.write(host, part, run.start, &words)?;
                 }
@@ -223,10 +252,14 @@ impl<S: Real> Elsewhere<S> {
     }
 
     /// Which words of a part a host has, without what waits on links to other hosts.
-    fn host_runs(&self, rows: StateRows, part: &str, host: usize, words: usize) -> Vec<Range<usize>> {
-        if let StateRows::Samples = rows {
-            return std::iter::once(0..words).collect();
-        }
+    fn host_runs(
+        &self,
+        rows: Option<StateRows>,
+        part: StatePart,
+        host: usize,
+        words: usize,
+    ) -> Vec<Range<usize>> {
+        let Some(rows) = rows else { return std::iter::once(0..words).collect() };
         let own = |run: &StateRun| run.host == host && self.far_piece(rows, part, &run.words).is_none();
         self.runs(rows, 0..words).into_iter().filter(own).map(|run| run.words).collect()
     }
@@ -236,22 +269,21 @@ impl<S: Real> Elsewhere<S> {
     }
 
     /// Where the sums are of which these words are the difference, if they wait on a link between hosts that has books.
-    fn far_piece(&self, rows: StateRows, part: &str, words: &Range<usize>) -> Option<FarPiece> {
-        let StateRows::Links { agents, words: stride } = rows else { return None };
+    fn far_piece(&self, rows: StateRows, part: StatePart, words: &Range<usize>) -> Option<FarPiece> {
+        let StateRows { agents, words: stride, owner: RowOwner::Sender } = rows else { return None };
         let (link, within) = (words.start / stride, words.start % stride);
-        let (vector, place) = (link / (agents - 1), link % (agents - 1));
-        let receiver = vector % agents;
-        let sender = place + usize::from(place >= receiver);
+        let vector = link / (agents - 1);
+        let (sender, receiver) = (rows.owner_of(words.start), vector % agents);
         let hosts = [self.host_of(sender), self.host_of(receiver)];
         if !self.hosts.outlives_loss() || hosts[0] == hosts[1] {
             return None;
         }
-        let prefix = part.strip_suffix("mass")?;
+        let (set, _) = part.in_set()?;
         let row = SUM_WORDS * stride;
         let sums_of = vector - receiver + sender;
         Some(FarPiece {
             hosts,
-            parts: ["sums", "taken"].map(|name| format!("{prefix}{name}")),
+            parts: [VectorPart::Sums, VectorPart::Taken].map(|part| StatePart::of_set(set, part)),
             at: [sums_of * row + within, link * row + within],
             stride,
             words: words.len(),
@@ -263,18 +295,9 @@ impl<S: Real> Elsewhere<S> {
         let mut runs: Vec<StateRun> = Vec::new();
         let mut at = range.start;
         while at < range.end {
-            let (row_words, owner) = match rows {
-                StateRows::Agents { agents, words } => (words, at / words % agents),
-                StateRows::Links { agents, words } => {
-                    let (receiver, place) = (at / words / (agents - 1) % agents, at / words % (agents - 1));
-                    (words, place + usize::from(place >= receiver))
-                }
-                StateRows::Receptions { agents, words } => (words, at / words / (agents - 1) % agents),
-                StateRows::Samples => unreachable!("samples have no rows"),
-            };
-            let end = range.end.min((at / row_words + 1) * row_words);
-            let host = self.host_of(owner);
-            let has_own_rows = matches!(rows, StateRows::Links { .. }) && self.hosts.outlives_loss();
+            let end = range.end.min((at / rows.words + 1) * rows.words);
+            let host = self.host_of(rows.owner_of(at));
+            let has_own_rows = rows.owner == RowOwner::Sender && self.hosts.outlives_loss();
             match runs.last_mut().filter(|last| last.host == host && !has_own_rows) {
                 Some(last) => last.words.end = end,
                 None => runs.push(StateRun { host, words: at..end }),

@@ -1,0 +1,147 @@
+//! How agents mix what they send: by weights, or by a broadcast ledger. Each owns its state, and knows what of it goes into parcels
+//! and checkpoints.
+
+pub(super) mod books;
+pub(super) mod ledger;
+pub(super) mod push_sum;
+mod weights;
+
+use self::ledger::LedgerMixing;
+use self::weights::WeightMixing;
+use super::FabConfig;
+use super::exchange::Exchange;
+use super::parcel::{ParcelRoute, ParcelSink, ParcelSource};
+use super::vectors::ExchangedVectors;
+use crate::device::{Block, Device, Packed, Result};
+
+/// The way in which all sets of vectors of a swarm are mixed. Sets are numbered as in `FabState::sets`.
+#[derive(Debug)]
+pub(super) enum Mixing<D: Device> {
+    Weights(WeightMixing<D>),
+    Ledger(LedgerMixing<D>),
+}
+
+impl<D: Device> Mixing<D> {
+    /// For sets of vectors that are packed in this way.
+    pub(super) fn new(device: &D, config: &FabConfig, own: Block, sets: &[Packed]) -> Result<Self> {
+        Ok(match &config.ledger {
+            Some(ledger) => Mixing::Ledger(LedgerMixing::new(device, ledger, config.adapts_first(), sets)?),
+            None => Mixing::Weights(WeightMixing::new(device, config, own)?),
+        })
+    }
+
+    /// The ledger, where there is one.
+    pub(super) fn ledger(&self) -> Option<&LedgerMixing<D>> {
+        match self {
+            Mixing::Weights(_) => None,
+            Mixing::Ledger(ledger) => Some(ledger),
+        }
+    }
+
+    /// The ledger, to be changed.
+    pub(super) fn ledger_mut(&mut self) -> Option<&mut LedgerMixing<D>> {
+        match self {
+            Mixing::Weights(_) => None,
+            Mixing::Ledger(ledger) => Some(ledger),
+        }
+    }
+
+    /// Writes the exchange of `round` to the device.
+    ///
+    /// # Panics
+    /// When it is not of the kind the swarm was made for.
+    pub(super) fn write(&mut self, device: &D, round: u32, exchange: &Exchange) -> Result<()> {
+        match (self, exchange) {
+            (Mixing::Weights(weights), Exchange::Weights(exchange)) => weights.write(device, exchange),
+            (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => ledger.write(device, round, exchange),
+            _ => wrong_kind(exchange),
+        }
+    }
+
+    /// Steps, and takes in the decisions of others.
+    pub(super) fn pull(&mut self, device: &D, set: usize, vectors: &mut ExchangedVectors<D>) -> Result<()> {
+        match self {
+            Mixing::Weights(weights) => weights.pull(device, vectors),
+            Mixing::Ledger(ledger) => ledger.pull(device, set, vectors),
+        }
+    }
+
+    /// Pushes, and follows the gradient of `parity`, with the strength of ½‖v‖² where there is one.
+    pub(super) fn track(
+        &mut self,
+        device: &D,
+        set: usize,
+        vectors: &mut ExchangedVectors<D>,
+        parity: usize,
+        strengths: Option<&D::Reals>,
+    ) -> Result<()> {
+        let packed = vectors.packed;
+        let (t, gradient) = vectors.pursuit(parity, strengths);
+        match self {
+            Mixing::Weights(weights) => device.track(t, gradient, packed, &weights.push),
+            Mixing::Ledger(ledger) => ledger.track(device, set, t, gradient),
+        }
+    }
+
+    /// Words of a parcel.
+    ///
+    /// # Panics
+    /// When `exchange` is not of the kind the swarm was made for.
+    pub(super) fn parcel_words(
+        &self,
+        exchange: &Exchange,
+        parcel: ParcelRoute,
+        sets: &[ExchangedVectors<D>],
+    ) -> usize {
+        let items = match (self, exchange) {
+            (Mixing::Weights(_), Exchange::Weights(exchange)) => exchange.senders(parcel).len(),
+            (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => ledger.parcel_vectors(exchange, parcel),
+            _ => wrong_kind(exchange),
+        };
+        items * sets.iter().map(|set| set.packed.groups * set.packed.stride).sum::<usize>()
+    }
+
+    /// Puts a parcel into `sink`, at the start of `round`.
+    pub(super) fn write_parcel(
+        &self,
+        device: &D,
+        (round, exchange): (u32, &Exchange),
+        parcel: ParcelRoute,
+        sets: &[ExchangedVectors<D>],
+        sink: &mut dyn ParcelSink<D>,
+    ) -> Result<()> {
+        match (self, exchange) {
+            (Mixing::Weights(weights), Exchange::Weights(exchange)) => {
+                weights.write_parcel(device, exchange, parcel, sets, sink)
+            }
+            (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => {
+                ledger.write_parcel(device, (round, exchange), parcel, sets, sink)
+            }
+            _ => wrong_kind(exchange),
+        }
+    }
+
+    /// Takes a parcel to where `round` looks for it.
+    pub(super) fn take_parcel(
+        &mut self,
+        device: &D,
+        (round, exchange): (u32, &Exchange),
+        parcel: ParcelRoute,
+        sets: &mut [ExchangedVectors<D>],
+        source: &mut dyn ParcelSource<D>,
+    ) -> Result<()> {
+        match (self, exchange) {
+            (Mixing::Weights(_), Exchange::Weights(exchange)) => {
+                weights::take_parcel(device, exchange, parcel, sets, source)
+            }
+            (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => {
+                ledger.take_parcel(device, (round, exchange), parcel, source)
+            }
+            _ => wrong_kind(exchange),
+        }
+    }
+}
+
+fn wrong_kind(exchange: &Exchange) -> ! {
+    panic!("a swarm of another kind got {exchange:?}")
+}

@@ -1,0 +1,240 @@
+//! Vectors that agents exchange: decisions, with their trackers and gradients.
+
+use fabswarm_shared::scalar::Scalar as _;
+
+use super::state_part::VectorPart;
+use crate::device::{Device, Gradient, Packed, Reception, Result};
+
+/// One set of vectors of all agents: y and z, or x.
+#[derive(Debug)]
+pub(super) struct ExchangedVectors<D: Device> {
+    pub(super) packed: Packed,
+    /// One step per group.
+    pub(super) steps: [f64; 2],
+    pub(super) v: D::Reals,
+    pub(super) t: D::Reals,
+    /// Gradients of this and the last round, in turn.
+    pub(super) d: [D::Reals; 2],
+    pub(super) momentum: Option<MomentumState<D>>,
+}
+
+/// What momentum keeps.
+#[derive(Debug)]
+pub(super) struct MomentumState<D: Device> {
+    /// β, above 0.
+    pub(super) factor: f64,
+    /// m.
+    pub(super) accumulator: D::Reals,
+}
+
+impl<D: Device> MomentumState<D> {
+    /// `words` words of m, unless β is 0.
+    pub(super) fn new(device: &D, factor: f64, words: usize) -> Result<Option<Self>> {
+        if factor == 0.0 {
+            return Ok(None);
+        }
+        Ok(Some(MomentumState { factor, accumulator: device.reals(words)? }))
+    }
+}
+
+impl<D: Device> ExchangedVectors<D> {
+    /// Vectors of zero; `v` are decisions that the device reads in its own way.
+    pub(super) fn new(
+        device: &D,
+        packed: Packed,
+        v: D::Reals,
+        steps: [f64; 2],
+        momentum: f64,
+    ) -> Result<Self> {
+        let words = packed.words();
+        let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
+        let momentum = MomentumState::new(device, momentum, words)?;
+        Ok(ExchangedVectors { packed, steps, v, t, d, momentum })
+    }
+
+    /// Writes the same words into every agent's decisions, group by group.
+    pub(super) fn start(&mut self, device: &D, words: &[D::Scalar]) -> Result<()> {
+        self.packed.own.range().try_for_each(|agent| self.start_agent(device, agent, words))
+    }
+
+    fn start_agent(&mut self, device: &D, agent: usize, words: &[D::Scalar]) -> Result<()> {
+        for group in 0..self.packed.groups {
+            let at = (group * self.packed.agents + agent) * self.packed.stride;
+            device.write(&mut self.v, at, words)?;
+        }
+        Ok(())
+    }
+
+    /// Its own parts that outlive a round, with their words.
+    pub(super) fn parts(&self) -> Vec<(VectorPart, usize)> {
+        let always = [VectorPart::Decisions, VectorPart::Trackers, VectorPart::Gradients];
+        let momentum = self.momentum.as_ref().map(|_| VectorPart::Momentum);
+        always.into_iter().chain(momentum).map(|part| (part, self.packed.words())).collect()
+    }
+
+    /// The buffer of a part; `parity` is that of the round.
+    pub(super) fn buffer(&self, part: VectorPart, parity: usize) -> Option<&D::Reals> {
+        match part {
+            VectorPart::Decisions => Some(&self.v),
+            VectorPart::Trackers => Some(&self.t),
+            VectorPart::Gradients => Some(&self.d[parity]),
+            VectorPart::Momentum => self.momentum.as_ref().map(|momentum| &momentum.accumulator),
+            _ => None,
+        }
+    }
+
+    /// The buffer of a part, to be written.
+    pub(super) fn buffer_mut(&mut self, part: VectorPart, parity: usize) -> Option<&mut D::Reals> {
+        match part {
+            VectorPart::Decisions => Some(&mut self.v),
+            VectorPart::Trackers => Some(&mut self.t),
+            VectorPart::Gradients => Some(&mut self.d[parity]),
+            VectorPart::Momentum => self.momentum.as_mut().map(|momentum| &mut momentum.accumulator),
+            _ => None,
+        }
+    }
+
+    /// `m ← β m + t` of all agents that are up, where there is momentum.
+    pub(super) fn accumulate(&mut self, device: &D, reception: Option<&Reception<D>>) -> Result<()> {
+        let Some(MomentumState { factor, accumulator }) = &mut self.momentum else { return Ok(()) };
+        device.accumulate(accumulator, &self.t, self.packed, reception, *factor)
+    }
+
+    /// Decisions, and what they descend along: m, or t without momentum.
+    pub(super) fn descent(&mut self) -> (&mut D::Reals, &D::Reals) {
+        let direction = self.momentum.as_ref().map_or(&self.t, |momentum| &momentum.accumulator);
+        (&mut self.v, direction)
+    }
+
+    /// `v − η c (β m + t)` of one vector: what an agent sends that steps before it sends, at the start of a round.
+    pub(super) fn adapted(&self, device: &D, vector: usize, factor: f64) -> Result<D::Reals> {
+        let Packed { agents, stride, .. } = self.packed;
+        let copy = |from: &D::Reals| -> Result<D::Reals> {
+            let mut to = device.reals(stride)?;
+            device.copy_words(from, vector * stride, stride, &mut to)?;
+            Ok(to)
+        };
+        let (mut sent, mut direction) = (copy(&self.v)?, copy(&self.t)?);
+        if let Some(MomentumState { factor, accumulator }) = &self.momentum {
+            let factor = D::Scalar::from_f64(*factor);
+            device.add_scaled(accumulator, vector * stride, stride, factor, &mut direction)?;
+        }
+        let step = D::Scalar::from_f64(self.steps[vector / agents]) * D::Scalar::from_f64(factor);
+        device.add_scaled(&direction, 0, stride, -step, &mut sent)?;
+        Ok(sent)
+    }
+
+    /// Trackers, and the gradient in `d[parity]` that they follow, with the strength of ½‖v‖² where there is one.
+    pub(super) fn pursuit<'a>(
+        &'a mut self,
+        parity: usize,
+        strengths: Option<&'a D::Reals>,
+    ) -> (&'a mut D::Reals, Gradient<'a, D>) {
+        let [even, odd] = &mut self.d;
+        let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
+        let regulariser = strengths.map(|strengths| (&self.v, strengths));
+        (&mut self.t, Gradient { fresh, last, regulariser })
+    }
+
+    /// The numbers of the vectors that are computed here.
+    pub(super) fn own_vectors(&self) -> impl Iterator<Item = usize> + use<D> {
+        let packed = self.packed;
+        (0..packed.groups * packed.agents).filter(move |&vector| packed.is_own(vector))
+    }
+
+    /// Stands still over some rounds, of which the parities of the first and the last are given.
+    pub(super) fn stand_still(&mut self, device: &D, from: usize, to: usize) -> Result<()> {
+        let stride = self.packed.stride;
+        for vector in self.own_vectors() {
+            let gradient = device.read(&self.d[from], vector * stride, stride)?;
+            device.write(&mut self.d[to], vector * stride, &gradient)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
+    /// gradient, and m is zero. `parity` is that of the last round.
+    pub(super) fn renew(
+        &mut self,
+        device: &D,
+        parity: usize,
+        agent: usize,
+        start: &[D::Scalar],
+    ) -> Result<()> {
+        let Packed { agents, stride, own, .. } = self.packed;
+        if own.has(agent) {
+            self.start_agent(device, agent, start)?;
+        }
+        let nothing = vec![D::Scalar::ZERO; stride];
+        for vector in self.own_vectors() {
+            let at = vector * stride;
+            if vector % agents == agent {
+                device.write(&mut self.d[parity], at, &nothing)?;
+            }
+            let gradient = device.read(&self.d[parity], at, stride)?;
+            device.write(&mut self.t, at, &gradient)?;
+            if let Some(momentum) = &mut self.momentum {
+                device.write(&mut momentum.accumulator, at, &nothing)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `Σt − Σd` of the agents that are computed here, word by word.
+    pub(super) fn imbalance(&self, device: &D, parity: usize) -> Result<Imbalance> {
+        let Packed { groups, agents, stride, .. } = self.packed;
+        let mut whole = Imbalance { sums: vec![0.0; groups * stride], sizes: vec![0.0; groups * stride] };
+        for vector in self.own_vectors() {
+            let words = vector / agents * stride..(vector / agents + 1) * stride;
+            add_words(device, &self.t, vector, 1.0, &mut whole.sums[words.clone()])?;
+            add_words(device, &self.d[parity], vector, -1.0, &mut whole.sums[words.clone()])?;
+            let gradient = device.read(&self.d[parity], vector * stride, stride)?;
+            let sizes = whole.sizes[words].iter_mut().zip(gradient);
+            sizes.for_each(|(size, word)| *size += word.to_f64().abs());
+        }
+        Ok(whole)
+    }
+}
+
+/// Adds the vector of that number to `sums`, with a sign.
+pub(super) fn add_words<D: Device>(
+    device: &D,
+    buffer: &D::Reals,
+    vector: usize,
+    sign: f64,
+    sums: &mut [f64],
+) -> Result<()> {
+    let words = device.read(buffer, vector * sums.len(), sums.len())?;
+    sums.iter_mut().zip(words).for_each(|(sum, word)| *sum += sign * word.to_f64());
+    Ok(())
+}
+
+/// How far trackers and what waits are from the gradients they stand for, word by word.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Imbalance {
+    /// `Σt + Σ(what waits) − Σd`.
+    pub sums: Vec<f64>,
+    /// `Σ|d|`.
+    pub sizes: Vec<f64>,
+}
+
+impl Imbalance {
+    /// The same of two sets of agents together.
+    pub fn add(&mut self, other: &Imbalance) {
+        for (to, from) in [(&mut self.sums, &other.sums), (&mut self.sizes, &other.sizes)] {
+            to.resize(to.len().max(from.len()), 0.0);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+    }
+
+    /// The largest word, relative to the largest size.
+    pub fn defect(&self) -> f64 {
+        let largest = self.sums.iter().map(|sum| sum.abs()).fold(0.0, larger);
+        largest / self.sizes.iter().copied().fold(f64::MIN_POSITIVE, larger)
+    }
+}
+
+/// The larger of two numbers, NaN where one of them is NaN: `max` would ignore it.
+pub(super) fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
+}
