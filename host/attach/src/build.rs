@@ -1,7 +1,9 @@
 //! Makes the swarm that a scenario describes, wherever its agents run.
 
-use super::flight::Flight;
-use super::{AgentLocation, Boards, Error, MOST_WORDS, Placement};
+use crate::firmware::{MOST_WORDS, check_sizes};
+use crate::lock_step::Boards;
+use crate::slots::Flight;
+use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::sealing::SwarmKey;
@@ -79,7 +81,7 @@ pub fn build_shadows(
         .into());
     }
     let parts = trial::exact_agents_with(scenario, own)?;
-    super::check_sizes(&parts.task, scenario.swarm.agents)?;
+    check_sizes(&parts.task, scenario.swarm.agents)?;
     let boards = find(remote, parts.setup.key.as_ref()).map_err(Error::Elsewhere)?;
     shadows(scenario, parts, boards)
 }
@@ -138,7 +140,7 @@ fn shadows(
     parts: ExactAgents,
     boards: Box<dyn Remote>,
 ) -> Result<Box<dyn Swarm>, Error> {
-    match super::check_sizes(&parts.task, scenario.swarm.agents)?.words {
+    match check_sizes(&parts.task, scenario.swarm.agents)?.words {
         0..=SMALL_WORDS => shadows_of::<SMALL_WORDS>(scenario, parts, boards),
         _ => shadows_of::<MOST_WORDS>(scenario, parts, boards),
     }

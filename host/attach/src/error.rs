@@ -1,7 +1,7 @@
 //! Why boards could not be started, or why the run on them failed.
 
-use super::flight::FlightFault;
-use super::serial::SerialError;
+use crate::machine::serial::SerialError;
+use crate::slots::FlightFault;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::SwarmError;
@@ -33,7 +33,7 @@ pub enum Error {
 
 impl Error {
     /// Wraps the error for a [`Swarm`](fabswarm_sim::swarm::Swarm).
-    pub(super) fn into_swarm_error(self) -> SwarmError {
+    pub(crate) fn into_swarm_error(self) -> SwarmError {
         match self {
             Self::Interrupted(_) => SwarmError::Interrupted,
             error => SwarmError::Boards(Box::new(error)),
@@ -42,7 +42,7 @@ impl Error {
 }
 
 /// A file or socket could not be used.
-pub(super) fn file(path: &Path, source: io::Error) -> Diagnostic {
+pub(crate) fn file(path: &Path, source: io::Error) -> Diagnostic {
     Diagnostic::new(
         format!("cannot use {}: {source}", path.display()),
         "check its permissions and the space left on its disk",
@@ -50,7 +50,7 @@ pub(super) fn file(path: &Path, source: io::Error) -> Diagnostic {
 }
 
 /// The temporary folder for sockets, flash and logs cannot be used.
-pub(super) fn temp_dir(path: &Path, source: io::Error) -> Diagnostic {
+pub(crate) fn temp_dir(path: &Path, source: io::Error) -> Diagnostic {
     Diagnostic::new(
         format!("cannot keep the sockets and flash of boards in {}: {source}", path.display()),
         "set TMPDIR to a folder that can be written to, with a path of less than 80 bytes",
@@ -58,7 +58,7 @@ pub(super) fn temp_dir(path: &Path, source: io::Error) -> Diagnostic {
 }
 
 /// The boards' sockets could not be polled.
-pub(super) fn wait(source: io::Error) -> Diagnostic {
+pub(crate) fn wait(source: io::Error) -> Diagnostic {
     Diagnostic::new(
         format!("cannot poll the boards' sockets: {source}"),
         "raise the limit on open files with `ulimit -n`",
@@ -66,7 +66,7 @@ pub(super) fn wait(source: io::Error) -> Diagnostic {
 }
 
 /// An image is not firmware of its board.
-pub(super) fn image(board: &str, path: &Path, reason: &str) -> Diagnostic {
+pub(crate) fn image(board: &str, path: &Path, reason: &str) -> Diagnostic {
     Diagnostic::new(
         format!("{} is not firmware of {board}: {reason}", path.display()),
         "delete it; the next run builds it again",
@@ -74,7 +74,7 @@ pub(super) fn image(board: &str, path: &Path, reason: &str) -> Diagnostic {
 }
 
 /// A board's process ended, after these messages.
-pub(super) fn ended(agent: u16, status: &str, messages: &str) -> Diagnostic {
+pub(crate) fn ended(agent: u16, status: &str, messages: &str) -> Diagnostic {
     let colon = if messages.is_empty() { "" } else { ": " };
     Diagnostic::new(
         format!("the board of agent {agent} ended ({status}){colon}{messages}"),
@@ -83,7 +83,7 @@ pub(super) fn ended(agent: u16, status: &str, messages: &str) -> Diagnostic {
 }
 
 /// A board does not answer, and was to do something.
-pub(super) fn silent(agent: u16, after: Duration, purpose: &str) -> Diagnostic {
+pub(crate) fn silent(agent: u16, after: Duration, purpose: &str) -> Diagnostic {
     let seconds = after.as_secs();
     Diagnostic::new(
         format!("the board of agent {agent} was to {purpose} and has been silent for {seconds} s"),
@@ -92,7 +92,7 @@ pub(super) fn silent(agent: u16, after: Duration, purpose: &str) -> Diagnostic {
 }
 
 /// A board restarted, though the scenario did not ask for it.
-pub(super) fn restarted(agent: u16, air_round: u32, cause: &str) -> Diagnostic {
+pub(crate) fn restarted(agent: u16, air_round: u32, cause: &str) -> Diagnostic {
     Diagnostic::new(
         format!("the board of agent {agent} restarted by itself in round {air_round}; it {cause}"),
         format!("see agent-{agent}.log in the run's folder boards/, or set swarm.lost_boards to \"rejoin\""),
@@ -100,7 +100,7 @@ pub(super) fn restarted(agent: u16, air_round: u32, cause: &str) -> Diagnostic {
 }
 
 /// A board was unplugged, though the scenario says that this ends the run, or before it began.
-pub(super) fn unplugged(agent: u16, air_round: u32) -> Diagnostic {
+pub(crate) fn unplugged(agent: u16, air_round: u32) -> Diagnostic {
     Diagnostic::new(
         format!("the board of agent {agent} was unplugged in round {air_round}"),
         "check its cable, or set swarm.lost_boards to \"rejoin\"",
@@ -108,7 +108,7 @@ pub(super) fn unplugged(agent: u16, air_round: u32) -> Diagnostic {
 }
 
 /// Another board than before is on a port.
-pub(super) fn other_board(agent: u16) -> Diagnostic {
+pub(crate) fn other_board(agent: u16) -> Diagnostic {
     Diagnostic::new(
         format!("another board is on the port of the board of agent {agent}"),
         "plug each board into the port it was on, or name ports by /dev/serial/by-id",
@@ -116,9 +116,9 @@ pub(super) fn other_board(agent: u16) -> Diagnostic {
 }
 
 /// A board's socket carries something other than its packets.
-pub(super) fn invalid_packet(agent: u16) -> Diagnostic {
+pub(crate) fn invalid_packet(agent: u16) -> Diagnostic {
     Diagnostic::new(format!("the board of agent {agent} sent an invalid packet"), SAME_SOURCES)
 }
 
 /// What to do about firmware of another version.
-pub(super) const SAME_SOURCES: &str = "build host and firmware from the same sources";
+pub(crate) const SAME_SOURCES: &str = "build host and firmware from the same sources";

@@ -1,6 +1,6 @@
 //! Where each agent of a swarm runs: the value of `swarm.boards`.
 
-use super::BoardKind;
+use crate::BoardKind;
 use fabswarm_diagnostic::Diagnostic;
 use std::str::FromStr;
 
@@ -78,7 +78,7 @@ impl FromStr for Placement {
 
 impl Placement {
     /// Which serial ports to use, if not all.
-    pub(super) fn serial_pattern(&self) -> Option<&str> {
+    pub(crate) fn serial_pattern(&self) -> Option<&str> {
         self.serial_pattern.as_deref()
     }
 

@@ -2,16 +2,11 @@
 
 mod boots;
 
-use super::{
-    Error, SwarmPlan,
-    board_file::BoardFile,
-    boot_records::BootRecords,
-    firmware_crate::FirmwareNeeds,
-    flash_file,
-    launch::{PageMaker, page_room},
-    temp_dir::FILE_MODE,
-    uf2::Uf2Image,
-};
+use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareNeeds, flash_file};
+use crate::fleet::launch::{PageMaker, page_room};
+use crate::machine::temp_dir::FILE_MODE;
+use crate::provision::{boot_records::BootRecords, uf2::Uf2Image};
+use crate::{Error, SwarmPlan};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::FlashImage;
 use fabswarm_shared::provisioning::{Pace, Page};
@@ -165,7 +160,7 @@ impl SwarmFile {
             }
             PaceKind::Air => (Pace::Air, None),
         };
-        let needs = super::check_sizes(&parts.task, scenario.swarm.agents)?;
+        let needs = check_sizes(&parts.task, scenario.swarm.agents)?;
         Ok(SwarmPages { swarm: self, parts, pace, radio, needs })
     }
 

@@ -1,0 +1,128 @@
+//! Names the places in an image that addresses lead to: a board reports only numbers.
+
+use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
+use object::{Object, ObjectSection};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// An address in a message of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeAddress {
+    /// Of the instruction itself.
+    Instruction(u64),
+    /// Where a call returns to: the instruction before is meant.
+    Return(u64),
+}
+
+impl CodeAddress {
+    const fn instruction(self) -> u64 {
+        match self {
+            Self::Instruction(address) => address,
+            Self::Return(address) => address.saturating_sub(1),
+        }
+    }
+}
+
+/// A function and a line of the sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodePlace {
+    function: String,
+    file: String,
+    line: u32,
+}
+
+impl CodePlace {
+    /// Whether it is in the sources of this project, and neither in a library nor in the panic handler itself.
+    fn is_ours(&self) -> bool {
+        !self.function.ends_with("rust_begin_unwind")
+            && ["firmware/", "shared/", "boards/"].iter().any(|folder| self.file.starts_with(folder))
+    }
+}
+
+impl fmt::Display for CodePlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, file, line } = self;
+        write!(out, "{file}:{line}, in {function}")
+    }
+}
+
+/// Finds the places of addresses in an image, innermost first, functions that were inlined included; only those of this project, if
+/// there are any. Empty without debug information.
+pub(crate) fn places(image: &Path, addresses: &[CodeAddress]) -> Vec<CodePlace> {
+    let Ok(bytes) = fs::read(image) else { return Vec::new() };
+    let all = find(&bytes, addresses).unwrap_or_default();
+    let ours: Vec<CodePlace> = all.iter().filter(|place| place.is_ours()).cloned().collect();
+    if ours.is_empty() { all } else { ours }
+}
+
+fn find(bytes: &[u8], addresses: &[CodeAddress]) -> Result<Vec<CodePlace>, gimli::Error> {
+    let Ok(image) = object::File::parse(bytes) else { return Ok(Vec::new()) };
+    let section = |id: gimli::SectionId| {
+        let data = image.section_by_name(id.name()).and_then(|section| section.data().ok());
+        Ok::<_, gimli::Error>(EndianSlice::new(data.unwrap_or_default(), RunTimeEndian::Little))
+    };
+    let context = addr2line::Context::from_dwarf(gimli::Dwarf::load(section)?)?;
+    let mut places: Vec<CodePlace> = Vec::new();
+    for address in addresses {
+        let mut frames = context.find_frames(address.instruction()).skip_all_loads()?;
+        while let Some(frame) = frames.next()? {
+            let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            let location = frame.location.and_then(|location| location.file.zip(location.line));
+            if let (Some(function), Some((file, line))) = (function, location) {
+                let place = CodePlace { function: without_hash(&function), file: in_project(file), line };
+                if places.last() != Some(&place) {
+                    places.push(place);
+                }
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// A function's name without the hash that the compiler appends.
+fn without_hash(name: &str) -> String {
+    match name.rsplit_once("::h") {
+        Some((start, hash)) if hash.len() == 16 => start.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// A path as one reads it in the root of the sources.
+fn in_project(file: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (Ok(root), Ok(path)) = (root.canonicalize(), Path::new(file).canonicalize()) else {
+        return file.to_owned();
+    };
+    path.strip_prefix(&root).map_or_else(|_| file.to_owned(), |path| path.display().to_string())
+}
+
+/// Replaces the addresses in a message of a board's fault handler by their places: `… at 0x1234` is an instruction, all others are
+/// return addresses.
+pub(crate) fn explain(message: &str, image: &Path) -> String {
+    let kinds = ["panic", "hard fault"];
+    let is_fault = |kind: &&str| {
+        message.strip_prefix(*kind).is_some_and(|rest| rest.contains(" 0x") || rest.contains("[0x"))
+    };
+    let Some(kind) = kinds.into_iter().find(is_fault) else { return message.to_owned() };
+    let mut addresses = Vec::new();
+    let mut previous = "";
+    for word in message.split([' ', ',', '[', ']']).filter(|word| !word.is_empty()) {
+        let number = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if let Some(number) = number.filter(|&number| number > 0) {
+            let is_instruction = previous == "at";
+            addresses.push(if is_instruction {
+                CodeAddress::Instruction(number)
+            } else {
+                CodeAddress::Return(number)
+            });
+        }
+        previous = word;
+    }
+    let places: Vec<String> = places(image, &addresses).iter().map(CodePlace::to_string).collect();
+    match places.split_first() {
+        None => message.to_owned(),
+        Some((first, [])) => format!("{kind} at {first}"),
+        Some((first, callers)) => format!("{kind} at {first}; called from {}", callers.join("; ")),
+    }
+}

@@ -1,0 +1,140 @@
+//! Builds the firmware that a board runs.
+
+use super::board_file;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::fnv;
+use fabswarm_shared::problem::Problem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_WORDS};
+use fabswarm_sim::task::Task;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread,
+    time::Duration,
+};
+
+/// Checking that firmware is up to date takes less.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// A line that is printed to stderr unless this is dropped in time.
+struct DelayedNotice(#[allow(dead_code, reason = "dropping it wakes the thread")] Sender<()>);
+
+impl DelayedNotice {
+    fn after(delay: Duration, line: String) -> Self {
+        let (sender, dropped) = channel();
+        thread::spawn(move || {
+            if dropped.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{line}");
+            }
+        });
+        Self(sender)
+    }
+}
+
+/// A crate under `boards/` and the features its firmware is built with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirmwareCrate<'a> {
+    /// The folder under `boards/`, the binary's name, and the name in `board.toml`.
+    pub(crate) board: &'a str,
+    /// The compiler's target; `None` for the host's own.
+    pub(crate) target: Option<&'a str>,
+    /// A feature to build with, besides the one for the size of the swarm.
+    pub(crate) feature: Option<&'a str>,
+}
+
+/// What firmware must have room for, and the problem it computes with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FirmwareNeeds {
+    /// Agents of the swarm.
+    pub(crate) members: usize,
+    /// Words of a decision, or of a problem's working memory.
+    pub(crate) words: usize,
+    /// The file with a problem of the user's own.
+    pub(crate) problem: Option<PathBuf>,
+}
+
+impl FirmwareNeeds {
+    /// Those of the default scenario.
+    pub(crate) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS, problem: None };
+
+    /// Those of a task and a swarm of `members` agents.
+    pub(crate) fn of(task: &Task<f32>, members: usize) -> Self {
+        let needed = |agent: usize| {
+            let problem = task.problem(agent);
+            problem.shape().words().max(problem.scratch_words())
+        };
+        let words = (0..members).map(needed).max().unwrap_or(0);
+        Self { members, words, problem: task.source().map(Path::to_owned) }
+    }
+}
+
+impl FirmwareCrate<'_> {
+    /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
+    /// sources must still be where they were when this crate was built.
+    pub(crate) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Diagnostic> {
+        let folder = board_file::folder(self.board);
+        let failure =
+            |messages: &str| format!("the firmware of boards/{} does not build: {messages}", self.board);
+        if !folder.is_dir() {
+            return Err(Diagnostic::new(
+                failure(&format!("its sources are not in {}", folder.display())),
+                "run fabswarm where its source tree is",
+            ));
+        }
+        let is_large = needs.members > BOARD_MEMBERS;
+        let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
+        // One target folder per set of features and size: building one does not make another out of date. None is the folder that all
+        // boards are compiled in: cargo would wait for its own lock where it does not see that two paths are one.
+        let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
+        let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
+        let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
+        let target_folder = board_file::folder("target/images")
+            .join(folder_of_problem)
+            .join(features.join("-"))
+            .join(folder_of_words);
+        let is_special = words.is_some() || needs.problem.is_some();
+        let building =
+            DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
+        let output = Command::new("cargo")
+            .args(["build", "--release", "--quiet", "--features", &features.join(","), "--target-dir"])
+            .arg(&target_folder)
+            .current_dir(&folder)
+            // The host's flags and target folder are not for the board.
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .envs(words.map(|words| ("FABSWARM_WORDS", words)))
+            .env_remove("FABSWARM_PROBLEM")
+            .envs(needs.problem.iter().map(|file| ("FABSWARM_PROBLEM", file)))
+            // What is read from the environment is not in the names of what is compiled: in the folder of all boards, two such builds
+            // would undo each other.
+            .envs(is_special.then(|| ("CARGO_BUILD_BUILD_DIR", target_folder.join("build"))))
+            .output()
+            .map_err(|source| {
+                let place = folder.display();
+                Diagnostic::new(
+                    failure(&format!("cannot run cargo in {place}: {source}")),
+                    "put Rust's cargo on the PATH",
+                )
+            })?;
+        drop(building);
+        if !output.status.success() {
+            let messages = String::from_utf8_lossy(&output.stderr);
+            let remedy = match self.target {
+                Some(target) if messages.contains("can't find crate for `core`") => {
+                    format!("run `rustup target add {target}`")
+                }
+                _ => "run `cargo build --release` in that folder to see the whole output".to_owned(),
+            };
+            return Err(Diagnostic::new(failure(messages.trim()), remedy));
+        }
+        let target = target_folder.join(self.target.unwrap_or_default());
+        Ok(target.join("release").join(self.board))
+    }
+}
+
+/// The target folder for a problem of the user's own: one per file.
+fn own_folder(file: &Path) -> String {
+    format!("own-{:08x}", fnv::add_text(fnv::BASIS, &file.to_string_lossy()))
+}

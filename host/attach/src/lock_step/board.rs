@@ -1,0 +1,467 @@
+//! One board: its progress, and the comparison with its shadow.
+
+mod patience;
+mod phase;
+
+pub(crate) use phase::BoardLoss;
+
+use super::round_queue::{RoundEnd, RoundQueue};
+use crate::compare::divergence::{Divergence, FramePair, RoundReception, ShadowDifference};
+use crate::error;
+use crate::firmware::Firmware;
+use crate::machine::{
+    board_machine::BoardMachine,
+    boot_check::{check_boot, has_failed, start_cause},
+};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::packet::{Packet, Telemetry};
+use fabswarm_sim::swarm::{BoardView, DigestCounts};
+use mio::{Poll, Token};
+use patience::{HangWatch, ResetPatience};
+use phase::BoardPhase;
+use std::time::{Duration, Instant};
+
+/// Bytes read from a socket at once: more than a board sends in a round.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Buffers for receiving packets, shared by all boards.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffers {
+    chunk: Vec<u8>,
+    packet: Vec<u8>,
+}
+
+impl Default for ReceiveBuffers {
+    fn default() -> Self {
+        Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
+    }
+}
+
+/// How the frames that a board sent in its round compare with its shadow's.
+#[derive(Debug, Default)]
+enum FrameCheck {
+    /// One of them has not sent all its frames.
+    #[default]
+    Pending,
+    Same,
+    Differ(FramePair),
+}
+
+/// A request for a board's state.
+#[derive(Debug)]
+struct PendingState {
+    /// The first word asked for.
+    from: u32,
+    /// The words from there on, once they have arrived.
+    words: Option<Vec<u32>>,
+}
+
+/// A board of the swarm.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(crate) agent: u16,
+    pub(crate) machine: BoardMachine,
+    phase: BoardPhase,
+    pub(crate) queue: RoundQueue,
+    /// Frames that it sent in its present round.
+    sent: Vec<Vec<u8>>,
+    /// Frames of the next round that have arrived so far.
+    sending: Vec<Vec<u8>>,
+    frame_check: FrameCheck,
+    /// Pieces of its line that were no packet, when its frames were last those of its shadow.
+    damaged_before: u64,
+    telemetry: Option<Telemetry>,
+    /// Since when it may go through its present round.
+    granted_at: Option<Instant>,
+    /// How long its last round took.
+    round_time: Option<Duration>,
+    pub(crate) digests: DigestCounts,
+    pub(crate) divergence: Option<Divergence>,
+    /// The state of its shadow after the last round that the board ended.
+    shadow_state: Vec<u32>,
+    /// Whether it ever went through rounds.
+    was_up: bool,
+    /// The boot that its shadow is in, of a board that has returned.
+    expected_boot: Option<u32>,
+    /// The boot in which it was first told to start.
+    started_boot: Option<u32>,
+    /// Why it was lost, until that is dealt with.
+    pub(crate) loss: Option<BoardLoss>,
+    /// When it last sent something, or was sent something to answer.
+    waited_since: Instant,
+    hang_watch: HangWatch,
+    reset_patience: ResetPatience,
+    /// Where its processor was when it hung last.
+    pub(crate) hang_place: Option<String>,
+    /// Why it started last, and how its last run ended.
+    pub(crate) start_cause: String,
+    state_request: Option<PendingState>,
+}
+
+impl Board {
+    /// A board in round 0 whose boot packet has not arrived.
+    pub(crate) fn new(agent: u16, machine: BoardMachine) -> Self {
+        Self {
+            agent,
+            machine,
+            phase: BoardPhase::Booting,
+            queue: RoundQueue::new(0),
+            sent: Vec::new(),
+            sending: Vec::new(),
+            frame_check: FrameCheck::default(),
+            damaged_before: 0,
+            telemetry: None,
+            granted_at: None,
+            round_time: None,
+            digests: DigestCounts::default(),
+            divergence: None,
+            shadow_state: Vec::new(),
+            was_up: false,
+            expected_boot: None,
+            started_boot: None,
+            loss: None,
+            waited_since: Instant::now(),
+            hang_watch: HangWatch::default(),
+            reset_patience: ResetPatience::default(),
+            hang_place: None,
+            start_cause: String::new(),
+            state_request: None,
+        }
+    }
+
+    /// Whether the host can tell by the processor time of its process if it hangs: it is one, and went through rounds before.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.was_up && self.machine.cpu_time().is_some()
+    }
+
+    /// Whether its process is there, went through rounds before, and neither answers nor waits for the machine.
+    pub(crate) fn is_hung(&mut self) -> bool {
+        let (since, waited) = (self.waited_since, self.waited());
+        let cpu_time = self.machine.cpu_time().filter(|_| self.was_up);
+        cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
+    }
+
+    /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
+    pub(crate) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Diagnostic> {
+        (self.expected_boot, self.started_boot) = (None, None);
+        match self.phase {
+            BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
+            _ => self.machine.restart(firmware)?,
+        }
+        // One that has returned repeats its boot packet.
+        self.phase = BoardPhase::Booting;
+        self.telemetry = None;
+        // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
+        let round = air_round.max(self.queue.shadow_round());
+        self.queue = RoundQueue::new(round);
+        self.waited_since = Instant::now();
+        Ok(())
+    }
+
+    pub(crate) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
+        // One that is lost comes back when it can.
+        if self.is_lost() {
+            return Ok(());
+        }
+        self.phase = BoardPhase::Down;
+        self.machine.kill(keeps_memory)
+    }
+
+    /// Gives the board up until it sends a boot packet again. A process is restarted for that, without its memory.
+    pub(crate) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Diagnostic> {
+        self.phase = BoardPhase::Lost;
+        self.reset_patience = ResetPatience::default();
+        self.expected_boot = None;
+        self.queue.stop();
+        self.sending.clear();
+        self.frame_check = FrameCheck::Pending;
+        self.state_request = None;
+        // Another reset would only make another boot.
+        if loss == BoardLoss::Restarted && self.machine.is_serial() {
+            return Ok(());
+        }
+        self.machine.kill(false)?;
+        self.machine.restart(firmware)
+    }
+
+    /// Brings a real board back that is lost: opens its port again, or resets it if it does not tell that it has restarted.
+    pub(crate) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
+        if self.machine.is_unplugged() {
+            self.waited_since = Instant::now();
+            return self.machine.replug(poll);
+        }
+        let is_silent = self.machine.is_serial() && self.phase == BoardPhase::Lost;
+        if is_silent && self.reset_patience.is_over(self.waited()) {
+            self.waited_since = Instant::now();
+            self.machine.push(&Packet::Reset);
+        }
+        Ok(())
+    }
+
+    /// Whether it is gone, outside of what the scenario plans.
+    pub(crate) const fn is_lost(&self) -> bool {
+        matches!(self.phase, BoardPhase::Lost | BoardPhase::Returned { .. })
+    }
+
+    /// Whether it ever went through rounds.
+    pub(crate) const fn was_up(&self) -> bool {
+        self.was_up
+    }
+
+    pub(crate) fn freeze(&mut self) {
+        if !self.is_down() {
+            self.machine.freeze();
+        }
+    }
+
+    pub(crate) fn thaw(&mut self) {
+        self.machine.thaw();
+        self.waited_since = Instant::now();
+    }
+
+    fn is_down(&self) -> bool {
+        self.phase == BoardPhase::Down || self.is_lost()
+    }
+
+    /// Whether it is killed or frozen.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_down() || self.machine.is_frozen()
+    }
+
+    /// Requests its agent's state from word `from` on.
+    pub(crate) fn request_state(&mut self, from: u32) {
+        self.state_request = Some(PendingState { from, words: None });
+        self.waited_since = Instant::now();
+        self.machine.push(&Packet::StateRequest { from });
+    }
+
+    /// Whether it owes no answer to a request for its state.
+    pub(crate) fn has_sent_state(&self) -> bool {
+        self.state_request.as_ref().is_none_or(|request| request.words.is_some())
+    }
+
+    /// The words of its state that were requested last.
+    pub(crate) fn take_state(&mut self) -> Option<Vec<u32>> {
+        self.state_request.take()?.words
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.phase == BoardPhase::Up
+    }
+
+    /// Whether it owes the host a packet.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.is_away() && (!self.is_up() || self.queue.is_busy() || !self.has_sent_state())
+    }
+
+    /// How long the host has waited for it.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited_since.elapsed()
+    }
+
+    /// Whether it has sent all frames of a round of the air, equal to its shadow's. A killed board sent them before.
+    pub(crate) fn has_sent(&self, air_round: u32) -> bool {
+        let round = self.queue.round();
+        let is_confirmed = round == air_round && matches!(self.frame_check, FrameCheck::Same);
+        self.is_down() || (self.is_up() && (round > air_round || is_confirmed))
+    }
+
+    /// Compares the frames of its round with its shadow's, once both have sent them.
+    pub(crate) fn check_frames(&mut self) {
+        if let (FrameCheck::Pending, true, Some(expected)) =
+            (&self.frame_check, self.is_up(), self.queue.expected_frames())
+        {
+            let difference = FramePair::differing(&self.sent, expected);
+            if difference.is_none() {
+                self.damaged_before = self.machine.damaged();
+            } else if self.is_disturbed() {
+                // What is missing was on the line.
+                self.loss = Some(BoardLoss::Disturbed);
+                return;
+            }
+            self.frame_check = difference.map_or(FrameCheck::Same, FrameCheck::Differ);
+        }
+    }
+
+    /// Whether its line has damaged something since its frames were last those of its shadow.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.machine.damaged() > self.damaged_before
+    }
+
+    /// The agent's round and both their frames, if the frames of its round are not its shadow's.
+    pub(crate) fn frame_difference(&self) -> Option<(u32, &FramePair)> {
+        let FrameCheck::Differ(frames) = &self.frame_check else { return None };
+        Some((self.telemetry.map_or(0, |last| last.round + 1), frames))
+    }
+
+    /// Lets it go through its next `rounds` rounds.
+    pub(crate) fn grant(&mut self, rounds: usize) {
+        self.queue.grant(rounds);
+        self.waited_since = Instant::now();
+        self.granted_at.get_or_insert(self.waited_since);
+        self.send_granted();
+    }
+
+    fn send_granted(&mut self) {
+        let Self { queue, machine, .. } = self;
+        queue.send(|packet| machine.push(packet));
+    }
+
+    /// What is known of it.
+    pub(crate) fn view(&self) -> BoardView {
+        BoardView {
+            digests: self.digests,
+            stack_bytes: self.deepest_stack_bytes(),
+            answer_ms: self.round_time.map(|time| 1e3 * time.as_secs_f32()),
+            refused: self.telemetry.map(|last| last.refused),
+        }
+    }
+
+    /// The most stack it has used since its start, if it measures that.
+    pub(crate) fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.telemetry?.deepest_stack_bytes
+    }
+
+    /// The state of its shadow after the last round that the board ended.
+    pub(crate) fn shadow_state(&self) -> &[u32] {
+        &self.shadow_state
+    }
+
+    /// Repeats the last packet that the board has not answered, in case it was lost.
+    pub(crate) fn send_again(&mut self) {
+        let unanswered = match (&self.state_request, self.phase) {
+            (Some(PendingState { from, words: None }), _) => Some(Packet::StateRequest { from: *from }),
+            (_, BoardPhase::Starting) => Some(Packet::Start { air_round: self.queue.round() }),
+            (_, BoardPhase::Up) => self.queue.unanswered(),
+            (_, BoardPhase::Down | BoardPhase::Booting | BoardPhase::Lost | BoardPhase::Returned { .. }) => {
+                None
+            }
+        };
+        if let Some(packet) = unanswered {
+            self.machine.push(&packet);
+        }
+    }
+
+    /// Processes what arrived from the board. Returns the boot of a lost board that has returned.
+    pub(crate) fn serve(
+        &mut self,
+        token: Token,
+        poll: &Poll,
+        buffers: &mut ReceiveBuffers,
+    ) -> Result<Option<u32>, Diagnostic> {
+        self.waited_since = Instant::now();
+        self.machine.accept(token, poll)?;
+        let was_lost = self.phase == BoardPhase::Lost;
+        if self.machine.fill(&mut buffers.chunk) {
+            self.loss = Some(BoardLoss::Unplugged);
+            return Ok(None);
+        }
+        let agent = self.agent;
+        while self.machine.pop(&mut buffers.packet).map_err(|_| error::invalid_packet(agent))? {
+            self.process(&buffers.packet)?;
+        }
+        match self.phase {
+            BoardPhase::Returned { boot } if was_lost => Ok(Some(boot)),
+            _ => Ok(None),
+        }
+    }
+
+    fn process(&mut self, packet: &[u8]) -> Result<(), Diagnostic> {
+        let round = self.queue.round();
+        match (Packet::decode(packet), self.phase) {
+            (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
+                check_boot(self.agent, &self.machine, &boot)?;
+                // It has restarted once more.
+                if boot.page.is_ok_and(|page| self.is_other_boot(page.boot, has_failed(&boot))) {
+                    self.start_cause = start_cause(&boot);
+                    self.loss = Some(BoardLoss::Restarted);
+                    return Ok(());
+                }
+                self.started_boot = self.started_boot.or(boot.page.ok().map(|page| page.boot));
+                self.queue.set_window(boot.window.into());
+                self.sending.clear();
+                self.machine.push(&Packet::Start { air_round: round });
+                self.phase = BoardPhase::Starting;
+            }
+            (Ok(Packet::Boot(boot)), BoardPhase::Up) => {
+                self.start_cause = start_cause(&boot);
+                self.loss = Some(BoardLoss::Restarted);
+            }
+            (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
+                check_boot(self.agent, &self.machine, &boot)?;
+                self.start_cause = start_cause(&boot);
+                if let Ok(identity) = boot.page {
+                    self.phase = BoardPhase::Returned { boot: identity.boot };
+                }
+            }
+            (Ok(Packet::Frame(frame)), BoardPhase::Starting | BoardPhase::Up) => {
+                self.sending.push(frame.to_vec());
+            }
+            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Starting) if telemetry.air_round == round => {
+                self.sent = std::mem::take(&mut self.sending);
+                self.frame_check = FrameCheck::Pending;
+                self.phase = BoardPhase::Up;
+                self.was_up = true;
+            }
+            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Up) if telemetry.air_round == round + 1 => {
+                self.finish_round(telemetry);
+            }
+            (Ok(Packet::Mark { number }), _) => {
+                self.queue.pass_mark(number);
+                self.send_granted();
+            }
+            (Ok(Packet::State { from, words }), _) => {
+                if let Some(request) = self.state_request.as_mut().filter(|request| request.from == from) {
+                    request.words = Some(words.bits().collect());
+                }
+            }
+            // A real board's line may carry anything.
+            (Err(_), _) if self.machine.is_serial() => {}
+            (Err(_), _) => return Err(error::invalid_packet(self.agent)),
+            // Repeated, because the host repeated a packet that was not lost.
+            (Ok(_), _) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a board that is to start is in another boot than its shadow, or failed in the one in which it was told to: it would
+    /// fail again, for ever. One that somebody has reset is told once more.
+    fn is_other_boot(&self, boot: u32, has_failed: bool) -> bool {
+        let differs = |from: Option<u32>| from.is_some_and(|from| from != boot);
+        differs(self.expected_boot) || has_failed && differs(self.started_boot)
+    }
+
+    /// Compares a round of the board with the same round of its shadow.
+    fn finish_round(&mut self, telemetry: Telemetry) {
+        let Some(RoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
+        let now = Instant::now();
+        self.round_time = self.granted_at.map(|since| now - since);
+        // It may be allowed further rounds already.
+        self.granted_at = self.queue.unanswered().map(|_| now);
+        let frames = match std::mem::take(&mut self.frame_check) {
+            FrameCheck::Differ(frames) => Some(frames),
+            FrameCheck::Pending | FrameCheck::Same => None,
+        };
+        self.sent = std::mem::take(&mut self.sending);
+        // Counted since its start, which a board that has restarted began anew.
+        let refused_before = self.telemetry.map_or(0, |last| last.refused);
+        let refused = Some(telemetry.refused.wrapping_sub(refused_before));
+        let reception = RoundReception { heard: telemetry.heard, refused };
+        let skips_rounds = self.telemetry.is_some_and(|last| telemetry.round > last.round.saturating_add(1));
+        self.telemetry = Some(telemetry);
+        let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
+        let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
+        if self.machine.is_serial() && difference.is_some() && has_missed {
+            // What a real board did not take, and rounds that it did not live through, were damaged on their way there: its state is
+            // another one now.
+            self.loss = Some(BoardLoss::Disturbed);
+            return;
+        }
+        self.shadow_state = std::mem::take(&mut shadow.state);
+        self.digests.checks += 1;
+        self.digests.mismatches += u64::from(telemetry.digest != shadow.digest);
+        let Some(kind) = difference else { return self.check_frames() };
+        self.queue.stop();
+        self.divergence = Some(Divergence { slot, round: telemetry.round, kind });
+    }
+}

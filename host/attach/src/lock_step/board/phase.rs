@@ -1,0 +1,29 @@
+//! Where a board is in its life, and why it is lost.
+
+/// The phase of a board's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoardPhase {
+    /// Killed.
+    Down,
+    /// Started; its boot packet has not arrived.
+    Booting,
+    /// Was sent a start packet; has not sent all frames of its first round.
+    Starting,
+    /// Goes through rounds.
+    Up,
+    /// Restarted by itself, was unplugged or does not answer; has not sent a boot packet since.
+    Lost,
+    /// Is there again, in this boot, and waits to be started.
+    Returned { boot: u32 },
+}
+
+/// Why a board is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoardLoss {
+    Restarted,
+    Unplugged,
+    Silent,
+    Hung,
+    /// Its line has destroyed a packet.
+    Disturbed,
+}

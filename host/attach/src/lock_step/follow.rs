@@ -1,0 +1,384 @@
+//! Lets boards follow their shadows: which may go on, and what to report about those that do not.
+
+use super::Boards;
+use super::{
+    board::{Board, BoardLoss},
+    round_queue::FrameSource,
+};
+use crate::compare::{
+    divergence::{Divergence, FramePair, ShadowDifference},
+    state_dump::StateDump,
+};
+use crate::machine::board_machine::TOKENS_PER_BOARD;
+use crate::{Error, error};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::scenario::LostBoards;
+use fabswarm_sim::swarm::BoardChange;
+use std::{
+    io::{self, IsTerminal},
+    num::NonZero,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How often the host checks, while no packet arrives, whether the processes still run.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long no packet may arrive before the user is told which boards the host waits for.
+const ANNOUNCE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long an interrupted host waits for the next packet: boards that still answer catch up with their shadows.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
+
+/// How long a board may be silent after its line has damaged something.
+const DISTURBED_AFTER: Duration = Duration::from_secs(3);
+
+/// How often the host looks whether a board that was unplugged is there again.
+const RECALL_EVERY: Duration = Duration::from_millis(300);
+
+/// Agents that are listed by number; of more, only the first.
+const LISTED_AGENTS: usize = 8;
+
+/// Rounds that shadows may be ahead of their boards.
+const MAX_ROUNDS_BEHIND: usize = 16;
+
+/// Boards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
+const BUSY_BOARDS_PER_CORE: usize = 4;
+
+/// How many boards may compute at once on this machine.
+pub(crate) fn busy_limit() -> usize {
+    BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+impl Boards {
+    /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
+    ///
+    /// # Errors
+    /// If a board ended, is silent for too long, sends invalid packets, or diverges from its shadow; [`Error::Interrupted`] if the run
+    /// is interrupted and no packet arrives.
+    pub(crate) fn follow(&mut self) -> Result<(), Error> {
+        self.slot += 1;
+        if self.boards.iter().any(Board::is_lost) {
+            self.serve("return", Duration::ZERO)?;
+        }
+        self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
+    }
+
+    /// Runs boards until each is in the round of its shadow and has sent all frames of it.
+    ///
+    /// # Errors
+    /// As [`Boards::follow`].
+    pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
+        self.wait("begin a round", |board| {
+            board.is_up() && board.queue.rounds_behind() == 0 && board.frame_difference().is_none()
+        })
+    }
+
+    /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
+    fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
+        self.progressed = Instant::now();
+        self.checked = self.progressed;
+        loop {
+            self.boards.iter_mut().for_each(Board::check_frames);
+            let divergence = self.first_divergence();
+            // Boards that are further behind may yet diverge in an earlier slot.
+            self.grant_rounds(divergence.as_ref().map_or(u32::MAX, |(_, divergence)| divergence.slot));
+            let is_idle = !self.boards.iter().any(Board::is_awaited);
+            match (divergence, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
+                (None, None) => return Ok(()),
+                (Some((agent, divergence)), _) if is_idle => {
+                    return Err(self.report(agent, divergence).into());
+                }
+                (None, Some(board)) if is_idle => {
+                    let agent = board.agent;
+                    return Err(self.stall(agent).into());
+                }
+                (Some((agent, divergence)), _) => {
+                    // The known divergence says more than the loss of another board after it.
+                    if self.serve(purpose, CHECK_EVERY).is_err() {
+                        return Err(self.report(agent, divergence).into());
+                    }
+                }
+                (None, Some(_)) => self.serve(purpose, CHECK_EVERY)?,
+            }
+        }
+    }
+
+    /// Why the board of `agent` does not go on, though no board owes the host a packet.
+    fn stall(&mut self, agent: u16) -> Diagnostic {
+        let differing = |board: &Board| {
+            board.frame_difference().map(|(round, frames)| (board.agent, round, frames.clone()))
+        };
+        match self.boards.iter().find_map(differing) {
+            Some((agent, round, frames)) => self.report_frames(agent, round, frames),
+            None => Diagnostic::new(
+                format!("the board of agent {agent} is behind its shadow and cannot go on"),
+                "this is a bug in fabswarm; please report it with the run's scenario.toml",
+            ),
+        }
+    }
+
+    /// The error for frames that differ, which are kept for the run folder.
+    fn report_frames(&mut self, agent: u16, round: u32, frames: FramePair) -> Diagnostic {
+        let [board, shadow] = FramePair::files(agent, round);
+        let what = frames.describe(self.key.as_ref());
+        self.differing_frames.push((agent, round, frames));
+        Diagnostic::new(
+            format!(
+                "the board of agent {agent} sent other frames than its shadow in round {round}: {what}; see {board} and {shadow} in the run's folder boards/"
+            ),
+            "suspect the board's key, its stored state, or firmware from other sources",
+        )
+    }
+
+    /// Sends what is queued and processes what arrives within `timeout`.
+    fn serve(&mut self, purpose: &'static str, timeout: Duration) -> Result<(), Error> {
+        for board in &mut self.boards {
+            board.machine.flush(&self.poll);
+        }
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            // A signal, such as Ctrl-C: whoever handles it ends the run in order.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            outcome => outcome.map_err(error::wait)?,
+        }
+        // Boards that are lost repeat their boot packets: others must not wait for the run because of that.
+        let mut has_progress = false;
+        for event in &self.events {
+            let index = event.token().0 / TOKENS_PER_BOARD;
+            if let Some(board) = self.boards.get_mut(index) {
+                has_progress |= !board.is_lost();
+                let returned = board.serve(event.token(), &self.poll, &mut self.buffers)?;
+                if let Some(boot) = returned {
+                    let (agent, cause) = (board.agent, std::mem::take(&mut board.start_cause));
+                    self.warnings.push(format!("agent {agent}: its board is back in boot {boot}, {cause}"));
+                    self.event_log.push(self.slot, Some(agent), "returned", cause);
+                    self.changes.push(BoardChange::Returned { agent: agent.into(), boot });
+                }
+            }
+        }
+        self.lose_boards()?;
+        self.recall_boards()?;
+        let now = Instant::now();
+        if has_progress {
+            (self.progressed, self.checked, self.is_wait_announced) = (now, now, false);
+        } else if now - self.checked >= CHECK_EVERY {
+            self.checked = now;
+            self.check_awaited(purpose)?;
+            self.check_interrupt()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the wait if the run is interrupted. Otherwise tells the user, once, which boards the host waits for.
+    fn check_interrupt(&mut self) -> Result<(), Error> {
+        let waited = self.progressed.elapsed();
+        if waited > INTERRUPT_GRACE && self.interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted(Diagnostic::new(
+                format!("interrupted while waiting for the boards of agents {}", self.awaited_agents()),
+                "see their logs in the run's folder boards/",
+            )));
+        }
+        if waited > ANNOUNCE_AFTER && !self.is_wait_announced {
+            self.is_wait_announced = true;
+            // Clears a progress bar in the same line.
+            let clear = if io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+            let (agents, seconds) = (self.awaited_agents(), waited.as_secs());
+            eprintln!("{clear}waiting for the boards of agents {agents} ({seconds} s)");
+        }
+        Ok(())
+    }
+
+    /// The agents whose boards owe the host a packet, as a list.
+    fn awaited_agents(&self) -> String {
+        let agents: Vec<String> = self
+            .boards
+            .iter()
+            .filter(|board| board.is_awaited())
+            .map(|board| board.agent.to_string())
+            .collect();
+        match agents.len().checked_sub(LISTED_AGENTS) {
+            None | Some(0) => agents.join(", "),
+            Some(more) => format!("{} and {more} more", agents[..LISTED_AGENTS].join(", ")),
+        }
+    }
+
+    /// Reports an awaited board that has ended or is silent for too long; repeats what the others have not answered.
+    fn check_awaited(&mut self, purpose: &'static str) -> Result<(), Error> {
+        for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
+            if let Some(status) = board.machine.exit_status() {
+                board.machine.read_log(&self.firmware, &mut self.warnings);
+                let messages = board.machine.last_message(&self.firmware);
+                return Err(error::ended(board.agent, &status, &messages).into());
+            }
+            if board.is_hung() {
+                board.hang_place = board.machine.processor_place(&self.firmware);
+                if self.lost_boards == LostBoards::Rejoin {
+                    board.loss = Some(BoardLoss::Hung);
+                    continue;
+                }
+                let (agent, after, place) = (board.agent, board.waited(), board.hang_place.take());
+                let (place, seconds) = (at_place(place), after.as_secs());
+                return Err(Diagnostic::new(
+                    format!("the board of agent {agent} hangs{place}: it has been silent for {seconds} s"),
+                    format!("see agent-{agent}.log in the run's folder boards/; its image is there too"),
+                )
+                .into());
+            }
+            // What it answered may be lost, and it may be too far ahead to be asked again.
+            let may_rejoin = self.lost_boards == LostBoards::Rejoin && board.was_up();
+            if may_rejoin && board.is_disturbed() && board.waited() > DISTURBED_AFTER {
+                board.loss = Some(BoardLoss::Disturbed);
+                continue;
+            }
+            if board.waited() > self.silence_limit && !board.is_watched() {
+                if may_rejoin {
+                    board.loss = Some(BoardLoss::Silent);
+                    continue;
+                }
+                return Err(error::silent(board.agent, self.silence_limit, purpose).into());
+            }
+            board.send_again();
+        }
+        Ok(())
+    }
+
+    /// Gives up boards that were lost, or ends the run because of them.
+    fn lose_boards(&mut self) -> Result<(), Error> {
+        for board in &mut self.boards {
+            let Some(loss) = board.loss.take() else { continue };
+            if board.is_lost() {
+                continue;
+            }
+            let (agent, air_round) = (board.agent, board.queue.round());
+            // A new process truncates the log.
+            board.machine.read_log(&self.firmware, &mut self.warnings);
+            let cause = std::mem::take(&mut board.start_cause);
+            if self.lost_boards == LostBoards::Fail || !board.was_up() {
+                let error = match loss {
+                    BoardLoss::Restarted => error::restarted(agent, air_round, &cause),
+                    BoardLoss::Unplugged => error::unplugged(agent, air_round),
+                    BoardLoss::Disturbed => disturbed(agent, air_round),
+                    BoardLoss::Silent | BoardLoss::Hung => {
+                        error::silent(agent, self.silence_limit, "end a round")
+                    }
+                };
+                return Err(error.into());
+            }
+            let what = match loss {
+                BoardLoss::Restarted => "restarted by itself".to_owned(),
+                BoardLoss::Unplugged => "was unplugged".to_owned(),
+                BoardLoss::Silent => "no longer answers".to_owned(),
+                BoardLoss::Disturbed => "was disturbed on its line".to_owned(),
+                BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
+            };
+            let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
+            self.warnings.push(format!(
+                "agent {agent}: its board {what} in round {air_round}{cause}; it may rejoin, without its memory"
+            ));
+            self.event_log.push(air_round, Some(agent), "lost", what + &cause);
+            board.lose(loss, &self.firmware)?;
+            self.changes.push(BoardChange::Lost { agent: agent.into() });
+        }
+        Ok(())
+    }
+
+    /// Looks, now and then, whether lost boards are there again.
+    fn recall_boards(&mut self) -> Result<(), Error> {
+        if self.recalled.elapsed() < RECALL_EVERY {
+            return Ok(());
+        }
+        self.recalled = Instant::now();
+        let poll = &self.poll;
+        Ok(self.boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))?)
+    }
+
+    /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
+    /// differ from its shadow's gets one round, to see whether its state differs too.
+    fn grant_rounds(&mut self, last: u32) {
+        let mut busy = self.boards.iter().filter(|board| board.queue.is_busy()).count();
+        while busy < self.busy_limit {
+            let has_sent = |source: FrameSource| self.boards[source.board].has_sent(source.air_round);
+            let idle = self.boards.iter().enumerate().filter(|(_, board)| {
+                board.is_up() && !board.is_away() && !board.queue.is_busy() && board.divergence.is_none()
+            });
+            let able = idle.map(|(index, board)| {
+                let most = if board.frame_difference().is_some() { 1 } else { MAX_ROUNDS_BEHIND };
+                (board.queue.ready(last, has_sent).min(most), scatter(index), index)
+            });
+            let Some((rounds, _, index)) = able.max().filter(|&(rounds, ..)| rounds > 0) else { return };
+            self.boards[index].grant(rounds);
+            self.boards[index].machine.flush(&self.poll);
+            busy += 1;
+        }
+    }
+
+    /// The agent whose board diverged from its shadow first.
+    fn first_divergence(&self) -> Option<(u16, Divergence)> {
+        let divergences =
+            self.boards.iter().filter_map(|board| Some((board.agent, board.divergence.clone()?)));
+        divergences.min_by_key(|(_, divergence)| divergence.slot)
+    }
+
+    /// The error for a divergence. If the states differ, keeps both for the run folder.
+    fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Diagnostic {
+        match kind {
+            ShadowDifference::Frames(frames) => self.report_frames(agent, round, frames),
+            ShadowDifference::Reception(difference) => Diagnostic::new(
+                format!(
+                    "the board of agent {agent} took other frames than its shadow in round {round}: {difference}"
+                ),
+                "suspect the link to the board, which loses or damages packets, or its receive buffer",
+            ),
+            ShadowDifference::State { board, shadow } => {
+                let state = self.state_of(agent);
+                let expected = self.find(agent).map(|board| board.shadow_state().to_vec());
+                let dump = StateDump { agent, round, board: state, shadow: expected.unwrap_or_default() };
+                let difference = dump.to_string();
+                self.dumps.push(dump);
+                Diagnostic::new(
+                    format!(
+                        "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of {shadow:#010x}; {difference}"
+                    ),
+                    "suspect the board's memory, its arithmetic, or firmware from other sources",
+                )
+            }
+        }
+    }
+
+    /// Requests the state of the board of `agent`.
+    fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
+        let mut state = Vec::new();
+        loop {
+            if let Some(board) = self.find_mut(agent) {
+                board.request_state(state.len() as u32);
+            }
+            while !self.boards.iter().all(Board::has_sent_state) {
+                self.serve("send its state", CHECK_EVERY)?;
+            }
+            match self.find_mut(agent).and_then(Board::take_state) {
+                Some(words) if !words.is_empty() => state.extend(words),
+                _ => return Ok(state),
+            }
+        }
+    }
+}
+
+/// The line of a board has destroyed a packet.
+fn disturbed(agent: u16, air_round: u32) -> Diagnostic {
+    Diagnostic::new(
+        format!("a frame from or to the board of agent {agent} was damaged on its line in round {air_round}"),
+        "check its cable and baud rate, or set swarm.lost_boards to \"rejoin\"",
+    )
+}
+
+/// Where a board hangs, as part of a sentence.
+fn at_place(place: Option<String>) -> String {
+    place.map(|place| format!(" at {place}")).unwrap_or_default()
+}
+
+/// An order in which neighbours are far apart: of boards that are equally far, those that start together should not wait for each
+/// other's frames.
+const fn scatter(index: usize) -> u32 {
+    (index as u32).wrapping_mul(0x9E37_79B1)
+}

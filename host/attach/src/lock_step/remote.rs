@@ -1,0 +1,128 @@
+//! Boards as the remote agents of a swarm.
+
+use super::Boards;
+use super::{
+    board::Board,
+    round_queue::{FrameSource, RoundEnd},
+};
+use crate::Error;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, Remote, ShadowRound, SwarmError};
+use std::io;
+use std::path::Path;
+
+impl Remote for Boards {
+    fn is_remote(&self, agent: usize) -> bool {
+        self.find(agent as u16).is_some()
+    }
+
+    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError> {
+        self.after_catch_up(agent, |board| board.kill(keeps_memory))
+    }
+
+    fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
+        Boards::restart(self, agent as u16, round).map_err(|error| self.fail(error))
+    }
+
+    fn take_changes(&mut self) -> Vec<BoardChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    fn freeze(&mut self, agent: usize) -> Result<(), SwarmError> {
+        self.after_catch_up(agent, |board| {
+            board.freeze();
+            Ok(())
+        })
+    }
+
+    fn thaw(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.thaw();
+        }
+    }
+
+    fn shadow_sent(&mut self, agent: usize, frame: &[u8]) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.queue.record_sent(frame);
+        }
+    }
+
+    fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]) {
+        let Some(index) = self.index_of(agent as u16) else { return };
+        let source = self
+            .index_of(sender as u16)
+            .map(|board| FrameSource { board, air_round: self.boards[board].queue.last_sent_round() });
+        self.boards[index].queue.record_received(source, frame);
+    }
+
+    fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
+        let slot = self.slot;
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.queue.record_end(RoundEnd { slot, shadow: round });
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), SwarmError> {
+        Boards::follow(self).map_err(|error| self.fail(error))
+    }
+
+    fn catch_up(&mut self) -> Result<(), SwarmError> {
+        Boards::catch_up(self).map_err(|error| self.fail(error))
+    }
+
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.boards.iter().filter_map(Board::deepest_stack_bytes).max()
+    }
+
+    fn board(&self, agent: usize) -> Option<BoardView> {
+        self.find(agent as u16).map(Board::view)
+    }
+
+    fn digests(&self) -> DigestCounts {
+        let mut total = DigestCounts::default();
+        for board in &self.boards {
+            total.checks += board.digests.checks;
+            total.mismatches += board.digests.mismatches;
+        }
+        total
+    }
+
+    fn follow_log(&mut self, agent: usize) {
+        if let Some(board) = self.find_mut(agent as u16) {
+            board.machine.follow_log();
+        }
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        Boards::take_warnings(self)
+    }
+
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        Boards::keep_logs(self, folder)
+    }
+}
+
+impl Boards {
+    /// Applies `act` to a board, once all boards have caught up with their shadows if that board is running.
+    fn after_catch_up(
+        &mut self,
+        agent: usize,
+        act: impl FnOnce(&mut Board) -> Result<(), Diagnostic>,
+    ) -> Result<(), SwarmError> {
+        if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
+            Boards::catch_up(self).map_err(|error| self.fail(error))?;
+        }
+        self.find_mut(agent as u16).map_or(Ok(()), act).map_err(|error| self.fail(error))
+    }
+
+    /// Notes what ends the run.
+    fn fail(&mut self, error: impl Into<Error>) -> SwarmError {
+        let error = error.into();
+        if !matches!(error, Error::Interrupted(_)) {
+            let message = error.to_string();
+            let what = message.lines().next().unwrap_or_default().to_owned();
+            self.event_log.push(self.slot, None, "failed", what);
+        }
+        error.into_swarm_error()
+    }
+}

@@ -1,0 +1,278 @@
+//! The rounds that a shadow has gone through and its board has yet to.
+
+use fabswarm_shared::packet::{Packet, RoundOver};
+use fabswarm_sim::swarm::ShadowRound;
+use std::collections::VecDeque;
+
+/// What a packet takes in a receiver besides its frame: headers, checksum, padding.
+const PACKET_BYTES: usize = 64;
+
+/// The board that sent a frame, and in which round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameSource {
+    /// The board's index.
+    pub(crate) board: usize,
+    /// The air's round, by that board's count.
+    pub(crate) air_round: u32,
+}
+
+/// The state of a shadow at the end of a round.
+#[derive(Debug)]
+pub(crate) struct RoundEnd {
+    /// The air's slot in which the round ended.
+    pub(crate) slot: u32,
+    pub(crate) shadow: ShadowRound,
+}
+
+/// One round of a shadow.
+#[derive(Debug, Default)]
+struct PendingRound {
+    /// Frames that the shadow sent.
+    sent: Vec<Vec<u8>>,
+    /// Frames that the shadow received.
+    received: Vec<Vec<u8>>,
+    /// Where those came from, as far as from boards.
+    sources: Vec<FrameSource>,
+    /// `None` while the shadow is in the round.
+    end: Option<RoundEnd>,
+}
+
+impl PendingRound {
+    /// Whether the shadow has sent all frames of the round.
+    const fn is_sent(&self) -> bool {
+        self.end.is_some() || !self.sent.is_empty()
+    }
+}
+
+/// The rounds between a board and its shadow.
+#[derive(Debug)]
+pub(crate) struct RoundQueue {
+    /// The air's round that the board is in.
+    round: u32,
+    /// From the board's round to the shadow's.
+    rounds: VecDeque<PendingRound>,
+    /// How many of them the board was asked to go through.
+    granted: usize,
+    /// The round (an index into `rounds`) and the packet of it to send next.
+    next: (usize, usize),
+    /// How many marks were sent.
+    marks: u32,
+    /// Whether the last mark is unanswered.
+    is_held: bool,
+    /// Bytes that may be sent before the board must answer a mark.
+    window: usize,
+}
+
+impl RoundQueue {
+    /// A queue for a board that starts in `round`, as its shadow does.
+    pub(crate) fn new(round: u32) -> Self {
+        let rounds = [PendingRound::default()].into();
+        Self { round, rounds, granted: 0, next: (0, 0), marks: 0, is_held: false, window: 0 }
+    }
+
+    /// Sets how many bytes may be sent before the board must answer a mark. Until then every packet is followed by one.
+    pub(crate) const fn set_window(&mut self, bytes: usize) {
+        self.window = bytes;
+    }
+
+    /// Records a frame that the shadow sent.
+    pub(crate) fn record_sent(&mut self, frame: &[u8]) {
+        if let Some(round) = self.rounds.back_mut() {
+            round.sent.push(frame.to_vec());
+        }
+    }
+
+    /// Records a frame that the shadow received; `source` is `None` unless a board sent it.
+    pub(crate) fn record_received(&mut self, source: Option<FrameSource>, frame: &[u8]) {
+        if let Some(round) = self.rounds.back_mut() {
+            round.received.push(frame.to_vec());
+            round.sources.extend(source);
+        }
+    }
+
+    /// Records the end of the shadow's round.
+    pub(crate) fn record_end(&mut self, end: RoundEnd) {
+        if let Some(round) = self.rounds.back_mut() {
+            round.end = Some(end);
+        }
+        self.rounds.push_back(PendingRound::default());
+    }
+
+    /// The air's round that the board is in.
+    pub(crate) const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// The air's round that the shadow is in.
+    pub(crate) fn shadow_round(&self) -> u32 {
+        self.round + self.rounds_behind() as u32
+    }
+
+    /// The last round in which the shadow sent its frames: its present one, unless it is frozen before it sent any.
+    pub(crate) fn last_sent_round(&self) -> u32 {
+        let is_unsent = !self.rounds.back().is_some_and(PendingRound::is_sent);
+        self.shadow_round().saturating_sub(is_unsent.into())
+    }
+
+    /// How many rounds the board is behind its shadow.
+    pub(crate) fn rounds_behind(&self) -> usize {
+        self.rounds.len() - 1
+    }
+
+    /// Whether the board has granted rounds to go through.
+    pub(crate) const fn is_busy(&self) -> bool {
+        self.granted > 0
+    }
+
+    /// The frames that the shadow sent in the board's round, once it has.
+    pub(crate) fn expected_frames(&self) -> Option<&[Vec<u8>]> {
+        self.rounds.front().filter(|round| round.is_sent()).map(|round| &*round.sent)
+    }
+
+    /// How many rounds the board could go through now: those that the shadow ended by slot `last` and whose frames were all sent by
+    /// the boards they came from.
+    pub(crate) fn ready(&self, last: u32, has_sent: impl Fn(FrameSource) -> bool) -> usize {
+        let is_ready = |round: &&PendingRound| {
+            round.end.as_ref().is_some_and(|end| end.slot <= last)
+                && round.sources.iter().all(|&source| has_sent(source))
+        };
+        self.rounds.iter().take_while(is_ready).count()
+    }
+
+    /// Grants the board its next `rounds` rounds. It must not be busy.
+    pub(crate) fn grant(&mut self, rounds: usize) {
+        self.granted = rounds;
+        self.next = (0, 0);
+    }
+
+    /// Pushes as many packets of the granted rounds as the board's receiver can buffer.
+    pub(crate) fn send(&mut self, mut push: impl FnMut(&Packet)) {
+        let (mut room, mut is_some_sent) = (self.window, false);
+        while !self.is_held && self.next.0 < self.granted {
+            let (round, packet) = self.next;
+            let frame = self.rounds[round].received.get(packet);
+            let bytes = PACKET_BYTES + frame.map_or(0, Vec::len);
+            if bytes > room && is_some_sent {
+                self.marks += 1;
+                self.is_held = true;
+                push(&Packet::Mark { number: self.marks });
+            } else if let Some(frame) = frame {
+                push(&Packet::Frame(frame));
+                self.next = (round, packet + 1);
+            } else {
+                push(&self.round_over(round));
+                self.next = (round + 1, 0);
+            }
+            room = room.saturating_sub(bytes);
+            is_some_sent = true;
+        }
+    }
+
+    fn round_over(&self, round: usize) -> Packet<'static> {
+        let digest = self.rounds[round].end.as_ref().map(|end| end.shadow.digest);
+        Packet::RoundOver(RoundOver { air_round: self.round + round as u32, digest })
+    }
+
+    /// The packet that the board has yet to answer, to be sent again.
+    pub(crate) fn unanswered(&self) -> Option<Packet<'static>> {
+        if self.is_held {
+            return Some(Packet::Mark { number: self.marks });
+        }
+        self.is_busy().then(|| self.round_over(0))
+    }
+
+    /// Withdraws the granted rounds.
+    pub(crate) const fn stop(&mut self) {
+        self.granted = 0;
+        self.is_held = false;
+    }
+
+    /// Notes that the board has processed everything before a mark.
+    pub(crate) fn pass_mark(&mut self, mark: u32) {
+        self.is_held &= mark != self.marks;
+    }
+
+    /// Notes that the board has ended its round, and returns the end of its shadow's. `None` if no round was granted.
+    pub(crate) fn finish_round(&mut self) -> Option<RoundEnd> {
+        self.granted = self.granted.checked_sub(1)?;
+        self.next.0 = self.next.0.saturating_sub(1);
+        self.round += 1;
+        self.rounds.pop_front()?.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: usize = 8 * 1024;
+
+    fn queue_in(round: u32) -> RoundQueue {
+        let mut queue = RoundQueue::new(round);
+        queue.set_window(WINDOW);
+        queue
+    }
+
+    fn end(slot: u32) -> RoundEnd {
+        RoundEnd { slot, shadow: ShadowRound::default() }
+    }
+
+    /// The packets that `queue` sends now: the length of a frame, `'o'` for the end of a round, `'m'` for a mark.
+    fn sent(queue: &mut RoundQueue) -> Vec<(char, usize)> {
+        let mut sent = Vec::new();
+        queue.send(|packet| {
+            sent.push(match packet {
+                Packet::Frame(frame) => ('f', frame.len()),
+                Packet::RoundOver(over) => ('o', over.air_round as usize),
+                Packet::Mark { number } => ('m', *number as usize),
+                other => panic!("{other:?}"),
+            });
+        });
+        sent
+    }
+
+    #[test]
+    fn rounds_wait_for_the_senders_of_their_frames() {
+        let mut queue = queue_in(5);
+        queue.record_received(Some(FrameSource { board: 1, air_round: 5 }), &[1]);
+        queue.record_end(end(3));
+        queue.record_received(None, &[2, 2]);
+        queue.record_end(end(4));
+        queue.record_received(Some(FrameSource { board: 1, air_round: 7 }), &[3, 3, 3]);
+        queue.record_end(end(5));
+        assert_eq!((queue.shadow_round(), queue.last_sent_round()), (8, 7));
+        queue.record_sent(&[0]);
+        assert_eq!((queue.shadow_round(), queue.last_sent_round()), (8, 8));
+        let ready_with = |sent: u32, last: u32| queue.ready(last, |source| source.air_round <= sent);
+        assert_eq!([4, 5, 6, 7].map(|sent| ready_with(sent, u32::MAX)), [0, 2, 2, 3]);
+        assert_eq!(ready_with(7, 3), 1);
+        assert_eq!(queue.expected_frames(), Some(&[][..]));
+
+        queue.grant(2);
+        assert_eq!(sent(&mut queue), [('f', 1), ('o', 5), ('f', 2), ('o', 6)]);
+        assert!(queue.finish_round().is_some() && queue.is_busy());
+        assert_eq!(queue.unanswered(), Some(Packet::RoundOver(RoundOver { air_round: 6, digest: Some(0) })));
+        assert!(queue.finish_round().is_some() && !queue.is_busy());
+        assert!(queue.finish_round().is_none());
+        assert_eq!((queue.round(), queue.rounds_behind()), (7, 1));
+    }
+
+    #[test]
+    fn a_long_round_is_sent_in_windows() {
+        let mut queue = queue_in(0);
+        (0..3).for_each(|_| queue.record_received(None, &[0; 4000]));
+        queue.record_received(None, &[0; 2 * WINDOW]);
+        queue.record_end(end(0));
+        queue.grant(1);
+        assert_eq!(sent(&mut queue), [('f', 4000), ('f', 4000), ('m', 1)]);
+        assert_eq!(sent(&mut queue), []);
+        queue.pass_mark(7);
+        assert_eq!(queue.unanswered(), Some(Packet::Mark { number: 1 }));
+        queue.pass_mark(1);
+        assert_eq!(sent(&mut queue), [('f', 4000), ('m', 2)]);
+        queue.pass_mark(2);
+        assert_eq!(sent(&mut queue), [('f', 2 * WINDOW), ('m', 3)]);
+        queue.pass_mark(3);
+        assert_eq!(sent(&mut queue), [('o', 0)]);
+    }
+}

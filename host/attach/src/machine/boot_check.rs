@@ -1,0 +1,131 @@
+//! The boot packet of a board: whether it is the expected one, and why it started.
+
+use super::board_machine::BoardMachine;
+use crate::error;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::BUILD_ID;
+use fabswarm_shared::packet::{self, Boot, ResetCause};
+use fabswarm_shared::provisioning;
+
+/// What the panic said that ended a board's last run, if one did, in one line: it comes out of memory that may hold anything.
+#[must_use]
+pub fn last_panic(boot: &Boot) -> Option<String> {
+    let in_line = |character: char| if character.is_control() { ' ' } else { character };
+    Some(boot.panic?.chars().map(in_line).collect())
+}
+
+/// Why a board started, and how its last run ended.
+pub(crate) fn start_cause(boot: &Boot) -> String {
+    let panic = last_panic(boot).map(|message| format!("; its last run ended in a panic: {message}"));
+    format!("started {}{}", boot.reset, panic.unwrap_or_default())
+}
+
+/// Whether its firmware is why it started.
+pub(crate) const fn has_failed(boot: &Boot) -> bool {
+    boot.panic.is_some() || matches!(boot.reset, ResetCause::Watchdog | ResetCause::LockUp)
+}
+
+/// Checks that this is the board that was started, with the page that was written.
+pub(crate) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Result<(), Diagnostic> {
+    if boot.schema != packet::SCHEMA {
+        let what = format!(
+            "the board of agent {agent} has packet schema {:#010x}, the host {:#010x}",
+            boot.schema,
+            packet::SCHEMA
+        );
+        return Err(Diagnostic::new(what, error::SAME_SOURCES));
+    }
+    if boot.board != machine.board() {
+        let (found, expected) = (boot.board, machine.board());
+        return Err(Diagnostic::new(
+            format!("the board of agent {agent} runs firmware of `{found}` instead of `{expected}`"),
+            format!("build the firmware in boards/{expected}"),
+        ));
+    }
+    if boot.build != BUILD_ID {
+        return Err(Diagnostic::new(
+            format!(
+                "the board of agent {agent} runs build {:016x}, the host build {BUILD_ID:016x}",
+                boot.build
+            ),
+            "build both from the same sources",
+        ));
+    }
+    if machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
+        return Err(error::other_board(agent));
+    }
+    let identity = boot.page.map_err(|source| refused(agent, machine.is_serial(), source))?;
+    if identity.page_crc != machine.page_crc() {
+        return Err(Diagnostic::new(
+            format!("the board of agent {agent} has another provisioning page than this run wrote"),
+            "check that no other program writes to TMPDIR, and run again",
+        ));
+    }
+    Ok(())
+}
+
+/// A board refused its page. One that is not real is an emulator or process whose page the run has written itself.
+fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic {
+    Diagnostic::new(
+        format!("the board of agent {agent} refused its provisioning page: {source}"),
+        page_remedy(&source, is_real),
+    )
+}
+
+/// What to do about a page that a board refused.
+fn page_remedy(refusal: &provisioning::Error, is_real: bool) -> &'static str {
+    match refusal {
+        provisioning::Error::Missing
+        | provisioning::Error::Truncated
+        | provisioning::Error::Checksum
+        | provisioning::Error::Malformed
+        | provisioning::Error::Storage
+            if !is_real =>
+        {
+            "run again: the page of this board is a file that each run writes to TMPDIR; check that its disk is not full and nothing else writes there"
+        }
+        provisioning::Error::OtherProblem => {
+            "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
+        }
+        provisioning::Error::OldKey { .. } => {
+            "make its page anew with the newest key of the swarm: `fabswarm boards provision --swarm FILE`"
+        }
+        provisioning::Error::OtherChip => {
+            "a page is bound to one chip: make one for this board with `fabswarm boards provision --swarm FILE`"
+        }
+        provisioning::Error::OtherBoard => "flash the image and the page of this kind of board",
+        provisioning::Error::TooLarge => {
+            "lower swarm.agents or the sizes of the problem, or build the firmware for more words"
+        }
+        provisioning::Error::Storage => "erase the board's flash and provision it anew, or replace the board",
+        provisioning::Error::Missing
+        | provisioning::Error::Truncated
+        | provisioning::Error::Checksum
+        | provisioning::Error::Misaligned
+        | provisioning::Error::Malformed
+        | provisioning::Error::InService => "write its page again: `fabswarm boards provision --swarm FILE`",
+        _ => error::SAME_SOURCES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_page_has_the_remedy_for_its_cause() {
+        let told = |source: provisioning::Error| refused(3, true, source).to_string();
+        let damaged = told(provisioning::Error::Checksum);
+        assert!(damaged.contains("fabswarm boards provision"), "{damaged}");
+        // Nobody can provision a process.
+        let source = provisioning::Error::Checksum;
+        let emulated = refused(3, false, source).to_string();
+        assert!(emulated.contains("TMPDIR") && !emulated.contains("provision "), "{emulated}");
+        let old = told(provisioning::Error::OldKey { page: 1, used: 2 });
+        assert!(old.contains("key number 1") && old.contains("newest key"), "{old}");
+        let other = told(provisioning::Error::OtherChip);
+        assert!(other.contains("another chip") && other.contains("bound to one chip"), "{other}");
+        let format = told(provisioning::Error::Version { page: 1, firmware: 2 });
+        assert!(format.ends_with("build host and firmware from the same sources"), "{format}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
+
+use super::packet_stream::PacketFraming;
+use crate::firmware::{code_place::CodeAddress, firmware_crate::FirmwareCrate, on_path};
+use fabswarm_diagnostic::Diagnostic;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the monitor of an emulator may take to answer.
+const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(crate) const FIRMWARE: FirmwareCrate<'static> =
+    FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
+
+/// The same board, its packets on a serial line.
+pub(crate) const UART_FIRMWARE: FirmwareCrate<'static> = FirmwareCrate { feature: Some("uart"), ..FIRMWARE };
+
+/// The same firmware together with the program that counts instructions.
+pub(crate) const COUNTING_FIRMWARE: FirmwareCrate<'static> =
+    FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
+
+/// The path of QEMU.
+pub(crate) fn emulator() -> Result<PathBuf, Diagnostic> {
+    on_path("qemu-system-arm").ok_or_else(|| {
+        Diagnostic::new(
+            "qemu-system-arm is not on the PATH, and emulated boards need it",
+            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`",
+        )
+    })
+}
+
+/// Escapes a path for use in a QEMU option, where a comma ends the value.
+fn in_option(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// The socket of the emulator's monitor, beside that of the board.
+pub(crate) fn monitor(socket: &Path) -> PathBuf {
+    socket.with_extension("monitor")
+}
+
+/// Asks a running emulator where its processor is: the address of its instruction and where it returns to.
+pub(crate) fn processor_place(monitor: &Path) -> io::Result<[CodeAddress; 2]> {
+    let mut stream = UnixStream::connect(monitor)?;
+    stream.set_read_timeout(Some(MONITOR_TIMEOUT))?;
+    stream.write_all(b"info registers\n")?;
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut chunk)?;
+        text.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        let register = |name: &str| register(&text, name);
+        if let (Some(counter), Some(link)) = (register("R15="), register("R14=")) {
+            // Thumb code has odd return addresses.
+            return Ok([CodeAddress::Instruction(counter), CodeAddress::Return(link & !1)]);
+        }
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+/// The value of a register in what the monitor prints, once all its digits are there.
+fn register(text: &str, name: &str) -> Option<u64> {
+    let (_, value) = text.split_once(name)?;
+    u64::from_str_radix(value.get(..8)?, 16).ok()
+}
+
+/// QEMU's arguments for running `image` with `socket` as its Ethernet or serial port, `flash` as its flash and `log` as the file for
+/// its log.
+pub(crate) fn arguments(
+    image: &Path,
+    (framing, socket): (PacketFraming, &Path),
+    flash: &Path,
+    log: &Path,
+) -> Vec<String> {
+    let monitor = &monitor(socket);
+    let socket = in_option(socket);
+    let link = match framing {
+        PacketFraming::Ethernet => [
+            ["-netdev".into(), format!("stream,id=air,addr.type=unix,addr.path={socket}")],
+            ["-net", "nic,netdev=air,model=lan9118"].map(str::to_owned),
+            ["-serial", "null"].map(str::to_owned),
+        ],
+        PacketFraming::Serial => [
+            ["-chardev".into(), format!("socket,id=air,path={socket}")],
+            ["-net", "none"].map(str::to_owned),
+            ["-serial", "chardev:air"].map(str::to_owned),
+        ],
+    };
+    let machine = [
+        // The machine's PSRAM is a file, so that what the board stores survives a restart.
+        ["-M", "mps2-an386,memory-backend=flash"].map(str::to_owned),
+        // One emulated core needs one thread and a small translation buffer: 10 % faster with a hundred emulators.
+        ["-accel", "tcg,thread=single,tb-size=4"].map(str::to_owned),
+        [
+            "-object".into(),
+            format!("memory-backend-file,id=flash,size=16M,share=on,mem-path={}", in_option(flash)),
+        ],
+    ];
+    let rest = [
+        ["-serial".into(), format!("file:{}", log.display())],
+        // Lets firmware exit the emulator after a panic.
+        ["-semihosting-config", "enable=on,target=native"].map(str::to_owned),
+        ["-display", "none"].map(str::to_owned),
+        // Tells where the processor is, should the board hang.
+        ["-monitor".into(), format!("unix:{},server=on,wait=off", in_option(monitor))],
+        ["-kernel".into(), image.display().to_string()],
+    ];
+    [&machine[..], &link, &rest].concat().concat()
+}

@@ -1,0 +1,395 @@
+//! Real boards on serial ports: finds them, tells who they are, and gives them their pages.
+//!
+//! A board repeats its boot packet until a host starts it, so whoever listens learns its name, chip, build and page. One that an
+//! earlier host has left in the middle of a run is silent; a reset makes it start again. One that runs on its own clock reports its
+//! rounds, and at once when it is asked, as a round may take minutes: it is left alone.
+
+mod control_lines;
+mod line;
+mod pages;
+mod ports;
+
+pub use control_lines::ControlLines;
+pub(crate) use pages::prepare;
+pub use pages::provision;
+pub use ports::ports;
+
+use super::boot_check::last_panic;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::BUILD_ID;
+use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
+use fabswarm_shared::provisioning;
+use line::SerialLine;
+use serialport::TTYPort;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Baud rates that boards use; USB has none.
+const BAUD_RATES: [u32; 2] = [921_600, 115_200];
+
+/// How long to listen to a port before its board is asked something.
+const LISTEN_FOR: Duration = Duration::from_millis(700);
+
+/// What a silent board is asked, at each baud rate, and how long it may take to answer: whether it is there, which one on its own
+/// clock answers with its round, and then to start again.
+const QUESTIONS: [(Option<Packet>, Duration); 3] = [
+    (None, LISTEN_FOR),
+    (Some(Packet::Mark { number: 0 }), Duration::from_millis(300)),
+    (Some(Packet::Reset), Duration::from_millis(1000)),
+];
+
+/// How long a board that has said who it is may take to answer with its round, or to say it again.
+const FLIES_WITHIN: Duration = Duration::from_millis(300);
+
+/// How long a board may take to start.
+const START_WITHIN: Duration = Duration::from_secs(8);
+
+/// How often a board that has just restarted is asked to wait for a page: it may not listen yet.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// What is wrong with a port or its board.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SerialError {
+    /// The board is in the middle of a trial, on its own clock.
+    #[error("{what}")]
+    Running {
+        /// The port.
+        path: PathBuf,
+        /// The baud rate at which it was understood.
+        baud: u32,
+        /// What the user is told.
+        what: Diagnostic,
+        /// Its agent.
+        agent: u16,
+        /// The agent's round.
+        round: u32,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Port(#[from] Diagnostic),
+}
+
+/// The port cannot be opened.
+fn not_opened(path: &Path, reason: &str) -> Diagnostic {
+    Diagnostic::new(format!("cannot open {}: {reason}", path.display()), open_help(reason))
+}
+
+/// Nothing arrived.
+fn no_answer(path: &Path) -> Diagnostic {
+    Diagnostic::new(
+        format!("nothing on {} answers", path.display()),
+        "check that the board has power and runs fabswarm's firmware (`fabswarm boards flash`)",
+    )
+}
+
+/// The board on a port did not take its page.
+#[must_use]
+pub fn page_refusal(path: &Path, reason: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("the board on {} did not take its page: {reason}", path.display()),
+        "unplug it, plug it in again and retry",
+    )
+}
+
+/// What to do about a board with other firmware.
+const FLASH_IT: &str = "flash it with this version: `fabswarm boards flash`";
+
+/// What helps against an error of opening a port.
+fn open_help(reason: &str) -> &'static str {
+    if reason.contains("ermission") {
+        "add yourself to the group dialout: `sudo usermod -aG dialout $USER`, then log in again (see `fabswarm doctor`)"
+    } else if reason.contains("busy") {
+        "end the program that uses the port (ModemManager is known for it, see `fabswarm doctor`)"
+    } else {
+        "check that the board is plugged in; `fabswarm boards list` shows the ports"
+    }
+}
+
+/// A board that answered on a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundBoard {
+    /// The port.
+    pub path: PathBuf,
+    /// The baud rate at which it was understood.
+    pub baud: u32,
+    /// The name in its `board.toml`.
+    pub name: String,
+    /// The number of its chip.
+    pub chip: Option<u64>,
+    /// Its build.
+    pub build: u64,
+    /// Why it started.
+    pub reset: ResetCause,
+    /// What the panic said that ended its last run, if one did.
+    pub panic: Option<String>,
+    /// Its identity, or why it has none.
+    pub page: Result<BoardIdentity, provisioning::Error>,
+}
+
+/// A real board of a swarm.
+#[derive(Debug)]
+pub(crate) struct SerialBoard {
+    pub(crate) path: PathBuf,
+    pub(crate) chip: u64,
+    baud: u32,
+    lines: ControlLines,
+}
+
+impl SerialBoard {
+    /// Opens its port again, if it is there.
+    pub(crate) fn reopen(&self) -> Option<TTYPort> {
+        line::open(&self.path, self.baud, self.lines, Duration::ZERO).ok()
+    }
+}
+
+/// A board that has its page, and waits to be started or keeps its own time already.
+#[derive(Debug)]
+pub(crate) struct ReadyBoard {
+    pub(crate) board: SerialBoard,
+    pub(crate) port: TTYPort,
+    /// What it has said since it started.
+    pub(crate) said: Vec<u8>,
+    /// The name in its `board.toml`.
+    pub(crate) name: String,
+}
+
+/// Listens to a port until it tells which board is on it.
+///
+/// # Errors
+/// [`SerialError`] if it does not, or its firmware is of another version.
+pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
+    identify_on(path).map(|(found, _)| found)
+}
+
+fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
+    // Which board it is, and what it wants, is not known yet.
+    let mut line = SerialLine::open(path, BAUD_RATES[0], ControlLines::default())?;
+    let mut schema = None;
+    let questions = BAUD_RATES.into_iter().flat_map(|rate| QUESTIONS.map(|question| (rate, question)));
+    for (rate, (question, answer_within)) in questions {
+        if rate != line.baud() {
+            line.set_baud(rate);
+        }
+        if let Some(packet) = question {
+            line.send(&packet);
+        }
+        let listen_until = Instant::now() + answer_within;
+        while let Some(bytes) = line.next_packet(listen_until) {
+            if let Ok(Packet::Boot(boot)) = Packet::decode(&bytes)
+                && boot.schema == packet::SCHEMA
+            {
+                let found = FoundBoard {
+                    path: path.to_owned(),
+                    baud: line.baud(),
+                    name: boot.board.to_owned(),
+                    chip: boot.chip,
+                    build: boot.build,
+                    reset: boot.reset,
+                    panic: last_panic(&boot),
+                    page: boot.page,
+                };
+                let running = if found.page.is_ok() { flight(path, &mut line) } else { None };
+                return match running {
+                    Some(running) => Err(running),
+                    None => Ok((found, line)),
+                };
+            }
+            if let Some(running) = running(path, &line, &bytes) {
+                return Err(running);
+            }
+            if let Some((board, number)) = packet::boot_schema(&bytes) {
+                schema = Some((board.to_owned(), number));
+            }
+        }
+    }
+    let trouble = match (schema, line.noise()) {
+        (Some((board, schema)), _) => Diagnostic::new(
+            format!(
+                "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}",
+                path.display(),
+                packet::SCHEMA
+            ),
+            FLASH_IT,
+        ),
+        (None, 0) => no_answer(path),
+        (None, bytes) => Diagnostic::new(
+            format!("{} sent {bytes} bytes that are no packets of fabswarm", path.display()),
+            format!(
+                "check the baud rate ({}), and that no other firmware runs on the board",
+                BAUD_RATES.map(|rate| rate.to_string()).join(" or ")
+            ),
+        ),
+    };
+    Err(trouble.into())
+}
+
+/// What a board says of its flight that has just said who it is: one on its own clock does so now and then, and answers with its round;
+/// one that waits for its host says it again.
+fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
+    line.send(&Packet::Mark { number: 0 });
+    let answer_until = Instant::now() + FLIES_WITHIN;
+    while let Some(bytes) = line.next_packet(answer_until) {
+        if let Ok(Packet::Boot(_)) = Packet::decode(&bytes) {
+            return None;
+        }
+        if let Some(running) = running(path, line, &bytes) {
+            return Some(running);
+        }
+    }
+    None
+}
+
+/// What a packet says of a board that runs on its own clock; `None` for any other packet.
+fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
+    let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
+    let what = Diagnostic::new(
+        format!("the board on {} runs agent {agent}, in round {round}", path.display()),
+        "wait until its trial is over, or end it with `fabswarm boards reset`",
+    );
+    Some(SerialError::Running { path: path.to_owned(), baud: line.baud(), what, agent, round })
+}
+
+/// Identifies the boards on all ports at once. Each port has its board, or what is wrong with it.
+#[must_use]
+pub fn identify_all(ports: &[PathBuf]) -> Vec<Result<FoundBoard, SerialError>> {
+    on_all(ports.iter(), |path| identify(path))
+}
+
+/// Applies `act` to all items at once, each on a thread of its own.
+fn on_all<I: Send, T: Send>(items: impl Iterator<Item = I>, act: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let act = &act;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.map(|item| scope.spawn(move || act(item))).collect();
+        // A panic in a thread goes on here.
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// Finds `needed` boards on the ports that match `pattern`, in the order of their chips.
+pub(crate) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<FoundBoard>, Diagnostic> {
+    let (mut found, mut troubles) = (Vec::new(), Vec::new());
+    for outcome in identify_all(&ports(pattern)) {
+        match outcome {
+            Ok(board) if board.build != BUILD_ID => {
+                troubles.push(format!(
+                    "the board `{}` on {} runs build {:016x}, the host build {BUILD_ID:016x}",
+                    board.name,
+                    board.path.display(),
+                    board.build
+                ));
+            }
+            Ok(board) if board.chip.is_none() => {
+                troubles.push(format!("the board on {} has no number of its own", board.path.display()));
+            }
+            Ok(board) => found.push(board),
+            Err(trouble) => troubles.push(trouble.to_string()),
+        }
+    }
+    found.sort_by_key(|board| board.chip);
+    for pair in found.windows(2) {
+        if let (true, Some(chip)) = (pair[0].chip == pair[1].chip, pair[0].chip) {
+            let [one, other] = [&pair[0], &pair[1]].map(|board| board.path.display());
+            return Err(Diagnostic::new(
+                format!("the boards on {one} and {other} both say that they are chip {chip:016x}"),
+                "unplug one of them; clones of a flash chip may share their number",
+            ));
+        }
+    }
+    if found.len() < needed {
+        let first_line = |trouble: &String| format!("\n  {}", trouble.lines().next().unwrap_or_default());
+        let troubles: String = troubles.iter().map(first_line).collect();
+        let found = found.len();
+        return Err(Diagnostic::new(
+            format!(
+                "the scenario places {needed} agents on serial ports, and there are {found} boards{troubles}"
+            ),
+            "plug in more boards, or place fewer agents on them; `fabswarm boards list` shows what is there",
+        ));
+    }
+    found.truncate(needed);
+    Ok(found)
+}
+
+/// Restarts a board that waits for its host or a page.
+///
+/// # Errors
+/// If it does not tell that it has started.
+pub fn reset(board: &FoundBoard) -> Result<(), Diagnostic> {
+    let FoundBoard { path, baud, page, .. } = board;
+    let mut line = SerialLine::open(path, *baud, ControlLines::default())?;
+    line.send(&Packet::Reset);
+    line.drain();
+    // Until it restarts, a board that waits for its host repeats who it was.
+    let is_same = |boot: &Boot| matches!((boot.page, page), (Ok(now), Ok(before)) if now.boot == before.boot);
+    if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(boot) if !is_same(&boot))) {
+        Ok(())
+    } else {
+        Err(no_answer(path))
+    }
+}
+
+/// Restarts a board that keeps its own time and lets it wait for a page: its trial is over.
+///
+/// # Errors
+/// If it does not tell that it waits.
+pub fn end_trial(path: &Path, baud: u32) -> Result<(), Diagnostic> {
+    let mut line = SerialLine::open(path, baud, ControlLines::default())?;
+    line.send(&Packet::Reset);
+    line.drain();
+    let answer_until = Instant::now() + START_WITHIN;
+    while Instant::now() < answer_until {
+        line.send(&Packet::Service);
+        let in_service = |packet: Packet| matches!(packet, Packet::Boot(boot) if boot.page.is_err());
+        if line.wait(ASK_EVERY, in_service) {
+            return Ok(());
+        }
+    }
+    Err(no_answer(path))
+}
+
+/// Turns the light of the board on a port on, whatever it does.
+///
+/// # Errors
+/// If its port is gone.
+pub fn light(path: &Path, baud: u32) -> Result<(), Diagnostic> {
+    SerialLine::open(path, baud, ControlLines::default())?.send(&Packet::Identify);
+    Ok(())
+}
+
+/// Passes every packet that arrives on any of the ports within `time` to `see`, and disturbs no board. Returns how many packets came
+/// on each.
+///
+/// # Errors
+/// For a port that cannot be opened.
+pub fn monitor(
+    ports: &[PathBuf],
+    time: Duration,
+    see: impl Fn(&Path, &Packet) + Sync,
+) -> Vec<Result<usize, Diagnostic>> {
+    on_all(ports.iter(), |path| monitor_port(path, time, |packet| see(path, packet)))
+}
+
+fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, Diagnostic> {
+    let deadline = Instant::now() + time;
+    let [first, rates @ ..] = BAUD_RATES;
+    let mut line = SerialLine::open(path, first, ControlLines::default())?;
+    let (mut packets, mut rates) = (0, rates.into_iter());
+    while Instant::now() < deadline {
+        while let Some(bytes) = line.next_packet(deadline.min(Instant::now() + LISTEN_FOR)) {
+            if let Ok(packet) = Packet::decode(&bytes) {
+                packets += 1;
+                see(&packet);
+            }
+        }
+        if packets == 0
+            && line.noise() > 0
+            && let Some(rate) = rates.next()
+        {
+            line.set_baud(rate);
+        }
+    }
+    Ok(packets)
+}

@@ -1,0 +1,145 @@
+//! Pages for boards on serial ports.
+
+use super::line::SerialLine;
+use super::{
+    ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, on_all, page_refusal,
+    running,
+};
+use crate::fleet::launch::page_room;
+use fabswarm_shared::packet::{BoardIdentity, Packet};
+use fabswarm_shared::provisioning::page_crc;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a board may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long one look for packets takes while other boards start.
+const LISTEN_FOR: Duration = Duration::from_millis(20);
+
+/// Bytes of a page that one packet carries: whole words, and no more than the smallest receiver buffers.
+const PAGE_CHUNK: usize = 128;
+
+/// How often a part of a page is sent again.
+const TRIES: usize = 3;
+
+/// Gives each board its page, all at once, and then restarts all of them: those that keep their own time begin together. What a
+/// board says from its start on is kept.
+pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard>, SerialError> {
+    let written = on_all(boards.into_iter(), |(board, page)| {
+        let line = write_page(&board, page)?;
+        Ok((board, page, line))
+    });
+    let written = written.into_iter().collect::<Result<Vec<_>, SerialError>>()?;
+    let (boards, left) = (written.len(), AtomicUsize::new(written.len()));
+    let started = on_all(written.into_iter(), |(board, page, mut line)| {
+        let sign = start(&mut line, page, true).map_err(|reason| page_refusal(&board.path, &reason));
+        left.fetch_sub(1, Ordering::Relaxed);
+        let sign = sign?;
+        line.record(&sign);
+        // What nobody reads is lost once the buffers of the port are full.
+        while left.load(Ordering::Relaxed) > 0 && boards > 1 {
+            line.next_packet(Instant::now() + LISTEN_FOR);
+        }
+        let (port, said) = line.into_port()?;
+        Ok(ReadyBoard {
+            board: SerialBoard {
+                chip: board.chip.unwrap_or_default(),
+                baud: board.baud,
+                lines: ControlLines::of(&board.name),
+                path: board.path,
+            },
+            port,
+            said,
+            name: board.name,
+        })
+    });
+    started.into_iter().collect()
+}
+
+/// Replaces the page of a board that does not run, restarts it, and returns who it is then.
+///
+/// # Errors
+/// If the board does not answer, runs, or refuses the page, or its port is gone.
+pub fn provision(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
+    let refuse = |reason: &str| page_refusal(&board.path, reason);
+    let mut line = write_page(board, page)?;
+    let boot = start(&mut line, page, false).map_err(|reason| refuse(&reason))?;
+    match Packet::decode(&boot) {
+        Ok(Packet::Boot(boot)) => Ok(boot.page.map_err(|error| refuse(&error.to_string()))?),
+        _ => Err(refuse(NOT_STARTED).into()),
+    }
+}
+
+/// Why a page counts as refused by a board that says nothing about it.
+const NOT_STARTED: &str = "it did not start with it";
+
+/// Writes a page to a board, which is in service then.
+fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError> {
+    let refuse = |reason: &str| SerialError::from(page_refusal(&board.path, reason));
+    let (bytes, room) = (page.len(), page_room(&board.name, None)?);
+    if bytes as u64 > room {
+        return Err(refuse(&format!("it takes {bytes} bytes, and the board has {room}")));
+    }
+    let mut line = SerialLine::open(&board.path, board.baud, ControlLines::of(&board.name))?;
+    if !enter_service(&board.path, &mut line)? {
+        return Err(refuse("it does not go into service"));
+    }
+    for (number, chunk) in page.chunks(PAGE_CHUNK).enumerate() {
+        let offset = (number * PAGE_CHUNK) as u32;
+        // Flash is written in whole units, the largest of which are 8 bytes.
+        let mut bytes = chunk.to_vec();
+        bytes.resize(chunk.len().next_multiple_of(8), 0xFF);
+        let is_taken = (0..TRIES).any(|_| {
+            line.send(&Packet::PageBytes { offset, bytes: &bytes });
+            line.send(&Packet::Mark { number: offset });
+            line.wait(ANSWER_WITHIN, |packet| packet == Packet::Mark { number: offset })
+        });
+        if !is_taken {
+            return Err(refuse(&format!("no answer at byte {offset}")));
+        }
+    }
+    Ok(line)
+}
+
+/// Restarts a board that has a new page. Returns the first packet that tells that it has started with it: its boot packet, or, if
+/// `rounds_count`, what it says of its rounds. One that keeps its own time may say who it is before a USB port is there again.
+fn start(line: &mut SerialLine, page: &[u8], rounds_count: bool) -> Result<Vec<u8>, String> {
+    line.send(&Packet::Reset);
+    let start_until = Instant::now() + START_WITHIN;
+    let mut refused = NOT_STARTED.to_owned();
+    while let Some(bytes) = line.next_packet(start_until) {
+        match Packet::decode(&bytes) {
+            Ok(Packet::Boot(boot)) => match boot.page {
+                Ok(identity) if identity.page_crc == page_crc(page) => return Ok(bytes),
+                // It may say so from before its restart: only the last word counts.
+                Err(error) => refused = error.to_string(),
+                // Of the page it had before.
+                Ok(_) => {}
+            },
+            Ok(Packet::Taken { .. } | Packet::Telemetry(..)) if rounds_count => return Ok(bytes),
+            _ => {}
+        }
+    }
+    Err(refused)
+}
+
+/// Makes the board leave its agent, unless it runs on its own clock. Returns whether it did.
+fn enter_service(path: &Path, line: &mut SerialLine) -> Result<bool, SerialError> {
+    for _ in 0..TRIES {
+        line.send(&Packet::Service);
+        let answer_until = Instant::now() + ANSWER_WITHIN;
+        while let Some(bytes) = line.next_packet(answer_until) {
+            if matches!(Packet::decode(&bytes), Ok(Packet::Boot(boot)) if boot.page.is_err()) {
+                return Ok(true);
+            }
+            if let Some(running) = running(path, line, &bytes) {
+                return Err(running);
+            }
+        }
+        // It may be in the middle of a run that nobody hosts any more.
+        line.send(&Packet::Reset);
+    }
+    Ok(false)
+}

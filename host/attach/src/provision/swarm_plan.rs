@@ -1,0 +1,286 @@
+//! What a scenario takes of a board and its radio, before anything is built or flashed.
+
+use crate::firmware::firmware_crate::FirmwareNeeds;
+use crate::firmware::flash_file::page_bytes;
+use crate::firmware::{board_file, board_file::BoardFile};
+use crate::fleet::launch::PageMaker;
+use crate::{BoardKind, Error};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
+use fabswarm_shared::problem::AnyProblem;
+use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
+use fabswarm_shared::wire::payload::Width;
+use fabswarm_shared::wire::seal::TAG;
+use fabswarm_sim::air::radio::{RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::scenario::{Scenario, WidthKind};
+use fabswarm_sim::swarm::HeapPeers;
+use fabswarm_sim::trial::{self, ExactAgents};
+
+/// Bytes that a stamp adds to a sealed frame of its own round: none besides what it replaces.
+const STAMP_BYTES: usize = 2;
+/// An epoch's number, after up to 2,047 changes of the member set.
+const EPOCH_BYTES: usize = 3;
+
+/// The frames of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WidthPlan {
+    /// How wide.
+    pub width: WidthKind,
+    /// Bytes of a frame, sealed and stamped.
+    pub frame_bytes: usize,
+    /// Packets that it takes.
+    pub packets: usize,
+}
+
+/// Whether a scenario fits a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardRoom {
+    /// The name in its `board.toml`.
+    pub board: String,
+    /// RAM of its chip without that of the stack.
+    pub ram_bytes: u64,
+    /// Room for the page.
+    pub page_bytes: u64,
+    /// Whether both are enough.
+    pub is_enough: bool,
+}
+
+impl BoardRoom {
+    fn of(board: &str, ram_needed: usize, page_needed: usize) -> Option<Self> {
+        let file = BoardFile::read(board).ok()?;
+        let (ram_bytes, page_bytes) = (1024 * (file.ram.chip_kib - file.ram.stack_kib), file.page.bytes());
+        let is_enough = ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes;
+        Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough })
+    }
+}
+
+/// RAM of the emulated board's firmware without its stack, by a formula: agent, peers and queues grow with the words of a decision.
+fn firmware_ram_bytes(needs: &FirmwareNeeds) -> usize {
+    let words = needs.words.max(BOARD_WORDS);
+    let members = if needs.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
+    // Both sizes are linear in the words.
+    let at = |small: usize, large: usize| small + (large - small) / 32 * (words - 32);
+    let peer = at(size_of::<PeerSlot<32>>(), size_of::<PeerSlot<64>>());
+    let agent = at(size_of::<BoardAgent<32>>(), size_of::<BoardAgent<64>>());
+    let packet = PACKET_OVERHEAD_BYTES + Width::Full.payload_bytes(words).max(MemberSet::BYTES);
+    (members - 1) * peer + agent + QUEUED_PACKETS * packet + FIXED_RAM_BYTES
+}
+
+/// The agent of a board.
+type BoardAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, HeapPeers<WORDS>, WORDS>;
+
+/// Packets in the queues of the firmware, and what each takes besides its payload.
+const QUEUED_PACKETS: usize = 6;
+const PACKET_OVERHEAD_BYTES: usize = 64;
+/// RAM of the executor, the link and everything else that does not depend on the scenario.
+const FIXED_RAM_BYTES: usize = 2500;
+
+/// What a scenario takes of boards and radio.
+#[derive(Clone, Debug)]
+pub struct SwarmPlan {
+    /// The radio.
+    pub radio: RadioTiming,
+    /// Its slots, and what they amount to.
+    pub slots: RadioPlan,
+    /// How the slots stand in a page.
+    pub pace: Pace,
+    /// What the slots hold.
+    pub needs: RadioNeeds,
+    /// Words of a decision, and how many of them travel.
+    pub words: usize,
+    /// Words that travel.
+    pub exchanged: usize,
+    /// Words that firmware must have room for.
+    pub room_words: usize,
+    /// Frames of each width.
+    pub widths: Vec<WidthPlan>,
+    /// Bytes of the longest provisioning page.
+    pub page_bytes: usize,
+    /// RAM of the firmware without its stack, by formula.
+    pub ram_bytes: usize,
+    /// What boards have room for.
+    pub boards: Vec<BoardRoom>,
+    /// Agents that save their state in every round.
+    pub saving_agents: usize,
+}
+
+impl SwarmPlan {
+    /// Plans the swarm of `scenario`.
+    ///
+    /// # Errors
+    /// Where the scenario, the radio or the law does not allow it.
+    pub fn new(scenario: &Scenario) -> Result<Self, Error> {
+        Self::of_agents(scenario, &trial::exact_agents(scenario)?)
+    }
+
+    /// Plans the swarm of `scenario`, whose agents were made already.
+    ///
+    /// # Errors
+    /// As [`SwarmPlan::new`].
+    pub fn of_agents(scenario: &Scenario, parts: &ExactAgents) -> Result<Self, Error> {
+        let ExactAgents { task, setup, air, rounds } = parts;
+        let agents = scenario.swarm.agents;
+        let count = u16::try_from(agents).map_err(|_| {
+            Diagnostic::new(
+                format!("{agents} agents are more than boards can be members of a swarm"),
+                "lower swarm.agents",
+            )
+        })?;
+        let shape = task.shape();
+        let exchanged = shape.exchanged().len();
+        let radio = RadioTiming::of(&scenario.radio);
+        let bytes = |width: Width| {
+            frame_bytes(width.payload_bytes(exchanged), count, *rounds, scenario.frames.sealed)
+        };
+        let width = setup.config.width;
+        let is_narrow = width != Width::Full;
+        let needs = RadioNeeds {
+            agents: count,
+            frame_bytes: bytes(width),
+            shared_bytes: if is_narrow { bytes(Width::Full) } else { 0 },
+            control_bytes: control_bytes(agents, *rounds),
+            turn: width.period().try_into().unwrap_or(u16::MAX),
+            ppm: scenario.radio.clock_ppm,
+            hops: scenario.radio.hops,
+            reach_m: scenario.radio.reach_m,
+            compute_us: (1000.0 * scenario.radio.compute_ms) as u32,
+            period_us: Some((1000.0 * scenario.radio.period_ms) as u64).filter(|&period| period > 0),
+        };
+        let slots = RadioPlan::new(&radio, &needs)?;
+        let short = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX);
+        let pace = if is_narrow {
+            Pace::Slots {
+                superframe: slots.superframe,
+                slot_bytes: short(needs.frame_bytes),
+                shared_bytes: short(needs.shared_bytes + needs.control_bytes),
+            }
+        } else {
+            let slot_bytes = short(needs.frame_bytes + needs.control_bytes);
+            Pace::Slots { superframe: slots.superframe, slot_bytes, shared_bytes: 0 }
+        };
+        let pages = PageMaker::new(task, setup, pace, *rounds);
+        let mut longest = 0;
+        for agent in 0..agents {
+            let (key_number, chip, boot_floor) = (u32::MAX, Some(u64::MAX), u32::MAX);
+            let page = Page { key_number, chip, boot_floor, ..pages.page(agent, BoardKind::Qemu.board()) };
+            longest = longest.max(page_bytes(page, PAGE_ROOM as u64)?.len());
+        }
+        let needs_of_boards = FirmwareNeeds::of(task, agents);
+        let ram_bytes = firmware_ram_bytes(&needs_of_boards);
+        let widths =
+            [(WidthKind::Full, Width::Full), (WidthKind::Half, Width::Half), (WidthKind::Byte, Width::Byte)];
+        Ok(Self {
+            slots,
+            pace,
+            needs,
+            words: shape.words(),
+            exchanged,
+            room_words: needs_of_boards.words,
+            widths: widths
+                .map(|(word, width)| WidthPlan {
+                    width: word,
+                    frame_bytes: bytes(width),
+                    packets: radio.packets(bytes(width)).count(),
+                })
+                .into(),
+            page_bytes: longest,
+            ram_bytes,
+            boards: board_file::names()
+                .iter()
+                .filter_map(|board| BoardRoom::of(board, ram_bytes, longest))
+                .collect(),
+            saving_agents: (0..agents).filter(|&agent| air.will_remember(agent, 0)).count(),
+            radio,
+        })
+    }
+}
+
+/// Bytes of a stamped data frame with this payload, at most, in a run of `rounds` rounds and in one of the first 127 boots.
+fn frame_bytes(payload: usize, agents: u16, rounds: u32, is_sealed: bool) -> usize {
+    let sender = varint_bytes(agents.saturating_sub(1).into());
+    let root = if agents > 16 { 1 } else { 0 };
+    let frame = STAMP_BYTES + root + EPOCH_BYTES + varint_bytes(rounds) + payload;
+    if is_sealed { seal_bytes(sender, rounds) + frame } else { 1 + sender + frame }
+}
+
+/// Bytes of a stamped and sealed announcement of members or admission.
+fn control_bytes(agents: usize, rounds: u32) -> usize {
+    let sender = varint_bytes(agents.saturating_sub(1) as u32);
+    let round = varint_bytes(rounds);
+    let stamp = STAMP_BYTES + 1 + round;
+    let members = 1 + sender + EPOCH_BYTES + agents.div_ceil(8);
+    let admission = 1 + sender + (sender + 1 + round) + sender + 1 + 1;
+    seal_bytes(sender, rounds) + stamp + members.max(admission)
+}
+
+/// What sealing adds: check of the key, sender, boot, counter (up to two frames a round) and tag.
+fn seal_bytes(sender: usize, rounds: u32) -> usize {
+    1 + sender + 1 + varint_bytes(rounds) + TAG
+}
+
+/// Bytes of a number as postcard writes it.
+const fn varint_bytes(number: u32) -> usize {
+    match number {
+        0..=0x7F => 1,
+        0x80..=0x3FFF => 2,
+        0x4000..=0x1F_FFFF => 3,
+        0x20_0000..=0xFFF_FFFF => 4,
+        _ => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn byte_scenario() -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.frames.width = WidthKind::Byte;
+        scenario
+    }
+
+    #[test]
+    fn ten_boards_with_byte_frames_make_fifteen_rounds_a_second() {
+        let plan = SwarmPlan::new(&byte_scenario()).unwrap();
+        assert_eq!((plan.words, plan.exchanged), (45, 45));
+        let byte = plan.widths.iter().find(|width| width.width == WidthKind::Byte).unwrap();
+        assert_eq!((byte.frame_bytes, byte.packets), (122, 1));
+        assert!(plan.slots.rounds_per_second >= 15.0, "{:?}", plan.slots);
+    }
+
+    /// The formula against the linker.
+    #[test]
+    fn the_ram_of_the_emulated_board_is_predicted() {
+        use object::{Object, ObjectSegment};
+        let image = crate::image(BoardKind::Qemu).unwrap();
+        let bytes = std::fs::read(image).unwrap();
+        let elf = object::File::parse(&*bytes).unwrap();
+        let in_ram = elf.segments().filter(|segment| segment.address() >= 0x2000_0000);
+        let linked: u64 = in_ram.map(|segment| segment.size()).sum();
+        let planned = SwarmPlan::new(&Scenario::default()).unwrap().ram_bytes as u64;
+        assert!(planned.abs_diff(linked) * 10 < linked, "planned {planned}, linked {linked}");
+    }
+
+    #[test]
+    fn a_scenario_that_fits_no_board_is_told() {
+        let mut scenario = byte_scenario();
+        scenario.swarm.agents = 100;
+        scenario.policy_evaluation.states = 200;
+        let plan = SwarmPlan::new(&scenario).unwrap();
+        let room = |name: &str| plan.boards.iter().find(|board| board.board == name).unwrap();
+        assert!(!room("pico").is_enough, "{plan:?}");
+        let small = SwarmPlan::new(&byte_scenario()).unwrap();
+        assert!(small.boards.iter().all(|board| board.is_enough), "{small:?}");
+    }
+
+    #[test]
+    fn a_plan_beyond_the_law_is_refused() {
+        let mut scenario = byte_scenario();
+        scenario.radio.kind = fabswarm_sim::scenario::RadioFamily::Lora;
+        let legal = SwarmPlan::new(&scenario).unwrap();
+        assert!(legal.slots.duty_cycle <= 0.01);
+        scenario.radio.period_ms = 5000.0;
+        let message = SwarmPlan::new(&scenario).unwrap_err().to_string();
+        assert!(message.contains("the law allows 1.00 %") && message.contains("help:"), "{message}");
+    }
+}

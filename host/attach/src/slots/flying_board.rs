@@ -1,0 +1,162 @@
+//! A board in flight: what it reports by its cable, and whether it does.
+
+use super::EarlySenders;
+use super::record::{FlightEntry, RoundFate};
+use crate::error;
+use crate::machine::board_machine::BoardMachine;
+use crate::machine::boot_check::{check_boot, start_cause};
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::packet::{Boot, Packet, Telemetry};
+use std::time::Instant;
+
+/// The boot of a board that has just got its page, and of its shadow.
+pub(crate) const FIRST_BOOT: u32 = 1;
+
+/// A board in flight.
+#[derive(Debug)]
+pub(crate) struct FlyingBoard {
+    pub(crate) agent: u16,
+    pub(crate) machine: BoardMachine,
+    /// Whose frames it took, and in which round: its telemetry follows.
+    taken: Option<(u32, [Vec<u16>; 2])>,
+    pub(crate) telemetry: Option<Telemetry>,
+    /// The x that came with it.
+    pub(crate) x: Vec<f32>,
+    /// Whose frames it took in the last round it reported.
+    pub(crate) heard: Vec<u16>,
+    /// Whose frames of its next round it has already.
+    pub(crate) early: EarlySenders,
+    pub(crate) heard_at: Instant,
+    /// The boot it is in.
+    boot: u32,
+    /// The last round that it reported.
+    reported: Option<(u32, RoundFate)>,
+    /// Whether the others are not ahead of its reports: the host waits for its next one.
+    pub(crate) is_present: bool,
+    /// Whether it was lost and has reported nothing since.
+    pub(crate) is_away: bool,
+    /// Whether a report may have been lost since the last one that came.
+    may_have_missed: bool,
+    /// Pieces of its line that were no packet so far.
+    damaged: u64,
+}
+
+/// What a packet of a board amounts to.
+#[derive(Debug)]
+pub(crate) enum FlightNews<'a> {
+    Nothing,
+    /// A frame, of a board whose radio is the host.
+    Frame(&'a [u8]),
+    /// A round.
+    Round(FlightEntry),
+    /// It has restarted, for this cause.
+    Restarted(String),
+}
+
+impl FlyingBoard {
+    pub(crate) fn new(agent: u16, machine: BoardMachine) -> Self {
+        Self {
+            agent,
+            machine,
+            taken: None,
+            telemetry: None,
+            x: Vec::new(),
+            heard: Vec::new(),
+            early: EarlySenders::default(),
+            heard_at: Instant::now(),
+            boot: FIRST_BOOT,
+            reported: None,
+            is_present: true,
+            is_away: false,
+            may_have_missed: false,
+            damaged: 0,
+        }
+    }
+
+    /// The rounds that it has ended, by its own report.
+    pub(crate) fn ended(&self) -> u32 {
+        match self.reported {
+            Some((round, RoundFate::Ended(_))) => round.saturating_add(1),
+            Some((round, RoundFate::Left | RoundFate::Missed)) => round,
+            None => 0,
+        }
+    }
+
+    /// Reports may be lost from now on. Returns whether that was so already.
+    pub(crate) fn lose(&mut self) -> bool {
+        self.is_present = false;
+        self.may_have_missed = true;
+        self.taken = None;
+        std::mem::replace(&mut self.is_away, true)
+    }
+
+    /// What a packet of its line says.
+    pub(crate) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<FlightNews<'a>, Diagnostic> {
+        let agent = self.agent;
+        let damaged = self.machine.damaged();
+        // A line that was opened anew counts anew.
+        self.may_have_missed |= damaged > self.damaged;
+        self.damaged = damaged;
+        match Packet::decode(packet) {
+            Ok(Packet::Frame(frame)) => return Ok(FlightNews::Frame(frame)),
+            Ok(Packet::Boot(boot)) => return self.process_boot(&boot),
+            Ok(Packet::Taken { round, senders }) => {
+                let (taken, early) = senders.split_at(senders.len() / 2);
+                let taken = (round, [taken, early].map(FlightEntry::senders_of));
+                // No telemetry has come for what it reported before: it left that round without ending it, or the line lost it.
+                let left = self.taken.replace(taken).filter(|_| !self.may_have_missed);
+                return Ok(left.map_or(FlightNews::Nothing, |left| self.entry(left, RoundFate::Left)));
+            }
+            Ok(Packet::Telemetry(telemetry, x)) => {
+                if self.machine.is_serial() && telemetry.agent != agent {
+                    return Err(error::other_board(agent));
+                }
+                self.telemetry = Some(telemetry);
+                self.x = x.iter().collect();
+                // The last telemetry of a board is repeated without whose frames it took.
+                if let Some(ended) = self.taken.take_if(|(round, _)| *round == telemetry.round) {
+                    return Ok(self.entry(ended, RoundFate::Ended(telemetry.digest)));
+                }
+            }
+            // A real board's line may carry anything.
+            Err(_) if !self.machine.is_serial() => return Err(error::invalid_packet(agent)),
+            Ok(_) | Err(_) => {}
+        }
+        Ok(FlightNews::Nothing)
+    }
+
+    fn process_boot(&mut self, boot: &Boot) -> Result<FlightNews<'static>, Diagnostic> {
+        check_boot(self.agent, &self.machine, boot)?;
+        let Ok(identity) = boot.page else { return Ok(FlightNews::Nothing) };
+        if std::mem::replace(&mut self.boot, identity.boot) == identity.boot {
+            return Ok(FlightNews::Nothing);
+        }
+        self.reported = Some((self.ended(), RoundFate::Missed));
+        Ok(FlightNews::Restarted(start_cause(boot)))
+    }
+
+    fn entry(
+        &mut self,
+        (round, [senders, early]): (u32, [Vec<u16>; 2]),
+        fate: RoundFate,
+    ) -> FlightNews<'static> {
+        self.heard.clone_from(&senders);
+        let telemetry = self.telemetry.filter(|_| matches!(fate, RoundFate::Ended(_)));
+        let epoch = telemetry.map(|telemetry| telemetry.epoch);
+        FlightNews::Round(FlightEntry { agent: self.agent, round, fate, senders, early, epoch })
+    }
+
+    /// Takes note of its next round. Returns the first round of which reports are missing, if some are or may be.
+    pub(crate) fn report(&mut self, entry: &FlightEntry) -> Option<u32> {
+        let may_have_missed = std::mem::take(&mut self.may_have_missed);
+        match self.reported.replace((entry.round, entry.fate)) {
+            None => Some(0).filter(|_| entry.round != 0),
+            Some((last, RoundFate::Ended(_))) => {
+                Some(last.saturating_add(1)).filter(|&next| next != entry.round)
+            }
+            // It went on from any round that the swarm was in.
+            Some((last, RoundFate::Left)) => Some(last.saturating_add(1)).filter(|_| may_have_missed),
+            Some((first, RoundFate::Missed)) => Some(first),
+        }
+    }
+}
