@@ -1,8 +1,8 @@
 //! Makes the swarm that a scenario describes, wherever its agents run.
 
 use crate::firmware::{MOST_WORDS, check_sizes};
-use crate::lock_step::Boards;
-use crate::slots::Flight;
+use crate::lock_step::LockStepBoards;
+use crate::slots::SlotBoards;
 use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
@@ -43,7 +43,7 @@ pub fn build_with(
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
     if scenario.swarm.pace == PaceKind::Slots && !placement.is_in_process() {
-        return Ok(Box::new(Flight::start(scenario, own, &placement, &locations, interrupted)?));
+        return Ok(Box::new(SlotBoards::start(scenario, own, &placement, &locations, interrupted)?));
     }
     if placement.is_in_process() {
         let mut scenario = scenario.clone();
@@ -128,9 +128,10 @@ fn start(
     locations: &[AgentLocation],
     placement: &Placement,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Boards, Error> {
+) -> Result<LockStepBoards, Error> {
     let will_remember = |agent| air.will_remember(agent, 0);
-    let boards = Boards::start(task, setup, locations, *rounds, will_remember, placement.serial_pattern())?;
+    let boards =
+        LockStepBoards::start(task, setup, locations, *rounds, will_remember, placement.serial_pattern())?;
     Ok(boards.with_lost_boards(scenario.swarm.lost_boards).with_interrupt(Arc::clone(interrupted)))
 }
 

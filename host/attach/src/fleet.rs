@@ -1,4 +1,137 @@
-//! The boards of a swarm: how they start, and what happened to them.
+//! The boards of a swarm, however they are paced: how they start, what they log, and what happens to them.
 
-pub(crate) mod events;
+mod events;
 pub(crate) mod launch;
+
+pub(crate) use launch::Launcher;
+
+use crate::error;
+use crate::machine::temp_dir::LockedTempDir;
+use crate::machine::{BoardLink, TOKENS_PER_BOARD, log_name};
+use events::EventLog;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::scenario::LostBoards;
+use fabswarm_sim::swarm::BoardWarning;
+use mio::{Events, Poll, Token, event::Event};
+use std::path::Path;
+use std::sync::{Arc, atomic::AtomicBool};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+/// How long a board that owes an answer may be silent before the run fails.
+pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+
+/// How often the host looks whether a board that was unplugged is there again.
+const RECALL_EVERY: Duration = Duration::from_millis(300);
+
+/// Bytes read from a board at once: more than it sends in a round.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The boards of a swarm, in the order of their agents.
+#[derive(Debug)]
+pub(crate) struct Fleet<B> {
+    pub(crate) boards: Vec<B>,
+    pub(crate) events: EventLog,
+    warnings: Vec<BoardWarning>,
+    pub(crate) lost_boards: LostBoards,
+    pub(crate) silence_limit: Duration,
+    /// Ends a wait for boards that do not answer.
+    pub(crate) interrupted: Arc<AtomicBool>,
+    /// When the host last looked for lost boards.
+    recalled: Instant,
+    pub(crate) poll: Poll,
+    polled: Events,
+    chunk: Vec<u8>,
+    /// Holds sockets, flash and logs; removed when the boards are dropped, hence the last field.
+    temp_dir: LockedTempDir,
+}
+
+impl<B: AsMut<BoardLink>> Fleet<B> {
+    pub(crate) fn new(boards: Vec<B>, poll: Poll, temp_dir: LockedTempDir) -> Self {
+        Self {
+            polled: Events::with_capacity(2 * boards.len().max(16)),
+            boards,
+            events: EventLog::default(),
+            warnings: Vec::new(),
+            lost_boards: LostBoards::Rejoin,
+            silence_limit: SILENCE_LIMIT,
+            interrupted: Arc::default(),
+            recalled: Instant::now(),
+            poll,
+            chunk: vec![0; CHUNK_BYTES],
+            temp_dir,
+        }
+    }
+
+    /// Waits for packets, and returns the tokens of boards that sent some. A signal, such as Ctrl-C, ends the wait with `None`.
+    pub(crate) fn poll(&mut self, timeout: Duration) -> Result<Option<Vec<Token>>, Diagnostic> {
+        match self.poll.poll(&mut self.polled, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error::wait(error)),
+            Ok(()) => Ok(Some(self.polled.iter().map(Event::token).collect())),
+        }
+    }
+
+    /// Reads what has arrived under a token. Returns the index of its board, and whether that was unplugged.
+    pub(crate) fn receive(&mut self, token: Token) -> Result<(usize, bool), Diagnostic> {
+        let index = token.0 / TOKENS_PER_BOARD;
+        let link = self.boards[index].as_mut();
+        if token.0.is_multiple_of(TOKENS_PER_BOARD) {
+            link.connect(&self.poll)?;
+        }
+        Ok((index, link.fill(&mut self.chunk)))
+    }
+
+    /// Sends what is queued for all boards.
+    pub(crate) fn flush(&mut self) {
+        for board in &mut self.boards {
+            board.as_mut().flush(&self.poll);
+        }
+    }
+
+    /// Whether it is time to look for lost boards again.
+    pub(crate) fn is_recall_due(&mut self) -> bool {
+        let is_due = self.recalled.elapsed() >= RECALL_EVERY;
+        if is_due {
+            self.recalled = Instant::now();
+        }
+        is_due
+    }
+
+    /// Tells the user something about the board of `agent`.
+    pub(crate) fn warn(&mut self, agent: u16, text: String) {
+        self.warnings.push(BoardWarning { agent: agent.into(), text });
+    }
+
+    /// Decodes what was added to the log of a board.
+    pub(crate) fn read_log(&mut self, index: usize) {
+        let BoardLink { agent, machine, is_log_followed, .. } = self.boards[index].as_mut();
+        let agent = usize::from(*agent);
+        let lines = machine.read_log(*is_log_followed).into_iter();
+        self.warnings.extend(lines.map(|text| BoardWarning { agent, text }));
+    }
+
+    /// Adds everything that the board of `agent` logs to the warnings.
+    pub(crate) fn follow_log(&mut self, agent: usize) {
+        let mut links = self.boards.iter_mut().map(AsMut::as_mut);
+        if let Some(link) = links.find(|link| usize::from(link.agent) == agent) {
+            link.is_log_followed = true;
+        }
+    }
+
+    /// Returns what boards logged at level warn or error, and what happened to them, since the last call.
+    pub(crate) fn take_warnings(&mut self) -> Vec<BoardWarning> {
+        (0..self.boards.len()).for_each(|index| self.read_log(index));
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Copies the boards' logs and the events into `folder`.
+    pub(crate) fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for board in &mut self.boards {
+            let name = log_name(board.as_mut().agent);
+            fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
+        }
+        self.events.write(folder)
+    }
+}

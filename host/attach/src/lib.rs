@@ -31,7 +31,7 @@
 //!     swarm.step()?;
 //! }
 //! swarm.finish()?;
-//! assert_eq!(swarm.digests().mismatches, 0);
+//! assert_eq!(swarm.boards().map(|boards| boards.digests().mismatches), Some(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -44,6 +44,7 @@ mod firmware;
 mod fleet;
 mod lock_step;
 mod machine;
+mod notice;
 mod placement;
 mod provision;
 mod slots;
@@ -59,7 +60,9 @@ pub use firmware::board_kind::{BoardKind, counting_program, image};
 pub use machine::board_log::LogDecoder;
 pub use machine::boot_check::last_panic;
 pub use machine::serial;
+pub use notice::show_notices;
 pub use placement::{AgentLocation, Placement};
+pub use provision::serial_pages::provision_board;
 pub use provision::swarm_plan::{BoardRoom, SwarmPlan, WidthPlan};
 pub use provision::uf2;
 pub use slots::{FlightEntry, FlightFault, FlightVerdict, ReportGap, RoundFate, verify};

@@ -1,75 +1,53 @@
-//! Boards in lock-step with their shadows.
+//! Boards in lock-step with their shadows: shadows go first, and the host grants boards the rounds to follow in.
 
-pub(crate) mod board;
+mod board;
 mod follow;
 mod remote;
 mod round_queue;
 
 use crate::compare::divergence::FramePair;
 use crate::compare::state_dump::StateDump;
-use crate::error;
-use crate::firmware::{Firmware, check_sizes};
-use crate::fleet::events::EventLog;
-use crate::fleet::launch::{self, BoardPage, Fleet, PageMaker};
-use crate::machine::board_machine;
-use crate::machine::temp_dir::LockedTempDir;
+use crate::firmware::check_sizes;
+use crate::fleet::{Fleet, Launcher};
+use crate::machine::BoardLink;
+use crate::provision::page::PageMaker;
 use crate::{AgentLocation, BoardKind, Error};
-use board::{Board, ReceiveBuffers};
+use board::Board;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Pace;
 use fabswarm_shared::wire::seal::Key;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
-use mio::{Events, Poll};
 use std::path::Path;
 use std::sync::{Arc, atomic::AtomicBool};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fs, io};
 
-/// How long a board that owes an answer may be silent before the run fails.
-pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-
-/// The boards of a swarm.
+/// The boards of a swarm, each beside its shadow.
 #[derive(Debug)]
-pub(crate) struct Boards {
-    /// In the order of their agents.
-    boards: Vec<Board>,
-    /// One per kind of board in use.
-    firmware: Vec<Firmware>,
-    poll: Poll,
-    events: Events,
-    buffers: ReceiveBuffers,
-    warnings: Vec<String>,
+pub(crate) struct LockStepBoards {
+    fleet: Fleet<Board>,
     /// What happened to boards since the swarm was told last.
     changes: Vec<BoardChange>,
-    lost_boards: LostBoards,
-    /// When the host last looked for lost boards.
-    recalled: Instant,
     dumps: Vec<StateDump>,
     /// Frames of boards that differ from their shadows', with agents and rounds.
     differing_frames: Vec<(u16, u32, FramePair)>,
     /// Opens them.
     key: Option<Key>,
-    event_log: EventLog,
     /// The air's slot that the shadows are in.
     slot: u32,
     /// How many boards may compute at once.
     busy_limit: usize,
-    silence_limit: Duration,
     /// When a packet last arrived, or the host began to wait for one.
     progressed: Instant,
     /// When the host last looked whether awaited boards are still there, or had no reason to.
     checked: Instant,
     /// Whether the user was told which boards the host waits for.
     is_wait_announced: bool,
-    /// Ends a wait for boards that do not answer.
-    interrupted: Arc<AtomicBool>,
-    /// Holds sockets, flash and logs; removed when the boards are dropped, hence the last field.
-    temp_dir: LockedTempDir,
 }
 
-impl Boards {
+impl LockStepBoards {
     /// Starts a board for each agent that `locations` places on one. Only agents for which `will_remember` holds save their state
     /// every round, which takes a fifth of a round: those that will be restarted with their memory. Real boards are those on the
     /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip.
@@ -97,126 +75,88 @@ impl Boards {
             )
             .into());
         }
-        let fleet = Fleet {
-            pages: PageMaker::new(task, setup, Pace::Air, rounds),
-            locations,
-            serial_pattern,
-            radio: None,
-            saves_state: &will_remember,
-        };
-        let (firmware, pages) = fleet.prepare(&needs)?;
-        let boards = Self::launch(firmware, &pages, SILENCE_LIMIT)?;
+        let pages = PageMaker::new(task, setup, Pace::Air, rounds);
+        let saves_state = &will_remember;
+        let launcher = Launcher { pages, needs, locations, serial_pattern, radio: None, saves_state };
+        let boards = Self::follow_from_start(launcher.launch(Board::new)?)?;
         Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
     }
 
     /// Sets what happens when a board is lost.
     #[must_use]
-    pub(crate) const fn with_lost_boards(mut self, lost_boards: LostBoards) -> Self {
-        self.lost_boards = lost_boards;
+    pub(crate) fn with_lost_boards(mut self, lost_boards: LostBoards) -> Self {
+        self.fleet.lost_boards = lost_boards;
         self
     }
 
     /// Ends waits for boards that do not answer once `interrupted` is set.
     #[must_use]
     pub(crate) fn with_interrupt(mut self, interrupted: Arc<AtomicBool>) -> Self {
-        self.interrupted = interrupted;
+        self.fleet.interrupted = interrupted;
         self
     }
 
-    /// Starts a board for each page and waits until all of them are in round 0.
-    fn launch(firmware: Vec<Firmware>, pages: &[BoardPage], silence_limit: Duration) -> Result<Self, Error> {
-        let temp_dir = LockedTempDir::new()?;
-        let poll = Poll::new().map_err(error::wait)?;
-        let machines = launch::machines(&firmware, pages, temp_dir.path(), &poll)?;
-        let boards =
-            pages.iter().zip(machines).map(|(page, machine)| Board::new(page.agent, machine)).collect();
-        let mut boards = Self::new(boards, firmware, poll, temp_dir);
-        boards.silence_limit = silence_limit;
-        boards.catch_up()?;
-        Ok(boards)
-    }
-
-    /// Boards that have not said anything yet.
-    fn new(boards: Vec<Board>, firmware: Vec<Firmware>, poll: Poll, temp_dir: LockedTempDir) -> Self {
-        Self {
-            events: Events::with_capacity(2 * boards.len().max(16)),
-            boards,
-            firmware,
-            poll,
-            buffers: ReceiveBuffers::default(),
-            warnings: Vec::new(),
+    /// Waits until all boards are in round 0.
+    fn follow_from_start(fleet: Fleet<Board>) -> Result<Self, Error> {
+        let mut boards = Self {
+            fleet,
             changes: Vec::new(),
-            lost_boards: LostBoards::Rejoin,
-            recalled: Instant::now(),
             dumps: Vec::new(),
             differing_frames: Vec::new(),
             key: None,
-            event_log: EventLog::default(),
             slot: 0,
             busy_limit: follow::busy_limit(),
-            silence_limit: SILENCE_LIMIT,
             progressed: Instant::now(),
             checked: Instant::now(),
             is_wait_announced: false,
-            interrupted: Arc::default(),
-            temp_dir,
-        }
-    }
-
-    /// The agents that run on boards.
-    fn agents(&self) -> impl Iterator<Item = u16> + '_ {
-        self.boards.iter().map(|board| board.agent)
+        };
+        boards.catch_up()?;
+        Ok(boards)
     }
 
     /// Restarts a killed board, which joins in `air_round` with the state it has stored.
     fn restart(&mut self, agent: u16, air_round: u32) -> Result<(), Diagnostic> {
         if let Some(index) = self.index_of(agent) {
-            let board = &mut self.boards[index];
             // The new process truncates the log.
-            board.machine.read_log(&self.firmware, &mut self.warnings);
-            board.restart(&self.firmware, air_round)?;
+            self.fleet.read_log(index);
+            self.fleet.boards[index].restart(air_round)?;
         }
         Ok(())
     }
 
-    /// Returns what boards logged at level warn or error since the last call, each with its agent.
-    fn take_warnings(&mut self) -> Vec<String> {
-        for board in &mut self.boards {
-            board.machine.read_log(&self.firmware, &mut self.warnings);
-        }
-        std::mem::take(&mut self.warnings)
-    }
-
     /// Copies the boards' logs, and the states of any that diverged, into `folder`.
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        for agent in self.agents() {
-            let name = board_machine::log_name(agent);
-            fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
-        }
+        self.fleet.keep_logs(folder)?;
         for (agent, round, frames) in &self.differing_frames {
             frames.write(folder, *agent, *round, self.key.as_ref())?;
         }
-        // Whoever looks for a fault needs the image that had it.
-        if !self.event_log.is_empty() {
-            for firmware in self.firmware.iter().filter(|firmware| firmware.kind != BoardKind::Native) {
-                fs::copy(&firmware.image, folder.join(format!("{}.elf", firmware.kind.name())))?;
+        // Debugging a fault takes the image that had it.
+        let firmware = self.fleet.boards.iter().filter_map(|board| board.link.machine.firmware());
+        for firmware in firmware.filter(|firmware| firmware.kind != BoardKind::Native) {
+            let copy = folder.join(format!("{}.elf", firmware.kind.name()));
+            if !self.fleet.events.is_empty() && !copy.exists() {
+                fs::copy(&firmware.image, copy)?;
             }
         }
-        self.event_log.write(folder)?;
         self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
 
     fn index_of(&self, agent: u16) -> Option<usize> {
-        self.boards.binary_search_by_key(&agent, |board| board.agent).ok()
+        self.fleet.boards.binary_search_by_key(&agent, |board| board.link.agent).ok()
     }
 
     fn find(&self, agent: u16) -> Option<&Board> {
-        self.index_of(agent).map(|index| &self.boards[index])
+        self.index_of(agent).map(|index| &self.fleet.boards[index])
     }
 
     fn find_mut(&mut self, agent: u16) -> Option<&mut Board> {
-        self.index_of(agent).map(|index| &mut self.boards[index])
+        self.index_of(agent).map(|index| &mut self.fleet.boards[index])
+    }
+}
+
+impl AsMut<BoardLink> for Board {
+    fn as_mut(&mut self) -> &mut BoardLink {
+        &mut self.link
     }
 }
 

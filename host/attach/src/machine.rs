@@ -1,13 +1,75 @@
-//! What boards run on: processes of the host, or real boards on serial ports.
+//! What boards run on: processes of this host, or real boards on serial ports; and the packets between a board and the host.
 
+mod board_link;
 pub(crate) mod board_log;
-pub(crate) mod board_machine;
 pub(crate) mod boot_check;
 mod cable;
 pub(crate) mod child_process;
 pub(crate) mod native;
 pub(crate) mod packet_stream;
 pub(crate) mod pico;
+mod process;
 pub(crate) mod qemu;
 pub mod serial;
 pub(crate) mod temp_dir;
+
+pub(crate) use board_link::{BoardLink, LinkConfig, TOKENS_PER_BOARD, log_name};
+
+use crate::firmware::Firmware;
+use fabswarm_diagnostic::Diagnostic;
+use packet_stream::PacketStream;
+use std::time::Duration;
+
+/// What runs a board, below its packets. The defaults are those of a real board, whose power and log are out of the host's reach.
+pub(crate) trait Machine: std::fmt::Debug {
+    /// The number of the chip that it must be: only real boards have one.
+    fn chip(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns a new connection to the board, if there is one.
+    fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic>;
+
+    /// Cuts the power, and erases the stored state unless `keeps_memory`. Returns whether it could.
+    fn kill(&mut self, _keeps_memory: bool) -> Result<bool, Diagnostic> {
+        Ok(false)
+    }
+
+    /// Turns the power on after [`Machine::kill`].
+    fn restart(&mut self) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
+    /// Suspends or resumes it.
+    fn pause(&self, _is_paused: bool) {}
+
+    /// The exit status of its process, once that has ended.
+    fn exit_status(&mut self) -> Option<String> {
+        None
+    }
+
+    /// The processor time that its process has used.
+    fn cpu_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Where its processor is, if its emulator can tell.
+    fn processor_place(&self) -> Option<String> {
+        None
+    }
+
+    /// The firmware that the host has started it with.
+    fn firmware(&self) -> Option<&Firmware> {
+        None
+    }
+
+    /// The last error in its log, with the places in its code that it names, or else what its process printed.
+    fn last_message(&self) -> String {
+        String::new()
+    }
+
+    /// Decodes what was added to its log and returns the warnings, or everything if the log is followed.
+    fn read_log(&mut self, _is_followed: bool) -> Vec<String> {
+        Vec::new()
+    }
+}

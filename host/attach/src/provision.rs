@@ -1,5 +1,7 @@
 //! The pages and images of real boards.
 
 pub(crate) mod boot_records;
+pub(crate) mod page;
+pub(crate) mod serial_pages;
 pub(crate) mod swarm_plan;
 pub mod uf2;

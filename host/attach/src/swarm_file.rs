@@ -2,9 +2,9 @@
 
 mod boots;
 
-use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareNeeds, flash_file};
-use crate::fleet::launch::{PageMaker, page_room};
+use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareNeeds};
 use crate::machine::temp_dir::FILE_MODE;
+use crate::provision::page::{PageMaker, page_bytes, page_room};
 use crate::provision::{boot_records::BootRecords, uf2::Uf2Image};
 use crate::{Error, SwarmPlan};
 use fabswarm_diagnostic::Diagnostic;
@@ -223,7 +223,7 @@ impl SwarmPages<'_> {
             boot_floor,
             ..pages.page(agent, board)
         };
-        flash_file::page_bytes(page, page_room(board, self.radio)?)
+        page_bytes(page, page_room(board, self.radio)?)
     }
 
     /// Builds the image of a board for the scenario, unless it is up to date, and returns its path.

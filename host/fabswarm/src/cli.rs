@@ -76,6 +76,8 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>, own: &OwnProblem) ->
 }
 
 fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProblem>) -> ExitCode {
+    #[cfg(feature = "boards")]
+    fabswarm_attach::show_notices(output::notice);
     let arguments = with_default_command(arguments.collect());
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::elsewhere::BoardsElsewhere;
 pub use self::gateway::StartBoards;
 pub(crate) use self::gateway::attend;
-use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, ShadowRound};
+use fabswarm_sim::swarm::{BoardChange, BoardView, BoardWarning, DigestCounts, ShadowRound};
 
 /// What a host is told about shadows and boards, in the order in which it happened. Frames are numbers of a [`BoardBatch`]'s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub struct BoardsReport {
     pub boards: Vec<(usize, BoardView)>,
     /// What happened to boards, and what they logged, since the last report.
     pub changes: Vec<BoardChange>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<BoardWarning>,
     /// Why they cannot go on.
     pub failure: Option<String>,
     /// The user of the host wants it to end.

@@ -2,7 +2,7 @@
 
 use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
 use fabswarm_sim::scenario::ResolvedScenario;
-use fabswarm_sim::swarm::{Answer, ErrorKind};
+use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
 use fabswarm_view::{Audience, KeptRun};
@@ -144,7 +144,7 @@ impl TrialObserver for RowObserver {
         }
     }
 
-    fn warn(&mut self, _: &[String]) {}
+    fn warn(&mut self, _: &[BoardWarning]) {}
 
     fn finish(&mut self) {}
 }

@@ -6,8 +6,6 @@ use crate::task::Score;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Fault, FaultCause};
 use fabswarm_shared::problem::Shape;
-use std::io;
-use std::path::Path;
 
 mod agents;
 mod answer;
@@ -22,8 +20,8 @@ mod view;
 pub use fabswarm_shared::fab::Turns;
 
 pub use agents::{
-    AgentProblem, AgentSetup, AgentSwarm, BoardChange, DigestCounts, HeapPeers, Remote, ShadowRound,
-    UncollectedMass,
+    AgentProblem, AgentSetup, AgentSwarm, BoardChange, BoardReports, BoardWarning, DigestCounts, HeapPeers,
+    Remote, ShadowRound, UncollectedMass,
 };
 pub use answer::{Answer, AnswerVariable};
 pub use books::{BrokenBooks, Imbalance};
@@ -77,26 +75,9 @@ pub trait Swarm {
     fn view(&self, _request: &ViewRequest, view: &mut SwarmView) {
         view.clear(self.round());
     }
-    /// How often boards were compared with their shadows so far.
-    fn digests(&self) -> DigestCounts {
-        DigestCounts::default()
-    }
-    /// The most stack that a board used so far, in bytes, where boards report it.
-    fn deepest_stack_bytes(&self) -> Option<u32> {
+    /// The reports of its boards, if agents run on some.
+    fn boards(&mut self) -> Option<&mut dyn BoardReports> {
         None
-    }
-    /// Adds everything that the board of `agent` logs to what [`take_warnings`](Self::take_warnings) returns.
-    fn follow_log(&mut self, _agent: usize) {}
-    /// What boards logged as warnings or errors since the last call.
-    fn take_warnings(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Copies the logs of boards into a folder, which is made if there are any.
-    ///
-    /// # Errors
-    /// When they cannot be written.
-    fn keep_logs(&mut self, _folder: &Path) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -77,7 +77,7 @@ pub fn run(
         trial.record(Metrics { round: broken.round, ..trial.swarm.metrics() })?;
     }
     trial.observer.finish();
-    trial.observer.warn(&trial.swarm.take_warnings());
+    trial.warn();
 
     let last = trial.last.error;
     // A diverging error can stay finite for many rounds.
@@ -136,7 +136,7 @@ impl Trial<'_> {
                 self.show(false);
             }
             if warned.elapsed() > WARN_EVERY {
-                self.observer.warn(&self.swarm.take_warnings());
+                self.warn();
                 warned = Instant::now();
             }
         }
@@ -162,9 +162,18 @@ impl Trial<'_> {
         self.observer.round(RoundEnd { swarm: &*self.swarm, metrics: &self.last, error, is_recorded });
     }
 
-    fn summary(&self, stopped_because: StoppedBecause, seconds: f64) -> RunSummary {
+    /// Passes the warnings of boards on.
+    fn warn(&mut self) {
+        if let Some(boards) = self.swarm.boards() {
+            self.observer.warn(&boards.take_warnings());
+        }
+    }
+
+    fn summary(&mut self, stopped_because: StoppedBecause, seconds: f64) -> RunSummary {
         let Self { scenario, swarm, last, rounds, .. } = self;
-        let (counts, digests, mass) = (swarm.counts(), swarm.digests(), swarm.uncollected_mass());
+        let boards = swarm.boards().map(|boards| (boards.digests(), boards.deepest_stack_bytes()));
+        let (digests, deepest_stack_bytes) = boards.unwrap_or_default();
+        let (counts, mass) = (swarm.counts(), swarm.uncollected_mass());
         RunSummary {
             version: env!("CARGO_PKG_VERSION"),
             problem: scenario.problem.kind.word(),
@@ -190,7 +199,7 @@ impl Trial<'_> {
             copies_refused: counts.refused,
             digest_checks: digests.checks,
             digest_mismatches: digests.mismatches,
-            deepest_stack_bytes: swarm.deepest_stack_bytes(),
+            deepest_stack_bytes,
             air: swarm.air().map(AirReport::on),
             task: swarm.scores().into_iter().collect(),
         }

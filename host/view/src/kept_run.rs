@@ -8,7 +8,7 @@ use crate::watch::{Audience, RunWatch};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::{self, Caption, Curve, Recorder, RunFolder};
 use fabswarm_sim::scenario::Scenario;
-use fabswarm_sim::swarm::{ErrorKind, Swarm};
+use fabswarm_sim::swarm::{BoardWarning, ErrorKind, Swarm};
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver, TrialOutcome};
 use std::fs;
 use std::io;
@@ -74,7 +74,8 @@ impl<'a> KeptRun<'a> {
         let last = message::end(&outcome.summary, observers.watch.elapsed());
         observers.watch.end(last).map_err(unrecorded)?;
         let logs = folder.join("boards");
-        swarm.keep_logs(&logs).map_err(|error| unwritable(&logs, &error))?;
+        let kept = swarm.boards().map_or(Ok(()), |boards| boards.keep_logs(&logs));
+        kept.map_err(|error| unwritable(&logs, &error))?;
         write_report(&folder)?;
         Ok(KeptOutcome { outcome, folder, curve })
     }
@@ -104,7 +105,7 @@ impl TrialObserver for Observers<'_> {
         self.watch.round(end);
     }
 
-    fn warn(&mut self, warnings: &[String]) {
+    fn warn(&mut self, warnings: &[BoardWarning]) {
         self.observer.warn(warnings);
         self.watch.warn(warnings);
     }

@@ -4,7 +4,7 @@ use crate::message::{self, LogLevel, Message, SwarmEncoder};
 use crate::run_log::RunLog;
 use fabswarm_sim::record::{Error, GrowingFile};
 use fabswarm_sim::swarm::{
-    AgentCondition, ErrorKind, MOST_AGENTS_IN_FULL, Metrics, Swarm, SwarmView, ViewRequest,
+    AgentCondition, BoardWarning, ErrorKind, MOST_AGENTS_IN_FULL, Metrics, Swarm, SwarmView, ViewRequest,
 };
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use std::collections::BTreeMap;
@@ -263,14 +263,12 @@ impl TrialObserver for RunWatch {
         self.view(end.swarm.round(), end.is_recorded, |request, view| end.swarm.view(request, view));
     }
 
-    fn warn(&mut self, warnings: &[String]) {
-        for warning in warnings {
-            // `agent 3: …`
-            let (name, text) = warning.split_once(": ").unwrap_or(("boards", warning));
+    fn warn(&mut self, warnings: &[BoardWarning]) {
+        for BoardWarning { agent, text } in warnings {
             let _ = self.sender.send(Event::Line {
                 level: LogLevel::Warning,
-                name: name.to_owned(),
-                text: text.to_owned(),
+                name: format!("agent {agent}"),
+                text: text.clone(),
                 round: self.round,
                 elapsed: self.elapsed(),
             });

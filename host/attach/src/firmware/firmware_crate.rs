@@ -1,6 +1,7 @@
 //! Builds the firmware that a board runs.
 
 use super::board_file;
+use crate::notice::notify;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fnv;
 use fabswarm_shared::problem::Problem;
@@ -9,28 +10,13 @@ use fabswarm_sim::task::Task;
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    sync::mpsc::{RecvTimeoutError, channel},
     thread,
     time::Duration,
 };
 
 /// Checking that firmware is up to date takes less.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
-
-/// A line that is printed to stderr unless this is dropped in time.
-struct DelayedNotice(#[allow(dead_code, reason = "dropping it wakes the thread")] Sender<()>);
-
-impl DelayedNotice {
-    fn after(delay: Duration, line: String) -> Self {
-        let (sender, dropped) = channel();
-        thread::spawn(move || {
-            if dropped.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("{line}");
-            }
-        });
-        Self(sender)
-    }
-}
 
 /// A crate under `boards/` and the features its firmware is built with.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +80,13 @@ impl FirmwareCrate<'_> {
             .join(features.join("-"))
             .join(folder_of_words);
         let is_special = words.is_some() || needs.problem.is_some();
-        let building =
-            DelayedNotice::after(NOTICE_AFTER, format!("building the firmware of boards/{}", self.board));
+        let (building, is_built) = channel::<()>();
+        let notice = format!("building the firmware of boards/{}", self.board);
+        thread::spawn(move || {
+            if is_built.recv_timeout(NOTICE_AFTER) == Err(RecvTimeoutError::Timeout) {
+                notify(&notice);
+            }
+        });
         let output = Command::new("cargo")
             .args(["build", "--release", "--quiet", "--features", &features.join(","), "--target-dir"])
             .arg(&target_folder)

@@ -4,13 +4,12 @@ use super::board_file::{BOOTS_BYTES, BoardFile};
 use crate::machine::temp_dir::FILE_MODE;
 use crate::{BoardKind, error};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::provisioning::{PAGE_ROOM, Page, PageProblem, WriteError, page_crc};
+use fabswarm_shared::provisioning::PAGE_ROOM;
 use std::{
     fs::File,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
-use zeroize::{Zeroize, Zeroizing};
 
 /// QEMU maps the whole PSRAM of its machine to the file and accepts no other size.
 const PSRAM_BYTES: u64 = 16 << 20;
@@ -63,35 +62,11 @@ impl FlashLayout {
     }
 }
 
-/// Encodes a page for `room` bytes of flash. Both hold the swarm's key: the page is wiped, and its bytes are when they are dropped.
-pub(crate) fn page_bytes<'a, P: PageProblem<'a>>(
-    mut page: Page<'a, P>,
-    room: u64,
-) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
-    let mut bytes = Zeroizing::new(vec![0; room as usize]);
-    let agent = page.agent.id;
-    let written = page.write(&mut bytes);
-    page.key.zeroize();
-    let length = written.map_err(|error| match error {
-        WriteError::BufferTooSmall => Diagnostic::new(
-            format!("the page of agent {agent} takes more than the {room} bytes a board has for it"),
-            "give the agent fewer samples",
-        ),
-        source => Diagnostic::new(
-            format!("the page of agent {agent} cannot be written: {source}"),
-            "lower the sizes of the problem",
-        ),
-    })?;
-    bytes.truncate(length);
-    Ok(bytes)
-}
-
 /// The flash of one board. It holds the swarm's key.
 #[derive(Debug)]
 pub(crate) struct FlashFile {
     path: PathBuf,
     layout: FlashLayout,
-    page_crc: u32,
 }
 
 impl FlashFile {
@@ -106,20 +81,11 @@ impl FlashFile {
             file.write_all_at(page, 0)
         };
         write().map_err(|source| error::file(&path, source))?;
-        Ok(Self { path, layout, page_crc: page_crc(page) })
-    }
-
-    pub(crate) const fn layout(&self) -> FlashLayout {
-        self.layout
+        Ok(Self { path, layout })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The checksum of the page.
-    pub(crate) fn page_crc(&self) -> u32 {
-        self.page_crc
     }
 
     /// Erases the agent's state. The page and the boot counter stay: a nonce must never be used twice.

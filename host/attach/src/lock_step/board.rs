@@ -1,41 +1,24 @@
 //! One board: its progress, and the comparison with its shadow.
 
-mod patience;
 mod phase;
+mod timeouts;
 
 pub(crate) use phase::BoardLoss;
 
 use super::round_queue::{RoundEnd, RoundQueue};
 use crate::compare::divergence::{Divergence, FramePair, RoundReception, ShadowDifference};
 use crate::error;
-use crate::firmware::Firmware;
 use crate::machine::{
-    board_machine::BoardMachine,
+    BoardLink,
     boot_check::{check_boot, has_failed, start_cause},
 };
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{Packet, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
-use mio::{Poll, Token};
-use patience::{HangWatch, ResetPatience};
+use mio::Poll;
 use phase::BoardPhase;
 use std::time::{Duration, Instant};
-
-/// Bytes read from a socket at once: more than a board sends in a round.
-pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
-
-/// Buffers for receiving packets, shared by all boards.
-#[derive(Debug)]
-pub(crate) struct ReceiveBuffers {
-    chunk: Vec<u8>,
-    packet: Vec<u8>,
-}
-
-impl Default for ReceiveBuffers {
-    fn default() -> Self {
-        Self { chunk: vec![0; CHUNK_BYTES], packet: Vec::new() }
-    }
-}
+use timeouts::{HangWatch, ResetTimer};
 
 /// How the frames that a board sent in its round compare with its shadow's.
 #[derive(Debug, Default)]
@@ -59,8 +42,7 @@ struct PendingState {
 /// A board of the swarm.
 #[derive(Debug)]
 pub(crate) struct Board {
-    pub(crate) agent: u16,
-    pub(crate) machine: BoardMachine,
+    pub(crate) link: BoardLink,
     phase: BoardPhase,
     pub(crate) queue: RoundQueue,
     /// Frames that it sent in its present round.
@@ -88,9 +70,9 @@ pub(crate) struct Board {
     /// Why it was lost, until that is dealt with.
     pub(crate) loss: Option<BoardLoss>,
     /// When it last sent something, or was sent something to answer.
-    waited_since: Instant,
+    pub(crate) waited_since: Instant,
     hang_watch: HangWatch,
-    reset_patience: ResetPatience,
+    reset_timer: ResetTimer,
     /// Where its processor was when it hung last.
     pub(crate) hang_place: Option<String>,
     /// Why it started last, and how its last run ended.
@@ -100,10 +82,9 @@ pub(crate) struct Board {
 
 impl Board {
     /// A board in round 0 whose boot packet has not arrived.
-    pub(crate) fn new(agent: u16, machine: BoardMachine) -> Self {
+    pub(crate) fn new(link: BoardLink) -> Self {
         Self {
-            agent,
-            machine,
+            link,
             phase: BoardPhase::Booting,
             queue: RoundQueue::new(0),
             sent: Vec::new(),
@@ -122,7 +103,7 @@ impl Board {
             loss: None,
             waited_since: Instant::now(),
             hang_watch: HangWatch::default(),
-            reset_patience: ResetPatience::default(),
+            reset_timer: ResetTimer::default(),
             hang_place: None,
             start_cause: String::new(),
             state_request: None,
@@ -131,22 +112,22 @@ impl Board {
 
     /// Whether the host can tell by the processor time of its process if it hangs: it is one, and went through rounds before.
     pub(crate) fn is_watched(&self) -> bool {
-        self.was_up && self.machine.cpu_time().is_some()
+        self.was_up && self.link.machine.cpu_time().is_some()
     }
 
     /// Whether its process is there, went through rounds before, and neither answers nor waits for the machine.
     pub(crate) fn is_hung(&mut self) -> bool {
         let (since, waited) = (self.waited_since, self.waited());
-        let cpu_time = self.machine.cpu_time().filter(|_| self.was_up);
+        let cpu_time = self.link.machine.cpu_time().filter(|_| self.was_up);
         cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
-    pub(crate) fn restart(&mut self, firmware: &[Firmware], air_round: u32) -> Result<(), Diagnostic> {
+    pub(crate) fn restart(&mut self, air_round: u32) -> Result<(), Diagnostic> {
         (self.expected_boot, self.started_boot) = (None, None);
         match self.phase {
             BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
-            _ => self.machine.restart(firmware)?,
+            _ => self.link.machine.restart()?,
         }
         // One that has returned repeats its boot packet.
         self.phase = BoardPhase::Booting;
@@ -164,36 +145,36 @@ impl Board {
             return Ok(());
         }
         self.phase = BoardPhase::Down;
-        self.machine.kill(keeps_memory)
+        self.link.kill(keeps_memory)
     }
 
     /// Gives the board up until it sends a boot packet again. A process is restarted for that, without its memory.
-    pub(crate) fn lose(&mut self, loss: BoardLoss, firmware: &[Firmware]) -> Result<(), Diagnostic> {
+    pub(crate) fn lose(&mut self, loss: BoardLoss) -> Result<(), Diagnostic> {
         self.phase = BoardPhase::Lost;
-        self.reset_patience = ResetPatience::default();
+        self.reset_timer = ResetTimer::default();
         self.expected_boot = None;
         self.queue.stop();
         self.sending.clear();
         self.frame_check = FrameCheck::Pending;
         self.state_request = None;
         // Another reset would only make another boot.
-        if loss == BoardLoss::Restarted && self.machine.is_serial() {
+        if loss == BoardLoss::Restarted && self.link.is_serial() {
             return Ok(());
         }
-        self.machine.kill(false)?;
-        self.machine.restart(firmware)
+        self.link.kill(false)?;
+        self.link.machine.restart()
     }
 
     /// Brings a real board back that is lost: opens its port again, or resets it if it does not tell that it has restarted.
     pub(crate) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
-        if self.machine.is_unplugged() {
+        if self.link.is_unplugged() {
             self.waited_since = Instant::now();
-            return self.machine.replug(poll);
+            return self.link.connect(poll);
         }
-        let is_silent = self.machine.is_serial() && self.phase == BoardPhase::Lost;
-        if is_silent && self.reset_patience.is_over(self.waited()) {
+        let is_silent = self.link.is_serial() && self.phase == BoardPhase::Lost;
+        if is_silent && self.reset_timer.is_over(self.waited()) {
             self.waited_since = Instant::now();
-            self.machine.push(&Packet::Reset);
+            self.link.push(&Packet::Reset);
         }
         Ok(())
     }
@@ -210,12 +191,12 @@ impl Board {
 
     pub(crate) fn freeze(&mut self) {
         if !self.is_down() {
-            self.machine.freeze();
+            self.link.freeze(true);
         }
     }
 
     pub(crate) fn thaw(&mut self) {
-        self.machine.thaw();
+        self.link.freeze(false);
         self.waited_since = Instant::now();
     }
 
@@ -225,14 +206,14 @@ impl Board {
 
     /// Whether it is killed or frozen.
     pub(crate) fn is_away(&self) -> bool {
-        self.is_down() || self.machine.is_frozen()
+        self.is_down() || self.link.is_frozen()
     }
 
     /// Requests its agent's state from word `from` on.
     pub(crate) fn request_state(&mut self, from: u32) {
         self.state_request = Some(PendingState { from, words: None });
         self.waited_since = Instant::now();
-        self.machine.push(&Packet::StateRequest { from });
+        self.link.push(&Packet::StateRequest { from });
     }
 
     /// Whether it owes no answer to a request for its state.
@@ -273,7 +254,7 @@ impl Board {
         {
             let difference = FramePair::differing(&self.sent, expected);
             if difference.is_none() {
-                self.damaged_before = self.machine.damaged();
+                self.damaged_before = self.link.damaged();
             } else if self.is_disturbed() {
                 // What is missing was on the line.
                 self.loss = Some(BoardLoss::Disturbed);
@@ -285,7 +266,7 @@ impl Board {
 
     /// Whether its line has damaged something since its frames were last those of its shadow.
     pub(crate) fn is_disturbed(&self) -> bool {
-        self.machine.damaged() > self.damaged_before
+        self.link.damaged() > self.damaged_before
     }
 
     /// The agent's round and both their frames, if the frames of its round are not its shadow's.
@@ -303,8 +284,8 @@ impl Board {
     }
 
     fn send_granted(&mut self) {
-        let Self { queue, machine, .. } = self;
-        queue.send(|packet| machine.push(packet));
+        let Self { queue, link, .. } = self;
+        queue.send(|packet| link.push(packet));
     }
 
     /// What is known of it.
@@ -338,27 +319,16 @@ impl Board {
             }
         };
         if let Some(packet) = unanswered {
-            self.machine.push(&packet);
+            self.link.push(&packet);
         }
     }
 
     /// Processes what arrived from the board. Returns the boot of a lost board that has returned.
-    pub(crate) fn serve(
-        &mut self,
-        token: Token,
-        poll: &Poll,
-        buffers: &mut ReceiveBuffers,
-    ) -> Result<Option<u32>, Diagnostic> {
-        self.waited_since = Instant::now();
-        self.machine.accept(token, poll)?;
+    pub(crate) fn process_packets(&mut self) -> Result<Option<u32>, Diagnostic> {
         let was_lost = self.phase == BoardPhase::Lost;
-        if self.machine.fill(&mut buffers.chunk) {
-            self.loss = Some(BoardLoss::Unplugged);
-            return Ok(None);
-        }
-        let agent = self.agent;
-        while self.machine.pop(&mut buffers.packet).map_err(|_| error::invalid_packet(agent))? {
-            self.process(&buffers.packet)?;
+        let mut packet = Vec::new();
+        while self.link.pop(&mut packet)? {
+            self.process(&packet)?;
         }
         match self.phase {
             BoardPhase::Returned { boot } if was_lost => Ok(Some(boot)),
@@ -370,7 +340,7 @@ impl Board {
         let round = self.queue.round();
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
-                check_boot(self.agent, &self.machine, &boot)?;
+                check_boot(&self.link, &boot)?;
                 // It has restarted once more.
                 if boot.page.is_ok_and(|page| self.is_other_boot(page.boot, has_failed(&boot))) {
                     self.start_cause = start_cause(&boot);
@@ -380,7 +350,7 @@ impl Board {
                 self.started_boot = self.started_boot.or(boot.page.ok().map(|page| page.boot));
                 self.queue.set_window(boot.window.into());
                 self.sending.clear();
-                self.machine.push(&Packet::Start { air_round: round });
+                self.link.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;
             }
             (Ok(Packet::Boot(boot)), BoardPhase::Up) => {
@@ -388,7 +358,7 @@ impl Board {
                 self.loss = Some(BoardLoss::Restarted);
             }
             (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
-                check_boot(self.agent, &self.machine, &boot)?;
+                check_boot(&self.link, &boot)?;
                 self.start_cause = start_cause(&boot);
                 if let Ok(identity) = boot.page {
                     self.phase = BoardPhase::Returned { boot: identity.boot };
@@ -416,8 +386,8 @@ impl Board {
                 }
             }
             // A real board's line may carry anything.
-            (Err(_), _) if self.machine.is_serial() => {}
-            (Err(_), _) => return Err(error::invalid_packet(self.agent)),
+            (Err(_), _) if self.link.is_serial() => {}
+            (Err(_), _) => return Err(error::invalid_packet(self.link.agent)),
             // Repeated, because the host repeated a packet that was not lost.
             (Ok(_), _) => {}
         }
@@ -451,7 +421,7 @@ impl Board {
         self.telemetry = Some(telemetry);
         let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
         let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
-        if self.machine.is_serial() && difference.is_some() && has_missed {
+        if self.link.is_serial() && difference.is_some() && has_missed {
             // What a real board did not take, and rounds that it did not live through, were damaged on their way there: its state is
             // another one now.
             self.loss = Some(BoardLoss::Disturbed);

@@ -1,7 +1,7 @@
 //! Lets boards follow their shadows: which may go on, and what to report about those that do not.
 
-use super::Boards;
 use super::{
+    LockStepBoards,
     board::{Board, BoardLoss},
     round_queue::FrameSource,
 };
@@ -9,13 +9,14 @@ use crate::compare::{
     divergence::{Divergence, FramePair, ShadowDifference},
     state_dump::StateDump,
 };
-use crate::machine::board_machine::TOKENS_PER_BOARD;
+use crate::fleet::Fleet;
+use crate::machine::BoardLink;
+use crate::notice::notify;
 use crate::{Error, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::BoardChange;
 use std::{
-    io::{self, IsTerminal},
     num::NonZero,
     sync::atomic::Ordering,
     thread,
@@ -34,16 +35,13 @@ const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 /// How long a board may be silent after its line has damaged something.
 const DISTURBED_AFTER: Duration = Duration::from_secs(3);
 
-/// How often the host looks whether a board that was unplugged is there again.
-const RECALL_EVERY: Duration = Duration::from_millis(300);
-
 /// Agents that are listed by number; of more, only the first.
 const LISTED_AGENTS: usize = 8;
 
 /// Rounds that shadows may be ahead of their boards.
 const MAX_ROUNDS_BEHIND: usize = 16;
 
-/// Boards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
+/// LockStepBoards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
 const BUSY_BOARDS_PER_CORE: usize = 4;
 
 /// How many boards may compute at once on this machine.
@@ -51,7 +49,7 @@ pub(crate) fn busy_limit() -> usize {
     BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-impl Boards {
+impl LockStepBoards {
     /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
     ///
     /// # Errors
@@ -59,7 +57,7 @@ impl Boards {
     /// is interrupted and no packet arrives.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.slot += 1;
-        if self.boards.iter().any(Board::is_lost) {
+        if self.fleet.boards.iter().any(Board::is_lost) {
             self.serve("return", Duration::ZERO)?;
         }
         self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
@@ -68,7 +66,7 @@ impl Boards {
     /// Runs boards until each is in the round of its shadow and has sent all frames of it.
     ///
     /// # Errors
-    /// As [`Boards::follow`].
+    /// As [`LockStepBoards::follow`].
     pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
         self.wait("begin a round", |board| {
             board.is_up() && board.queue.rounds_behind() == 0 && board.frame_difference().is_none()
@@ -80,18 +78,18 @@ impl Boards {
         self.progressed = Instant::now();
         self.checked = self.progressed;
         loop {
-            self.boards.iter_mut().for_each(Board::check_frames);
+            self.fleet.boards.iter_mut().for_each(Board::check_frames);
             let divergence = self.first_divergence();
-            // Boards that are further behind may yet diverge in an earlier slot.
+            // LockStepBoards that are further behind may yet diverge in an earlier slot.
             self.grant_rounds(divergence.as_ref().map_or(u32::MAX, |(_, divergence)| divergence.slot));
-            let is_idle = !self.boards.iter().any(Board::is_awaited);
-            match (divergence, self.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
+            let is_idle = !self.fleet.boards.iter().any(Board::is_awaited);
+            match (divergence, self.fleet.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
                 (None, None) => return Ok(()),
                 (Some((agent, divergence)), _) if is_idle => {
                     return Err(self.report(agent, divergence).into());
                 }
                 (None, Some(board)) if is_idle => {
-                    let agent = board.agent;
+                    let agent = board.link.agent;
                     return Err(self.stall(agent).into());
                 }
                 (Some((agent, divergence)), _) => {
@@ -108,9 +106,9 @@ impl Boards {
     /// Why the board of `agent` does not go on, though no board owes the host a packet.
     fn stall(&mut self, agent: u16) -> Diagnostic {
         let differing = |board: &Board| {
-            board.frame_difference().map(|(round, frames)| (board.agent, round, frames.clone()))
+            board.frame_difference().map(|(round, frames)| (board.link.agent, round, frames.clone()))
         };
-        match self.boards.iter().find_map(differing) {
+        match self.fleet.boards.iter().find_map(differing) {
             Some((agent, round, frames)) => self.report_frames(agent, round, frames),
             None => Diagnostic::new(
                 format!("the board of agent {agent} is behind its shadow and cannot go on"),
@@ -134,27 +132,22 @@ impl Boards {
 
     /// Sends what is queued and processes what arrives within `timeout`.
     fn serve(&mut self, purpose: &'static str, timeout: Duration) -> Result<(), Error> {
-        for board in &mut self.boards {
-            board.machine.flush(&self.poll);
-        }
-        match self.poll.poll(&mut self.events, Some(timeout)) {
-            // A signal, such as Ctrl-C: whoever handles it ends the run in order.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            outcome => outcome.map_err(error::wait)?,
-        }
+        self.fleet.flush();
+        let Some(tokens) = self.fleet.poll(timeout)? else { return Ok(()) };
         // Boards that are lost repeat their boot packets: others must not wait for the run because of that.
         let mut has_progress = false;
-        for event in &self.events {
-            let index = event.token().0 / TOKENS_PER_BOARD;
-            if let Some(board) = self.boards.get_mut(index) {
-                has_progress |= !board.is_lost();
-                let returned = board.serve(event.token(), &self.poll, &mut self.buffers)?;
-                if let Some(boot) = returned {
-                    let (agent, cause) = (board.agent, std::mem::take(&mut board.start_cause));
-                    self.warnings.push(format!("agent {agent}: its board is back in boot {boot}, {cause}"));
-                    self.event_log.push(self.slot, Some(agent), "returned", cause);
-                    self.changes.push(BoardChange::Returned { agent: agent.into(), boot });
-                }
+        for token in tokens {
+            let (index, is_unplugged) = self.fleet.receive(token)?;
+            let board = &mut self.fleet.boards[index];
+            has_progress |= !board.is_lost();
+            board.waited_since = Instant::now();
+            if is_unplugged {
+                board.loss = Some(BoardLoss::Unplugged);
+            } else if let Some(boot) = board.process_packets()? {
+                let (agent, cause) = (board.link.agent, std::mem::take(&mut board.start_cause));
+                self.fleet.warn(agent, format!("its board is back in boot {boot}, {cause}"));
+                self.fleet.events.push(self.slot, Some(agent), "returned", cause);
+                self.changes.push(BoardChange::Returned { agent: agent.into(), boot });
             }
         }
         self.lose_boards()?;
@@ -173,7 +166,7 @@ impl Boards {
     /// Ends the wait if the run is interrupted. Otherwise tells the user, once, which boards the host waits for.
     fn check_interrupt(&mut self) -> Result<(), Error> {
         let waited = self.progressed.elapsed();
-        if waited > INTERRUPT_GRACE && self.interrupted.load(Ordering::Relaxed) {
+        if waited > INTERRUPT_GRACE && self.fleet.interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted(Diagnostic::new(
                 format!("interrupted while waiting for the boards of agents {}", self.awaited_agents()),
                 "see their logs in the run's folder boards/",
@@ -181,10 +174,8 @@ impl Boards {
         }
         if waited > ANNOUNCE_AFTER && !self.is_wait_announced {
             self.is_wait_announced = true;
-            // Clears a progress bar in the same line.
-            let clear = if io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
             let (agents, seconds) = (self.awaited_agents(), waited.as_secs());
-            eprintln!("{clear}waiting for the boards of agents {agents} ({seconds} s)");
+            notify(&format!("waiting for the boards of agents {agents} ({seconds} s)"));
         }
         Ok(())
     }
@@ -192,10 +183,11 @@ impl Boards {
     /// The agents whose boards owe the host a packet, as a list.
     fn awaited_agents(&self) -> String {
         let agents: Vec<String> = self
+            .fleet
             .boards
             .iter()
             .filter(|board| board.is_awaited())
-            .map(|board| board.agent.to_string())
+            .map(|board| board.link.agent.to_string())
             .collect();
         match agents.len().checked_sub(LISTED_AGENTS) {
             None | Some(0) => agents.join(", "),
@@ -205,20 +197,25 @@ impl Boards {
 
     /// Reports an awaited board that has ended or is silent for too long; repeats what the others have not answered.
     fn check_awaited(&mut self, purpose: &'static str) -> Result<(), Error> {
-        for board in self.boards.iter_mut().filter(|board| board.is_awaited()) {
-            if let Some(status) = board.machine.exit_status() {
-                board.machine.read_log(&self.firmware, &mut self.warnings);
-                let messages = board.machine.last_message(&self.firmware);
-                return Err(error::ended(board.agent, &status, &messages).into());
+        let (limit, is_rejoining) = (self.fleet.silence_limit, self.fleet.lost_boards == LostBoards::Rejoin);
+        for index in 0..self.fleet.boards.len() {
+            let board = &mut self.fleet.boards[index];
+            if !board.is_awaited() {
+                continue;
             }
+            if let Some(status) = board.link.machine.exit_status() {
+                self.fleet.read_log(index);
+                let BoardLink { agent, machine, .. } = &self.fleet.boards[index].link;
+                return Err(error::ended(*agent, &status, &machine.last_message()).into());
+            }
+            let (agent, waited) = (board.link.agent, board.waited());
             if board.is_hung() {
-                board.hang_place = board.machine.processor_place(&self.firmware);
-                if self.lost_boards == LostBoards::Rejoin {
+                board.hang_place = board.link.machine.processor_place();
+                if is_rejoining {
                     board.loss = Some(BoardLoss::Hung);
                     continue;
                 }
-                let (agent, after, place) = (board.agent, board.waited(), board.hang_place.take());
-                let (place, seconds) = (at_place(place), after.as_secs());
+                let (place, seconds) = (at_place(board.hang_place.take()), waited.as_secs());
                 return Err(Diagnostic::new(
                     format!("the board of agent {agent} hangs{place}: it has been silent for {seconds} s"),
                     format!("see agent-{agent}.log in the run's folder boards/; its image is there too"),
@@ -226,41 +223,38 @@ impl Boards {
                 .into());
             }
             // What it answered may be lost, and it may be too far ahead to be asked again.
-            let may_rejoin = self.lost_boards == LostBoards::Rejoin && board.was_up();
-            if may_rejoin && board.is_disturbed() && board.waited() > DISTURBED_AFTER {
+            let may_rejoin = is_rejoining && board.was_up();
+            if may_rejoin && board.is_disturbed() && waited > DISTURBED_AFTER {
                 board.loss = Some(BoardLoss::Disturbed);
-                continue;
-            }
-            if board.waited() > self.silence_limit && !board.is_watched() {
-                if may_rejoin {
-                    board.loss = Some(BoardLoss::Silent);
-                    continue;
+            } else if waited > limit && !board.is_watched() {
+                if !may_rejoin {
+                    return Err(error::silent(agent, limit, purpose).into());
                 }
-                return Err(error::silent(board.agent, self.silence_limit, purpose).into());
+                board.loss = Some(BoardLoss::Silent);
+            } else {
+                board.send_again();
             }
-            board.send_again();
         }
         Ok(())
     }
 
     /// Gives up boards that were lost, or ends the run because of them.
     fn lose_boards(&mut self) -> Result<(), Error> {
-        for board in &mut self.boards {
-            let Some(loss) = board.loss.take() else { continue };
-            if board.is_lost() {
-                continue;
-            }
-            let (agent, air_round) = (board.agent, board.queue.round());
+        for index in 0..self.fleet.boards.len() {
+            let board = &mut self.fleet.boards[index];
+            let Some(loss) = board.loss.take().filter(|_| !board.is_lost()) else { continue };
+            let (agent, air_round) = (board.link.agent, board.queue.round());
             // A new process truncates the log.
-            board.machine.read_log(&self.firmware, &mut self.warnings);
+            self.fleet.read_log(index);
+            let board = &mut self.fleet.boards[index];
             let cause = std::mem::take(&mut board.start_cause);
-            if self.lost_boards == LostBoards::Fail || !board.was_up() {
+            if self.fleet.lost_boards == LostBoards::Fail || !board.was_up() {
                 let error = match loss {
                     BoardLoss::Restarted => error::restarted(agent, air_round, &cause),
                     BoardLoss::Unplugged => error::unplugged(agent, air_round),
                     BoardLoss::Disturbed => disturbed(agent, air_round),
                     BoardLoss::Silent | BoardLoss::Hung => {
-                        error::silent(agent, self.silence_limit, "end a round")
+                        error::silent(agent, self.fleet.silence_limit, "end a round")
                     }
                 };
                 return Err(error.into());
@@ -273,11 +267,12 @@ impl Boards {
                 BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
             let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
-            self.warnings.push(format!(
-                "agent {agent}: its board {what} in round {air_round}{cause}; it may rejoin, without its memory"
-            ));
-            self.event_log.push(air_round, Some(agent), "lost", what + &cause);
-            board.lose(loss, &self.firmware)?;
+            self.fleet.warn(
+                agent,
+                format!("its board {what} in round {air_round}{cause}; it may rejoin, without its memory"),
+            );
+            self.fleet.events.push(air_round, Some(agent), "lost", what + &cause);
+            self.fleet.boards[index].lose(loss)?;
             self.changes.push(BoardChange::Lost { agent: agent.into() });
         }
         Ok(())
@@ -285,21 +280,20 @@ impl Boards {
 
     /// Looks, now and then, whether lost boards are there again.
     fn recall_boards(&mut self) -> Result<(), Error> {
-        if self.recalled.elapsed() < RECALL_EVERY {
+        if !self.fleet.is_recall_due() {
             return Ok(());
         }
-        self.recalled = Instant::now();
-        let poll = &self.poll;
-        Ok(self.boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))?)
+        let Fleet { boards, poll, .. } = &mut self.fleet;
+        Ok(boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))?)
     }
 
     /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
     /// differ from its shadow's gets one round, to see whether its state differs too.
     fn grant_rounds(&mut self, last: u32) {
-        let mut busy = self.boards.iter().filter(|board| board.queue.is_busy()).count();
+        let mut busy = self.fleet.boards.iter().filter(|board| board.queue.is_busy()).count();
         while busy < self.busy_limit {
-            let has_sent = |source: FrameSource| self.boards[source.board].has_sent(source.air_round);
-            let idle = self.boards.iter().enumerate().filter(|(_, board)| {
+            let has_sent = |source: FrameSource| self.fleet.boards[source.board].has_sent(source.air_round);
+            let idle = self.fleet.boards.iter().enumerate().filter(|(_, board)| {
                 board.is_up() && !board.is_away() && !board.queue.is_busy() && board.divergence.is_none()
             });
             let able = idle.map(|(index, board)| {
@@ -307,8 +301,8 @@ impl Boards {
                 (board.queue.ready(last, has_sent).min(most), scatter(index), index)
             });
             let Some((rounds, _, index)) = able.max().filter(|&(rounds, ..)| rounds > 0) else { return };
-            self.boards[index].grant(rounds);
-            self.boards[index].machine.flush(&self.poll);
+            self.fleet.boards[index].grant(rounds);
+            self.fleet.boards[index].link.flush(&self.fleet.poll);
             busy += 1;
         }
     }
@@ -316,7 +310,7 @@ impl Boards {
     /// The agent whose board diverged from its shadow first.
     fn first_divergence(&self) -> Option<(u16, Divergence)> {
         let divergences =
-            self.boards.iter().filter_map(|board| Some((board.agent, board.divergence.clone()?)));
+            self.fleet.boards.iter().filter_map(|board| Some((board.link.agent, board.divergence.clone()?)));
         divergences.min_by_key(|(_, divergence)| divergence.slot)
     }
 
@@ -353,7 +347,7 @@ impl Boards {
             if let Some(board) = self.find_mut(agent) {
                 board.request_state(state.len() as u32);
             }
-            while !self.boards.iter().all(Board::has_sent_state) {
+            while !self.fleet.boards.iter().all(Board::has_sent_state) {
                 self.serve("send its state", CHECK_EVERY)?;
             }
             match self.find_mut(agent).and_then(Board::take_state) {

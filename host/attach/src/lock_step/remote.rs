@@ -1,17 +1,19 @@
 //! Boards as the remote agents of a swarm.
 
-use super::Boards;
 use super::{
+    LockStepBoards,
     board::Board,
     round_queue::{FrameSource, RoundEnd},
 };
 use crate::Error;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, Remote, ShadowRound, SwarmError};
+use fabswarm_sim::swarm::{
+    BoardChange, BoardReports, BoardView, BoardWarning, DigestCounts, Remote, ShadowRound, SwarmError,
+};
 use std::io;
 use std::path::Path;
 
-impl Remote for Boards {
+impl Remote for LockStepBoards {
     fn is_remote(&self, agent: usize) -> bool {
         self.find(agent as u16).is_some()
     }
@@ -21,7 +23,7 @@ impl Remote for Boards {
     }
 
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
-        Boards::restart(self, agent as u16, round).map_err(|error| self.fail(error))
+        LockStepBoards::restart(self, agent as u16, round).map_err(|error| self.fail(error))
     }
 
     fn take_changes(&mut self) -> Vec<BoardChange> {
@@ -51,8 +53,8 @@ impl Remote for Boards {
         let Some(index) = self.index_of(agent as u16) else { return };
         let source = self
             .index_of(sender as u16)
-            .map(|board| FrameSource { board, air_round: self.boards[board].queue.last_sent_round() });
-        self.boards[index].queue.record_received(source, frame);
+            .map(|board| FrameSource { board, air_round: self.fleet.boards[board].queue.last_sent_round() });
+        self.fleet.boards[index].queue.record_received(source, frame);
     }
 
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
@@ -63,46 +65,46 @@ impl Remote for Boards {
     }
 
     fn follow(&mut self) -> Result<(), SwarmError> {
-        Boards::follow(self).map_err(|error| self.fail(error))
+        LockStepBoards::follow(self).map_err(|error| self.fail(error))
     }
 
     fn catch_up(&mut self) -> Result<(), SwarmError> {
-        Boards::catch_up(self).map_err(|error| self.fail(error))
-    }
-
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.boards.iter().filter_map(Board::deepest_stack_bytes).max()
+        LockStepBoards::catch_up(self).map_err(|error| self.fail(error))
     }
 
     fn board(&self, agent: usize) -> Option<BoardView> {
         self.find(agent as u16).map(Board::view)
     }
+}
 
+impl BoardReports for LockStepBoards {
     fn digests(&self) -> DigestCounts {
         let mut total = DigestCounts::default();
-        for board in &self.boards {
+        for board in &self.fleet.boards {
             total.checks += board.digests.checks;
             total.mismatches += board.digests.mismatches;
         }
         total
     }
 
-    fn follow_log(&mut self, agent: usize) {
-        if let Some(board) = self.find_mut(agent as u16) {
-            board.machine.follow_log();
-        }
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.fleet.boards.iter().filter_map(Board::deepest_stack_bytes).max()
     }
 
-    fn take_warnings(&mut self) -> Vec<String> {
-        Boards::take_warnings(self)
+    fn follow_log(&mut self, agent: usize) {
+        self.fleet.follow_log(agent);
+    }
+
+    fn take_warnings(&mut self) -> Vec<BoardWarning> {
+        self.fleet.take_warnings()
     }
 
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        Boards::keep_logs(self, folder)
+        LockStepBoards::keep_logs(self, folder)
     }
 }
 
-impl Boards {
+impl LockStepBoards {
     /// Applies `act` to a board, once all boards have caught up with their shadows if that board is running.
     fn after_catch_up(
         &mut self,
@@ -110,7 +112,7 @@ impl Boards {
         act: impl FnOnce(&mut Board) -> Result<(), Diagnostic>,
     ) -> Result<(), SwarmError> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
-            Boards::catch_up(self).map_err(|error| self.fail(error))?;
+            LockStepBoards::catch_up(self).map_err(|error| self.fail(error))?;
         }
         self.find_mut(agent as u16).map_or(Ok(()), act).map_err(|error| self.fail(error))
     }
@@ -121,7 +123,7 @@ impl Boards {
         if !matches!(error, Error::Interrupted(_)) {
             let message = error.to_string();
             let what = message.lines().next().unwrap_or_default().to_owned();
-            self.event_log.push(self.slot, None, "failed", what);
+            self.fleet.events.push(self.slot, None, "failed", what);
         }
         error.into_swarm_error()
     }

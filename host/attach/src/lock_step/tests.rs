@@ -6,17 +6,23 @@ mod shadow_faults;
 use super::*;
 use crate::firmware::firmware_crate::FirmwareNeeds;
 use crate::firmware::flash_file::FlashLayout;
-use crate::firmware::{board_file, flash_file};
+use crate::firmware::{Firmware, board_file};
+use crate::fleet::SILENCE_LIMIT;
+use crate::fleet::launch::{BoardPage, PageTarget};
+use crate::machine::LinkConfig;
 use crate::machine::board_log::LogTable;
-use crate::machine::board_machine::{BoardMachine, BoardSpec};
+use crate::machine::temp_dir::LockedTempDir;
 use crate::machine::{child_process, native, pico};
+use crate::provision::page::page_bytes;
 use crate::{BoardFile, SwarmFile};
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet, ResetCause};
-use fabswarm_sim::swarm::{Remote, ShadowRound, Swarm};
+use fabswarm_sim::swarm::{BoardReports, Remote, ShadowRound, Swarm};
 use fabswarm_sim::{scenario, trial};
+use mio::Poll;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::PathBuf;
+use std::time::Duration;
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -28,7 +34,7 @@ fn page(kind: &'static str) -> Vec<u8> {
     let scenario = scenario::resolve(None, &[]).unwrap().scenario;
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
     let pages = PageMaker::new(&task, &setup, Pace::Air, 10);
-    flash_file::page_bytes(pages.page(0, kind), FlashLayout::NATIVE.page_bytes).unwrap().to_vec()
+    page_bytes(pages.page(0, kind), FlashLayout::NATIVE.page_bytes).unwrap().to_vec()
 }
 
 fn native(image: PathBuf) -> Firmware {
@@ -45,8 +51,15 @@ fn failure(firmware: Firmware, page: Vec<u8>) -> String {
 }
 
 fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) -> String {
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page.into(), port: None }];
-    Boards::launch(vec![firmware], &pages, silence_limit).map(drop).unwrap_err().to_string()
+    launch(firmware, page, silence_limit).map(drop).unwrap_err().to_string()
+}
+
+/// Starts the board of agent 0.
+fn launch(firmware: Firmware, page: Vec<u8>, silence_limit: Duration) -> Result<LockStepBoards, Error> {
+    let target = PageTarget::Process(Arc::new(firmware));
+    let mut fleet = Fleet::launch(&[BoardPage { agent: 0, bytes: page.into(), target }], Board::new)?;
+    fleet.silence_limit = silence_limit;
+    LockStepBoards::follow_from_start(fleet)
 }
 
 #[test]
@@ -153,9 +166,8 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     // The patched function does not save where it returns to, so whether a caller is found depends on the frames around it.
     assert!(at_boot.contains("SealedAgent<P>::restore"), "{at_boot}");
 
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     let firmware = panicking_at("end_round", folder.path());
-    let mut boards = Boards::launch(vec![firmware], &pages, Duration::from_secs(20)).unwrap();
+    let mut boards = launch(firmware, page("mps2-an386"), Duration::from_secs(20)).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let later = Remote::catch_up(&mut boards).unwrap_err().to_string();
     assert!(later.starts_with(&format!("{start}{}", expected("end_round"))), "{later}");
@@ -181,10 +193,9 @@ fn line_of(function: &str) -> usize {
 #[test]
 fn a_board_that_hangs_is_said_to_hang_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("mps2-an386").into(), port: None }];
     // A branch to itself.
     let firmware = patched_at("end_round", folder.path(), |_, _| [0xFE, 0xE7, 0xFE, 0xE7]);
-    let boards = Boards::launch(vec![firmware], &pages, SILENCE_LIMIT).unwrap();
+    let boards = launch(firmware, page("mps2-an386"), SILENCE_LIMIT).unwrap();
     let mut boards = boards.with_lost_boards(LostBoards::Fail);
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let begun = Instant::now();
@@ -198,9 +209,9 @@ fn a_board_that_hangs_is_said_to_hang_with_its_place() {
 fn boot_failure(boot: Boot<'static>) -> String {
     let temp_dir = LockedTempDir::new().unwrap();
     let poll = Poll::new().unwrap();
-    let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: temp_dir.path() };
-    let firmware = native("/usr/bin/yes".into());
-    let board = Board::new(0, BoardMachine::start(spec, &firmware, &page("native"), &poll).unwrap());
+    let config = LinkConfig { agent: 0, index: 0, folder: temp_dir.path(), poll: &poll };
+    let firmware = Arc::new(native("/usr/bin/yes".into()));
+    let board = Board::new(BoardLink::start(config, &firmware, &page("native")).unwrap());
     let socket = temp_dir.path().join("0.sock");
     let sender = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
@@ -212,9 +223,8 @@ fn boot_failure(boot: Boot<'static>) -> String {
         cable.write_all(&packet[..length]).unwrap();
         let _ = cable.read(&mut packet);
     });
-    let mut boards = Boards::new(vec![board], vec![firmware], poll, temp_dir);
-    let message = Boards::catch_up(&mut boards).unwrap_err().to_string();
-    drop(boards);
+    let fleet = Fleet::new(vec![board], poll, temp_dir);
+    let message = LockStepBoards::follow_from_start(fleet).map(drop).unwrap_err().to_string();
     sender.join().unwrap();
     message
 }
@@ -255,10 +265,10 @@ fn firmware_of_another_board_schema_or_build_is_refused() {
 fn a_socket_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let poll = Poll::new().unwrap();
-    let spec = BoardSpec { agent: 0, index: 0, firmware: 0, folder: folder.path() };
+    let config = LinkConfig { agent: 0, index: 0, folder: folder.path(), poll: &poll };
     let taken = folder.path().join("0.sock");
     let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
-    let error = BoardMachine::start(spec, &native(firmware()), &page("native"), &poll).unwrap_err();
+    let error = BoardLink::start(config, &Arc::new(native(firmware())), &page("native")).unwrap_err();
     let expected = format!(
         "the socket {} is already in use\nhelp: end the process that uses it, or delete the file",
         taken.display()
@@ -282,7 +292,7 @@ fn the_first_divergence_is_reported_with_both_states() {
             }
         })
         .collect();
-    let boards = Boards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
+    let boards = LockStepBoards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let agents = fabswarm_sim::swarm::AgentSwarm::<64>::new(task, air, 10, setup);
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));
@@ -294,7 +304,7 @@ fn the_first_divergence_is_reported_with_both_states() {
     );
     assert!(message.contains("; decision.y[0] is "), "{message}");
     let folder = tempfile::tempdir().unwrap();
-    swarm.keep_logs(folder.path()).unwrap();
+    swarm.boards().unwrap().keep_logs(folder.path()).unwrap();
     let [board, shadow] = ["board", "shadow"]
         .map(|which| fs::read_to_string(folder.path().join(format!("agent-3-round-0-{which}.txt"))).unwrap());
     assert_eq!(board.lines().count(), shadow.lines().count());

@@ -112,11 +112,12 @@ impl BoardLog {
         self.pending.clear();
     }
 
-    /// Decodes what was added since the last call; passes messages of level `lowest` and above to `show`.
-    pub(crate) fn decode(&mut self, table: &LogTable, lowest: Level, mut show: impl FnMut(&str)) {
-        let Ok(mut file) = File::open(&self.encoded) else { return };
+    /// Decodes what was added since the last call; returns the messages of level `lowest` and above.
+    pub(crate) fn decode(&mut self, table: &LogTable, lowest: Level) -> Vec<String> {
+        let mut shown = Vec::new();
+        let Ok(mut file) = File::open(&self.encoded) else { return shown };
         if file.seek(SeekFrom::Start(self.read)).is_err() {
-            return;
+            return shown;
         }
         self.read += file.read_to_end(&mut self.pending).unwrap_or_default() as u64;
         table.decode(&mut self.pending, |frame| {
@@ -124,7 +125,7 @@ impl BoardLog {
                 Some(frame) => {
                     let message = frame.display(false).to_string();
                     if frame.level() >= Some(lowest) {
-                        show(&message);
+                        shown.push(message.clone());
                     }
                     if frame.level() == Some(Level::Error) {
                         self.last_error = Some(frame.display_message().to_string());
@@ -136,6 +137,7 @@ impl BoardLog {
             // A log that cannot be written is no reason to stop the swarm.
             let _ = writeln!(self.decoded, "{message}");
         });
+        shown
     }
 
     /// The last message of level error, such as a panic.

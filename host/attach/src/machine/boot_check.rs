@@ -1,6 +1,6 @@
 //! The boot packet of a board: whether it is the expected one, and why it started.
 
-use super::board_machine::BoardMachine;
+use super::BoardLink;
 use crate::error;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
@@ -26,7 +26,8 @@ pub(crate) const fn has_failed(boot: &Boot) -> bool {
 }
 
 /// Checks that this is the board that was started, with the page that was written.
-pub(crate) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Result<(), Diagnostic> {
+pub(crate) fn check_boot(link: &BoardLink, boot: &Boot) -> Result<(), Diagnostic> {
+    let agent = link.agent;
     if boot.schema != packet::SCHEMA {
         let what = format!(
             "the board of agent {agent} has packet schema {:#010x}, the host {:#010x}",
@@ -35,8 +36,8 @@ pub(crate) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Res
         );
         return Err(Diagnostic::new(what, error::SAME_SOURCES));
     }
-    if boot.board != machine.board() {
-        let (found, expected) = (boot.board, machine.board());
+    if boot.board != link.board {
+        let (found, expected) = (boot.board, &link.board);
         return Err(Diagnostic::new(
             format!("the board of agent {agent} runs firmware of `{found}` instead of `{expected}`"),
             format!("build the firmware in boards/{expected}"),
@@ -51,11 +52,11 @@ pub(crate) fn check_boot(agent: u16, machine: &BoardMachine, boot: &Boot) -> Res
             "build both from the same sources",
         ));
     }
-    if machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
+    if link.machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
         return Err(error::other_board(agent));
     }
-    let identity = boot.page.map_err(|source| refused(agent, machine.is_serial(), source))?;
-    if identity.page_crc != machine.page_crc() {
+    let identity = boot.page.map_err(|source| refused(agent, link.is_serial(), source))?;
+    if identity.page_crc != link.page_crc {
         return Err(Diagnostic::new(
             format!("the board of agent {agent} has another provisioning page than this run wrote"),
             "check that no other program writes to TMPDIR, and run again",

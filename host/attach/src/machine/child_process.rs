@@ -91,17 +91,9 @@ impl ChildProcess {
         String::from_utf8_lossy(&unread[..whole]).lines().map(str::to_owned).collect()
     }
 
-    /// Suspends it.
-    pub(crate) fn pause(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Resumes it after [`ChildProcess::pause`].
-    pub(crate) fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
+    /// Suspends or resumes it.
+    pub(crate) fn pause(&self, is_paused: bool) {
+        let signal = if is_paused { Signal::STOP } else { Signal::CONT };
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             // Fails only for a process that has ended, which is detected while waiting for its board.
             let _ = kill_process(pid, signal);

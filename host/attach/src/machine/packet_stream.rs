@@ -53,6 +53,11 @@ impl PacketStream {
         }
     }
 
+    /// Lets `registry` report under `token` what arrives.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.cable.register(registry, token)
+    }
+
     /// Queues a packet of at most `room` bytes; `write` encodes it and returns its length. Nothing is sent before
     /// [`PacketStream::flush`].
     pub(crate) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {

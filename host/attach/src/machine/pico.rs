@@ -1,6 +1,9 @@
 //! Emulated boards: the Raspberry Pi Pico in npm's `rp2040js`.
 
-use crate::firmware::{board_file, firmware_crate::FirmwareCrate, on_path};
+use crate::firmware::{
+    Firmware, board_file, board_kind::BoardKind, firmware_crate::FirmwareCrate, flash_file::FlashFile,
+    on_path,
+};
 use fabswarm_diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
 
@@ -34,34 +37,23 @@ fn folder() -> PathBuf {
     board_file::folder("pico").join("emulator")
 }
 
-/// What an emulated Pico is made of.
-pub(crate) struct EmulatedPico<'a> {
-    pub(crate) image: &'a Path,
-    pub(crate) socket: &'a Path,
-    /// `uart` or `usb`.
-    pub(crate) port: &'a str,
-    /// The file that keeps the flash from `flash_address` on.
-    pub(crate) flash: &'a Path,
-    pub(crate) flash_address: u64,
-    pub(crate) log: &'a Path,
-    /// The number of its chip.
-    pub(crate) chip: u64,
-}
-
-impl EmulatedPico<'_> {
-    /// Node's arguments for running it.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let path = |path: &Path| path.display().to_string();
-        [
-            path(&folder().join("main.mjs")),
-            format!("--image={}", path(self.image)),
-            format!("--socket={}", path(self.socket)),
-            format!("--port={}", self.port),
-            format!("--flash={}", path(self.flash)),
-            format!("--flash-at={}", self.flash_address),
-            format!("--log={}", path(self.log)),
-            format!("--chip={:x}", self.chip),
-        ]
-        .to_vec()
-    }
+/// Node's arguments for running the board of `agent`.
+pub(crate) fn arguments(
+    agent: u16,
+    firmware: &Firmware,
+    socket: &Path,
+    flash: &FlashFile,
+    log: &Path,
+) -> Vec<String> {
+    [
+        folder().join("main.mjs").display().to_string(),
+        format!("--image={}", firmware.image.display()),
+        format!("--socket={}", socket.display()),
+        format!("--port={}", if firmware.kind == BoardKind::PicoUsb { "usb" } else { "uart" }),
+        format!("--flash={}", flash.path().display()),
+        format!("--flash-at={}", firmware.layout.address),
+        format!("--log={}", log.display()),
+        format!("--chip={:x}", 1 + u64::from(agent)),
+    ]
+    .to_vec()
 }

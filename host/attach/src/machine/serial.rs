@@ -6,20 +6,20 @@
 
 mod control_lines;
 mod line;
-mod pages;
 mod ports;
 
 pub use control_lines::ControlLines;
-pub(crate) use pages::prepare;
-pub use pages::provision;
 pub use ports::ports;
 
+use super::Machine;
 use super::boot_check::last_panic;
+use super::cable::Cable;
+use super::packet_stream::{PacketFraming, PacketStream};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
 use fabswarm_shared::provisioning;
-use line::SerialLine;
+pub(crate) use line::SerialLine;
 use serialport::TTYPort;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ const QUESTIONS: [(Option<Packet>, Duration); 3] = [
 const FLIES_WITHIN: Duration = Duration::from_millis(300);
 
 /// How long a board may take to start.
-const START_WITHIN: Duration = Duration::from_secs(8);
+pub(crate) const START_WITHIN: Duration = Duration::from_secs(8);
 
 /// How often a board that has just restarted is asked to wait for a page: it may not listen yet.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -131,14 +131,24 @@ pub struct FoundBoard {
 pub(crate) struct SerialBoard {
     pub(crate) path: PathBuf,
     pub(crate) chip: u64,
-    baud: u32,
-    lines: ControlLines,
+    pub(crate) baud: u32,
+    pub(crate) lines: ControlLines,
 }
 
 impl SerialBoard {
-    /// Opens its port again, if it is there.
-    pub(crate) fn reopen(&self) -> Option<TTYPort> {
-        line::open(&self.path, self.baud, self.lines, Duration::ZERO).ok()
+    /// The packets on an open port.
+    pub(super) fn stream(port: TTYPort) -> PacketStream {
+        PacketStream::new(Cable::Port(port), PacketFraming::Serial)
+    }
+}
+
+impl Machine for SerialBoard {
+    fn chip(&self) -> Option<u64> {
+        Some(self.chip)
+    }
+
+    fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
+        Ok(line::open(&self.path, self.baud, self.lines, Duration::ZERO).ok().map(Self::stream))
     }
 }
 
@@ -147,8 +157,8 @@ impl SerialBoard {
 pub(crate) struct ReadyBoard {
     pub(crate) board: SerialBoard,
     pub(crate) port: TTYPort,
-    /// What it has said since it started.
-    pub(crate) said: Vec<u8>,
+    /// Bytes that it has sent since it started.
+    pub(crate) early_bytes: Vec<u8>,
     /// The name in its `board.toml`.
     pub(crate) name: String,
 }
@@ -240,7 +250,7 @@ fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
 }
 
 /// What a packet says of a board that runs on its own clock; `None` for any other packet.
-fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
+pub(crate) fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
     let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
     let what = Diagnostic::new(
         format!("the board on {} runs agent {agent}, in round {round}", path.display()),
@@ -256,7 +266,10 @@ pub fn identify_all(ports: &[PathBuf]) -> Vec<Result<FoundBoard, SerialError>> {
 }
 
 /// Applies `act` to all items at once, each on a thread of its own.
-fn on_all<I: Send, T: Send>(items: impl Iterator<Item = I>, act: impl Fn(I) -> T + Sync) -> Vec<T> {
+pub(crate) fn on_all<I: Send, T: Send>(
+    items: impl Iterator<Item = I>,
+    act: impl Fn(I) -> T + Sync,
+) -> Vec<T> {
     let act = &act;
     std::thread::scope(|scope| {
         let threads: Vec<_> = items.map(|item| scope.spawn(move || act(item))).collect();

@@ -1,9 +1,8 @@
 //! What a scenario takes of a board and its radio, before anything is built or flashed.
 
+use super::page::{PageMaker, page_bytes};
 use crate::firmware::firmware_crate::FirmwareNeeds;
-use crate::firmware::flash_file::page_bytes;
 use crate::firmware::{board_file, board_file::BoardFile};
-use crate::fleet::launch::PageMaker;
 use crate::{BoardKind, Error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};

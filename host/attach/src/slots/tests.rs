@@ -3,6 +3,7 @@
 use super::*;
 use crate::{AgentLocation, BoardKind, Placement};
 use fabswarm_sim::scenario::{self, PaceKind, RadioFamily, Scenario, TopologyKind};
+use std::fs;
 
 fn scenario() -> Scenario {
     let mut scenario = Scenario::default();
@@ -12,14 +13,14 @@ fn scenario() -> Scenario {
     scenario
 }
 
-fn start(scenario: &Scenario, kind: BoardKind) -> Flight {
+fn start(scenario: &Scenario, kind: BoardKind) -> SlotBoards {
     let locations = vec![AgentLocation::Board(kind); scenario.swarm.agents];
     let placement: Placement = kind.name().parse().unwrap();
-    Flight::start(scenario, None, &placement, &locations, &Arc::default()).unwrap()
+    SlotBoards::start(scenario, None, &placement, &locations, &Arc::default()).unwrap()
 }
 
 /// Flies until the error is below 1 %, and returns the flight.
-fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
+fn fly(scenario: &Scenario, kind: BoardKind) -> SlotBoards {
     let mut flight = start(scenario, kind);
     while flight.metrics().error >= 0.01 {
         assert!(flight.round() < 3000, "error {}", flight.metrics().error);
@@ -33,7 +34,7 @@ fn fly(scenario: &Scenario, kind: BoardKind) -> Flight {
 /// Writes what `fabswarm run` would, and verifies it.
 fn verified(
     scenario: &scenario::ResolvedScenario,
-    flight: &mut Flight,
+    flight: &mut SlotBoards,
     change: impl FnOnce(&mut String),
 ) -> FlightVerdict {
     let folder = tempfile::tempdir().unwrap();

@@ -189,7 +189,8 @@ pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<
         timed += 1;
     }
     swarm.finish()?;
-    Ok((f64::from(timed) / begun.elapsed().as_secs_f64(), swarm.deepest_stack_bytes()))
+    let stack = swarm.boards().and_then(|boards| boards.deepest_stack_bytes());
+    Ok((f64::from(timed) / begun.elapsed().as_secs_f64(), stack))
 }
 
 #[cfg(test)]

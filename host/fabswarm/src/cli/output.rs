@@ -1,6 +1,8 @@
 //! Standard output. A closed pipe (`fabswarm run | head`) does not end a run; a full disk is reported at the end.
 
 use std::fmt;
+#[cfg(feature = "boards")]
+use std::io::IsTerminal;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +32,14 @@ pub(super) fn write(text: fmt::Arguments<'_>) {
         // Later failures have the same cause.
         let _ = FAILURE.set(error);
     }
+}
+
+/// Prints a line to standard error while a command waits for boards or their firmware.
+#[cfg(feature = "boards")]
+pub(super) fn notice(text: &str) {
+    // Clears a progress bar in the same line.
+    let clear = if io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+    eprintln!("{clear}{text}");
 }
 
 /// Why something could not be written, if anything could not.

@@ -112,8 +112,8 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     #[cfg(not(feature = "mesh"))]
     let mut swarm = build_with(scenario, own, &interrupted)?;
     note_turns(swarm.turns());
-    if let Some(agent) = followed {
-        swarm.follow_log(agent);
+    if let (Some(agent), Some(boards)) = (followed, swarm.boards()) {
+        boards.follow_log(agent);
     }
     let page = LivePage::start(matches)?;
     let scenario_toml = resolved.to_repeatable_toml();

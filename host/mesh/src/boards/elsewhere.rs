@@ -9,7 +9,9 @@ use super::{BoardCall, BoardsReport, PendingCalls};
 use crate::Error;
 use crate::cluster::ClusterRun;
 use crate::message::{Answer, BODY_MAX, Request};
-use fabswarm_sim::swarm::{BoardChange, BoardView, DigestCounts, Remote, ShadowRound, SwarmError};
+use fabswarm_sim::swarm::{
+    BoardChange, BoardReports, BoardView, BoardWarning, DigestCounts, Remote, ShadowRound, SwarmError,
+};
 
 /// Boards on other hosts.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub struct BoardsElsewhere {
     /// Agents that run on boards.
     agents: BTreeSet<usize>,
     hosts: Vec<BoardHost>,
-    warnings: Vec<String>,
+    warnings: Vec<BoardWarning>,
     changes: Vec<BoardChange>,
 }
 
@@ -174,15 +176,13 @@ impl Remote for BoardsElsewhere {
         self.call_all(&BoardCall::CatchUp)
     }
 
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.hosts.iter().filter_map(|host| host.report.deepest_stack_bytes).max()
-    }
-
     fn board(&self, agent: usize) -> Option<BoardView> {
         let host = &self.hosts[self.host_of(agent)?];
         host.report.boards.iter().find(|(board, _)| *board == agent).map(|&(_, view)| view)
     }
+}
 
+impl BoardReports for BoardsElsewhere {
     fn digests(&self) -> DigestCounts {
         let mut total = DigestCounts::default();
         for host in &self.hosts {
@@ -192,11 +192,15 @@ impl Remote for BoardsElsewhere {
         total
     }
 
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.hosts.iter().filter_map(|host| host.report.deepest_stack_bytes).max()
+    }
+
     fn follow_log(&mut self, agent: usize) {
         self.push(agent, BoardCall::FollowLog { agent });
     }
 
-    fn take_warnings(&mut self) -> Vec<String> {
+    fn take_warnings(&mut self) -> Vec<BoardWarning> {
         std::mem::take(&mut self.warnings)
     }
 

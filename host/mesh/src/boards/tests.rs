@@ -7,7 +7,7 @@ use super::*;
 use crate::cluster::LossPolicy;
 use crate::daemon::tests::fake::{BUILD, HostsHere};
 use crate::message::{OrderKey, RunKind, RunOrder};
-use fabswarm_sim::swarm::{Remote, SwarmError};
+use fabswarm_sim::swarm::{BoardReports, Remote, SwarmError};
 
 /// Notes what boards are told. Its third round fails where it is asked to.
 #[derive(Debug, Default)]
@@ -69,20 +69,23 @@ impl Remote for NotedBoards {
     fn catch_up(&mut self) -> Result<(), SwarmError> {
         self.follow()
     }
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.agents.iter().max().map(|&agent| agent as u32)
-    }
     fn board(&self, agent: usize) -> Option<BoardView> {
         self.is_remote(agent).then(|| BoardView { refused: Some(agent as u32), ..BoardView::default() })
     }
+}
+
+impl BoardReports for NotedBoards {
     fn digests(&self) -> DigestCounts {
         DigestCounts { checks: self.ended, mismatches: 0 }
+    }
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.agents.iter().max().map(|&agent| agent as u32)
     }
     fn follow_log(&mut self, agent: usize) {
         self.note(agent, "followed".to_owned());
     }
-    fn take_warnings(&mut self) -> Vec<String> {
-        vec!["it is warm".to_owned()]
+    fn take_warnings(&mut self) -> Vec<BoardWarning> {
+        vec![BoardWarning { agent: self.agents[0], text: "it is warm".to_owned() }]
     }
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         std::fs::write(folder.join("events.csv"), format!("{:?}", self.agents))?;

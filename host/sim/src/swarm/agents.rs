@@ -30,11 +30,9 @@ use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 use reception_pool::ReceptionPool;
-pub use remote::{BoardChange, DigestCounts, Remote, ShadowRound};
+pub use remote::{BoardChange, BoardReports, BoardWarning, DigestCounts, Remote, ShadowRound};
 use sim_agent::{HeapAgent, Outbox, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Configuration of a swarm of agents.
@@ -413,26 +411,8 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
         self.show(request, view);
     }
 
-    fn digests(&self) -> DigestCounts {
-        self.remote.as_ref().map(|remote| remote.digests()).unwrap_or_default()
-    }
-
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.remote.as_ref().and_then(|remote| remote.deepest_stack_bytes())
-    }
-
-    fn follow_log(&mut self, agent: usize) {
-        if let Some(remote) = &mut self.remote {
-            remote.follow_log(agent);
-        }
-    }
-
-    fn take_warnings(&mut self) -> Vec<String> {
-        self.remote.as_mut().map(|remote| remote.take_warnings()).unwrap_or_default()
-    }
-
-    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        self.remote.as_mut().map_or(Ok(()), |remote| remote.keep_logs(folder))
+    fn boards(&mut self) -> Option<&mut dyn BoardReports> {
+        Some(self.remote.as_deref_mut()?)
     }
 }
 

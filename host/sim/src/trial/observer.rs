@@ -1,6 +1,6 @@
 //! Observers of a run.
 
-use crate::swarm::{ErrorKind, Metrics, Swarm};
+use crate::swarm::{BoardWarning, ErrorKind, Metrics, Swarm};
 
 /// A swarm at the end of a round, or before the first.
 #[derive(Clone, Copy)]
@@ -26,8 +26,8 @@ impl std::fmt::Debug for RoundEnd<'_> {
 pub trait TrialObserver {
     /// The run begins, or a round ended.
     fn round(&mut self, end: RoundEnd<'_>);
-    /// Boards logged these lines as warnings or errors.
-    fn warn(&mut self, warnings: &[String]);
+    /// Boards logged warnings or errors, or something happened to them.
+    fn warn(&mut self, warnings: &[BoardWarning]);
     /// The last round is over; a summary follows.
     fn finish(&mut self);
 }
@@ -38,6 +38,6 @@ pub struct NoObserver;
 
 impl TrialObserver for NoObserver {
     fn round(&mut self, _: RoundEnd<'_>) {}
-    fn warn(&mut self, _: &[String]) {}
+    fn warn(&mut self, _: &[BoardWarning]) {}
     fn finish(&mut self) {}
 }

@@ -74,9 +74,8 @@ fn panicking_pico(place: &str, folder: &Path) -> (Firmware, String) {
     (firmware, line)
 }
 
-fn launch(firmware: Firmware, lost_boards: LostBoards) -> Result<Boards, Error> {
-    let pages = [BoardPage { firmware: 0, agent: 0, bytes: page("pico").into(), port: None }];
-    Boards::launch(vec![firmware], &pages, SILENCE_LIMIT).map(|boards| boards.with_lost_boards(lost_boards))
+fn launch_pico(firmware: Firmware, lost_boards: LostBoards) -> Result<LockStepBoards, Error> {
+    Ok(launch(firmware, page("pico"), SILENCE_LIMIT)?.with_lost_boards(lost_boards))
 }
 
 #[test]
@@ -85,10 +84,10 @@ fn a_panic_is_told_by_the_next_boot() {
     let (firmware, line) = panicking_pico("end_round", folder.path());
     let cause = format!("started by its firmware; its last run ended in a panic: panicked at {line}");
 
-    let mut boards = launch(firmware, LostBoards::Rejoin).unwrap();
+    let mut boards = launch_pico(firmware, LostBoards::Rejoin).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     Remote::catch_up(&mut boards).unwrap();
-    let warnings = boards.take_warnings();
+    let warnings: Vec<String> = boards.take_warnings().iter().map(ToString::to_string).collect();
     let lost = format!("agent 0: its board restarted by itself in round 0 ({cause}");
     assert!(warnings.iter().any(|warning| warning.starts_with(&lost)), "{lost}\n{warnings:#?}");
     // The firmware of the next boot logs it too.
@@ -101,7 +100,7 @@ fn a_panic_is_told_by_the_next_boot() {
     drop(boards);
 
     let (firmware, _) = panicking_pico("end_round", folder.path());
-    let mut boards = launch(firmware, LostBoards::Fail).unwrap();
+    let mut boards = launch_pico(firmware, LostBoards::Fail).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let message = Remote::catch_up(&mut boards).unwrap_err().to_string();
     let start = format!("the board of agent 0 restarted by itself in round 0; it {cause}");
@@ -113,7 +112,7 @@ fn a_panic_is_told_by_the_next_boot() {
 fn a_board_that_panics_in_its_first_round_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let (firmware, line) = panicking_pico("poll_frame", folder.path());
-    let message = launch(firmware, LostBoards::Rejoin).map(drop).unwrap_err().to_string();
+    let message = launch_pico(firmware, LostBoards::Rejoin).map(drop).unwrap_err().to_string();
     let cause = format!("it started by its firmware; its last run ended in a panic: panicked at {line}");
     assert!(message.contains(&cause), "{cause}\n{message}");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use fabswarm_shared::agent::StateField;
-use fabswarm_sim::swarm::{AgentSwarm, DigestCounts, SwarmError};
+use fabswarm_sim::swarm::{AgentSwarm, BoardWarning, DigestCounts, SwarmError};
 
 /// The agent on a board, and the round of its shadow that is changed.
 const AGENT: usize = 3;
@@ -22,7 +22,7 @@ enum Tampering {
 /// Boards that are told something else than what happened to their shadows.
 #[derive(Debug)]
 struct TamperedBoards {
-    boards: Boards,
+    boards: LockStepBoards,
     tampering: Tampering,
     round: u32,
     is_done: bool,
@@ -85,20 +85,23 @@ impl Remote for TamperedBoards {
     fn catch_up(&mut self) -> Result<(), SwarmError> {
         Remote::catch_up(&mut self.boards)
     }
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.boards.deepest_stack_bytes()
-    }
+}
+
+impl BoardReports for TamperedBoards {
     fn digests(&self) -> DigestCounts {
         self.boards.digests()
+    }
+    fn deepest_stack_bytes(&self) -> Option<u32> {
+        self.boards.deepest_stack_bytes()
     }
     fn follow_log(&mut self, agent: usize) {
         self.boards.follow_log(agent);
     }
-    fn take_warnings(&mut self) -> Vec<String> {
-        Remote::take_warnings(&mut self.boards)
+    fn take_warnings(&mut self) -> Vec<BoardWarning> {
+        self.boards.take_warnings()
     }
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        Remote::keep_logs(&mut self.boards, folder)
+        self.boards.keep_logs(folder)
     }
 }
 
@@ -113,14 +116,14 @@ fn outcome(tampering: Tampering, is_sealed: bool) -> (String, tempfile::TempDir)
         _ => AgentLocation::InProcess,
     };
     let locations: Vec<AgentLocation> = (0..10).map(place).collect();
-    let boards = Boards::start(&task, &setup, &locations, 20, |_| false, None).unwrap();
+    let boards = LockStepBoards::start(&task, &setup, &locations, 20, |_| false, None).unwrap();
     let boards = TamperedBoards { boards, tampering, round: 0, is_done: false };
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let swarm = AgentSwarm::<64>::new(task, air, 10, setup).unwrap();
     let mut swarm = swarm.with_remote(Box::new(boards));
     let run = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
     let folder = tempfile::tempdir().unwrap();
-    swarm.keep_logs(folder.path()).unwrap();
+    swarm.boards().unwrap().keep_logs(folder.path()).unwrap();
     (run.unwrap_err().to_string(), folder)
 }
 

@@ -20,7 +20,7 @@ impl Default for ControlLines {
 }
 
 /// Something with both lines.
-pub(crate) trait LinePins {
+pub(super) trait LinePins {
     fn set_dtr(&mut self, is_set: bool);
     fn set_rts(&mut self, is_set: bool);
 }
@@ -45,7 +45,7 @@ impl ControlLines {
     }
 
     /// Sets the lines of a port that was opened. RTS is never set without DTR, not even for a moment: that resets an ESP32.
-    pub(crate) fn apply(self, pins: &mut impl LinePins) {
+    pub(super) fn apply(self, pins: &mut impl LinePins) {
         if self.rts {
             pins.set_dtr(self.dtr);
             pins.set_rts(true);

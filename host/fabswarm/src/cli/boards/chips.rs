@@ -1,5 +1,6 @@
 //! Chips that are asked without their firmware: through debug probes, or by their boot ROMs.
 
+use super::super::flags;
 use anyhow::Result;
 #[cfg(feature = "flash")]
 use anyhow::bail;
@@ -22,10 +23,11 @@ pub(in crate::cli) struct ChipLine {
 
 /// How the boards are named whose chips are asked.
 pub(in crate::cli) fn board_argument() -> Arg {
-    Arg::new("board")
-        .long("board")
-        .value_name("BOARD")
-        .help("The kind of the boards, a folder of boards/: the numbers of their chips are read through probes, or by their boot ROMs")
+    flags::option(
+        "board",
+        "BOARD",
+        "The kind of the boards, a folder of boards/: the numbers of their chips are read through probes, or by their boot ROMs",
+    )
 }
 
 /// The probes that are plugged in. If boards are named, the chips behind their probes or, of ESP32s, their ports.

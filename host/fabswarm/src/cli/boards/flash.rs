@@ -1,17 +1,13 @@
 //! `fabswarm boards build | flash`: the firmware of real boards.
 
 #[cfg(feature = "flash")]
-mod bars;
-#[cfg(feature = "flash")]
 mod by_chip;
 mod drive;
-#[cfg(feature = "flash")]
-mod esp;
-#[cfg(feature = "flash")]
-mod probe;
 
+use super::super::flags;
+use super::ports::swarm_argument;
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmPages};
 use fabswarm_diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
@@ -30,70 +26,32 @@ pub(super) fn build_command() -> Command {
 }
 
 pub(super) fn flash_command() -> Command {
+    let board = "The kind of board, a folder of boards/: its board.toml says how it is flashed";
+    let agent = "The agent to flash; of several drives, the first gets it";
+    let all = "Flash all agents: a drive, a probe or a port each, or all files with --out";
+    let drive = "The drive of a boot loader [default: those that are mounted]";
+    let port = "Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: those of Espressif's USB]";
     Command::new("flash")
         .about("Write image and page to boards: by their boot loaders' drives, through debug probes, by serial ports, or as files")
+        .arg(swarm_argument())
+        .arg(flags::option("board", "BOARD", board).default_value(USUAL_BOARD))
+        .arg(flags::option("agent", "N", agent).value_parser(value_parser!(usize)))
+        .arg(flags::switch("all", all).conflicts_with("agent"))
         .arg(
-            Arg::new("swarm")
-                .long("swarm")
-                .value_name("FILE")
-                .required(true)
-                .help("Swarm file, made with `fabswarm swarm new`")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("board")
-                .long("board")
-                .value_name("BOARD")
-                .default_value(USUAL_BOARD)
-                .help("The kind of board, a folder of boards/: its board.toml says how it is flashed"),
-        )
-        .arg(
-            Arg::new("agent")
-                .long("agent")
-                .value_name("N")
-                .help("The agent to flash; of several drives, the first gets it")
-                .value_parser(value_parser!(usize)),
-        )
-        .arg(
-            Arg::new("all")
-                .long("all")
-                .action(ArgAction::SetTrue)
-                .help("Flash all agents: a drive, a probe or a port each, or all files with --out")
-                .conflicts_with("agent"),
-        )
-        .arg(
-            Arg::new("probe")
-                .long("probe")
-                .action(ArgAction::SetTrue)
-                .help("Flash through debug probes, a board with a drive too")
+            flags::switch("probe", "Flash through debug probes, a board with a drive too")
                 .conflicts_with_all(["drive", "out"]),
         )
+        .arg(flags::path("drive", "FOLDER", drive).long("drive"))
         .arg(
-            Arg::new("drive")
-                .long("drive")
-                .value_name("FOLDER")
-                .help("The drive of a boot loader [default: those that are mounted]")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("out")
+            flags::path("out", "FOLDER", "Write agent-N.uf2 here instead, for a copy by hand")
                 .long("out")
-                .value_name("FOLDER")
-                .help("Write agent-N.uf2 here instead, for a copy by hand")
-                .value_parser(value_parser!(PathBuf))
                 .conflicts_with("drive"),
         )
-        .arg(
-            Arg::new("port")
-                .long("port")
-                .value_name("PATTERN")
-                .help("Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: those of Espressif's USB]")
-                .conflicts_with_all(["drive", "out", "probe"]),
-        )
+        .arg(flags::option("port", "PATTERN", port).conflicts_with_all(["drive", "out", "probe"]))
 }
 
 /// What is to be flashed.
-struct FlashOrder<'a> {
+struct FlashConfig<'a> {
     board: BoardFile,
     /// The swarm file.
     file: &'a Path,
@@ -102,7 +60,7 @@ struct FlashOrder<'a> {
     chosen: Vec<usize>,
 }
 
-impl FlashOrder<'_> {
+impl FlashConfig<'_> {
     /// The lowest boot that the page of an agent may use, whose board has used those below `at_least`.
     fn take_boot(&self, agent: usize, at_least: u32) -> Result<u32, Diagnostic> {
         self.pages.swarm.take_boot(self.file, agent, at_least)
@@ -133,17 +91,17 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     for &agent in &chosen {
         pages.page(&board.name, agent, 1)?;
     }
-    let order = FlashOrder { board, file: path, pages, chosen };
+    let config = FlashConfig { board, file: path, pages, chosen };
     let drive = matches.get_one::<PathBuf>("drive");
     let port = matches.get_one::<String>("port");
     let (has_out, is_by_probe) = (matches.contains_id("out"), matches.get_flag("probe"));
-    let name = &order.board.name;
-    match order.board.format {
+    let name = &config.board.name;
+    match config.board.format {
         ImageFormat::EspIdf if has_out || is_by_probe || drive.is_some() => {
             bail!("{name} is flashed by its serial port\nhelp: leave out --drive, --out and --probe")
         }
         #[cfg(feature = "flash")]
-        ImageFormat::EspIdf => return esp::flash(&order, port.map(String::as_str)),
+        ImageFormat::EspIdf => return by_chip::flash_by_port(&config, port.map(String::as_str)),
         #[cfg(not(feature = "flash"))]
         ImageFormat::EspIdf => return Err(super::unreachable_chips(name)),
         ImageFormat::Plain if port.is_some() => {
@@ -154,12 +112,12 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
         ImageFormat::Plain => {}
     }
     match matches.get_one::<PathBuf>("out") {
-        Some(out) => drive::write_files(&order, out),
-        None if drive.is_some() || (order.board.uf2.is_some() && !is_by_probe) => {
-            drive::flash(&order, drive.map(PathBuf::as_path))
+        Some(out) => drive::write_files(&config, out),
+        None if drive.is_some() || (config.board.uf2.is_some() && !is_by_probe) => {
+            drive::flash(&config, drive.map(PathBuf::as_path))
         }
         #[cfg(feature = "flash")]
-        None => probe::flash(&order),
+        None => by_chip::flash_by_probe(&config),
         #[cfg(not(feature = "flash"))]
         None => Err(super::unreachable_chips(name)),
     }

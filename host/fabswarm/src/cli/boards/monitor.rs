@@ -2,10 +2,11 @@
 
 mod logs;
 
+use super::super::flags;
 use super::FAILED;
 use super::ports::{ports, ports_argument, report, some_ports};
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 use fabswarm_attach::BoardFile;
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
 use fabswarm_attach::serial;
@@ -18,20 +19,13 @@ use std::thread;
 use std::time::Duration;
 
 pub(super) fn command() -> Command {
+    let board = "The kind of the boards, a folder of boards/: their logs are read through debug probes";
     Command::new("monitor")
         .about("Print what all boards say, one colour per agent: boot packets and telemetry, and their logs through probes; no board is disturbed")
         .arg(ports_argument())
+        .arg(flags::option("board", "BOARD", board))
         .arg(
-            Arg::new("board")
-                .long("board")
-                .value_name("BOARD")
-                .help("The kind of the boards, a folder of boards/: their logs are read through debug probes"),
-        )
-        .arg(
-            Arg::new("seconds")
-                .long("seconds")
-                .value_name("S")
-                .help("How long")
+            flags::option("seconds", "S", "How long")
                 .default_value("10")
                 .value_parser(value_parser!(u64).range(1..=86_400)),
         )

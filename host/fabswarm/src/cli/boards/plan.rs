@@ -1,7 +1,7 @@
 //! `fabswarm boards plan`: rounds per second, airtime, energy and memory of a scenario, before anything is built or flashed.
 
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use fabswarm_attach::{BoardRoom, SwarmPlan};
 use fabswarm_sim::scenario::{self, Scenario, ScenarioCommand};
 use std::path::PathBuf;
@@ -17,12 +17,7 @@ const BATTERY_MAH: f64 = 1000.0;
 pub(super) fn command() -> Command {
     Command::new("plan")
         .about("Predict rounds per second, airtime, duty cycle, energy and memory of a scenario on a radio; nothing is built")
-        .arg(
-            Arg::new("scenario")
-                .value_name("SCENARIO")
-                .help("Scenario file (TOML); flags lie over it")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(flags::scenario_file())
         .args(flags::arguments(ScenarioCommand::Run))
 }
 

@@ -1,9 +1,10 @@
 //! `fabswarm boards list | provision | reset | identify`: boards that are plugged in.
 
+use super::super::flags;
 use super::FAILED;
 use super::chips::{ChipLine, board_argument, chips};
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 use fabswarm_attach::serial::{self, FoundBoard, SerialError};
 use fabswarm_attach::{SwarmFile, uf2};
 use std::fmt::Display;
@@ -16,13 +17,8 @@ pub(super) fn ports_argument() -> Arg {
         .help("A port, a path with `*`, or a part of a port's name [default: all USB serial ports]")
 }
 
-fn swarm_argument() -> Arg {
-    Arg::new("swarm")
-        .long("swarm")
-        .value_name("FILE")
-        .required(true)
-        .help("Swarm file, made with `fabswarm swarm new`")
-        .value_parser(value_parser!(PathBuf))
+pub(super) fn swarm_argument() -> Arg {
+    flags::path("swarm", "FILE", "Swarm file, made with `fabswarm swarm new`").long("swarm").required(true)
 }
 
 pub(super) fn list_command() -> Command {
@@ -169,7 +165,7 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
             Ok(swarm.prepare()?.page(&board.name, agent, boot)?)
         };
         let page = page().map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
-        let identity = serial::provision(&board, &page)?;
+        let identity = fabswarm_attach::provision_board(&board, &page)?;
         Ok(format!("agent {}, boot {}, page {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
 }

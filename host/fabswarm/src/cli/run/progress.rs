@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::output;
 use fabswarm_sim::scenario::Scenario;
-use fabswarm_sim::swarm::ErrorKind;
+use fabswarm_sim::swarm::{BoardWarning, ErrorKind};
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -71,7 +71,7 @@ impl TrialObserver for RunProgress {
     }
 
     /// Prints above the bar.
-    fn warn(&mut self, warnings: &[String]) {
+    fn warn(&mut self, warnings: &[BoardWarning]) {
         for warning in warnings {
             match &self.sink {
                 Sink::Bar(bar) => bar.suspend(|| eprintln!("{warning}")),

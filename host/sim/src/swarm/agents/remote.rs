@@ -2,8 +2,8 @@
 
 use crate::swarm::{BoardView, SwarmError};
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 /// Comparisons of boards with their shadows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,11 +36,47 @@ pub struct ShadowRound {
     pub state: Vec<u32>,
 }
 
+/// A warning or error that a board logged, or an event that the host noticed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardWarning {
+    /// The agent on the board.
+    pub agent: usize,
+    /// What happened, in one line.
+    pub text: String,
+}
+
+impl fmt::Display for BoardWarning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "agent {}: {}", self.agent, self.text)
+    }
+}
+
+/// Logs, warnings and measurements of a swarm's boards.
+pub trait BoardReports {
+    /// Comparisons of boards with their shadows so far.
+    fn digests(&self) -> DigestCounts;
+
+    /// The most stack that a board has used so far, in bytes, if any board measures it.
+    fn deepest_stack_bytes(&self) -> Option<u32>;
+
+    /// Adds everything that the board of `agent` logs to what [`take_warnings`](Self::take_warnings) returns.
+    fn follow_log(&mut self, agent: usize);
+
+    /// Returns the warnings since the last call.
+    fn take_warnings(&mut self) -> Vec<BoardWarning>;
+
+    /// Copies the logs of boards into a folder.
+    ///
+    /// # Errors
+    /// If they cannot be read or written.
+    fn keep_logs(&mut self, folder: &Path) -> io::Result<()>;
+}
+
 /// Boards that run some agents of a swarm.
 ///
 /// The agents with the same numbers in this process are their shadows. Shadows go first; boards follow, and must send the same frames
 /// and reach the same state, bit for bit. A board receives a frame of another board only after that board has sent it.
-pub trait Remote: std::fmt::Debug {
+pub trait Remote: BoardReports + fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
@@ -89,26 +125,8 @@ pub trait Remote: std::fmt::Debug {
     /// If a board is lost or diverges from its shadow.
     fn catch_up(&mut self) -> Result<(), SwarmError>;
 
-    /// The most stack that a board has used so far, in bytes, if any board measures it.
-    fn deepest_stack_bytes(&self) -> Option<u32>;
-
     /// What is known of the board of `agent`, if it runs on one.
     fn board(&self, _agent: usize) -> Option<BoardView> {
         None
     }
-
-    /// Comparisons of boards with their shadows so far.
-    fn digests(&self) -> DigestCounts;
-
-    /// Adds everything that the board of `agent` logs to what [`take_warnings`](Self::take_warnings) returns.
-    fn follow_log(&mut self, agent: usize);
-
-    /// Returns what boards logged as warnings or errors since the last call.
-    fn take_warnings(&mut self) -> Vec<String>;
-
-    /// Copies the logs of boards into a folder.
-    ///
-    /// # Errors
-    /// If they cannot be read or written.
-    fn keep_logs(&mut self, folder: &Path) -> io::Result<()>;
 }

@@ -1,6 +1,6 @@
 //! Boards whose boot loaders take UF2 files.
 
-use super::FlashOrder;
+use super::FlashConfig;
 use anyhow::{Context, Result, bail};
 use fabswarm_attach::{FlashImage, uf2};
 use fabswarm_diagnostic::Diagnostic;
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Writes one file per agent.
-pub(super) fn write_files(order: &FlashOrder, out: &Path) -> Result<ExitCode> {
-    order.board.drive()?;
-    let image = FlashImage::read(&order.pages.image(&order.board)?)?;
-    for &agent in &order.chosen {
+pub(super) fn write_files(config: &FlashConfig, out: &Path) -> Result<ExitCode> {
+    config.board.drive()?;
+    let image = FlashImage::read(&config.pages.image(&config.board)?)?;
+    for &agent in &config.chosen {
         let file = out.join(file_name(agent));
-        write_private(&file, &uf2_of(order, agent, &image)?)?;
+        write_private(&file, &uf2_of(config, agent, &image)?)?;
         println!("{}", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes each agent to a drive: to `named`, or to those that are mounted.
-pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode> {
-    let expected = order.board.drive()?.drive.as_str();
+pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCode> {
+    let expected = config.board.drive()?.drive.as_str();
     let is_expected = |drive: &Path| uf2::drive_board(drive).as_deref() == Some(expected);
-    let board = &order.board.name;
+    let board = &config.board.name;
     let drives: Vec<PathBuf> = match named {
         Some(drive) if is_expected(drive) => vec![drive.to_owned()],
         Some(drive) if uf2::is_drive(drive) => match uf2::drive_board(drive) {
@@ -51,10 +51,10 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
             "no {board} is in its boot loader\nhelp: hold BOOTSEL while you plug it in, and mount its drive {expected}; or use --out FOLDER"
         );
     }
-    let image = FlashImage::read(&order.pages.image(&order.board)?)?;
+    let image = FlashImage::read(&config.pages.image(&config.board)?)?;
     let mut code = ExitCode::SUCCESS;
-    for (agent, drive) in order.chosen.iter().zip(&drives) {
-        let file = uf2_of(order, *agent, &image)?;
+    for (agent, drive) in config.chosen.iter().zip(&drives) {
+        let file = uf2_of(config, *agent, &image)?;
         // A board that fails holds up no other.
         match uf2::write_to_drive(drive, &file_name(*agent), &file) {
             Ok(true) => println!("agent {agent}: {} (read back and equal)", drive.display()),
@@ -68,7 +68,7 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
             }
         }
     }
-    if let Some(left) = order.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
+    if let Some(left) = config.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
         println!(
             "{} agents are left: plug in more boards, and flash them with --agent N from {} on",
             left.len(),
@@ -79,8 +79,8 @@ pub(super) fn flash(order: &FlashOrder, named: Option<&Path>) -> Result<ExitCode
 }
 
 /// The file of an agent. A boot loader does not tell what its board has counted, which may have been erased too.
-fn uf2_of(order: &FlashOrder, agent: usize, image: &FlashImage) -> Result<Vec<u8>, Diagnostic> {
-    order.pages.uf2(&order.board, agent, image, order.take_boot(agent, 1)?)
+fn uf2_of(config: &FlashConfig, agent: usize, image: &FlashImage) -> Result<Vec<u8>, Diagnostic> {
+    config.pages.uf2(&config.board, agent, image, config.take_boot(agent, 1)?)
 }
 
 fn file_name(agent: usize) -> String {

@@ -1,11 +1,10 @@
 //! Pages for boards on serial ports.
 
-use super::line::SerialLine;
-use super::{
-    ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, on_all, page_refusal,
-    running,
+use super::page::page_room;
+use crate::machine::serial::{
+    ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, on_all,
+    page_refusal, running,
 };
-use crate::fleet::launch::page_room;
 use fabswarm_shared::packet::{BoardIdentity, Packet};
 use fabswarm_shared::provisioning::page_crc;
 use std::path::Path;
@@ -42,7 +41,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
         while left.load(Ordering::Relaxed) > 0 && boards > 1 {
             line.next_packet(Instant::now() + LISTEN_FOR);
         }
-        let (port, said) = line.into_port()?;
+        let (port, early_bytes) = line.into_port()?;
         Ok(ReadyBoard {
             board: SerialBoard {
                 chip: board.chip.unwrap_or_default(),
@@ -51,7 +50,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
                 path: board.path,
             },
             port,
-            said,
+            early_bytes,
             name: board.name,
         })
     });
@@ -62,7 +61,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
 ///
 /// # Errors
 /// If the board does not answer, runs, or refuses the page, or its port is gone.
-pub fn provision(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
+pub fn provision_board(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
     let refuse = |reason: &str| page_refusal(&board.path, reason);
     let mut line = write_page(board, page)?;
     let boot = start(&mut line, page, false).map_err(|reason| refuse(&reason))?;

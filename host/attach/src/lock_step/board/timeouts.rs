@@ -40,15 +40,15 @@ const RESET_AFTER_MOST: Duration = Duration::from_secs(30);
 
 /// When a lost board is reset, and reset again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResetPatience(Duration);
+pub(crate) struct ResetTimer(Duration);
 
-impl Default for ResetPatience {
+impl Default for ResetTimer {
     fn default() -> Self {
         Self(RESET_AFTER)
     }
 }
 
-impl ResetPatience {
+impl ResetTimer {
     /// Whether to reset a board that has been silent for so long since the last reset. Each waits twice as long as the one before.
     pub(crate) fn is_over(&mut self, waited: Duration) -> bool {
         let is_over = waited > self.0;
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn a_lost_board_is_reset_less_and_less_often() {
-        let mut patience = ResetPatience::default();
-        let mut seconds = |_| (1..).find(|&waited| patience.is_over(waited * SECOND + SECOND / 2)).unwrap();
+        let mut timer = ResetTimer::default();
+        let mut seconds = |_| (1..).find(|&waited| timer.is_over(waited * SECOND + SECOND / 2)).unwrap();
         let waits: Vec<u32> = (0..7).map(&mut seconds).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
-        assert!(!ResetPatience::default().is_over(SECOND / 2));
+        assert!(!ResetTimer::default().is_over(SECOND / 2));
     }
 }

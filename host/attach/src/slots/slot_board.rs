@@ -3,7 +3,7 @@
 use super::EarlySenders;
 use super::record::{FlightEntry, RoundFate};
 use crate::error;
-use crate::machine::board_machine::BoardMachine;
+use crate::machine::BoardLink;
 use crate::machine::boot_check::{check_boot, start_cause};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{Boot, Packet, Telemetry};
@@ -14,9 +14,8 @@ pub(crate) const FIRST_BOOT: u32 = 1;
 
 /// A board in flight.
 #[derive(Debug)]
-pub(crate) struct FlyingBoard {
-    pub(crate) agent: u16,
-    pub(crate) machine: BoardMachine,
+pub(crate) struct SlotBoard {
+    pub(crate) link: BoardLink,
     /// Whose frames it took, and in which round: its telemetry follows.
     taken: Option<(u32, [Vec<u16>; 2])>,
     pub(crate) telemetry: Option<Telemetry>,
@@ -43,7 +42,7 @@ pub(crate) struct FlyingBoard {
 
 /// What a packet of a board amounts to.
 #[derive(Debug)]
-pub(crate) enum FlightNews<'a> {
+pub(crate) enum SlotReport<'a> {
     Nothing,
     /// A frame, of a board whose radio is the host.
     Frame(&'a [u8]),
@@ -53,11 +52,16 @@ pub(crate) enum FlightNews<'a> {
     Restarted(String),
 }
 
-impl FlyingBoard {
-    pub(crate) fn new(agent: u16, machine: BoardMachine) -> Self {
+impl AsMut<BoardLink> for SlotBoard {
+    fn as_mut(&mut self) -> &mut BoardLink {
+        &mut self.link
+    }
+}
+
+impl SlotBoard {
+    pub(crate) fn new(link: BoardLink) -> Self {
         Self {
-            agent,
-            machine,
+            link,
             taken: None,
             telemetry: None,
             x: Vec::new(),
@@ -91,24 +95,24 @@ impl FlyingBoard {
     }
 
     /// What a packet of its line says.
-    pub(crate) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<FlightNews<'a>, Diagnostic> {
-        let agent = self.agent;
-        let damaged = self.machine.damaged();
+    pub(crate) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<SlotReport<'a>, Diagnostic> {
+        let agent = self.link.agent;
+        let damaged = self.link.damaged();
         // A line that was opened anew counts anew.
         self.may_have_missed |= damaged > self.damaged;
         self.damaged = damaged;
         match Packet::decode(packet) {
-            Ok(Packet::Frame(frame)) => return Ok(FlightNews::Frame(frame)),
+            Ok(Packet::Frame(frame)) => return Ok(SlotReport::Frame(frame)),
             Ok(Packet::Boot(boot)) => return self.process_boot(&boot),
             Ok(Packet::Taken { round, senders }) => {
                 let (taken, early) = senders.split_at(senders.len() / 2);
                 let taken = (round, [taken, early].map(FlightEntry::senders_of));
                 // No telemetry has come for what it reported before: it left that round without ending it, or the line lost it.
                 let left = self.taken.replace(taken).filter(|_| !self.may_have_missed);
-                return Ok(left.map_or(FlightNews::Nothing, |left| self.entry(left, RoundFate::Left)));
+                return Ok(left.map_or(SlotReport::Nothing, |left| self.entry(left, RoundFate::Left)));
             }
             Ok(Packet::Telemetry(telemetry, x)) => {
-                if self.machine.is_serial() && telemetry.agent != agent {
+                if self.link.is_serial() && telemetry.agent != agent {
                     return Err(error::other_board(agent));
                 }
                 self.telemetry = Some(telemetry);
@@ -119,31 +123,31 @@ impl FlyingBoard {
                 }
             }
             // A real board's line may carry anything.
-            Err(_) if !self.machine.is_serial() => return Err(error::invalid_packet(agent)),
+            Err(_) if !self.link.is_serial() => return Err(error::invalid_packet(agent)),
             Ok(_) | Err(_) => {}
         }
-        Ok(FlightNews::Nothing)
+        Ok(SlotReport::Nothing)
     }
 
-    fn process_boot(&mut self, boot: &Boot) -> Result<FlightNews<'static>, Diagnostic> {
-        check_boot(self.agent, &self.machine, boot)?;
-        let Ok(identity) = boot.page else { return Ok(FlightNews::Nothing) };
+    fn process_boot(&mut self, boot: &Boot) -> Result<SlotReport<'static>, Diagnostic> {
+        check_boot(&self.link, boot)?;
+        let Ok(identity) = boot.page else { return Ok(SlotReport::Nothing) };
         if std::mem::replace(&mut self.boot, identity.boot) == identity.boot {
-            return Ok(FlightNews::Nothing);
+            return Ok(SlotReport::Nothing);
         }
         self.reported = Some((self.ended(), RoundFate::Missed));
-        Ok(FlightNews::Restarted(start_cause(boot)))
+        Ok(SlotReport::Restarted(start_cause(boot)))
     }
 
     fn entry(
         &mut self,
         (round, [senders, early]): (u32, [Vec<u16>; 2]),
         fate: RoundFate,
-    ) -> FlightNews<'static> {
+    ) -> SlotReport<'static> {
         self.heard.clone_from(&senders);
         let telemetry = self.telemetry.filter(|_| matches!(fate, RoundFate::Ended(_)));
         let epoch = telemetry.map(|telemetry| telemetry.epoch);
-        FlightNews::Round(FlightEntry { agent: self.agent, round, fate, senders, early, epoch })
+        SlotReport::Round(FlightEntry { agent: self.link.agent, round, fate, senders, early, epoch })
     }
 
     /// Takes note of its next round. Returns the first round of which reports are missing, if some are or may be.

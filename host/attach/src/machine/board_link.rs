@@ -1,0 +1,182 @@
+//! The host's end of one board: its machine, and the packets to and from it.
+
+use super::{
+    Machine,
+    packet_stream::PacketStream,
+    process::BoardProcess,
+    serial::{ReadyBoard, SerialBoard},
+};
+use crate::error;
+use crate::firmware::Firmware;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::packet::Packet;
+use fabswarm_shared::provisioning::page_crc;
+use mio::{Poll, Token};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Each board has one token for its listener and one for its stream.
+pub(crate) const TOKENS_PER_BOARD: usize = 2;
+
+/// Room for any packet of the host without its frame.
+const PACKET_ROOM: usize = 16;
+
+/// Which board it is, where its files are, and what waits for its packets.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkConfig<'a> {
+    pub(crate) agent: u16,
+    /// Index among the boards.
+    pub(crate) index: usize,
+    pub(crate) folder: &'a Path,
+    pub(crate) poll: &'a Poll,
+}
+
+impl LinkConfig<'_> {
+    pub(super) const fn listener_token(&self) -> Token {
+        Token(self.index * TOKENS_PER_BOARD)
+    }
+}
+
+/// A board and the host's connection to it.
+#[derive(Debug)]
+pub(crate) struct BoardLink {
+    pub(crate) agent: u16,
+    /// The token of its stream.
+    token: Token,
+    /// The name in its `board.toml`.
+    pub(crate) board: String,
+    /// The checksum of its page.
+    pub(crate) page_crc: u32,
+    pub(crate) machine: Box<dyn Machine>,
+    stream: Option<PacketStream>,
+    is_frozen: bool,
+    /// Whether everything that it logs is shown.
+    pub(crate) is_log_followed: bool,
+}
+
+impl BoardLink {
+    /// Starts a process with `page` in its flash.
+    pub(crate) fn start(
+        config: LinkConfig,
+        firmware: &Arc<Firmware>,
+        page: &[u8],
+    ) -> Result<Self, Diagnostic> {
+        let process = BoardProcess::start(config, firmware, page)?;
+        Ok(Self::new(config, firmware.kind.board().to_owned(), page, Box::new(process)))
+    }
+
+    /// Takes over a real board that has `page` and has just started.
+    pub(crate) fn take_over(config: LinkConfig, ready: ReadyBoard, page: &[u8]) -> Result<Self, Diagnostic> {
+        let ReadyBoard { board, port, early_bytes, name } = ready;
+        let path = config.folder.join(log_name(config.agent));
+        let note = format!("{name} on {}\n", board.path.display());
+        fs::write(&path, note).map_err(|source| error::file(&path, source))?;
+        let mut stream = SerialBoard::stream(port);
+        stream.put_back(&early_bytes);
+        let mut link = Self::new(config, name, page, Box::new(board));
+        link.attach(stream, config.poll)?;
+        Ok(link)
+    }
+
+    fn new(config: LinkConfig, board: String, page: &[u8], machine: Box<dyn Machine>) -> Self {
+        Self {
+            agent: config.agent,
+            token: Token(config.listener_token().0 + 1),
+            board,
+            page_crc: page_crc(page),
+            machine,
+            stream: None,
+            is_frozen: false,
+            is_log_followed: false,
+        }
+    }
+
+    fn attach(&mut self, mut stream: PacketStream, poll: &Poll) -> Result<(), Diagnostic> {
+        stream.register(poll.registry(), self.token).map_err(error::wait)?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Takes the board's new connection, if there is one: of a process that has dialled, or of a cable that is plugged in again.
+    pub(crate) fn connect(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
+        self.machine.connect()?.map_or(Ok(()), |stream| self.attach(stream, poll))
+    }
+
+    /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset.
+    pub(crate) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
+        self.is_frozen = false;
+        if self.machine.kill(keeps_memory)? {
+            self.stream = None;
+        } else {
+            self.push(&Packet::Reset);
+        }
+        Ok(())
+    }
+
+    /// Whether it is a real board.
+    pub(crate) fn is_serial(&self) -> bool {
+        self.machine.chip().is_some()
+    }
+
+    /// Whether its cable is unplugged: its port failed and was closed.
+    pub(crate) fn is_unplugged(&self) -> bool {
+        self.is_serial() && self.stream.is_none()
+    }
+
+    /// Suspends or resumes the process.
+    pub(crate) fn freeze(&mut self, is_frozen: bool) {
+        if std::mem::replace(&mut self.is_frozen, is_frozen) != is_frozen {
+            self.machine.pause(is_frozen);
+        }
+    }
+
+    pub(crate) const fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
+    /// Queues a packet. Nothing is sent before [`BoardLink::flush`].
+    pub(crate) fn push(&mut self, packet: &Packet) {
+        let Some(stream) = &mut self.stream else { return };
+        let room = match packet {
+            Packet::Frame(frame) => PACKET_ROOM + frame.len(),
+            _ => PACKET_ROOM,
+        };
+        stream.push(room, |out| packet.encode(out).ok());
+    }
+
+    /// Sends what is queued. A broken stream is detected while waiting for the board.
+    pub(crate) fn flush(&mut self, poll: &Poll) {
+        if let Some(stream) = &mut self.stream {
+            let _ = stream.flush();
+            let _ = stream.watch_room(poll.registry(), self.token);
+        }
+    }
+
+    /// Reads what has arrived, using `chunk` as a buffer. Returns whether the board was unplugged.
+    pub(crate) fn fill(&mut self, chunk: &mut [u8]) -> bool {
+        let Some(stream) = &mut self.stream else { return false };
+        // The end of a process's stream is reported as the end of the process; what arrived before it still counts.
+        let is_closed = stream.fill(chunk).is_err() && self.is_serial();
+        if is_closed {
+            self.stream = None;
+        }
+        is_closed
+    }
+
+    /// How many pieces of its serial line were no packet so far.
+    pub(crate) fn damaged(&self) -> u64 {
+        self.stream.as_ref().map_or(0, PacketStream::damaged)
+    }
+
+    /// Moves the next complete packet into `packet`; returns whether there was one.
+    pub(crate) fn pop(&mut self, packet: &mut Vec<u8>) -> Result<bool, Diagnostic> {
+        let popped = self.stream.as_mut().map_or(Ok(false), |stream| stream.pop(packet));
+        popped.map_err(|_| error::invalid_packet(self.agent))
+    }
+}
+
+/// The name of the file with the decoded log of a board.
+pub(crate) fn log_name(agent: u16) -> String {
+    format!("agent-{agent}.log")
+}

@@ -1,0 +1,159 @@
+//! Boards that are processes of this host: the native firmware, or an emulator with an image.
+
+use super::{
+    LinkConfig, Machine, board_link, board_log::BoardLog, cable::Cable, child_process::ChildProcess, native,
+    packet_stream::PacketStream, pico, qemu,
+};
+use crate::error;
+use crate::firmware::{
+    Firmware,
+    board_kind::BoardKind,
+    code_place::{self, CodeAddress},
+    flash_file::FlashFile,
+};
+use defmt_parser::Level;
+use fabswarm_diagnostic::Diagnostic;
+use mio::{Interest, net::UnixListener};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A board's process, with everything that it reads and writes.
+#[derive(Debug)]
+pub(super) struct BoardProcess {
+    agent: u16,
+    firmware: Arc<Firmware>,
+    flash: FlashFile,
+    listener: UnixListener,
+    socket: PathBuf,
+    process: ChildProcess,
+    log: Option<BoardLog>,
+}
+
+impl BoardProcess {
+    /// Creates the board's flash with `page` in it and starts its process.
+    pub(super) fn start(
+        config: LinkConfig,
+        firmware: &Arc<Firmware>,
+        page: &[u8],
+    ) -> Result<Self, Diagnostic> {
+        let LinkConfig { agent, folder, poll, .. } = config;
+        let file = |ending: &str| folder.join(format!("{agent}.{ending}"));
+        let flash = FlashFile::create(file("flash"), firmware.layout, page)?;
+        let socket = file("sock");
+        let listen = || {
+            let mut listener = UnixListener::bind(&socket)?;
+            poll.registry().register(&mut listener, config.listener_token(), Interest::READABLE)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => Diagnostic::new(
+                format!("the socket {} is already in use", socket.display()),
+                "end the process that uses it, or delete the file",
+            ),
+            // The path of a socket is limited to about 100 bytes.
+            io::ErrorKind::InvalidInput => error::temp_dir(folder, source),
+            _ => error::file(&socket, source),
+        })?;
+        let decoded = folder.join(board_link::log_name(agent));
+        let log = match firmware.log_table {
+            Some(_) => Some(BoardLog::new(file("defmt"), &decoded)?),
+            None => None,
+        };
+        let messages = if log.is_some() { file("messages") } else { decoded };
+        let process = spawn(agent, firmware, &socket, &flash, &messages)?;
+        Ok(Self { agent, firmware: Arc::clone(firmware), flash, listener, socket, process, log })
+    }
+}
+
+impl Machine for BoardProcess {
+    fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
+        match self.listener.accept() {
+            Ok((socket, _)) => {
+                Ok(Some(PacketStream::new(Cable::Socket(socket), self.firmware.kind.framing())))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(source) => Err(error::file(&self.socket, source)),
+        }
+    }
+
+    fn kill(&mut self, keeps_memory: bool) -> Result<bool, Diagnostic> {
+        self.process.kill();
+        if !keeps_memory {
+            self.flash.erase_state()?;
+        }
+        Ok(true)
+    }
+
+    fn restart(&mut self) -> Result<(), Diagnostic> {
+        if let Some(log) = &mut self.log {
+            log.start_over();
+        }
+        let messages = self.process.messages_file().to_owned();
+        self.process = spawn(self.agent, &self.firmware, &self.socket, &self.flash, &messages)?;
+        Ok(())
+    }
+
+    fn pause(&self, is_paused: bool) {
+        self.process.pause(is_paused);
+    }
+
+    fn exit_status(&mut self) -> Option<String> {
+        self.process.exit_status().map(|status| status.to_string())
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.process.cpu_time()
+    }
+
+    fn processor_place(&self) -> Option<String> {
+        let (BoardKind::Qemu | BoardKind::QemuUart) = self.firmware.kind else { return None };
+        let [counter, link] = qemu::processor_place(&qemu::monitor(&self.socket)).ok()?;
+        let places = code_place::places(&self.firmware.image, &[counter, link]);
+        let (CodeAddress::Instruction(address) | CodeAddress::Return(address)) = counter;
+        let first = places.first().map(|place| format!(", {place}")).unwrap_or_default();
+        Some(format!("{address:#010x}{first}"))
+    }
+
+    fn firmware(&self) -> Option<&Firmware> {
+        Some(&self.firmware)
+    }
+
+    fn last_message(&self) -> String {
+        match self.log.as_ref().and_then(BoardLog::last_error) {
+            Some(error) => code_place::explain(error, &self.firmware.image),
+            None => self.process.messages(),
+        }
+    }
+
+    fn read_log(&mut self, is_followed: bool) -> Vec<String> {
+        match (&mut self.log, &self.firmware.log_table) {
+            (Some(log), Some(table)) => {
+                log.decode(table, if is_followed { Level::Trace } else { Level::Warn })
+            }
+            _ if is_followed => self.process.take_messages(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Starts the process of a board.
+fn spawn(
+    agent: u16,
+    firmware: &Firmware,
+    socket: &Path,
+    flash: &FlashFile,
+    messages: &Path,
+) -> Result<ChildProcess, Diagnostic> {
+    let log = &socket.with_extension("defmt");
+    let program = firmware.emulator.as_ref().unwrap_or(&firmware.image);
+    let arguments = match firmware.kind {
+        BoardKind::Qemu | BoardKind::QemuUart => {
+            qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), flash.path(), log)
+        }
+        BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log),
+        BoardKind::Native => native::arguments(socket, flash.path()),
+    };
+    ChildProcess::start(program, &arguments, messages)
+}

@@ -1,0 +1,76 @@
+//! The page of a board: its agent, its part of the task, and the key of the swarm.
+
+use crate::firmware::board_file::BoardFile;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page, PageProblem, WriteError};
+use fabswarm_sim::air::radio::RadioKind;
+use fabswarm_sim::swarm::AgentSetup;
+use fabswarm_sim::task::{Task, TaskProblem};
+use zeroize::{Zeroize, Zeroizing};
+
+/// Makes the pages of a swarm.
+pub(crate) struct PageMaker<'a> {
+    task: &'a Task<f32>,
+    setup: &'a AgentSetup,
+    pace: Pace,
+    rounds: u32,
+    /// The decision to start from.
+    start: Vec<f32>,
+}
+
+impl<'a> PageMaker<'a> {
+    pub(crate) fn new(task: &'a Task<f32>, setup: &'a AgentSetup, pace: Pace, rounds: u32) -> Self {
+        let mut start = vec![0.0; task.shape().words()];
+        task.start(&mut start);
+        Self { task, setup, pace, rounds, start }
+    }
+
+    /// The page of an agent on a board of that name, under the first key and for any chip.
+    pub(crate) fn page<'p>(&'p self, agent: usize, board: &'p str) -> Page<'p, TaskProblem<'p, f32>> {
+        let Self { task, setup, pace, rounds, start } = self;
+        Page {
+            board,
+            key: setup.key.as_ref().map(|key| *key.bytes()),
+            key_number: 1,
+            chip: None,
+            boot_floor: 1,
+            agent: setup.config_of(agent, setup.config.boot),
+            pace: *pace,
+            rounds: *rounds,
+            saves_state: false,
+            start,
+            problem: task.problem(agent),
+        }
+    }
+}
+
+/// Room for a page on boards of that name, whose radio must be the one that slots were planned for.
+pub(crate) fn page_room(board: &str, radio: Option<RadioKind>) -> Result<u64, Diagnostic> {
+    // Processes of this host have no file.
+    let Ok(file) = BoardFile::read(board) else { return Ok(PAGE_ROOM as u64) };
+    radio.map_or(Ok(()), |radio| file.check_radio(radio))?;
+    Ok(file.page.bytes())
+}
+
+/// Encodes a page for `room` bytes of flash. Both hold the swarm's key: the page is wiped, and its bytes are when they are dropped.
+pub(crate) fn page_bytes<'a, P: PageProblem<'a>>(
+    mut page: Page<'a, P>,
+    room: u64,
+) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
+    let mut bytes = Zeroizing::new(vec![0; room as usize]);
+    let agent = page.agent.id;
+    let written = page.write(&mut bytes);
+    page.key.zeroize();
+    let length = written.map_err(|error| match error {
+        WriteError::BufferTooSmall => Diagnostic::new(
+            format!("the page of agent {agent} takes more than the {room} bytes a board has for it"),
+            "give the agent fewer samples",
+        ),
+        source => Diagnostic::new(
+            format!("the page of agent {agent} cannot be written: {source}"),
+            "lower the sizes of the problem",
+        ),
+    })?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
