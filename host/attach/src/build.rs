@@ -17,7 +17,8 @@ use std::sync::{Arc, atomic::AtomicBool};
 /// Words of the shadows of most problems.
 const SMALL_WORDS: usize = 64;
 
-/// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it.
+/// Makes the swarm that `scenario` describes, with each agent where `swarm.boards` places it. A program may bring a problem of its
+/// own.
 ///
 /// Once `interrupted` is set, a step that waits for boards that do not answer returns [`SwarmError::Interrupted`].
 ///
@@ -27,15 +28,7 @@ const SMALL_WORDS: usize = 64;
 /// - if `swarm.boards` cannot be parsed or does not fit the swarm;
 /// - for the errors of [`trial::build`] and [`trial::exact_agents`];
 /// - if the problem or the swarm is too large for boards, or a board does not start.
-pub fn build(scenario: &Scenario, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Swarm>, Error> {
-    build_with(scenario, None, interrupted)
-}
-
-/// As [`build`], in a program that may bring a problem of its own.
-///
-/// # Errors
-/// As there.
-pub fn build_with(
+pub fn build(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
     interrupted: &Arc<AtomicBool>,
@@ -61,7 +54,7 @@ pub fn build_with(
 /// # Errors
 /// - as [`build`];
 /// - if no agent runs on a board, or boards keep their own time;
-/// - [`Error::Elsewhere`] for those of `find`.
+/// - [`Error::OtherHosts`] for those of `find`.
 pub fn build_shadows(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
@@ -82,7 +75,7 @@ pub fn build_shadows(
     }
     let parts = trial::exact_agents_with(scenario, own)?;
     check_sizes(&parts.task, scenario.swarm.agents)?;
-    let boards = find(remote, parts.setup.key.as_ref()).map_err(Error::Elsewhere)?;
+    let boards = find(remote, parts.setup.key.as_ref()).map_err(Error::OtherHosts)?;
     shadows(scenario, parts, boards)
 }
 

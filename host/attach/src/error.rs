@@ -1,7 +1,5 @@
 //! Why boards could not be started, or why the run on them failed.
 
-use crate::machine::serial::SerialError;
-use crate::slots::FlightFault;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::SwarmError;
@@ -17,18 +15,12 @@ pub enum Error {
     /// Boards, or what they need, are not as they should be.
     #[error(transparent)]
     Boards(#[from] Diagnostic),
-    /// Boards that keep their own time cannot be followed, or differ.
-    #[error(transparent)]
-    Flight(#[from] FlightFault),
-    /// Real boards cannot be found or prepared.
-    #[error(transparent)]
-    Serial(#[from] SerialError),
     /// A scenario cannot be read.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
     /// The boards of other hosts cannot be had.
     #[error(transparent)]
-    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
+    OtherHosts(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {

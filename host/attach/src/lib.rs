@@ -26,7 +26,7 @@
 //! scenario.swarm.boards = "native:2,in-process".to_owned();
 //! // Set it to end a wait for boards that do not answer.
 //! let interrupted = Arc::new(AtomicBool::new(false));
-//! let mut swarm = fabswarm_attach::build(&scenario, &interrupted)?;
+//! let mut swarm = fabswarm_attach::build(&scenario, None, &interrupted)?;
 //! for _ in 0..100 {
 //!     swarm.step()?;
 //! }
@@ -34,6 +34,21 @@
 //! assert_eq!(swarm.boards().map(|boards| boards.digests().mismatches), Some(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The rooms, each of which uses only those below it:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `build` | makes the swarm of a scenario, with every agent where [`Placement`] puts it |
+//! | `lock_step` | boards that follow their shadows round by round, as the agents of a [`Remote`] |
+//! | `slots` | boards that keep their own time, and the replay of what they report on shadows |
+//! | `fleet` | what both have in common: the launcher, packets in and out, logs, warnings and events |
+//! | `provision` | pages, swarm files, UF2 files, and the plan of a swarm before anything is flashed |
+//! | `machine` | the trait `Machine`: a process of this host or a board on a serial port; and the packets to it |
+//! | `firmware` | kinds of boards, how their images are built, and what an image says of addresses and logs |
+//! | `compare` | the first difference between a board and its shadow |
+//!
+//! [`Remote`]: fabswarm_sim::swarm::Remote
 //!
 //! Linux only. Firmware is built on demand from the source tree that this crate was built in.
 
@@ -48,22 +63,21 @@ mod notice;
 mod placement;
 mod provision;
 mod slots;
-mod swarm_file;
 
-pub use build::{build, build_shadows, build_with, start_block};
+pub use build::{build, build_shadows, start_block};
 pub use error::Error;
 pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use firmware::board_file::{BoardFile, names as board_names};
 pub use firmware::board_kind::{BoardKind, counting_program, image};
-pub use machine::board_log::LogDecoder;
+pub use firmware::board_log::LogDecoder;
 pub use machine::boot_check::last_panic;
 pub use machine::serial;
 pub use notice::show_notices;
 pub use placement::{AgentLocation, Placement};
 pub use provision::serial_pages::provision_board;
+pub use provision::swarm_file::{SwarmFile, SwarmPages};
 pub use provision::swarm_plan::{BoardRoom, SwarmPlan, WidthPlan};
 pub use provision::uf2;
 pub use slots::{FlightEntry, FlightFault, FlightVerdict, ReportGap, RoundFate, verify};
-pub use swarm_file::{SwarmFile, SwarmPages};

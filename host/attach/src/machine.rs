@@ -1,15 +1,13 @@
 //! What boards run on: processes of this host, or real boards on serial ports; and the packets between a board and the host.
 
 mod board_link;
-pub(crate) mod board_log;
 pub(crate) mod boot_check;
 mod cable;
 pub(crate) mod child_process;
-pub(crate) mod native;
-pub(crate) mod packet_stream;
-pub(crate) mod pico;
+mod packet_stream;
+mod pico;
 mod process;
-pub(crate) mod qemu;
+mod qemu;
 pub mod serial;
 pub(crate) mod temp_dir;
 

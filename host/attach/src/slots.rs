@@ -159,7 +159,8 @@ impl SlotBoards {
 
     fn follow_entry(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
         self.record.push(entry.clone());
-        Ok(follow_entry(&mut self.replay, entry, &mut self.fleet.boards[index].early)?)
+        Ok(follow_entry(&mut self.replay, entry, &mut self.fleet.boards[index].early)
+            .map_err(Diagnostic::from)?)
     }
 
     /// Passes a frame on to all other boards, but for those that lose it.
@@ -189,7 +190,7 @@ impl SlotBoards {
         loop {
             self.replay.follow().map_err(|fault| {
                 self.mismatches += u64::from(matches!(fault, FlightFault::Digest(_)));
-                Error::Flight(fault).into_swarm_error()
+                Error::Boards(fault.into()).into_swarm_error()
             })?;
             if self.progressed.0 != self.replay.checks {
                 self.progressed = (self.replay.checks, Instant::now());
@@ -198,7 +199,7 @@ impl SlotBoards {
             let is_late = self.progressed.1.elapsed() > STUCK_AFTER;
             let is_whole = self.fleet.boards.iter().all(|board| board.is_present);
             if let Some(fault) = self.replay.stuck().filter(|_| is_late && is_whole) {
-                return Err(Error::Flight(fault).into_swarm_error());
+                return Err(Error::Boards(fault.into()).into_swarm_error());
             }
             if self.reported().is_some_and(|rounds| rounds > self.round) {
                 self.round += 1;

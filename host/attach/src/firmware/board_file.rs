@@ -1,6 +1,6 @@
 //! What the host reads of a board's `board.toml`.
 
-use super::firmware_crate::{FirmwareCrate, FirmwareNeeds};
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
 use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
@@ -118,7 +118,7 @@ impl BoardFile {
     /// # Errors
     /// If it does not build.
     pub fn build(&self) -> Result<PathBuf, Diagnostic> {
-        self.firmware().build(&FirmwareNeeds::USUAL)
+        self.firmware().build(&FirmwareConfig::USUAL)
     }
 
     /// The drive of its boot loader.

@@ -1,9 +1,19 @@
 //! The kinds of boards that the host can start.
 
-use super::firmware_crate::{FirmwareCrate, FirmwareNeeds};
-use crate::machine::{native, packet_stream::PacketFraming, pico, qemu};
+use super::board_file;
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
 use fabswarm_diagnostic::Diagnostic;
+use std::env;
 use std::path::PathBuf;
+
+/// How packets are delimited in the socket's byte stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketFraming {
+    /// A length, then an Ethernet frame.
+    Ethernet,
+    /// The framing of the serial line, see [`stream`](fabswarm_shared::wire::stream).
+    Serial,
+}
 
 /// A kind of board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,14 +59,62 @@ impl BoardKind {
     }
 
     pub(crate) const fn firmware_crate(self) -> FirmwareCrate<'static> {
+        let (board, target, feature) = match self {
+            Self::Qemu => ("mps2-an386", Some("thumbv7em-none-eabihf"), None),
+            Self::QemuUart => ("mps2-an386", Some("thumbv7em-none-eabihf"), Some("uart")),
+            Self::Pico => ("pico", Some("thumbv6m-none-eabi"), None),
+            Self::PicoUsb => ("pico", Some("thumbv6m-none-eabi"), Some("usb")),
+            Self::Native => ("native", None, None),
+        };
+        FirmwareCrate { board, target, feature }
+    }
+
+    /// The path of the program that emulates it; `None` for a program of the host.
+    pub(crate) fn emulator(self) -> Result<Option<PathBuf>, Diagnostic> {
         match self {
-            Self::Qemu => qemu::FIRMWARE,
-            Self::QemuUart => qemu::UART_FIRMWARE,
-            Self::Pico => pico::FIRMWARE,
-            Self::PicoUsb => pico::USB_FIRMWARE,
-            Self::Native => native::FIRMWARE,
+            Self::Qemu | Self::QemuUart => qemu().map(Some),
+            Self::Pico | Self::PicoUsb => node().map(Some),
+            Self::Native => Ok(None),
         }
     }
+}
+
+fn qemu() -> Result<PathBuf, Diagnostic> {
+    on_path("qemu-system-arm").ok_or_else(|| {
+        Diagnostic::new(
+            "qemu-system-arm is not on the PATH, and emulated boards need it",
+            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`",
+        )
+    })
+}
+
+/// Node, which runs npm's rp2040js.
+fn node() -> Result<PathBuf, Diagnostic> {
+    let node = on_path("node").ok_or_else(|| {
+        Diagnostic::new(
+            "node is not on the PATH, and emulated Picos need it",
+            "run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`",
+        )
+    })?;
+    let folder = pico_emulator();
+    if !folder.join("node_modules/rp2040js/package.json").is_file() {
+        return Err(Diagnostic::new(
+            format!("npm's rp2040js is not in {}, and emulated Picos need it", folder.display()),
+            "run `cargo xtask install rp2040js`, or `npm ci` in that folder",
+        ));
+    }
+    Ok(node)
+}
+
+/// The folder of the script that emulates a Pico.
+pub(crate) fn pico_emulator() -> PathBuf {
+    board_file::folder("pico").join("emulator")
+}
+
+/// The path of a program that the user's PATH leads to.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Builds the firmware that boards of `kind` run in the default scenario, unless it is up to date, and returns the path of its image.
@@ -64,7 +122,7 @@ impl BoardKind {
 /// # Errors
 /// If it does not build.
 pub fn image(kind: BoardKind) -> Result<PathBuf, Diagnostic> {
-    kind.firmware_crate().build(&FirmwareNeeds::USUAL)
+    kind.firmware_crate().build(&FirmwareConfig::USUAL)
 }
 
 /// Returns the paths of the emulator and of the program that counts instructions in it; builds the latter unless it is up to date.
@@ -72,6 +130,7 @@ pub fn image(kind: BoardKind) -> Result<PathBuf, Diagnostic> {
 /// # Errors
 /// If the emulator is not installed, or the program does not build.
 pub fn counting_program() -> Result<(PathBuf, PathBuf), Diagnostic> {
-    let image = qemu::COUNTING_FIRMWARE.build(&FirmwareNeeds::USUAL)?;
-    Ok((qemu::emulator()?, image.with_file_name("instructions")))
+    let program = FirmwareCrate { feature: Some("instructions"), ..BoardKind::Qemu.firmware_crate() };
+    let image = program.build(&FirmwareConfig::USUAL)?;
+    Ok((qemu()?, image.with_file_name("instructions")))
 }

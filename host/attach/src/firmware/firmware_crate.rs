@@ -31,7 +31,7 @@ pub(crate) struct FirmwareCrate<'a> {
 
 /// What firmware must have room for, and the problem it computes with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FirmwareNeeds {
+pub(crate) struct FirmwareConfig {
     /// Agents of the swarm.
     pub(crate) members: usize,
     /// Words of a decision, or of a problem's working memory.
@@ -40,7 +40,7 @@ pub(crate) struct FirmwareNeeds {
     pub(crate) problem: Option<PathBuf>,
 }
 
-impl FirmwareNeeds {
+impl FirmwareConfig {
     /// Those of the default scenario.
     pub(crate) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS, problem: None };
 
@@ -58,7 +58,7 @@ impl FirmwareNeeds {
 impl FirmwareCrate<'_> {
     /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
-    pub(crate) fn build(&self, needs: &FirmwareNeeds) -> Result<PathBuf, Diagnostic> {
+    pub(crate) fn build(&self, needs: &FirmwareConfig) -> Result<PathBuf, Diagnostic> {
         let folder = board_file::folder(self.board);
         let failure =
             |messages: &str| format!("the firmware of boards/{} does not build: {messages}", self.board);

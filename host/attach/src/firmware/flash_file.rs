@@ -1,7 +1,6 @@
 //! The file behind a board's flash: its page first, then its storage.
 
 use super::board_file::{BOOTS_BYTES, BoardFile};
-use crate::machine::temp_dir::FILE_MODE;
 use crate::{BoardKind, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::PAGE_ROOM;
@@ -13,6 +12,9 @@ use std::{
 
 /// QEMU maps the whole PSRAM of its machine to the file and accepts no other size.
 const PSRAM_BYTES: u64 = 16 << 20;
+
+/// The mode of files with the key of a swarm: only the user has access.
+pub(crate) const FILE_MODE: u32 = 0o600;
 
 /// The storage of native boards.
 const NATIVE_STORAGE_BYTES: u64 = 64 * 1024;

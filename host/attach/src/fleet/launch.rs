@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use crate::firmware::Firmware;
-use crate::firmware::firmware_crate::FirmwareNeeds;
+use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::machine::serial::{self, FoundBoard};
 use crate::machine::temp_dir::LockedTempDir;
 use crate::machine::{BoardLink, LinkConfig};
@@ -36,7 +36,7 @@ pub(crate) struct BoardPage {
 /// Where the boards of a swarm are, and what their pages say.
 pub(crate) struct Launcher<'a> {
     pub(crate) pages: PageMaker<'a>,
-    pub(crate) needs: FirmwareNeeds,
+    pub(crate) needs: FirmwareConfig,
     pub(crate) locations: &'a [AgentLocation],
     /// The serial ports of real boards.
     pub(crate) serial_pattern: Option<&'a str>,
@@ -104,7 +104,7 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
             PageTarget::Port(found) => Some((found.clone(), &**page.bytes)),
             PageTarget::Process(_) => None,
         });
-        let mut ready = serial_pages::prepare(on_ports.collect())?.into_iter();
+        let mut ready = serial_pages::prepare(on_ports.collect()).map_err(Diagnostic::from)?.into_iter();
         let mut boards = Vec::new();
         for (index, BoardPage { agent, bytes, target }) in pages.iter().enumerate() {
             let config = LinkConfig { agent: *agent, index, folder: temp_dir.path(), poll: &poll };

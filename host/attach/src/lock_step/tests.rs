@@ -4,15 +4,15 @@ mod kept_panic;
 mod shadow_faults;
 
 use super::*;
-use crate::firmware::firmware_crate::FirmwareNeeds;
+use crate::firmware::board_log::LogTable;
+use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::flash_file::FlashLayout;
-use crate::firmware::{Firmware, board_file};
+use crate::firmware::{Firmware, board_kind::pico_emulator};
 use crate::fleet::SILENCE_LIMIT;
 use crate::fleet::launch::{BoardPage, PageTarget};
 use crate::machine::LinkConfig;
-use crate::machine::board_log::LogTable;
+use crate::machine::child_process;
 use crate::machine::temp_dir::LockedTempDir;
-use crate::machine::{child_process, native, pico};
 use crate::provision::page::page_bytes;
 use crate::{BoardFile, SwarmFile};
 use fabswarm_shared::BUILD_ID;
@@ -42,7 +42,7 @@ fn native(image: PathBuf) -> Firmware {
 }
 
 fn firmware() -> PathBuf {
-    native::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap()
+    BoardKind::Native.firmware_crate().build(&FirmwareConfig::USUAL).unwrap()
 }
 
 /// Starts one board, which must fail, and returns the error.
@@ -83,7 +83,7 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
 
 #[test]
 fn an_emulated_board_refuses_such_a_page_too() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareConfig::USUAL).unwrap();
     let message = failure(firmware, page("native"));
     assert!(message.contains("the provisioning page is for another kind of board"), "{message}");
 }
@@ -104,7 +104,7 @@ fn images_that_are_not_firmware_are_reported() {
 
 #[test]
 fn an_emulated_board_without_a_program_ends_at_once() {
-    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
+    let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareConfig::USUAL).unwrap();
     // An empty vector table: the processor has no stack to start with.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("mps2-an386");
@@ -124,7 +124,7 @@ fn panicking_at(place: &str, folder: &Path) -> Firmware {
 /// The emulated board's firmware with other instructions at the start of the function `place` of its agent: `patch` makes them from
 /// the addresses of that function and of the panic handler.
 fn patched_at(place: &str, folder: &Path, patch: impl Fn(u64, u64) -> [u8; 4]) -> Firmware {
-    let mut firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareNeeds::USUAL).unwrap();
+    let mut firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareConfig::USUAL).unwrap();
     let mut bytes = fs::read(&firmware.image).unwrap();
     let image = object::File::parse(&*bytes).unwrap();
     // Thumb code has odd addresses.
@@ -320,7 +320,7 @@ fn a_pico_starts_from_its_uf2_alone() {
     let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
     let file = folder.path().join("swarm.toml");
     swarm.write(&file).unwrap();
-    let image = pico::FIRMWARE.build(&FirmwareNeeds::USUAL).unwrap();
+    let image = BoardKind::Pico.firmware_crate().build(&FirmwareConfig::USUAL).unwrap();
     let image = fabswarm_flash::FlashImage::read(&image).unwrap();
     let board = BoardFile::read("pico").unwrap();
     let make = || {
@@ -329,7 +329,7 @@ fn a_pico_starts_from_its_uf2_alone() {
     };
     make();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let script = board_file::folder("pico").join("emulator/main.mjs");
+    let script = pico_emulator().join("main.mjs");
     let boot_on = |chip: u64| {
         let arguments = [
             script.display().to_string(),
@@ -337,7 +337,7 @@ fn a_pico_starts_from_its_uf2_alone() {
             format!("--socket={}", socket.display()),
             format!("--chip={chip:x}"),
         ];
-        let emulator = pico::emulator().unwrap();
+        let emulator = BoardKind::Pico.emulator().unwrap().unwrap();
         let _pico =
             child_process::ChildProcess::start(&emulator, &arguments, &folder.path().join("log")).unwrap();
         let (mut line, _) = listener.accept().unwrap();

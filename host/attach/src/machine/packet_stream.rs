@@ -4,6 +4,7 @@
 //! line exchanges the bytes of that line instead.
 
 use super::cable::Cable;
+use crate::firmware::board_kind::PacketFraming;
 use fabswarm_shared::packet::ETHERNET_HEADER;
 use fabswarm_shared::wire::stream::{self, Deframer};
 use mio::{Interest, Registry, Token};
@@ -12,15 +13,6 @@ use std::io::{self, Read, Write};
 const LENGTH_BYTES: usize = 4;
 /// Longer than any packet; a greater length means that the other end is not a board.
 const LONGEST: usize = 64 * 1024;
-
-/// How packets are delimited in the socket's byte stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketFraming {
-    /// A length, then an Ethernet frame.
-    Ethernet,
-    /// The framing of the serial line, see [`stream`].
-    Serial,
-}
 
 /// The host's end of a board's socket, with what is buffered in both directions.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 //! Boards that are processes of this host: the native firmware, or an emulator with an image.
 
 use super::{
-    LinkConfig, Machine, board_link, board_log::BoardLog, cable::Cable, child_process::ChildProcess, native,
-    packet_stream::PacketStream, pico, qemu,
+    LinkConfig, Machine, board_link, cable::Cable, child_process::ChildProcess, packet_stream::PacketStream,
+    pico, qemu,
 };
 use crate::error;
 use crate::firmware::{
     Firmware,
     board_kind::BoardKind,
+    board_log::BoardLog,
     code_place::{self, CodeAddress},
     flash_file::FlashFile,
 };
@@ -153,7 +154,7 @@ fn spawn(
             qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), flash.path(), log)
         }
         BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log),
-        BoardKind::Native => native::arguments(socket, flash.path()),
+        BoardKind::Native => [socket, flash.path()].map(|path| path.display().to_string()).to_vec(),
     };
     ChildProcess::start(program, &arguments, messages)
 }

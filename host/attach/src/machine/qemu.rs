@@ -1,8 +1,6 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use super::packet_stream::PacketFraming;
-use crate::firmware::{code_place::CodeAddress, firmware_crate::FirmwareCrate, on_path};
-use fabswarm_diagnostic::Diagnostic;
+use crate::firmware::{board_kind::PacketFraming, code_place::CodeAddress};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,26 +8,6 @@ use std::time::Duration;
 
 /// How long the monitor of an emulator may take to answer.
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
-
-pub(crate) const FIRMWARE: FirmwareCrate<'static> =
-    FirmwareCrate { board: "mps2-an386", target: Some("thumbv7em-none-eabihf"), feature: None };
-
-/// The same board, its packets on a serial line.
-pub(crate) const UART_FIRMWARE: FirmwareCrate<'static> = FirmwareCrate { feature: Some("uart"), ..FIRMWARE };
-
-/// The same firmware together with the program that counts instructions.
-pub(crate) const COUNTING_FIRMWARE: FirmwareCrate<'static> =
-    FirmwareCrate { feature: Some("instructions"), ..FIRMWARE };
-
-/// The path of QEMU.
-pub(crate) fn emulator() -> Result<PathBuf, Diagnostic> {
-    on_path("qemu-system-arm").ok_or_else(|| {
-        Diagnostic::new(
-            "qemu-system-arm is not on the PATH, and emulated boards need it",
-            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`",
-        )
-    })
-}
 
 /// Escapes a path for use in a QEMU option, where a comma ends the value.
 fn in_option(path: &Path) -> String {

@@ -8,13 +8,15 @@ mod control_lines;
 mod line;
 mod ports;
 
-pub use control_lines::ControlLines;
+pub(crate) use control_lines::lines_of;
 pub use ports::ports;
 
 use super::Machine;
 use super::boot_check::last_panic;
 use super::cable::Cable;
-use super::packet_stream::{PacketFraming, PacketStream};
+use super::packet_stream::PacketStream;
+use crate::firmware::board_kind::PacketFraming;
+use fabswarm_board_file::SerialPort as ControlLines;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
@@ -67,6 +69,14 @@ pub enum SerialError {
     /// Anything else.
     #[error(transparent)]
     Port(#[from] Diagnostic),
+}
+
+impl From<SerialError> for Diagnostic {
+    fn from(error: SerialError) -> Self {
+        match error {
+            SerialError::Running { what, .. } | SerialError::Port(what) => what,
+        }
+    }
 }
 
 /// The port cannot be opened.

@@ -5,6 +5,7 @@
 //! holds a lock on that file.
 
 use crate::error;
+use crate::firmware::flash_file::FILE_MODE;
 use fabswarm_diagnostic::Diagnostic;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
@@ -25,8 +26,6 @@ const MARKER: &str = "lock";
 const MAGIC: &[u8] = b"temporary folder of fabswarm, format 1\n";
 /// Only the user has access.
 const FOLDER_MODE: u32 = 0o700;
-/// Only the user has access.
-pub(crate) const FILE_MODE: u32 = 0o600;
 
 /// The owner of a younger folder may not have locked it yet.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);

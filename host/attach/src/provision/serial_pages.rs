@@ -2,7 +2,7 @@
 
 use super::page::page_room;
 use crate::machine::serial::{
-    ControlLines, FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, on_all,
+    FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, lines_of, on_all,
     page_refusal, running,
 };
 use fabswarm_shared::packet::{BoardIdentity, Packet};
@@ -46,7 +46,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
             board: SerialBoard {
                 chip: board.chip.unwrap_or_default(),
                 baud: board.baud,
-                lines: ControlLines::of(&board.name),
+                lines: lines_of(&board.name),
                 path: board.path,
             },
             port,
@@ -81,7 +81,7 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError
     if bytes as u64 > room {
         return Err(refuse(&format!("it takes {bytes} bytes, and the board has {room}")));
     }
-    let mut line = SerialLine::open(&board.path, board.baud, ControlLines::of(&board.name))?;
+    let mut line = SerialLine::open(&board.path, board.baud, lines_of(&board.name))?;
     if !enter_service(&board.path, &mut line)? {
         return Err(refuse("it does not go into service"));
     }

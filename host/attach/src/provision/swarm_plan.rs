@@ -1,7 +1,7 @@
 //! What a scenario takes of a board and its radio, before anything is built or flashed.
 
 use super::page::{PageMaker, page_bytes};
-use crate::firmware::firmware_crate::FirmwareNeeds;
+use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::{board_file, board_file::BoardFile};
 use crate::{BoardKind, Error};
 use fabswarm_diagnostic::Diagnostic;
@@ -54,7 +54,7 @@ impl BoardRoom {
 }
 
 /// RAM of the emulated board's firmware without its stack, by a formula: agent, peers and queues grow with the words of a decision.
-fn firmware_ram_bytes(needs: &FirmwareNeeds) -> usize {
+fn firmware_ram_bytes(needs: &FirmwareConfig) -> usize {
     let words = needs.words.max(BOARD_WORDS);
     let members = if needs.members > BOARD_MEMBERS { BOARD_MEMBERS_LARGE } else { BOARD_MEMBERS };
     // Both sizes are linear in the words.
@@ -164,7 +164,7 @@ impl SwarmPlan {
             let page = Page { key_number, chip, boot_floor, ..pages.page(agent, BoardKind::Qemu.board()) };
             longest = longest.max(page_bytes(page, PAGE_ROOM as u64)?.len());
         }
-        let needs_of_boards = FirmwareNeeds::of(task, agents);
+        let needs_of_boards = FirmwareConfig::of(task, agents);
         let ram_bytes = firmware_ram_bytes(&needs_of_boards);
         let widths =
             [(WidthKind::Full, Width::Full), (WidthKind::Half, Width::Half), (WidthKind::Byte, Width::Byte)];

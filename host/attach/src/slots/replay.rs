@@ -23,6 +23,14 @@ pub enum FlightFault {
     Record(Diagnostic),
 }
 
+impl From<FlightFault> for Diagnostic {
+    fn from(fault: FlightFault) -> Self {
+        match fault {
+            FlightFault::Digest(what) | FlightFault::Record(what) => what,
+        }
+    }
+}
+
 /// What to do about a record that cannot be followed.
 const MISSING: &str = "entries of the record are missing; a board that restarted cannot be followed";
 

@@ -181,7 +181,7 @@ pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<
     if agents > 10 {
         scenario.network.topology = TopologyKind::Ring;
     }
-    let mut swarm = attach::build(&scenario, &Arc::default())?;
+    let mut swarm = attach::build(&scenario, None, &Arc::default())?;
     let begun = Instant::now();
     let mut timed = 0;
     while timed < rounds && begun.elapsed() < limit {

@@ -26,9 +26,9 @@ use fabswarm_sim::trial::TrialOutcome;
 use fabswarm_view::{KeptOutcome, KeptRun};
 
 #[cfg(all(feature = "boards", not(feature = "mesh")))]
-use fabswarm_attach::build_with;
+use fabswarm_attach::build;
 #[cfg(not(feature = "boards"))]
-fn build_with(
+fn build(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
     _: &Arc<AtomicBool>,
@@ -110,7 +110,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     #[cfg(feature = "mesh")]
     let (hosts, mut swarm) = hosts::build(matches, &resolved, own, &interrupted)?;
     #[cfg(not(feature = "mesh"))]
-    let mut swarm = build_with(scenario, own, &interrupted)?;
+    let mut swarm = build(scenario, own, &interrupted)?;
     note_turns(swarm.turns());
     if let (Some(agent), Some(boards)) = (followed, swarm.boards()) {
         boards.follow_log(agent);

@@ -61,7 +61,7 @@ impl PatchedImage {
 
 /// The Pico's firmware with a panic at the start of the function `place` of its agent, and the file and line that it names.
 fn panicking_pico(place: &str, folder: &Path) -> (Firmware, String) {
-    let mut firmware = Firmware::prepare(BoardKind::Pico, &FirmwareNeeds::USUAL).unwrap();
+    let mut firmware = Firmware::prepare(BoardKind::Pico, &FirmwareConfig::USUAL).unwrap();
     let mut image = PatchedImage::read(&firmware.image);
     let mut panics = image.panics(image.address("panic_bounds_check"));
     let (panic, line) = panics.find(|(_, line)| line.contains("shared/src/")).unwrap();

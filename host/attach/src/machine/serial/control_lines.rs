@@ -1,23 +1,8 @@
 //! DTR and RTS of a port: what boards make of them differs.
 
 use crate::firmware::board_file::BoardFile;
+use fabswarm_board_file::SerialPort as ControlLines;
 use serialport::{SerialPort, TTYPort};
-
-/// What a board wants of the lines of its port while a program has it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlLines {
-    /// Whether DTR is set.
-    pub dtr: bool,
-    /// Whether RTS is set.
-    pub rts: bool,
-}
-
-impl Default for ControlLines {
-    /// What Linux sets when it opens a port. A board on USB sends only while DTR is set, and no board is reset by both.
-    fn default() -> Self {
-        Self { dtr: true, rts: true }
-    }
-}
 
 /// Something with both lines.
 pub(super) trait LinePins {
@@ -36,23 +21,20 @@ impl LinePins for TTYPort {
     }
 }
 
-impl ControlLines {
-    /// What the `board.toml` of `board` says, or else the default.
-    pub(crate) fn of(board: &str) -> Self {
-        BoardFile::read(board)
-            .map(|file| Self { dtr: file.serial.dtr, rts: file.serial.rts })
-            .unwrap_or_default()
-    }
+/// The lines that the `board.toml` of `board` asks for. By default those that Linux sets when it opens a port: a board on USB sends
+/// only while DTR is set, and no board is reset by both.
+pub(crate) fn lines_of(board: &str) -> ControlLines {
+    BoardFile::read(board).map(|file| file.serial).unwrap_or_default()
+}
 
-    /// Sets the lines of a port that was opened. RTS is never set without DTR, not even for a moment: that resets an ESP32.
-    pub(super) fn apply(self, pins: &mut impl LinePins) {
-        if self.rts {
-            pins.set_dtr(self.dtr);
-            pins.set_rts(true);
-        } else {
-            pins.set_rts(false);
-            pins.set_dtr(self.dtr);
-        }
+/// Sets the lines of a port that was opened. RTS is never set without DTR, not even for a moment: that resets an ESP32.
+pub(super) fn apply(lines: ControlLines, pins: &mut impl LinePins) {
+    if lines.rts {
+        pins.set_dtr(lines.dtr);
+        pins.set_rts(true);
+    } else {
+        pins.set_rts(false);
+        pins.set_dtr(lines.dtr);
     }
 }
 
@@ -101,17 +83,17 @@ mod tests {
     #[test]
     fn opening_a_port_resets_no_board() {
         for board in crate::board_names() {
-            let lines = ControlLines::of(&board);
+            let lines = lines_of(&board);
             let mut port = FakeBoard::opened();
             // Opened a second time after a cable was unplugged.
             for _ in 0..2 {
-                lines.apply(&mut port);
+                apply(lines, &mut port);
                 let FakeBoard { dtr, rts, resets, is_for_boot_rom } = port;
                 assert_eq!((dtr, rts, resets, is_for_boot_rom), (lines.dtr, lines.rts, 0, false), "{board}");
             }
             // A driver that sets no line by itself.
             let mut port = FakeBoard::default();
-            lines.apply(&mut port);
+            apply(lines, &mut port);
             assert_eq!((port.dtr, port.rts, port.resets), (lines.dtr, lines.rts, 0), "{board}");
         }
     }
@@ -119,11 +101,11 @@ mod tests {
     #[test]
     fn boards_say_what_they_want() {
         for board in ["esp32-c3", "esp32-c6"] {
-            assert_eq!(ControlLines::of(board), ControlLines { dtr: false, rts: false });
+            assert!(!lines_of(board).dtr && !lines_of(board).rts, "{board}");
         }
         // Whose firmware looks at DTR, and one that nobody knows.
         for board in ["pico", "pico2", "pico-lora", "nrf52840-dongle", "unknown"] {
-            assert!(ControlLines::of(board).dtr, "{board}");
+            assert!(lines_of(board).dtr, "{board}");
         }
     }
 }

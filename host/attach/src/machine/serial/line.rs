@@ -1,5 +1,6 @@
 //! A serial port as a line for packets, for whoever waits for one answer at a time.
 
+use super::control_lines::apply;
 use super::{ControlLines, not_opened};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
@@ -29,7 +30,7 @@ pub(crate) fn open(
     let name = path.to_str().ok_or_else(|| not_opened(path, "its name is not UTF-8"))?;
     let port = serialport::new(name, baud).timeout(timeout).open_native();
     let mut port = port.map_err(|error| not_opened(path, &error.to_string()))?;
-    lines.apply(&mut port);
+    apply(lines, &mut port);
     Ok(port)
 }
 

@@ -20,14 +20,11 @@ fn fly(boards: &mut FlightReplay, agent: u16, round: u32, senders: &[u16]) -> Fl
     boards.frame(round, agent).unwrap();
     let board = &mut boards.shadows[usize::from(agent)];
     board.end_round();
-    FlightEntry {
-        round,
-        agent,
-        fate: RoundFate::Ended(board.digest()),
-        senders: senders.to_vec(),
-        early: Vec::new(),
-        epoch: None,
-    }
+    entry(agent, round, RoundFate::Ended(board.digest()), senders)
+}
+
+fn entry(agent: u16, round: u32, fate: RoundFate, senders: &[u16]) -> FlightEntry {
+    FlightEntry { fate, senders: senders.to_vec(), ..FlightEntry::missed(agent, round) }
 }
 
 /// Agent 0 sends its frame of round 1, hears nobody until agent 1 is two rounds ahead, and follows it. Agent 2 reports last.
@@ -44,26 +41,12 @@ fn frames_of_a_round_that_was_left_can_be_taken() {
         }
         let board = &mut boards.shadows[usize::from(agent)];
         board.end_round();
-        entries.push(FlightEntry {
-            round: 0,
-            agent,
-            fate: RoundFate::Ended(board.digest()),
-            senders,
-            early: Vec::new(),
-            epoch: None,
-        });
+        entries.push(entry(agent, 0, RoundFate::Ended(board.digest()), &senders));
     }
     boards.frame(1, 0).unwrap();
     entries.push(fly(&mut boards, 1, 1, &[0]));
     entries.push(fly(&mut boards, 1, 2, &[]));
-    entries.push(FlightEntry {
-        round: 1,
-        agent: 0,
-        fate: RoundFate::Left,
-        senders: Vec::new(),
-        early: Vec::new(),
-        epoch: None,
-    });
+    entries.push(entry(0, 1, RoundFate::Left, &[]));
     entries.push(fly(&mut boards, 0, 3, &[1]));
     entries.push(fly(&mut boards, 2, 1, &[0, 1]));
     entries.push(fly(&mut boards, 2, 2, &[1]));
@@ -92,9 +75,7 @@ fn reports(rounds: u32, senders: [&[u16]; 3]) -> Vec<FlightEntry> {
             let board = &mut boards.shadows[usize::from(agent)];
             board.end_round();
             let fate = RoundFate::Ended(board.digest());
-            let epoch = Some(board.epoch());
-            let senders = senders.to_vec();
-            entries.push(FlightEntry { round, agent, fate, senders, early: Vec::new(), epoch });
+            entries.push(FlightEntry { epoch: Some(board.epoch()), ..entry(agent, round, fate, senders) });
         }
     }
     entries

@@ -44,7 +44,7 @@ pub(super) fn build(
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(Option<BoardHosts>, Box<dyn Swarm>)> {
     let Some(given) = matches.get_one::<String>("hosts") else {
-        return Ok((None, fabswarm_attach::build_with(&resolved.scenario, own, interrupted)?));
+        return Ok((None, fabswarm_attach::build(&resolved.scenario, own, interrupted)?));
     };
     let list = HostList::read(given)?;
     cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;

@@ -2,11 +2,11 @@
 
 mod boots;
 
-use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareNeeds};
-use crate::machine::temp_dir::FILE_MODE;
-use crate::provision::page::{PageMaker, page_bytes, page_room};
-use crate::provision::{boot_records::BootRecords, uf2::Uf2Image};
-use crate::{Error, SwarmPlan};
+use super::page::{PageMaker, page_bytes, page_room};
+use super::{boot_records::BootRecords, swarm_plan::SwarmPlan, uf2::Uf2Image};
+use crate::Error;
+use crate::firmware::flash_file::FILE_MODE;
+use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareConfig};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::FlashImage;
 use fabswarm_shared::provisioning::{Pace, Page};
@@ -192,7 +192,7 @@ pub struct SwarmPages<'a> {
     pace: Pace,
     /// The radio that slots were planned for, if there are slots.
     radio: Option<RadioKind>,
-    needs: FirmwareNeeds,
+    needs: FirmwareConfig,
 }
 
 impl SwarmPages<'_> {
