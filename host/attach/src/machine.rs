@@ -11,12 +11,33 @@ mod qemu;
 pub mod serial;
 pub(crate) mod temp_dir;
 
-pub(crate) use board_link::{BoardLink, LinkConfig, TOKENS_PER_BOARD, log_name};
+pub(crate) use board_link::BoardLink;
 
 use crate::firmware::Firmware;
 use fabswarm_diagnostic::Diagnostic;
+use mio::{Poll, Token};
 use packet_stream::PacketStream;
+use std::path::Path;
 use std::time::Duration;
+
+/// Each board has one token for its listener and one for its stream.
+pub(crate) const TOKENS_PER_BOARD: usize = 2;
+
+/// Which board it is, where its files are, and what waits for its packets.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkConfig<'a> {
+    pub(crate) agent: u16,
+    /// Index among the boards.
+    pub(crate) index: usize,
+    pub(crate) folder: &'a Path,
+    pub(crate) poll: &'a Poll,
+}
+
+impl LinkConfig<'_> {
+    const fn listener_token(&self) -> Token {
+        Token(self.index * TOKENS_PER_BOARD)
+    }
+}
 
 /// What runs a board, below its packets. The defaults are those of a real board, whose power and log are out of the host's reach.
 pub(crate) trait Machine: std::fmt::Debug {
@@ -70,4 +91,9 @@ pub(crate) trait Machine: std::fmt::Debug {
     fn read_log(&mut self, _is_followed: bool) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// The name of the file with the decoded log of a board.
+pub(crate) fn log_name(agent: u16) -> String {
+    format!("agent-{agent}.log")
 }

@@ -1,12 +1,12 @@
 //! What the host reads of a board's `board.toml`.
 
-use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate, board_folder};
 use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
 use fabswarm_sim::air::radio::{LoraSettings, RadioKind};
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The two sectors of the boot counter, at the start of the storage.
 pub(crate) const BOOTS_BYTES: u64 = 2 * 4096;
@@ -26,14 +26,9 @@ impl Deref for BoardFile {
 /// The board that is there to be copied.
 const TEMPLATE: &str = "template";
 
-/// The folder of a board's sources.
-pub(crate) fn folder(board: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
-}
-
 /// The boards in the source tree, sorted: the folders with a `board.toml`, but for the one to copy.
 pub fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(folder("")).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(board_folder("")).into_iter().flatten().flatten();
     let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
     let mut names: Vec<String> = boards
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -49,7 +44,7 @@ impl BoardFile {
     /// # Errors
     /// If there is no such board, or its file is wrong.
     pub fn read(board: &str) -> Result<Self, Diagnostic> {
-        let path = folder(board).join("board.toml");
+        let path = board_folder(board).join("board.toml");
         if !path.is_file() {
             return Err(Diagnostic::new(
                 format!("there is no board `{board}`"),
@@ -183,7 +178,7 @@ mod tests {
     #[test]
     fn no_board_waits_for_a_debugger_to_read_its_log() {
         let lines_of = |board: &str| {
-            let text = std::fs::read_to_string(folder(board).join("Cargo.toml")).unwrap();
+            let text = std::fs::read_to_string(board_folder(board).join("Cargo.toml")).unwrap();
             let lines = text.lines().filter(|line| line.starts_with("defmt-rtt"));
             lines.map(str::to_owned).collect::<Vec<_>>()
         };

@@ -1,7 +1,6 @@
 //! The kinds of boards that the host can start.
 
-use super::board_file;
-use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate, board_folder};
 use fabswarm_diagnostic::Diagnostic;
 use std::env;
 use std::path::PathBuf;
@@ -108,7 +107,7 @@ fn node() -> Result<PathBuf, Diagnostic> {
 
 /// The folder of the script that emulates a Pico.
 pub(crate) fn pico_emulator() -> PathBuf {
-    board_file::folder("pico").join("emulator")
+    board_folder("pico").join("emulator")
 }
 
 /// The path of a program that the user's PATH leads to.

@@ -1,6 +1,5 @@
 //! Builds the firmware that a board runs.
 
-use super::board_file;
 use crate::notice::notify;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fnv;
@@ -17,6 +16,11 @@ use std::{
 
 /// Checking that firmware is up to date takes less.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// The folder of a board's sources.
+pub(crate) fn board_folder(board: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
+}
 
 /// A crate under `boards/` and the features its firmware is built with.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +63,7 @@ impl FirmwareCrate<'_> {
     /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
     /// sources must still be where they were when this crate was built.
     pub(crate) fn build(&self, needs: &FirmwareConfig) -> Result<PathBuf, Diagnostic> {
-        let folder = board_file::folder(self.board);
+        let folder = board_folder(self.board);
         let failure =
             |messages: &str| format!("the firmware of boards/{} does not build: {messages}", self.board);
         if !folder.is_dir() {
@@ -75,7 +79,7 @@ impl FirmwareCrate<'_> {
         let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
         let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
-        let target_folder = board_file::folder("target/images")
+        let target_folder = board_folder("target/images")
             .join(folder_of_problem)
             .join(features.join("-"))
             .join(folder_of_words);

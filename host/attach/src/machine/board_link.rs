@@ -1,7 +1,7 @@
 //! The host's end of one board: its machine, and the packets to and from it.
 
 use super::{
-    Machine,
+    LinkConfig, Machine, log_name,
     packet_stream::PacketStream,
     process::BoardProcess,
     serial::{ReadyBoard, SerialBoard},
@@ -13,30 +13,10 @@ use fabswarm_shared::packet::Packet;
 use fabswarm_shared::provisioning::page_crc;
 use mio::{Poll, Token};
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
-
-/// Each board has one token for its listener and one for its stream.
-pub(crate) const TOKENS_PER_BOARD: usize = 2;
 
 /// Room for any packet of the host without its frame.
 const PACKET_ROOM: usize = 16;
-
-/// Which board it is, where its files are, and what waits for its packets.
-#[derive(Clone, Copy)]
-pub(crate) struct LinkConfig<'a> {
-    pub(crate) agent: u16,
-    /// Index among the boards.
-    pub(crate) index: usize,
-    pub(crate) folder: &'a Path,
-    pub(crate) poll: &'a Poll,
-}
-
-impl LinkConfig<'_> {
-    pub(super) const fn listener_token(&self) -> Token {
-        Token(self.index * TOKENS_PER_BOARD)
-    }
-}
 
 /// A board and the host's connection to it.
 #[derive(Debug)]
@@ -174,9 +154,4 @@ impl BoardLink {
         let popped = self.stream.as_mut().map_or(Ok(false), |stream| stream.pop(packet));
         popped.map_err(|_| error::invalid_packet(self.agent))
     }
-}
-
-/// The name of the file with the decoded log of a board.
-pub(crate) fn log_name(agent: u16) -> String {
-    format!("agent-{agent}.log")
 }

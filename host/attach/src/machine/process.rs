@@ -1,7 +1,7 @@
 //! Boards that are processes of this host: the native firmware, or an emulator with an image.
 
 use super::{
-    LinkConfig, Machine, board_link, cable::Cable, child_process::ChildProcess, packet_stream::PacketStream,
+    LinkConfig, Machine, cable::Cable, child_process::ChildProcess, log_name, packet_stream::PacketStream,
     pico, qemu,
 };
 use crate::error;
@@ -57,7 +57,7 @@ impl BoardProcess {
             io::ErrorKind::InvalidInput => error::temp_dir(folder, source),
             _ => error::file(&socket, source),
         })?;
-        let decoded = folder.join(board_link::log_name(agent));
+        let decoded = folder.join(log_name(agent));
         let log = match firmware.log_table {
             Some(_) => Some(BoardLog::new(file("defmt"), &decoded)?),
             None => None,
