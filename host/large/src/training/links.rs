@@ -251,7 +251,7 @@ impl Headers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabswarm_sim::scenario::TopologyKind;
+    use fabswarm_sim::scenario::{PenaltyKind, TopologyKind};
 
     fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
         let mut scenario = Scenario::default();
