@@ -170,7 +170,8 @@ fn panics_of_firmware_are_reported_at_boot_and_later() {
     let mut boards = launch(firmware, page("mps2-an386"), Duration::from_secs(20)).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let later = Remote::catch_up(&mut boards).unwrap_err().to_string();
-    assert!(later.starts_with(&format!("{start}{}", expected("end_round"))), "{later}");
+    // The handler takes the agent for its message, so it may fault over it: the place is named all the same.
+    assert!(later.starts_with(start) && later.contains(&expected("end_round")), "{later}");
     // Image and events are kept beside the log.
     let kept = folder.path().join("boards");
     boards.keep_logs(&kept).unwrap();

@@ -168,7 +168,7 @@ fn keys_in_vain_are_named() {
     );
     assert_contains(
         &print("run whole.toml --problem hyper-cleaning").1,
-        "the file keeps its own algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: ",
+        "the file keeps its own algorithm.penalty, algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: ",
     );
     folder.write("cleaning.toml", print("run --problem hyper-cleaning").0);
     let (_, kept) = print("run cleaning.toml --problem policy-evaluation");

@@ -255,7 +255,7 @@ fn more_agents_than_frames_can_name_run_on_arrays() {
 #[test]
 fn blocks_that_hear_each_other_seldom_take_more_rounds() {
     let folder = Folder::new();
-    let steps = "--eta-x 0.8 --eta-y 0.08 --eta-z 0.08 --momentum 0 --extra-rounds 0";
+    let steps = "--eta-x 0.8 --eta-y 0.08 --eta-z 0.08 --momentum 0 --extra-rounds 0 --order combine-first --penalty one-sided --self-weight 0.98";
     let rounds = [1, 2, 4, 8, 16].map(|every| {
         folder.succeeds(&format!("run --blocks 2 --exchange-every {every} {steps} --out {every}"));
         folder.summary(&every.to_string())["rounds_to_one_percent_distance"].as_u64().unwrap()
