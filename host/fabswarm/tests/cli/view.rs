@@ -31,7 +31,7 @@ fn a_run_can_be_executed_again_and_compared() {
     ] {
         let text = folder.read(&format!("a/{file}"));
         folder.write(&format!("a/{file}"), text.replace(from, to));
-        folder.ends("verify a", 4, &format!("{file}"));
+        folder.ends("verify a", 4, file);
         folder.write(&format!("a/{file}"), text);
     }
     let mut answer = fs::read(folder.join("a/answer.npz")).unwrap();
