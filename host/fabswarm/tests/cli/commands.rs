@@ -172,7 +172,7 @@ fn keys_in_vain_are_named() {
     );
     folder.write("cleaning.toml", print("run --problem hyper-cleaning").0);
     let (_, kept) = print("run cleaning.toml --problem policy-evaluation");
-    assert_contains(&kept, "the file keeps its own algorithm.lambda, algorithm.eta_x, ");
+    assert_contains(&kept, "the file keeps its own algorithm.penalty, algorithm.lambda, algorithm.eta_x, ");
     assert_eq!(print("run cleaning.toml").1, "");
     folder.write("boards.toml", "version = 1\nswarm.boards = \"qemu\"\n");
     assert_eq!(print("train boards.toml").1, "note: without effect in this run: swarm.boards\n");
