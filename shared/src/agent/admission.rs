@@ -174,22 +174,7 @@ where
         }
         self.admissions.clear();
         self.enter(next, members);
-        self.watch(hello.sender);
         Received::NewEpoch
-    }
-
-    /// Begins to count the silence of a member that this agent let in: it may die before its first data frame, and perhaps nobody
-    /// else has heard it.
-    fn watch(&mut self, member: u16) {
-        let at = match self.peers.find(member) {
-            Ok(at) => at,
-            Err(at) if self.peers.insert(at, member) => {
-                self.peers.get_mut(at).is_collecting = self.config.links.collects_from(member);
-                at
-            }
-            Err(_) => return,
-        };
-        self.peers.get_mut(at).heard_at = Some(self.round);
     }
 
     /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on.

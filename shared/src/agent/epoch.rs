@@ -133,7 +133,7 @@ where
         MemberSet::first(self.config.founders).unwrap_or_default()
     }
 
-    /// Gives up members that were heard at any time, or let in by this agent, and have been silent for too long since.
+    /// Gives up members that were heard at any time and have been silent for too long since.
     pub(super) fn give_up_on_the_silent(&mut self) {
         let Some(patience) = self.config.give_up_after else { return };
         let mut members = self.members;

@@ -287,21 +287,3 @@ fn a_silent_member_is_given_up_after_its_time_and_not_before() {
     assert!(!agents[0].members().contains(3));
     assert_eq!(agents[0].members().len(), 3);
 }
-
-/// A joiner that answers its challenge and loses power before its first data frame.
-#[test]
-fn a_joiner_that_dies_when_it_is_let_in_is_given_up() {
-    for mode in [Mode::LockStep, Mode::FreeRunning] {
-        let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
-        let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
-        (0..10).for_each(|_| round(&mut agents, |_, _| true));
-        agents.push(agent(patient(4)));
-        while !agents[0].members().contains(4) {
-            round(&mut agents, |_, _| true);
-        }
-        agents.pop();
-        (0..60).for_each(|_| round(&mut agents, |_, _| true));
-        assert!(agents.iter().all(|agent| agent.members().len() == 4 && agent.audience() == 3), "{mode:?}");
-        check_invariant(&agents);
-    }
-}
