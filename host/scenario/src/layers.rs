@@ -12,8 +12,8 @@ use super::settings::{Setting, check, nearest, read, shown};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
 use super::{Scenario, effects};
 
-/// Defaults of a ring, in either direction, on which agents gather and descend in turn.
-const RING_IN_TURN: &str = include_str!("layers/topologies/ring-in-turn.toml");
+/// Defaults of recorded links and of rings, in either direction.
+const SPARSE: &str = include_str!("layers/topologies/sparse.toml");
 
 /// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
@@ -27,6 +27,7 @@ type Choice = (&'static str, &'static str);
 const FAB: Choice = ("algorithm.kind", AlgorithmKind::Fab.word());
 const FREE_RUNNING: Choice = ("swarm.mode", ModeKind::FreeRunning.word());
 const ON_RING: Choice = ("network.topology", TopologyKind::Ring.word());
+const ON_RECORDED: Choice = ("network.topology", TopologyKind::Recorded.word());
 const ON_REVERSED_RING: Choice = ("network.topology", TopologyKind::ReversedRing.word());
 const TUNING: Choice = ("problem.kind", ProblemKind::HyperTuning.word());
 const CLEANING: Choice = ("problem.kind", ProblemKind::HyperCleaning.word());
@@ -39,9 +40,10 @@ const PUSH_SAGA: Choice = ("training.rule", TrainingRule::PushSaga.word());
 const PUSH_ASGD: Choice = ("training.rule", TrainingRule::PushAsgd.word());
 
 /// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
-const CHOICE_DEFAULTS: [(&[Choice], &str); 11] = [
-    (&[ON_RING], RING_IN_TURN),
-    (&[ON_REVERSED_RING], RING_IN_TURN),
+const CHOICE_DEFAULTS: [(&[Choice], &str); 12] = [
+    (&[ON_RECORDED], SPARSE),
+    (&[ON_RING], SPARSE),
+    (&[ON_REVERSED_RING], SPARSE),
     (&[FAB], include_str!("layers/algorithms/fab.toml")),
     (&[FAB, ON_RING], RING),
     (&[FAB, ON_REVERSED_RING], RING),

@@ -157,6 +157,16 @@ pub struct AlgorithmSection {
     pub weights: WeightsKind,
 }
 
+impl AlgorithmSection {
+    /// κ over links that come and go. `docs/files.md` has the rounds to 1 % with others.
+    pub const USUAL_SELF_WEIGHT: f64 = 0.95;
+
+    /// κ, where it does not follow from links.
+    pub const fn usual_self_weight(&self) -> f64 {
+        if self.self_weight < 0.0 { Self::USUAL_SELF_WEIGHT } else { self.self_weight }
+    }
+}
+
 /// Frames that agents exchange.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

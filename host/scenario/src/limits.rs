@@ -19,6 +19,8 @@ pub(super) enum Limit {
     Share,
     /// A number from 0 up to but not 1.
     BelowOne,
+    /// The same, or -1 for a value that follows from others.
+    BelowOneOrChosen,
     /// Any finite number.
     Finite,
 }
@@ -39,6 +41,7 @@ impl Limit {
             Self::AtLeastOne => number >= 1.0,
             Self::Share => (0.0..=1.0).contains(&number),
             Self::BelowOne => (0.0..1.0).contains(&number),
+            Self::BelowOneOrChosen => number == -1.0 || (0.0..1.0).contains(&number),
             Self::Finite => true,
         }
     }
@@ -54,6 +57,7 @@ impl fmt::Display for Limit {
             Self::AtLeastOne => f.write_str("a number of at least 1"),
             Self::Share => f.write_str("a number from 0 to 1"),
             Self::BelowOne => f.write_str("a number of at least 0 and below 1"),
+            Self::BelowOneOrChosen => f.write_str("-1, or a number of at least 0 and below 1"),
             Self::Finite => f.write_str("a finite number"),
         }
     }
@@ -94,7 +98,8 @@ const LIMITS: &[(&[&str], Limit)] = &[
     (&["sensor_trust.fault_bias"], Limit::Finite),
     (&["sensor_trust.noise", "sensor_trust.regularisation"], Limit::NotNegative),
     (&["algorithm.lambda", "algorithm.eta_x", "algorithm.eta_y", "algorithm.eta_z"], Limit::Positive),
-    (&["algorithm.self_weight", "algorithm.momentum"], Limit::BelowOne),
+    (&["algorithm.self_weight"], Limit::BelowOneOrChosen),
+    (&["algorithm.momentum"], Limit::BelowOne),
     (&["network.edge_probability"], Limit::Share),
     (&["network.phase_rounds"], Limit::Whole(1, MOST)),
     // All links of a window are looked at before the first round.

@@ -70,7 +70,7 @@ impl TrainingNetwork {
             ));
         }
         let ledger = Ledger {
-            keep: scenario.algorithm.self_weight,
+            keep: scenario.algorithm.usual_self_weight(),
             late_rounds: scenario.late_rounds(),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };

@@ -46,6 +46,7 @@ impl Caption {
                     momentum => format!("β = {momentum}, "),
                 },
                 match algorithm.kind {
+                    AlgorithmKind::Ledger if algorithm.self_weight < 0.0 => "κ by links".to_owned(),
                     AlgorithmKind::Ledger => format!("κ = {}", algorithm.self_weight),
                     AlgorithmKind::Fab => format!("{} weights", algorithm.weights),
                 },

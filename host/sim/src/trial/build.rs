@@ -121,7 +121,7 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) 
     let algorithm = &scenario.algorithm;
     let weights = match algorithm.weights {
         WeightsKind::Uniform => graph::Weights::Uniform,
-        WeightsKind::Lazy => graph::Weights::LazyPush { self_weight: algorithm.self_weight },
+        WeightsKind::Lazy => graph::Weights::LazyPush { self_weight: algorithm.usual_self_weight() },
     };
     let constants = FabConstants::<S> {
         steps: steps(scenario),
@@ -255,7 +255,12 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
     let setup = setup(scenario)?;
     let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
-    let config = in_turn(setup.config, turns::turns(scenario, source, &sizes));
+    let config = match turns::turns(scenario, source, &sizes) {
+        Turns::TOGETHER if scenario.algorithm.self_weight < 0.0 => {
+            setup.config.with_self_weight(turns::self_weight(scenario, source, &sizes) as f32)
+        }
+        turns => in_turn(setup.config, turns),
+    };
     Ok(AgentSetup { config, audiences: Some(audiences), ..setup })
 }
 
@@ -293,7 +298,7 @@ fn config(scenario: &Scenario) -> agent::Config {
         .with_steps(steps(scenario))
         .with_order(order(scenario))
         .with_penalty(penalty(scenario))
-        .with_self_weight(scenario.algorithm.self_weight as f32)
+        .with_self_weight(scenario.algorithm.usual_self_weight() as f32)
         .with_width(match scenario.frames.width {
             WidthKind::Full => payload::Width::Full,
             WidthKind::Half => payload::Width::Half,
