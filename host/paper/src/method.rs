@@ -3,8 +3,8 @@
 mod composed;
 mod double_loop;
 mod fab;
-mod ledger;
 mod lt_admm;
+mod simulated;
 mod single_level;
 mod soba;
 #[cfg(test)]
@@ -12,6 +12,7 @@ mod tests;
 
 use std::rc::Rc;
 
+use fabswarm_sim::scenario::AlgorithmKind;
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,8 @@ pub enum MethodKind {
     StaticFabKeptLinks,
     PushSumFab,
     PushPullSoba,
+    SimulatedFab,
+    SimulatedFabMomentum,
     LedgerFab,
     LedgerFabMomentum,
     PushPull,
@@ -91,7 +94,7 @@ pub enum MethodKind {
 enum Design {
     Fab(fab::FabVariant),
     Soba,
-    Ledger { momentum: f64 },
+    Simulated { kind: AlgorithmKind, momentum: f64 },
     SingleLevel(RuleKind),
     DoubleLoop(RuleKind),
     LtAdmm,
@@ -113,6 +116,8 @@ impl MethodKind {
     /// The label, the paper's where it has one, and the design.
     fn definition(self) -> (&'static str, Design) {
         use fab::FabVariant;
+        let plain = |momentum| Design::Simulated { kind: AlgorithmKind::Fab, momentum };
+        let ledger = |momentum| Design::Simulated { kind: AlgorithmKind::Ledger, momentum };
         match self {
             Self::Fab => ("FAB", Design::Fab(FabVariant::PushPull)),
             Self::CentralizedFab => ("Centralized_FAB", Design::Fab(FabVariant::Centralized)),
@@ -122,8 +127,10 @@ impl MethodKind {
             }
             Self::PushSumFab => ("PushSum_FAB", Design::Fab(FabVariant::PushSum)),
             Self::PushPullSoba => ("PushPull_SOBA", Design::Soba),
-            Self::LedgerFab => ("FAB with ledger", Design::Ledger { momentum: 0.0 }),
-            Self::LedgerFabMomentum => ("FAB with ledger, β=.7", Design::Ledger { momentum: 0.7 }),
+            Self::SimulatedFab => ("FAB (simulator)", plain(0.0)),
+            Self::SimulatedFabMomentum => ("FAB (simulator), β=.7", plain(0.7)),
+            Self::LedgerFab => ("FAB with ledger", ledger(0.0)),
+            Self::LedgerFabMomentum => ("FAB with ledger, β=.7", ledger(0.7)),
             Self::PushPull => ("Push-Pull", Design::SingleLevel(RuleKind::PushPull)),
             Self::SubgradientPush => ("Subgradient-push", Design::SingleLevel(RuleKind::SubgradientPush)),
             Self::PushSgd => ("Push-SGD", Design::SingleLevel(RuleKind::PushSgd)),
@@ -155,7 +162,9 @@ impl MethodKind {
         Ok(match self.definition().1 {
             Design::Fab(variant) => fab::start(variant, start)?,
             Design::Soba => Box::new(soba::composed(start)?),
-            Design::Ledger { momentum } => Box::new(ledger::LedgerFab::new(&start, momentum)?),
+            Design::Simulated { kind, momentum } => {
+                Box::new(simulated::SimulatedFab::new(&start, kind, momentum)?)
+            }
             Design::SingleLevel(rule) => Box::new(single_level::composed(rule, start)?),
             Design::DoubleLoop(rule) => double_loop::start(rule, start)?,
             Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(start)?),

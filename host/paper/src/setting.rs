@@ -52,6 +52,10 @@ pub struct Setting {
     pub momentum: f64,
     /// δ: steps shrink as `1/(1 + δk)`.
     pub decay: f64,
+    /// Whether simulated agents step before they average decisions.
+    pub adapt_first: bool,
+    /// Whether z of simulated agents minimises g − f/λ.
+    pub symmetric: bool,
     /// Rounds of communication that a run may use.
     pub rounds: u32,
     /// The error at which a run ends early; 0 never.
@@ -72,6 +76,8 @@ impl Default for Setting {
             inner_rounds: 20,
             momentum: 0.02,
             decay: 0.0,
+            adapt_first: false,
+            symmetric: false,
             rounds: 20_000,
             stop_below: 0.0,
         }

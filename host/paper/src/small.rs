@@ -80,6 +80,7 @@ impl Workload for MethodWorkload {
         ("integrations", include_str!("../experiments/integrations.toml")),
         ("sensitivity", include_str!("../experiments/sensitivity.toml")),
         ("lost-frames", include_str!("../experiments/lost-frames.toml")),
+        ("factors", include_str!("../experiments/factors.toml")),
     ];
     const RUNS_ALONE: bool = false;
 

@@ -1,5 +1,6 @@
 //! Claims that the paper draws from its experiments, and whether we see them too.
 
+mod factors;
 mod integrations;
 mod lost_frames;
 mod policy_evaluation;
@@ -57,6 +58,7 @@ pub fn of(experiment: &str, series: &[MethodOutcome]) -> Vec<Verdict> {
         "rings" => rings::verdicts_in_turn(series),
         "rates" => rates::verdicts(series),
         "lost-frames" => lost_frames::verdicts(series),
+        "factors" => factors::verdicts(series),
         _ => Vec::new(),
     }
 }

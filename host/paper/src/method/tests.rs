@@ -252,6 +252,7 @@ fn variants_of_fab_end_at_the_recorded_minimiser_of_the_penalty_function() {
         (MethodKind::CentralizedFab, 1e-6),
         (MethodKind::PushSumFab, 1e-6),
         (MethodKind::StaticFabKeptLinks, 1e-6),
+        (MethodKind::SimulatedFab, 1e-3),
         (MethodKind::LedgerFab, 0.02),
         (MethodKind::LedgerFabMomentum, 0.02),
     ] {
@@ -290,5 +291,6 @@ fn floats_are_counted_on_every_link_that_carries_them() {
     assert_eq!(floats(MethodKind::DlPushPull), 6 * (2 * 5 + 2 * 2 * 2 * 20));
     assert_eq!(floats(MethodKind::LtAdmm), 6 * 5);
     assert_eq!(floats(MethodKind::LedgerFab), 6 * 2 * 45);
+    assert_eq!(floats(MethodKind::SimulatedFab), 6 * 2 * 45);
     assert_eq!(floats(MethodKind::CentralizedFab), 0);
 }
