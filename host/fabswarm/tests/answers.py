@@ -85,7 +85,8 @@ def small_agents(table, x, labels):
         for kind in ["csv", "parquet", "npz", "safetensors"]:
             out = f"{problem}-{kind}"
             fabswarm("run", "--problem", problem, f"--{problem}-file", f"own.{kind}", "--agents", "4", "--rounds", "30",
-                     "--error-below", "0", "--quiet", "--out", out)
+                     "--error-below", "0", "--quiet", "--out", out,
+                     *(["--hyper-cleaning-trust-labels", "true"] if problem == "hyper-cleaning" else []))
             runs.add((folder / out / "metrics.csv").read_text())
         assert len(runs) == 1, problem
     # Readings of sensors, one of which is wrong.

@@ -127,16 +127,16 @@ pub struct SampleWeight {
     pub agent: u32,
     /// Its label as that agent sees it.
     pub given_label: u8,
-    /// Its true label, which no agent sees.
-    pub true_label: u8,
+    /// Its true label, which no agent sees, where it is known.
+    pub true_label: Option<u8>,
     /// σ(ψ), from 0 to 1.
     pub weight: f32,
 }
 
 impl SampleWeight {
-    /// Whether the agent sees another label than the true one.
-    pub const fn is_wrong(&self) -> bool {
-        self.given_label != self.true_label
+    /// Whether the agent sees another label than the true one, where that is known.
+    pub fn is_wrong(&self) -> Option<bool> {
+        self.true_label.map(|label| label != self.given_label)
     }
 }
 

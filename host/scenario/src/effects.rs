@@ -49,7 +49,8 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
             hyper_tuning.file.is_empty() || ["file", "initial_tau"].contains(&name)
         }
         ("hyper_cleaning", name) if problem.kind == ProblemKind::HyperCleaning => {
-            hyper_cleaning.file.is_empty() || ["file", "regularisation"].contains(&name)
+            let is_of_file = ["file", "trust_labels"].contains(&name);
+            name == "regularisation" || is_of_file != hyper_cleaning.file.is_empty()
         }
         ("sensor_trust", name) if problem.kind == ProblemKind::SensorTrust => {
             sensor_trust.file.is_empty() || ["file", "regularisation"].contains(&name)

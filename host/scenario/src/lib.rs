@@ -120,6 +120,7 @@ pub struct HyperCleaningSection {
     pub validation_samples: usize,
     pub corruption: f64,
     pub regularisation: f64,
+    pub trust_labels: bool,
 }
 
 /// Sizes and constants of the sensor-trust task.
@@ -308,6 +309,7 @@ pub struct TrainingSection {
     pub rule: TrainingRule,
     pub dirichlet_alpha: f64,
     pub corruption_rate: f64,
+    pub trust_labels: bool,
     pub epochs: u32,
     pub batch: usize,
     pub regularisation: f64,

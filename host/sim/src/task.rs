@@ -15,6 +15,7 @@ mod ranking;
 mod sample_file;
 mod sensor_trust;
 
+pub use labelled_file::refuse_doubtful;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 

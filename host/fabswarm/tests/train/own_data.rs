@@ -154,15 +154,33 @@ fn own_labels_stay_as_they_are_unless_the_user_asks() {
     let train = |out: &str, more: &str| {
         let ended = folder.succeeds(&format!("{TRAIN} mine/own.toml --epochs 1 --out {out} {more}"));
         let weights = folder.read(&format!("{out}/weights.csv"));
-        let is_wrong = |line: &&str| {
-            let cells: Vec<&str> = line.split(',').collect();
-            cells[2] != cells[3]
-        };
-        (ended.stderr.contains("corruption_rate"), weights.lines().skip(1).filter(is_wrong).count())
+        let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let rows: Vec<Vec<String>> = weights.lines().skip(1).map(cells).collect();
+        let known = rows.iter().filter(|row| !row[3].is_empty()).count();
+        let wrong = rows.iter().filter(|row| !row[3].is_empty() && row[2] != row[3]).count();
+        (ended.stderr.contains("corruption_rate"), known, wrong)
     };
-    assert_eq!(train("kept", ""), (false, 0));
-    let (is_noted, wrong) = train("asked", "--corruption-rate 0.4");
-    assert!(is_noted && wrong > 10, "{wrong}");
+    assert_eq!(train("kept", ""), (false, 0, 0), "a truth that nobody gave is not written");
+    let summary = folder.summary("kept");
+    assert!(summary["mean_weight_clean"].is_null() && summary["cleaning_precision"].is_null(), "{summary}");
+    let (is_noted, known, wrong) = train("asked", "--corruption-rate 0.4");
+    assert!(is_noted && known == 90 && wrong > 10, "{wrong} of {known}");
+}
+
+#[test]
+fn cleaning_without_a_label_known_to_be_right_is_refused() {
+    let folder = Folder::new();
+    let doubtful = table_of(108).replace("true_label", "noise").replace("validation", "more");
+    folder.write("own.csv", doubtful);
+    let refused = "own.csv: no label is known to be right, and cleaning that is validated on wrong labels prefers wrong labels\nhelp: check the labels of about 11 of the 108 training samples";
+    let train = format!("{TRAIN} --epochs 1 --data own.csv");
+    let run = "run --problem hyper-cleaning --hyper-cleaning-file own.csv --agents 3 --rounds 5 --error-below 0";
+    folder.ends(&train, 2, refused);
+    folder.ends(run, 2, refused);
+    // Other methods do not depend on it, and the user may mean it.
+    folder.succeeds(&format!("{train} --method single-level-noisy --out noisy"));
+    folder.succeeds(&format!("{train} --trust-labels true --out meant"));
+    folder.succeeds(&format!("{run} --hyper-cleaning-trust-labels true --out run"));
 }
 
 /// Runs `problem` on three agents with a file, and returns its metrics and its summary.

@@ -9,6 +9,8 @@ pub struct CleaningScore {
     pub precision: Option<f64>,
     /// Share of the corrupted samples that are below the threshold; absent when none is corrupted.
     pub recall: Option<f64>,
+    /// Mean weight of all samples.
+    pub mean_weight: Option<f64>,
     /// Mean weight of corrupted samples.
     pub mean_weight_corrupted: Option<f64>,
     /// Mean weight of clean samples.
@@ -16,11 +18,23 @@ pub struct CleaningScore {
 }
 
 impl CleaningScore {
-    /// Scores weights against the truth; a sample counts as found when its weight is below `threshold`.
+    /// Scores weights against the truth; a sample counts as found when its weight is below `threshold`. Without a truth there is only
+    /// the mean of all weights.
     ///
     /// # Panics
     /// When there are not as many weights as truths.
-    pub fn of(weights: &[f32], corrupted: &[bool], threshold: f32) -> Self {
+    pub fn of(weights: &[f32], corrupted: Option<&[bool]>, threshold: f32) -> Self {
+        let mean_weight = ratio(weights.iter().map(|weight| f64::from(*weight)).sum(), weights.len());
+        let Some(corrupted) = corrupted else {
+            return Self {
+                auc: None,
+                precision: None,
+                recall: None,
+                mean_weight,
+                mean_weight_corrupted: None,
+                mean_weight_clean: None,
+            };
+        };
         assert_eq!(weights.len(), corrupted.len(), "a truth for each weight");
         let bad = corrupted.iter().filter(|is_corrupted| **is_corrupted).count();
         let good = corrupted.len() - bad;
@@ -39,6 +53,7 @@ impl CleaningScore {
             auc: auc(weights, corrupted, bad, good),
             precision: ratio(hits as f64, found),
             recall: ratio(hits as f64, bad),
+            mean_weight,
             mean_weight_corrupted: mean(true, bad),
             mean_weight_clean: mean(false, good),
         }
@@ -76,7 +91,7 @@ mod tests {
     #[test]
     fn perfect_reversed_and_constant_weights() {
         let truth = [true, true, false, false];
-        let auc = |weights: [f32; 4]| CleaningScore::of(&weights, &truth, 0.5).auc.unwrap();
+        let auc = |weights: [f32; 4]| CleaningScore::of(&weights, Some(&truth), 0.5).auc.unwrap();
         assert_eq!(auc([0.1, 0.2, 0.8, 0.9]), 1.0);
         assert_eq!(auc([0.9, 0.8, 0.2, 0.1]), 0.0);
         assert_eq!(auc([0.5; 4]), 0.5);
@@ -85,22 +100,22 @@ mod tests {
 
     #[test]
     fn precision_and_recall_count_what_is_below_the_threshold() {
-        let score = CleaningScore::of(&[0.1, 0.6, 0.2, 0.9, 0.4], &[true, true, false, false, true], 0.5);
+        let score = CleaningScore::of(&[0.1, 0.6, 0.2, 0.9, 0.4], Some(&[true, true, false, false, true]), 0.5);
         assert_eq!(score.precision, Some(2.0 / 3.0));
         assert_eq!(score.recall, Some(2.0 / 3.0));
         assert!((score.mean_weight_clean.unwrap() - 0.55).abs() < 1e-6);
         // A weight that never moved from the threshold was not found.
-        assert_eq!(CleaningScore::of(&[0.5], &[true], 0.5).recall, Some(0.0));
+        assert_eq!(CleaningScore::of(&[0.5], Some(&[true]), 0.5).recall, Some(0.0));
     }
 
     #[test]
     fn nothing_to_find_has_no_score() {
-        let score = CleaningScore::of(&[0.6, 0.7], &[false, false], 0.5);
+        let score = CleaningScore::of(&[0.6, 0.7], Some(&[false, false]), 0.5);
         assert_eq!(
             (score.auc, score.precision, score.recall, score.mean_weight_corrupted),
             (None, None, None, None)
         );
-        assert_eq!(CleaningScore::of(&[], &[], 0.5).auc, None);
+        assert_eq!(CleaningScore::of(&[], Some(&[]), 0.5).auc, None);
     }
 
     proptest! {
@@ -116,7 +131,7 @@ mod tests {
                     wins += if weights[i] < weights[j] { 1.0 } else if weights[i] == weights[j] { 0.5 } else { 0.0 };
                 }
             }
-            match CleaningScore::of(&weights, &truth, 0.5).auc {
+            match CleaningScore::of(&weights, Some(&truth), 0.5).auc {
                 Some(auc) => prop_assert!((auc - wins / pairs).abs() < 1e-12),
                 None => prop_assert_eq!(pairs, 0.0),
             }

@@ -12,6 +12,7 @@ use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, pretrained};
 use crate::program::Input;
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
+use fabswarm_sim::task::refuse_doubtful;
 use sha2::{Digest as _, Sha256};
 
 /// A model with its start, and samples dealt out to agents.
@@ -25,7 +26,9 @@ pub struct TrainingSetup {
     data: Dataset,
     shards: Vec<DataShard>,
     parameters: usize,
-    /// Whether the file says which labels are wrong.
+    /// Whether the labels are right, as far as anybody said so: those of catalogued data, `true_label` of a user's own, and labels of
+    /// a user's own of which a share is made wrong at random.
+    knows_truth: bool,
     has_own_truth: bool,
 }
 
@@ -53,8 +56,16 @@ impl TrainingSetup {
             seed,
         };
         let shards = deal_own(&data.train.labels, data.classes, &how, &own)?;
-        let (parameters, has_own_truth) = (layout.count(), own.given.is_some());
-        Ok(TrainingSetup { model, start, data, shards, parameters, has_own_truth })
+        let has_own_truth = own.given.is_some();
+        let is_own = own::is_own(Path::new(&training.data));
+        let knows_truth = !is_own || has_own_truth || training.corruption_rate > 0.0;
+        let is_checked = knows_truth || own.validation.is_some() || training.trust_labels;
+        if training.method == TrainingMethod::Cleaning && !is_checked {
+            let (path, samples) = (Path::new(&training.data), data.train.labels.len());
+            return Err(refuse_doubtful(path, samples, "--trust-labels true").into());
+        }
+        let parameters = layout.count();
+        Ok(TrainingSetup { model, start, data, shards, parameters, knows_truth, has_own_truth })
     }
 
     /// Parameters of one agent.
@@ -71,9 +82,9 @@ impl TrainingSetup {
         Histogram::of(&self.shards, &self.data.train.labels, self.data.classes)
     }
 
-    /// The true label of a training sample.
-    pub(super) fn true_label(&self, sample: u32) -> u8 {
-        self.data.train.labels[sample as usize]
+    /// The true label of a training sample, where it is known.
+    pub(super) fn true_label(&self, sample: u32) -> Option<u8> {
+        self.knows_truth.then(|| self.data.train.labels[sample as usize])
     }
 
     /// What models see of a sample.

@@ -414,9 +414,10 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         let (mean, consensus_error) = swarm.mean()?;
         let weights = self.weights()?;
         let cleaning = (!weights.is_empty()).then(|| {
-            let (weights, truths): (Vec<f32>, Vec<bool>) =
+            let (weights, truths): (Vec<f32>, Vec<Option<bool>>) =
                 weights.iter().map(|sample| (sample.weight, sample.is_wrong())).unzip();
-            CleaningScore::of(&weights, &truths, FOUND_BELOW)
+            let truths: Option<Vec<bool>> = truths.into_iter().collect();
+            CleaningScore::of(&weights, truths.as_deref(), FOUND_BELOW)
         });
         let strength = swarm
             .strengths()?

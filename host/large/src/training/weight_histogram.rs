@@ -19,7 +19,7 @@ impl WeightHistogram {
     pub fn of(weights: &[SampleWeight]) -> Self {
         let mut bars = WeightHistogram { right: [0; Self::BARS], wrong: [0; Self::BARS] };
         for sample in weights {
-            let side = if sample.is_wrong() { &mut bars.wrong } else { &mut bars.right };
+            let side = if sample.is_wrong() == Some(true) { &mut bars.wrong } else { &mut bars.right };
             side[((sample.weight * Self::BARS as f32) as usize).min(Self::BARS - 1)] += 1;
         }
         bars
@@ -34,7 +34,9 @@ mod tests {
     fn every_weight_from_nothing_to_all_has_its_bar() {
         let sample =
             |weight, true_label| SampleWeight { sample: 0, agent: 0, given_label: 3, true_label, weight };
-        let bars = WeightHistogram::of(&[sample(0.0, 3), sample(0.49, 3), sample(1.0, 3), sample(0.5, 4)]);
+        let (right, wrong) = (Some(3), Some(4));
+        let bars =
+            WeightHistogram::of(&[sample(0.0, right), sample(0.49, None), sample(1.0, right), sample(0.5, wrong)]);
         let filled = |side: &[u32]| {
             side.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bar, _)| bar).collect::<Vec<_>>()
         };

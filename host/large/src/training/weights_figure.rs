@@ -1,6 +1,6 @@
 //! How the weights of samples are spread: those with right labels above the axis, those with wrong ones below it.
 
-use super::{TrainingOutcome, WeightHistogram};
+use super::{SampleWeight, TrainingOutcome, WeightHistogram};
 use fabswarm_plot::{Bar, Bars, Figure, Panel, Scale};
 use fabswarm_sim::record::agents;
 use fabswarm_sim::scenario::Scenario;
@@ -19,9 +19,13 @@ pub(super) fn draw(scenario: &Scenario, outcome: &TrainingOutcome) -> String {
         training.data,
     );
     let auc = evaluation.cleaning.and_then(|cleaning| cleaning.auc);
+    let truths: Option<Vec<bool>> = outcome.weights.iter().map(SampleWeight::is_wrong).collect();
+    let wrong = truths.map_or("labels with unknown truth".to_owned(), |truths| {
+        let wrong = truths.iter().filter(|is_wrong| **is_wrong).count();
+        format!("{} of the labels wrong", percent(wrong, truths.len()))
+    });
     let subtitle = format!(
-        "{} of the labels wrong{}, test accuracy {:.4}, seed {}",
-        percent(outcome.weights.iter().filter(|sample| sample.is_wrong()).count(), outcome.weights.len()),
+        "{wrong}{}, test accuracy {:.4}, seed {}",
         auc.map_or(String::new(), |auc| format!(", AUC of finding them {auc:.3}")),
         evaluation.test.accuracy,
         scenario.seed,

@@ -14,15 +14,15 @@ pub(super) fn write(folder: &RunFolder, weights: &[SampleWeight]) -> Result<(), 
 }
 
 fn columns(weights: &[SampleWeight]) -> Vec<TableColumn> {
-    let whole = |name: &str, value: fn(&SampleWeight) -> i64| TableColumn {
+    let whole = |name: &str, value: fn(&SampleWeight) -> Option<i64>| TableColumn {
         name: name.to_owned(),
-        cells: TableCells::Integers(weights.iter().map(|sample| Some(value(sample))).collect()),
+        cells: TableCells::Integers(weights.iter().map(value).collect()),
     };
     vec![
-        whole("sample", |sample| sample.sample.into()),
-        whole("agent", |sample| sample.agent.into()),
-        whole("given_label", |sample| sample.given_label.into()),
-        whole("true_label", |sample| sample.true_label.into()),
+        whole("sample", |sample| Some(sample.sample.into())),
+        whole("agent", |sample| Some(sample.agent.into())),
+        whole("given_label", |sample| Some(sample.given_label.into())),
+        whole("true_label", |sample| sample.true_label.map(i64::from)),
         TableColumn {
             name: "weight".to_owned(),
             cells: TableCells::Reals(weights.iter().map(|sample| Some(sample.weight.into())).collect()),

@@ -44,8 +44,13 @@ impl<S: Scalar> HyperCleaningData<S> {
         parameters: &scenario::HyperCleaningSection,
         agents: usize,
     ) -> Result<Self, Diagnostic> {
-        let LabelledShards { shards, test, classes, knows_truth } =
-            labelled_file::read_equal(Path::new(&parameters.file), agents)?;
+        let path = Path::new(&parameters.file);
+        let LabelledShards { shards, test, classes, knows_truth, knows_right } =
+            labelled_file::read_equal(path, agents)?;
+        if !knows_right && !parameters.trust_labels {
+            let samples = agents * (shards[0].train.len() + shards[0].validation.len());
+            return Err(labelled_file::refuse_doubtful(path, samples, "--hyper-cleaning-trust-labels true"));
+        }
         let regularisation = S::from_f64(parameters.regularisation);
         Ok(Self { shards, test, classes: Classes(classes), regularisation, knows_truth })
     }

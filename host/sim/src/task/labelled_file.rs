@@ -21,6 +21,8 @@ pub(super) struct LabelledShards<S> {
     pub(super) classes: usize,
     /// Whether the file says which labels are wrong.
     pub(super) knows_truth: bool,
+    /// Whether the file says of any label that it is right.
+    pub(super) knows_right: bool,
 }
 
 /// Reads the samples of `agents` agents. Each gets a last feature that is always one, the bias.
@@ -69,7 +71,18 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
     for (row, &label) in test_labels.iter().enumerate() {
         test.push(features(file.test.inputs(file.width, row)), label as u8);
     }
-    Ok(LabelledShards { shards, test, classes, knows_truth: truth.is_some() })
+    let knows_truth = truth.is_some();
+    Ok(LabelledShards { shards, test, classes, knows_truth, knows_right: knows_truth || validation.is_some() })
+}
+
+/// Refuses to clean the labels of `samples` training samples where none is known to be right. `flag` cleans them all the same.
+pub fn refuse_doubtful(path: &Path, samples: usize, flag: &str) -> Diagnostic {
+    let what = "no label is known to be right, and cleaning that is validated on wrong labels prefers wrong labels";
+    let check = samples.div_ceil(VALIDATION);
+    let remedy = format!(
+        "check the labels of about {check} of the {samples} training samples, some of each agent, and mark these samples with 1 in a column `validation`, the others with 0; or give true labels; or take the labels as right with `{flag}`"
+    );
+    Diagnostic::of_file(path, what, remedy)
 }
 
 /// As [`read`], with as many training samples for each agent: a weight for each of them is what a decision consists of.

@@ -89,13 +89,13 @@ fn line(now: &Evaluation) -> String {
         format!("consensus {:.1e}", now.consensus_error),
     ];
     if let Some(cleaning) = now.cleaning {
-        let right = number(cleaning.mean_weight_clean);
         match cleaning.mean_weight_corrupted {
             Some(wrong) => {
+                let right = number(cleaning.mean_weight_clean);
                 items.push(format!("AUC {}", number(cleaning.auc)));
                 items.push(format!("weights {} wrong, {right} right", number(Some(wrong))));
             }
-            None => items.push(format!("mean weight {right}")),
+            None => items.push(format!("mean weight {}", number(cleaning.mean_weight))),
         }
     }
     if let Some(strength) = now.strength {
@@ -163,7 +163,7 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
     line("consensus error", format!("{:.1e}", now.consensus_error));
     line("tracking defect", format!("{:.1e}", outcome.tracking_defect));
     if let Some(cleaning) = now.cleaning.filter(|cleaning| cleaning.mean_weight_corrupted.is_none()) {
-        let mean = number(cleaning.mean_weight_clean);
+        let mean = number(cleaning.mean_weight);
         line("weights", format!("{mean} on average; no label is known to be wrong"));
     } else if let Some(cleaning) = now.cleaning {
         line(
