@@ -67,6 +67,10 @@ const RULE_DEFAULTS: [(&[Choice], &str); 5] = [
 /// Endings of training data of the user's own.
 const OWN_DATA: [&str; 4] = ["csv", "npz", "parquet", "safetensors"];
 
+/// What plain FAB makes of lost frames.
+pub const LOST_WITH_FAB: &str =
+    "plain FAB loses what lost frames carried and may settle far from the solution";
+
 /// A flag that was given on the command line.
 #[derive(Clone, Debug)]
 pub struct Flag {
@@ -243,7 +247,18 @@ pub fn resolve_text_for(
     for setting in &settings {
         put(&mut document, setting.path, setting.value.clone());
     }
-    let scenario = scenario_of(&document);
+    let mut scenario = scenario_of(&document);
+    // Methods with push-sum weights have no ledger.
+    if scenario.faults.lose_frames() && scenario.training.rule == TrainingRule::PushPull {
+        let is_chosen = settings.iter().any(|setting| setting.path == FAB.0);
+        if command == ScenarioCommand::Train && !is_chosen {
+            put(&mut document, FAB.0, Value::from(AlgorithmKind::Ledger.word()));
+            scenario = scenario_of(&document);
+            notes.push("frames can be lost, so agents use the ledger; `--algorithm fab` overrides".to_owned());
+        } else if scenario.algorithm.kind == AlgorithmKind::Fab {
+            notes.push(format!("{LOST_WITH_FAB}; `--algorithm ledger` makes up for it"));
+        }
+    }
     let mut idle: Vec<&str> = settings.iter().map(|setting| setting.path).collect();
     idle.retain(|path| {
         let is_changed = at(&before, path).map(shown) != at(&document, path).map(shown);
@@ -436,6 +451,30 @@ mod tests {
         assert!(named("agents", Value::from(0)).unwrap_err().to_string().contains("is out of range"));
         let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
         assert_eq!(flag.value.as_float(), Some(3.0));
+    }
+
+    #[test]
+    fn training_over_a_lossy_air_uses_the_ledger_unless_told_otherwise() {
+        let resolved = |command, flags: &[(&str, &str)]| {
+            let flags: Vec<Flag> = flags
+                .iter()
+                .map(|(path, text)| Flag::parse(template::key(path).unwrap(), text).unwrap())
+                .collect();
+            let resolved = resolve_for(command, None, &flags).unwrap();
+            (resolved.scenario.algorithm.kind, resolved.notes.join("\n"))
+        };
+        let (loss, fab) = (("faults.iid_loss", "0.3"), ("algorithm.kind", "fab"));
+        let (kind, note) = resolved(ScenarioCommand::Train, &[loss]);
+        assert_eq!(kind, AlgorithmKind::Ledger);
+        assert!(note.contains("`--algorithm fab` overrides"), "{note}");
+        assert_eq!(resolved(ScenarioCommand::Train, &[]), (AlgorithmKind::Fab, String::new()));
+        for command in ScenarioCommand::ALL {
+            let (kind, note) = resolved(command, &[loss, fab]);
+            assert_eq!(kind, AlgorithmKind::Fab);
+            assert!(note.contains(LOST_WITH_FAB), "{note}");
+        }
+        let push_sum = [loss, ("training.method", "single-level-all"), ("training.rule", "push-sgd")];
+        assert_eq!(resolved(ScenarioCommand::Train, &push_sum), (AlgorithmKind::Fab, String::new()));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use choices::{
 };
 pub use command::ScenarioCommand;
 pub use error::Error;
-pub use layers::{Flag, ResolvedScenario, resolve, resolve_for, resolve_text_for};
+pub use layers::{Flag, LOST_WITH_FAB, ResolvedScenario, resolve, resolve_for, resolve_text_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
 pub use template::{ScenarioKey, ValueKind, keys};
 
@@ -243,6 +243,13 @@ pub struct FaultsSection {
 }
 
 impl FaultsSection {
+    /// Whether a frame may be lost, or come too late to count.
+    pub fn lose_frames(&self) -> bool {
+        [self.iid_loss, self.burst_loss, self.bit_corruption] != [0.0; 3]
+            || self.delay_rounds > 0
+            || !(self.radio_off.0.is_empty() && self.frozen.0.is_empty() && self.crashes.0.is_empty())
+    }
+
     /// Whether there are no faults.
     pub fn are_none(&self) -> bool {
         let shares = [self.iid_loss, self.burst_loss, self.duplication, self.reordering, self.bit_corruption];

@@ -121,7 +121,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
         ("--batch 0", &["training.batch = 0 is out of range"]),
         ("--dirichlet-alpha 0", &["training.dirichlet_alpha = 0"]),
         ("--agents 61", &["600 samples for 61 agents"]),
-        ("--delay-rounds 2", &["plain FAB", "neither late ones"]),
+        ("--algorithm fab --delay-rounds 2", &["plain FAB", "neither late ones"]),
         ("--topology erdos-renyi --edge-probability 0", &["network.edge_probability"]),
         ("--out taken", &["cannot use taken as the output folder"]),
     ] {

@@ -2,7 +2,7 @@
 
 use super::TrialOutcome;
 use crate::record::StoppedBecause;
-use crate::scenario::{PenaltyKind, Scenario};
+use crate::scenario::{AlgorithmKind, LOST_WITH_FAB, PenaltyKind, Scenario};
 use crate::swarm::{LOWER_THE_STEPS, RAISE_LAMBDA, SwarmError, divergence_remedy};
 use fabswarm_diagnostic::Diagnostic;
 
@@ -43,8 +43,11 @@ impl TrialOutcome {
                 Some(text + if takes_damaged { sealed } else { "" })
             }
             StoppedBecause::MaxRounds => {
-                let remedy = if last < self.first_error {
-                    "raise swarm.rounds, or see in the plot whether it still falls".to_owned()
+                let is_fab = scenario.algorithm.kind == AlgorithmKind::Fab;
+                let remedy = if is_fab && scenario.faults.lose_frames() {
+                    format!("take `--algorithm ledger`: {LOST_WITH_FAB}")
+                } else if last < self.first_error {
+                    "raise swarm.rounds if the plot shows that it still falls, or run all rounds without a goal by `--error-below 0`".to_owned()
                 } else {
                     remedy
                 };
