@@ -25,7 +25,7 @@ pub(crate) fn resolve(
     let refused = |error: scenario::Error| ScenarioError::new_err(error.to_string());
     let mut flags = Vec::new();
     for (name, value) in keywords {
-        let name = name.extract::<String>()?.replace('_', "-");
+        let name = name.extract::<String>()?;
         let value = toml_value(&value).map_err(|_| {
             PyTypeError::new_err(format!(
                 "{name} = {value} is no number, bool, string or path\nhelp: give one of these"

@@ -5,7 +5,7 @@ import pytest
 
 import fabswarm
 
-STEPS = {"lambda": 10.0, "normalise_by_lambda": False, "eta_x": 0.05, "eta_y": 0.01, "eta_z": 0.01, "topology": "complete"}
+STEPS = {"lam": 10.0, "normalise_by_lambda": False, "eta_x": 0.05, "eta_y": 0.01, "eta_z": 0.01, "topology": "complete"}
 
 
 class Meeting(fabswarm.Problem):

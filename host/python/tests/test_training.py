@@ -39,7 +39,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
     for keys, message in [
         ({"device": "tpu"}, 'device = "tpu" is not a valid choice\nhelp: choose auto, cpu or cuda'),
         ({"data": "missing"}, "missing"),
-        ({"rounds": 5}, "there is no flag `--rounds`\nhelp: "),
+        ({"rounds": 5}, "rounds: there is no such argument\nhelp: did you mean `epochs`?"),
     ]:
         with pytest.raises(fabswarm.ScenarioError, match=message):
             fabswarm.train(**{"device": "cpu", **KEYS, "out": tmp_path / "out", **keys})

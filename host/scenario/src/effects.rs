@@ -8,7 +8,8 @@ use super::command::ScenarioCommand;
 
 /// Whether `command` on `scenario` looks at the key at `path`.
 pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &str) -> bool {
-    let Scenario { swarm, problem, hyper_tuning, hyper_cleaning, sensor_trust, .. } = scenario;
+    let Scenario { swarm, problem, policy_evaluation, hyper_tuning, hyper_cleaning, sensor_trust, .. } =
+        scenario;
     let Scenario { algorithm, network, motion, radio, faults, intruder, stop, training, .. } = scenario;
     let is_ledger = algorithm.kind == AlgorithmKind::Ledger;
     let (section, name) = path.split_once('.').unwrap_or(("", path));
@@ -45,6 +46,7 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
         ("intruder", "memory_frames") => intruder.replay > 0.0 || intruder.ambush_frames > 0,
         ("intruder", "ambush_frames") => !faults.crashes.0.is_empty(),
         ("intruder", "forged_fragments") => is_ledger,
+        ("policy_evaluation", "states" | "features") if !policy_evaluation.file.is_empty() => false,
         ("hyper_tuning", name) if problem.kind == ProblemKind::HyperTuning => {
             hyper_tuning.file.is_empty() || ["file", "initial_tau"].contains(&name)
         }

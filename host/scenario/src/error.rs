@@ -11,6 +11,8 @@ pub(super) enum Origin {
     File(PathBuf, usize),
     /// A flag of the command line.
     Flag(String),
+    /// An argument of a function.
+    Argument(String),
 }
 
 impl fmt::Display for Origin {
@@ -18,6 +20,7 @@ impl fmt::Display for Origin {
         match self {
             Self::File(path, line) => write!(f, "{}:{line}", path.display()),
             Self::Flag(flag) => write!(f, "--{flag}"),
+            Self::Argument(name) => f.write_str(name),
         }
     }
 }

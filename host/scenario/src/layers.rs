@@ -8,9 +8,10 @@ use toml_edit::{DocumentMut, Item, Value};
 use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, TrainingRule};
 use super::command::ScenarioCommand;
 use super::error::{Error, Origin};
-use super::settings::{Setting, check, nearest, read, shown};
+use super::settings::{Setting, check, read, shown};
+use super::suggest::{FlagSuggestion, suggest_flag};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
-use super::{Scenario, effects};
+use super::{AlgorithmSection, Scenario, effects};
 
 /// Defaults of recorded links and of rings, in either direction.
 const SPARSE: &str = include_str!("layers/topologies/sparse.toml");
@@ -98,18 +99,29 @@ impl Flag {
         Ok(flag)
     }
 
-    /// The flag of `command` called `name`, for callers that have values instead of text.
+    /// The flag of `command` called `name`, with underscores as an argument of a function has them.
     ///
     /// # Errors
     /// When the command has no such flag, or as [`Flag::parse`].
     pub fn named(command: ScenarioCommand, name: &str, value: Value) -> Result<Self, Error> {
-        let origin = Origin::Flag(name.to_owned());
-        let Some(key) = command.keys().find(|key| key.flag == name) else {
-            let remedy = match nearest(name, command.keys().map(|key| key.flag.as_str())) {
-                Some(near) => format!("did you mean `--{near}`?"),
-                None => format!("`fabswarm {} --help` lists all flags", command.name()),
+        let origin = Origin::Argument(name.to_owned());
+        // `lambda` is a keyword of Python.
+        let flag = if name == "lam" { "lambda".to_owned() } else { name.replace('_', "-") };
+        let Some(key) = command.keys().find(|key| key.flag == flag) else {
+            let flags: Vec<&str> = command.keys().map(|key| key.flag.as_str()).collect();
+            let remedy = match suggest_flag(Some(command), &flags, &flag) {
+                FlagSuggestion::Flags(names) => {
+                    FlagSuggestion::question(&names, |name| name.replace('-', "_"))
+                }
+                FlagSuggestion::OtherCommand(other) => format!("`{}` has it", other.name()),
+                FlagSuggestion::Unknown => {
+                    format!(
+                        "the flags of `fabswarm {} --help`, with underscores, are all there are",
+                        command.name()
+                    )
+                }
             };
-            return Err(origin.refuse(format!("there is no flag `--{name}`"), remedy));
+            return Err(origin.refuse("there is no such argument", remedy));
         };
         check(key, &value, &origin)?;
         Ok(Self { key, value })
@@ -254,7 +266,8 @@ pub fn resolve_text_for(
         if command == ScenarioCommand::Train && !is_chosen {
             put(&mut document, FAB.0, Value::from(AlgorithmKind::Ledger.word()));
             scenario = scenario_of(&document);
-            notes.push("frames can be lost, so agents use the ledger; `--algorithm fab` overrides".to_owned());
+            notes
+                .push("frames can be lost, so agents use the ledger; `--algorithm fab` overrides".to_owned());
         } else if scenario.algorithm.kind == AlgorithmKind::Fab {
             notes.push(format!("{LOST_WITH_FAB}; `--algorithm ledger` makes up for it"));
         }
@@ -280,6 +293,26 @@ pub fn resolve_text_for(
         }
     }
     Ok(ResolvedScenario { scenario, notes, command, document })
+}
+
+impl Scenario {
+    /// The steps that `command` takes by default with the algorithm, links and problem of this scenario.
+    pub fn default_steps(&self, command: ScenarioCommand) -> [f64; 3] {
+        let choices = [
+            (FAB.0, self.algorithm.kind.word()),
+            (FREE_RUNNING.0, self.swarm.mode.word()),
+            (ON_RING.0, self.network.topology.word()),
+            (OWN.0, self.problem.kind.word()),
+        ];
+        let chosen = command.keys().filter_map(|key| {
+            let (_, word) = choices.iter().find(|(path, _)| key.path == *path)?;
+            Some(Flag { key, value: Value::from(*word) })
+        });
+        let resolved = resolve_for(command, None, &chosen.collect::<Vec<_>>());
+        let AlgorithmSection { eta_x, eta_y, eta_z, .. } =
+            resolved.expect("words of a scenario are words of its keys").scenario.algorithm;
+        [eta_x, eta_y, eta_z]
+    }
 }
 
 fn scenario_of(document: &DocumentMut) -> Scenario {
@@ -446,8 +479,13 @@ mod tests {
         let named = |name, value| Flag::named(ScenarioCommand::Run, name, value);
         assert_eq!(
             named("agnets", Value::from(3)).unwrap_err().to_string(),
-            "--agnets: there is no flag `--agnets`\nhelp: did you mean `--agents`?"
+            "agnets: there is no such argument\nhelp: did you mean `agents`?"
         );
+        assert_eq!(
+            named("lr", Value::from(3)).unwrap_err().to_string(),
+            "lr: there is no such argument\nhelp: did you mean `eta_x`, `eta_y` or `eta_z`?"
+        );
+        assert_eq!(named("lam", Value::from(3.0)).unwrap().key.path, "algorithm.lambda");
         assert!(named("agents", Value::from(0)).unwrap_err().to_string().contains("is out of range"));
         let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
         assert_eq!(flag.value.as_float(), Some(3.0));

@@ -21,6 +21,7 @@ mod layers;
 mod limits;
 mod outages;
 mod settings;
+mod suggest;
 mod template;
 
 pub use choices::{
@@ -31,6 +32,7 @@ pub use command::ScenarioCommand;
 pub use error::Error;
 pub use layers::{Flag, LOST_WITH_FAB, ResolvedScenario, resolve, resolve_for, resolve_text_for};
 pub use outages::{Crash, Crashes, Silence, Silences};
+pub use suggest::{FlagSuggestion, nearest, suggest_flag};
 pub use template::{ScenarioKey, ValueKind, keys};
 
 use serde::Deserialize;
@@ -286,7 +288,7 @@ impl IntruderSection {
     }
 }
 
-/// When the run has converged.
+/// When the run stops early.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSection {

@@ -99,7 +99,12 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
         let got = kind.map_or(value.type_name(), ValueKind::given);
-        return refuse("has the wrong type", format!("give {} instead of {got}", key.kind.name()));
+        let is_list = value.as_str().is_some_and(|text| text.contains("..") || text.contains(','));
+        let remedy = match origin {
+            Origin::Flag(_) if is_list => "give one number; `fabswarm sweep` takes lists".to_owned(),
+            _ => format!("give {} instead of {got}", key.kind.name()),
+        };
+        return refuse("has the wrong type", remedy);
     }
     if let (Some(choices), Some(word)) = (key.choices, value.as_str())
         && !choices.contains(&word)
@@ -145,7 +150,7 @@ fn nearest_section(name: &str) -> String {
 }
 
 /// The candidate most like `name`, if any is like it at all.
-pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LIKE: f64 = 0.75;
     candidates
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))

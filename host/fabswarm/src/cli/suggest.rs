@@ -5,25 +5,7 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use fabswarm_sim::scenario::{ScenarioCommand, keys};
-
-/// Likeness from which a name is taken for a mistyped one.
-const LIKE: f64 = 0.8;
-
-/// What users of other tools look for, and the flags that this one has for it; the first that the command has are shown.
-const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
-    (&["learning-rate", "lr", "step", "step-size", "alpha", "eta"], &["eta-x", "eta-y", "eta-z"]),
-    (&["rounds", "iterations", "steps", "max-rounds"], &["rounds"]),
-    (&["rounds", "iterations", "steps", "max-rounds", "epoch"], &["epochs"]),
-    (&["nodes", "workers", "clients", "robots", "drones", "n"], &["agents"]),
-    (&["loss", "drop", "drop-rate", "packet-loss"], &["iid-loss", "burst-loss"]),
-    (&["graph", "network", "edges", "edge-list", "trace"], &["topology", "graphs"]),
-    (&["output", "output-dir", "folder", "dir"], &["out"]),
-    (&["batch-size"], &["batch"]),
-    (&["dataset", "data-set"], &["data"]),
-    (&["dirichlet", "rho"], &["dirichlet-alpha"]),
-    (&["silent"], &["quiet"]),
-];
+use fabswarm_sim::scenario::{FlagSuggestion, ScenarioCommand, nearest, suggest_flag};
 
 /// Commands and flags that a Cargo feature brings, the feature, and whether this build has it.
 const OF_FEATURES: [(&str, &str, bool); 11] = [
@@ -108,49 +90,10 @@ fn chosen<'a>(root: &'a Command, arguments: &[OsString]) -> (String, &'a Command
 /// What to type instead of `--{flag}`.
 fn flag_help(path: &str, command: &Command, flag: &str) -> String {
     let flags: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
-    let list = |names: &[&str]| {
-        let names: Vec<String> = names.iter().map(|name| format!("`--{name}`")).collect();
-        match names.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-            _ => names.concat(),
-        }
-    };
-    let by_other_word = OTHER_WORDS
-        .iter()
-        .find(|(words, names)| words.contains(&flag) && names.iter().all(|name| flags.contains(name)));
-    if let Some((_, names)) = by_other_word {
-        return format!("did you mean {}?", list(names));
+    let is_read = |scenario: &ScenarioCommand| flags.contains(&"seed") && path.ends_with(scenario.name());
+    match suggest_flag(ScenarioCommand::ALL.into_iter().find(is_read), &flags, flag) {
+        FlagSuggestion::Flags(names) => FlagSuggestion::question(&names, |name| format!("--{name}")),
+        FlagSuggestion::OtherCommand(other) => format!("it is a flag of `fabswarm {}`", other.name()),
+        FlagSuggestion::Unknown => format!("`{path} --help` lists all flags"),
     }
-    let other_command = ScenarioCommand::ALL.into_iter().find(|other| {
-        !path.ends_with(other.name()) && keys().iter().any(|key| key.flag == flag && other.takes(&key.path))
-    });
-    if let Some(other) = other_command.filter(|_| flags.contains(&"seed")) {
-        return format!("it is a flag of `fabswarm {}`", other.name());
-    }
-    // `--eta` for `--eta-x`, `--states` for `--policy-evaluation-states`.
-    let parts: Vec<&str> = flags
-        .iter()
-        .copied()
-        .filter(|known| known.starts_with(&format!("{flag}-")) || known.ends_with(&format!("-{flag}")))
-        .collect();
-    if !parts.is_empty() && parts.len() <= 4 {
-        return format!("did you mean {}?", list(&parts));
-    }
-    match nearest(flag, flags.iter().copied()) {
-        Some(near) => format!("did you mean `--{near}`?"),
-        None => format!("`{path} --help` lists all flags"),
-    }
-}
-
-/// The candidate that `name` is a mistyped form of.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .filter(|candidate| {
-            // One slip in a short name counts too.
-            strsim::damerau_levenshtein(name, candidate) == 1
-                || strsim::normalized_damerau_levenshtein(name, candidate) >= LIKE
-        })
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
 }
