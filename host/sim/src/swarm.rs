@@ -1,7 +1,7 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
 use crate::air::{Air, FrameCounts};
-use crate::scenario::AlgorithmSection;
+use crate::scenario::{Scenario, ScenarioCommand};
 use crate::task::Score;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Fault, FaultCause};
@@ -105,9 +105,19 @@ pub const LOWER_THE_STEPS: &str =
 /// Advice where the symmetric penalty has no minimum.
 pub const RAISE_LAMBDA: &str = "raise algorithm.lambda, or set algorithm.penalty to \"one-sided\"";
 
-/// Advice for a swarm of `algorithm` that diverges.
-pub fn divergence_remedy(algorithm: &AlgorithmSection) -> String {
+/// Advice for a swarm of `command` that diverges.
+pub fn divergence_remedy(scenario: &Scenario, command: ScenarioCommand) -> String {
+    let algorithm = &scenario.algorithm;
     let lambda = algorithm.lambda;
+    let steps = [("eta_x", algorithm.eta_x), ("eta_y", algorithm.eta_y), ("eta_z", algorithm.eta_z)];
+    let larger = steps.into_iter().zip(scenario.default_steps(command));
+    let larger: Vec<String> = larger
+        .filter(|((_, step), default)| *step > 2.0 * default)
+        .map(|((name, step), default)| format!("{name} is {step}, and {default} by default here"))
+        .collect();
+    if !larger.is_empty() {
+        return format!("{}: begin with the default", larger.join("; "));
+    }
     if algorithm.normalise_by_lambda || lambda <= 1.0 {
         return LOWER_THE_STEPS.to_owned();
     }

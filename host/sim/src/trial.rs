@@ -85,7 +85,7 @@ pub fn run(
         stopped_because = StoppedBecause::Diverged;
     }
     let is_success = match stopped_because {
-        StoppedBecause::Converged => true,
+        StoppedBecause::Converged | StoppedBecause::SmallGradient => true,
         StoppedBecause::MaxRounds => scenario.stop.error_below == 0.0 || last < scenario.stop.error_below,
         StoppedBecause::Interrupted
         | StoppedBecause::Diverged
@@ -118,7 +118,11 @@ impl Trial<'_> {
         loop {
             let last_round = self.scenario.swarm.rounds;
             if self.stop.is_reached(self.rounds) {
-                return Ok((StoppedBecause::Converged, None));
+                let because = match ErrorKind::of(self.scenario) {
+                    ErrorKind::DistanceToSolution => StoppedBecause::Converged,
+                    ErrorKind::GradientNorm => StoppedBecause::SmallGradient,
+                };
+                return Ok((because, None));
             }
             if self.rounds >= last_round {
                 return Ok((StoppedBecause::MaxRounds, None));
@@ -228,7 +232,7 @@ const fn is_recorded(round: u64, every: u64) -> bool {
     round.is_multiple_of(every)
 }
 
-/// When a run has converged: its error has stayed below the limit for a number of rounds.
+/// When a run stops early: its error has stayed below the limit for a number of rounds.
 struct StopRule {
     error_below: f64,
     extra_rounds: u64,

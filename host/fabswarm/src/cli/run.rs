@@ -131,7 +131,9 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     };
     let caption = Caption::of(scenario);
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
-    if outcome.summary.stopped_because == StoppedBecause::Converged && !output::is_quiet() {
+    let is_early =
+        matches!(outcome.summary.stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
+    if is_early && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
     }
     #[cfg(feature = "mesh")]
@@ -153,14 +155,14 @@ fn note_turns(turns: Turns) {
     }
 }
 
-/// Prints which outages a run that converged early did not reach. Those after `swarm.rounds` were printed before the run.
+/// Prints which outages a run that stopped early did not reach. Those after `swarm.rounds` were printed before the run.
 fn note_unreached_outages(scenario: &Scenario, rounds: u64) {
     let mut unreached = scenario.outages_from(rounds);
     let known = scenario.outages_from(scenario.swarm.rounds);
     unreached.retain(|outage| !known.contains(outage));
     if !unreached.is_empty() {
         let unreached = unreached.join(", ");
-        eprintln!("note: the run converged after {rounds} rounds, before these outages began: {unreached}");
+        eprintln!("note: the run stopped after {rounds} rounds, before these outages began: {unreached}");
         eprintln!("help: raise stop.extra_rounds, or set stop.error_below to 0 to run all rounds");
     }
 }
@@ -182,7 +184,7 @@ fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
         StoppedBecause::Diverged => 3,
         StoppedBecause::BoardsFailed => 4,
         StoppedBecause::BooksBroken => 6,
-        StoppedBecause::Converged | StoppedBecause::MaxRounds => 1,
+        StoppedBecause::Converged | StoppedBecause::SmallGradient | StoppedBecause::MaxRounds => 1,
     })
 }
 

@@ -56,8 +56,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 /// The runs that the command line asks for.
 fn chosen(matches: &ArgMatches) -> Result<Vec<ListedRun>> {
     let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("FOLDER is missing") };
-    let mut runs = fabswarm_view::list(folder).map_err(|error| {
-        fault!("cannot list the runs in {}: {error}", folder.display(); "name a folder that holds run folders")
+    let mut runs = fabswarm_view::list(folder).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            fault!("there is no folder {}: no run was kept there yet", folder.display(); "`fabswarm run` keeps runs in the folder runs of where it is started; name another, such as `fabswarm runs FOLDER`")
+        }
+        _ => fault!("cannot list the runs in {}: {error}", folder.display(); "name a folder that holds run folders")
     })?;
     if let Some(only) = matches.get_one::<String>("only") {
         let has = |text: &str| text.to_lowercase().contains(&only.to_lowercase());

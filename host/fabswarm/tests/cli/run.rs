@@ -347,3 +347,14 @@ fn the_summary_says_what_waits_for_whom() {
     assert_eq!(mass("well", "mass_owed_to_gone"), 0.0);
     assert!(mass("bereft", "mass_owed_to_gone") > 0.0);
 }
+
+#[test]
+fn slow_x_does_not_stop_early_where_the_solution_is_unknown() {
+    let folder = Folder::new();
+    // The gradients of y and z are small after 500 rounds; that of x still has most of its way to go.
+    let slow = "run --problem hyper-cleaning --eta-x 0.3 --rounds 1500 --out slow";
+    folder.ends(slow, 1, "the gradient norm is");
+    let ended = folder.succeeds("run --problem hyper-cleaning --out usual");
+    assert!(ended.stdout.contains("stopped: gradient of x, of y and of z below 0.01"), "{ended}");
+    assert_eq!(folder.summary("usual")["stopped_because"], "small-gradient");
+}

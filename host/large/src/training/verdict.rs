@@ -3,7 +3,7 @@
 use super::{Guess, TrainingOutcome};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::StoppedBecause;
-use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
 use fabswarm_sim::swarm::divergence_remedy;
 
 impl TrainingOutcome {
@@ -36,6 +36,6 @@ impl TrainingOutcome {
             "the loss is NaN".to_owned()
         };
         let what = format!("the swarm diverged: {how} after round {round}; {kept}");
-        Some(Diagnostic::new(what, divergence_remedy(&scenario.algorithm)).to_string())
+        Some(Diagnostic::new(what, divergence_remedy(scenario, ScenarioCommand::Train)).to_string())
     }
 }

@@ -13,6 +13,7 @@ const byId = (id) => document.getElementById(id);
 
 const ENDS = {
   "converged": "converged",
+  "small-gradient": "stopped: gradient small",
   "max-rounds": "all rounds done",
   "interrupted": "interrupted",
   "diverged": "diverged",

@@ -12,8 +12,10 @@ use crate::swarm::ErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoppedBecause {
-    /// The error went below the limit and stayed there.
+    /// The distance to the known solution went below the limit and stayed there.
     Converged,
+    /// The gradients of x, y and z did so, each by itself. How far the solution is remains unknown.
+    SmallGradient,
     /// All rounds were run.
     MaxRounds,
     /// The user pressed Ctrl-C.

@@ -5,6 +5,7 @@ use crate::task::Task;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;
 use serde::Serialize;
+use std::cell::Cell;
 
 /// What the error of a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -12,7 +13,8 @@ use serde::Serialize;
 pub enum ErrorKind {
     /// `mean_i ‖x_i − x*‖ / ‖x*‖`, where the solution x* is known.
     DistanceToSolution,
-    /// The norm of the swarm's gradient, relative to its start.
+    /// The largest of the relative gradient norms of x, y and z. Those of y and z are relative to the start, that of x to its largest
+    /// so far: y and z start from one point, where the gradient of x may vanish.
     GradientNorm,
 }
 
@@ -81,7 +83,8 @@ pub struct Meter {
     shape: Shape,
     solution: Option<Vec<f64>>,
     keeps_x_non_negative: bool,
-    first_gradient: Option<f64>,
+    /// What the gradient norms of x, y and z are divided by.
+    gradient_scales: Cell<[f64; 3]>,
 }
 
 /// What a swarm is measured by; packed states hold one agent after the other.
@@ -102,13 +105,13 @@ impl Meter {
             shape: task.shape(),
             solution: task.solution().map(<[f64]>::to_vec),
             keeps_x_non_negative: task.keeps_x_non_negative(),
-            first_gradient: None,
+            gradient_scales: Cell::default(),
         }
     }
 
     /// Takes the packed decisions and gradients at the start as what later ones are compared with.
     pub fn start<S: Scalar>(&mut self, v: &[S], d: &[S]) {
-        self.first_gradient = Some(self.gradient_size(v, d));
+        self.gradient_scales.set(self.gradient_norms(v, d));
     }
 
     /// Measures the states after `round` rounds, in the order of agents.
@@ -157,7 +160,7 @@ impl Meter {
 
     fn error<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
         let Some(solution) = &self.solution else {
-            return ratio(self.gradient_size(states.v, states.d), self.first_gradient.unwrap_or(0.0));
+            return self.relative_gradient(self.gradient_norms(states.v, states.d));
         };
         let words = self.shape.words();
         let size = solution.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -169,19 +172,34 @@ impl Meter {
         distances / (states.v.len() / words) as f64 / size
     }
 
-    /// The size of the gradient of the whole swarm: its mean over what agents share, its root mean square over
-    /// what each keeps to itself. Where x must stay at or above zero, only what can still move it counts.
-    fn gradient_size<S: Scalar>(&self, v: &[S], d: &[S]) -> f64 {
+    /// The largest of the relative `norms`. One norm of all three would hide x behind y and z, whose gradients are far larger at the
+    /// start.
+    fn relative_gradient(&self, norms: [f64; 3]) -> f64 {
+        let mut scales = self.gradient_scales.get();
+        scales[0] = scales[0].max(norms[0]);
+        // A gradient that vanishes at the start is no measure of later ones.
+        for (scale, norm) in scales.iter_mut().zip(norms).filter(|(scale, _)| **scale == 0.0) {
+            *scale = norm;
+        }
+        self.gradient_scales.set(scales);
+        if norms.iter().any(|norm| norm.is_nan()) {
+            return f64::NAN;
+        }
+        norms.into_iter().zip(scales).map(|(norm, scale)| ratio(norm, scale)).fold(0.0, f64::max)
+    }
+
+    /// The norms of the swarm's gradients of x, y and z: of their means over agents where agents share them, root mean squares
+    /// where each keeps its own. Where x must stay at or above zero, only what can still move it counts.
+    fn gradient_norms<S: Scalar>(&self, v: &[S], d: &[S]) -> [f64; 3] {
         let words = self.shape.words();
         let agents = (d.len() / words) as f64;
-        let exchanged = self.shape.exchanged();
         let mut mean = vec![0.0; words];
         let mut local = 0.0;
         for d in d.chunks_exact(words) {
             for (mean, &d) in mean.iter_mut().zip(d) {
                 *mean += d.to_f64() / agents;
             }
-            local += d[..exchanged.start].iter().map(|d| d.to_f64().powi(2)).sum::<f64>() / agents;
+            local += d[..self.shape.x].iter().map(|d| d.to_f64().powi(2)).sum::<f64>() / agents;
         }
         if self.keeps_x_non_negative {
             for (word, mean) in mean[..self.shape.x].iter_mut().enumerate() {
@@ -189,7 +207,9 @@ impl Meter {
                 *mean = mean.min(x);
             }
         }
-        (mean[exchanged].iter().map(|mean| mean * mean).sum::<f64>() + local).sqrt()
+        let norm = |mean: &[f64]| mean.iter().map(|mean| mean * mean).sum::<f64>().sqrt();
+        let (x, y, z) = self.shape.split(&mean);
+        [if self.shape.x_is_local { local.sqrt() } else { norm(x) }, norm(y), norm(z)]
     }
 }
 
@@ -201,6 +221,29 @@ fn ratio(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_gradient_of_y_and_z_does_not_hide_that_of_x() {
+        let mut scenario = Scenario::default();
+        scenario.problem.kind = ProblemKind::SensorTrust;
+        let task = Task::<f64>::draw(&scenario);
+        let Shape { x, y, .. } = task.shape();
+        let v = vec![0.0; x + 2 * y];
+        let mut meter = Meter::new(&task);
+        let gradient = |of_x: f64, of_yz: f64| [vec![of_x; x], vec![of_yz; 2 * y]].concat();
+        meter.start(&v, &gradient(0.0, 100.0));
+        let error = |of_x, of_yz| {
+            let d = gradient(of_x, of_yz);
+            meter.measure(1, States { v: &v, d: &d, defect: &v }).error
+        };
+        // As x begins at rest, it is measured by how fast it has become.
+        for (of_x, of_yz, expected) in
+            [(0.5, 50.0, 1.0), (1.0, 0.1, 1.0), (0.25, 0.1, 0.25), (0.0, 300.0, 3.0)]
+        {
+            assert!((error(of_x, of_yz) - expected).abs() < 1e-12, "{of_x}, {of_yz}: {}", error(of_x, of_yz));
+        }
+        assert!(error(f64::NAN, 1.0).is_nan());
+    }
 
     #[test]
     fn a_spread_far_below_the_mean_is_seen() {

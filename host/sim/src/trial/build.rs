@@ -108,7 +108,8 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
             RAISE_LAMBDA,
         ));
     }
-    if is_policy_evaluation && task.regularisation == 0.0 && task.features > task.states {
+    let is_drawn = is_policy_evaluation && task.file.is_empty();
+    if is_drawn && task.regularisation == 0.0 && task.features > task.states {
         return Err(Diagnostic::new(
             "more features than states leave more than one solution",
             "set policy_evaluation.regularisation above 0, or lower policy_evaluation.features",

@@ -132,6 +132,10 @@ fn symmetric_penalty_without_minimum_asks_for_a_larger_lambda() {
         let complaint = outcome.complaint(&scenario).unwrap();
         assert_eq!(complaint.contains(RAISE_LAMBDA), is_about_lambda, "{complaint}");
     }
+    scenario.algorithm.eta_x = 50.0;
+    outcome.failure = Some(DivergenceError::new(30, 3, "y").into());
+    let complaint = outcome.complaint(&scenario).unwrap();
+    assert!(complaint.contains("help: eta_x is 50, and 1.8 by default here"), "{complaint}");
     scenario.algorithm.lambda = 0.8;
     let refusal = build(&scenario).map(|_| ()).unwrap_err().to_string();
     assert!(refusal.contains("its curvature in y is -0.25") && refusal.contains(RAISE_LAMBDA), "{refusal}");

@@ -2,7 +2,7 @@
 
 use super::TrialOutcome;
 use crate::record::StoppedBecause;
-use crate::scenario::{AlgorithmKind, LOST_WITH_FAB, PenaltyKind, Scenario};
+use crate::scenario::{AlgorithmKind, LOST_WITH_FAB, PenaltyKind, Scenario, ScenarioCommand};
 use crate::swarm::{LOWER_THE_STEPS, RAISE_LAMBDA, SwarmError, divergence_remedy};
 use fabswarm_diagnostic::Diagnostic;
 
@@ -20,12 +20,13 @@ impl TrialOutcome {
             Some(SwarmError::Diverged(error)) if is_symmetric && error.variable == "z" => {
                 format!("g - f/lambda has no minimum for z to follow: {RAISE_LAMBDA}")
             }
-            _ => divergence_remedy(&scenario.algorithm),
+            _ => divergence_remedy(scenario, ScenarioCommand::Run),
         };
         let failure =
             self.failure.as_ref().map(|failure| failure.to_string().replace(LOWER_THE_STEPS, &remedy));
         match summary.stopped_because {
             StoppedBecause::Converged
+            | StoppedBecause::SmallGradient
             | StoppedBecause::Interrupted
             | StoppedBecause::BoardsFailed
             | StoppedBecause::BooksBroken => failure,

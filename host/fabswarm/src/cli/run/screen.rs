@@ -42,6 +42,10 @@ pub(super) fn summary(
             let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
             format!("{} below {below} for {rounds} rounds", error.kind.title())
         }
+        StoppedBecause::SmallGradient => {
+            let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
+            format!("stopped: gradient of x, of y and of z below {below} of its start for {rounds} rounds")
+        }
         StoppedBecause::MaxRounds => "all rounds done".to_owned(),
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
         StoppedBecause::Diverged => "diverged".to_owned(),
