@@ -100,6 +100,8 @@ pub struct Experiment<W: Workload> {
     pub search: W::Search,
     /// How many seeds each series is run for, from 1.
     pub seeds: u64,
+    /// Whether it is the small version, from which no verdict follows.
+    pub is_quick: bool,
 }
 
 impl<W: Workload> Experiment<W> {

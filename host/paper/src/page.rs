@@ -75,7 +75,7 @@ pub fn write_experiment<W: Presentation>(
             .map(|trial| ((trial.panel.as_str(), trial.label.as_str()), W::trial_row(trial)));
         write(&folder.join(W::TRIALS_FILE), &csv(W::TRIAL_COLUMNS, rows))?;
     }
-    let verdicts = W::verdicts(experiment, &outcome.series);
+    let verdicts = if experiment.is_quick { Vec::new() } else { W::verdicts(experiment, &outcome.series) };
     let section = Section {
         name: experiment.name,
         title: experiment.title.clone(),

@@ -112,3 +112,6 @@ fn has_diverged(outcome: &MethodOutcome) -> bool {
 fn panels(series: &[MethodOutcome]) -> Vec<&str> {
     distinct(series.iter().map(|one| one.series.panel.as_str()))
 }
+
+#[cfg(test)]
+mod tests;

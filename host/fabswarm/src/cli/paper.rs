@@ -12,7 +12,7 @@ use fabswarm_paper::named::{self, NamedExperiment};
 use fabswarm_paper::page;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::interrupt;
+use super::{interrupt, output};
 
 pub(super) fn command() -> Command {
     let options = |command: Command| {
@@ -94,7 +94,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             }
             for name in &names {
                 if experiments.iter().all(|experiment| experiment.name() != name.as_str()) {
-                    bail!("there is no experiment {name}\nhelp: `fabswarm paper list` lists them");
+                    let known: Vec<&str> = experiments.iter().map(|experiment| experiment.name()).collect();
+                    let known = known.join(", ");
+                    bail!(
+                        "there is no experiment {name}\nhelp: `fabswarm paper list` says which figure each shows: {known}"
+                    );
                 }
             }
             experiments.retain(|experiment| names.iter().any(|name| *name == experiment.name()));
@@ -183,6 +187,11 @@ impl Progress for CampaignProgress {
 
     fn done(&self, is_new: bool) {
         self.bar.inc(1);
+        // A log has no bar; twenty lines in all show that the campaign goes on.
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0).max(1));
+        if self.bar.is_hidden() && !output::is_quiet() && done * 20 / all != (done - 1) * 20 / all {
+            eprintln!("{done} of {all} runs done");
+        }
         // Kept results take no time, which must not make the rest look short.
         if !is_new {
             self.bar.reset_eta();

@@ -7,7 +7,11 @@ use std::fs;
 fn the_list_names_every_experiment_and_an_unknown_name_is_refused() {
     let folder = Folder::new();
     assert_contains(&folder.succeeds("paper list").stdout, "sensitivity");
-    folder.ends("paper run sensitivty", 2, "help: `fabswarm paper list`");
+    folder.ends(
+        "paper run fig1",
+        2,
+        "help: `fabswarm paper list` says which figure each shows: rates, policy-evaluation,",
+    );
     let unknown = folder.ends("paper run policy-evaluation --panel 'ω = 7'", 2, "contains `ω = 7`\nhelp: ");
     assert!(unknown.stderr.contains("help: its panels are ") && unknown.stderr.contains("; "), "{unknown}");
 }
@@ -16,6 +20,7 @@ fn the_list_names_every_experiment_and_an_unknown_name_is_refused() {
 fn all_small_experiments_run_and_what_is_done_is_not_done_again() {
     let folder = Folder::new();
     let first = folder.succeeds("paper all --quick").stdout;
+    assert!(!first.contains("SEEN") && first.contains("no verdict on the paper"), "{first}");
     let out = folder.join("paper");
     let page = fs::read_to_string(out.join("index.html")).unwrap();
     for outside in ["src=", "href=\"http", "<script", "<link"] {
@@ -26,7 +31,7 @@ fn all_small_experiments_run_and_what_is_done_is_not_done_again() {
     for name in names.map(|line| line.split(' ').next().unwrap()) {
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
         let verdict = fs::read_to_string(out.join(name).join("verdict.md")).unwrap();
-        assert!(verdict.contains("## Verdicts"), "{name}: {verdict}");
+        assert!(verdict.contains("## Results") && !verdict.contains("## Verdicts"), "{name}: {verdict}");
     }
     assert!(out.join("policy-evaluation/figure.svg").exists());
 

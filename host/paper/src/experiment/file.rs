@@ -110,5 +110,6 @@ pub(super) fn parse<W: Workload>(
         series,
         search,
         seeds: if is_quick { file.quick.seeds } else { file.seeds },
+        is_quick,
     })
 }

@@ -59,6 +59,16 @@ impl RunOutcome {
         &self.points[self.points.len() - 1]
     }
 
+    /// The error at `amount` on an axis, between two samples as if it fell by the same factor with every step: methods keep samples at
+    /// different iterations, and can be compared only at one.
+    fn error_at(&self, axis: Axis, amount: f64) -> f64 {
+        let next = self.points.partition_point(|point| point.on(axis) <= amount);
+        let Some(before) = next.checked_sub(1).map(|at| self.points[at]) else { return 1.0 };
+        let Some(after) = self.points.get(next) else { return before.error };
+        let share = (amount - before.on(axis)) / (after.on(axis) - before.on(axis));
+        before.error * (after.error.max(1e-300) / before.error.max(1e-300)).powf(share)
+    }
+
     /// The geometric mean of the error over the last tenth of its samples: of a noisy run, where it settled.
     #[must_use]
     pub fn settled_error(&self) -> f64 {
@@ -102,11 +112,7 @@ impl MethodOutcome {
     /// The mean error once each run had used `amount` on an axis.
     #[must_use]
     pub fn error_at(&self, axis: Axis, amount: f64) -> f64 {
-        let errors = self.runs.iter().map(|run| {
-            let before = run.points.iter().take_while(|point| point.on(axis) <= amount).last();
-            before.map_or(1.0, |point| point.error)
-        });
-        Spread::of(errors).mean
+        Spread::of(self.runs.iter().map(|run| run.error_at(axis, amount))).mean
     }
 
     /// Means over the runs, sample by sample.

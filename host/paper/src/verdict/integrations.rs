@@ -45,11 +45,11 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     ]
 }
 
-/// Mean seconds until the error is first below `goal`.
+/// Mean seconds until the error is first below `goal`; infinite where a run never gets there.
 fn seconds_to(outcome: &MethodOutcome, goal: f64) -> f64 {
     let seconds = |run: &RunOutcome| {
         let reached = run.points.iter().find(|point| point.error < goal);
-        reached.unwrap_or(run.last()).on(Axis::Seconds)
+        reached.map_or(f64::INFINITY, |point| point.on(Axis::Seconds))
     };
     Spread::of(outcome.runs.iter().map(seconds)).mean
 }

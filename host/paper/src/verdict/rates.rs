@@ -36,6 +36,8 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     cases.map(verdict).into()
 }
 
+/// A run that diverged may have passed a small gradient on its way, which says nothing.
 fn mean_least(runs: &[RunOutcome]) -> f64 {
-    runs.iter().filter_map(|run| run.least_stationarity).sum::<f64>() / runs.len() as f64
+    let least = |run: &RunOutcome| run.least_stationarity.filter(|_| !run.has_diverged);
+    runs.iter().map(|run| least(run).unwrap_or(f64::INFINITY)).sum::<f64>() / runs.len() as f64
 }
