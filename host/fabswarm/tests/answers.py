@@ -127,8 +127,7 @@ def own_data():
 
     chain = random.random((3, 3))
     numpy.savez(folder / "chain.npz", P=chain / chain.sum(1, keepdims=True), phi=random.random((3, 2)), r=random.random((4, 3)))
-    fabswarm("run", "--policy-evaluation-file", "chain.npz", "--agents", "4", "--policy-evaluation-states", "3",
-             "--policy-evaluation-features", "2", "--out", "chain")
+    fabswarm("run", "--policy-evaluation-file", "chain.npz", "--agents", "4", "--out", "chain")
     x = numpy.load(folder / "chain/answer.npz")["x"]
     assert x.shape == (4, 2), x.shape
     print(f"own data: test accuracies {accuracies}, x of a problem from npz {x.mean(0)}")

@@ -100,7 +100,12 @@ impl DataTable {
     pub fn number(&self, path: &Path, row: usize, column: usize) -> Result<f64, Diagnostic> {
         let place = format!("row {}, column `{}`", self.numbers[row], self.names[column]);
         match &self.rows[row][column] {
-            DataCell::Number(number) => Ok(*number),
+            DataCell::Number(number) if number.is_finite() => Ok(*number),
+            DataCell::Number(number) => Err(Diagnostic::of_file(
+                path,
+                format!("{place} is {number}"),
+                "fill in what is missing, or leave the row out",
+            )),
             DataCell::Text(text) => Err(Diagnostic::of_file(
                 path,
                 format!("{place} is `{text}`"),
@@ -112,6 +117,39 @@ impl DataTable {
                 "fill in what is missing, or leave the row out",
             )),
         }
+    }
+
+    /// Refuses columns of inputs that number the rows, or are far too large for any step: both make agents diverge.
+    ///
+    /// # Errors
+    /// Where there is one, or a cell without a number.
+    pub fn check_inputs(&self, path: &Path, columns: &[usize]) -> Result<(), Diagnostic> {
+        /// The largest input that is taken.
+        const LARGEST: f64 = 1000.0;
+        /// Rows from which numbers that rise by one count them.
+        const COUNTING: usize = 20;
+        for &column in columns {
+            let name = &self.names[column];
+            let values: Vec<f64> =
+                (0..self.rows.len()).map(|row| self.number(path, row, column)).collect::<Result<_, _>>()?;
+            let is_index = ["", "id", "index", "unnamed: 0"].contains(&name.to_lowercase().as_str());
+            if is_index
+                || (values.len() >= COUNTING && values.windows(2).all(|pair| pair[1] == pair[0] + 1.0))
+            {
+                let what = format!("column `{name}` numbers the rows, and would be an input");
+                return Err(Diagnostic::of_file(path, what, "drop it; pandas writes none with index=False"));
+            }
+            let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+            if largest > LARGEST {
+                let what = format!("column `{name}` reaches {largest}, which no step suits");
+                return Err(Diagnostic::of_file(
+                    path,
+                    what,
+                    "scale every input to about -1 to 1, or drop it",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether each row is a test sample: its `split` is `test` rather than `train`; without that column the last fifth.
@@ -190,6 +228,26 @@ mod tests {
         let table = DataTable::from_csv(Path::new("own.csv"), &format!("a\n{text}")).unwrap();
         let is_test = table.is_test(Path::new("own.csv")).unwrap();
         assert_eq!(is_test.iter().position(|&is_test| is_test), Some(8));
+    }
+
+    #[test]
+    fn inputs_that_make_agents_diverge_are_refused_by_column() {
+        let path = Path::new("own.csv");
+        let refused = |name: &str, value: fn(usize) -> f64| {
+            let rows: String = (0..30).map(|row| format!("{}\n", value(row))).collect();
+            let table = DataTable::from_csv(path, &format!("{name}\n{rows}")).unwrap();
+            table.check_inputs(path, &[0]).map_err(|error| error.to_string())
+        };
+        assert_eq!(refused("age", |row| (row * 7 % 30) as f64 / 10.0), Ok(()));
+        for (name, value, expected) in [
+            ("ID", (|row| (row * 7 % 30) as f64) as fn(usize) -> f64, "column `ID` numbers the rows"),
+            ("step", |row| row as f64 + 5.0, "column `step` numbers the rows"),
+            ("pay", |row| (row * 7 % 30) as f64 * -100.0, "column `pay` reaches 2900"),
+            ("a", |row| if row == 3 { f64::NAN } else { 0.5 }, "row 5, column `a` is NaN"),
+        ] {
+            let message = refused(name, value).unwrap_err();
+            assert!(message.contains(expected) && message.contains("help: "), "{message}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) fn command() -> Command {
     Command::new("report")
         .about("Write report.html of a run again, or compare several runs on one page")
         .arg(
-            flags::path("runs", "RUN", "Folders of runs").required(true).num_args(1..),
+            flags::path("runs", "RUN", "Folders of runs, or of sweeps").required(true).num_args(1..),
         )
         .arg(
             flags::option("out", "FILE", "File to write [default: report.html in the folder of one run, comparison.html here for several]")
@@ -22,8 +22,16 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let folders = matches.get_many::<PathBuf>("runs").into_iter().flatten();
-    let runs: Vec<RunFiles> = folders.map(|folder| RunFiles::read(folder)).collect::<Result<_, _>>()?;
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in matches.get_many::<PathBuf>("runs").into_iter().flatten() {
+        // A sweep keeps its runs in a folder below.
+        match fabswarm_view::list(&folder.join("runs")) {
+            Ok(runs) if !runs.is_empty() => folders.extend(runs.into_iter().map(|run| run.path)),
+            _ => folders.push(folder.clone()),
+        }
+    }
+    let runs: Vec<RunFiles> =
+        folders.iter().map(|folder| RunFiles::read(folder)).collect::<Result<_, _>>()?;
     let (page, default) = match &runs[..] {
         [run] => (report::of_run(run), run.path.join(REPORT_FILE)),
         runs => (report::of_comparison(runs), PathBuf::from("comparison.html")),

@@ -79,4 +79,6 @@ fn a_swarm_that_diverges_is_a_result_too() {
     folder.succeeds("sweep run --eta-x 0.6,500 --out swept");
     let runs = folder.read("swept/runs.csv");
     assert!(runs.contains("converged") && runs.contains("diverged"), "{runs}");
+    // A report takes the runs of a sweep.
+    assert_eq!(folder.succeeds("report swept").stdout, "comparison.html\n");
 }

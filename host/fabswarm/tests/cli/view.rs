@@ -87,7 +87,11 @@ fn what_is_no_run_is_refused() {
     fs::create_dir(folder.join("notes")).unwrap();
     folder.ends("report notes", 2, "notes is no run folder: ");
     folder.ends("verify notes", 2, "help: ");
-    folder.ends("runs nowhere", 2, "cannot list the runs in nowhere: ");
+    folder.ends(
+        "runs nowhere",
+        2,
+        "there is no folder nowhere: no run was kept there yet\nhelp: `fabswarm run` keeps",
+    );
 }
 
 #[test]

@@ -100,7 +100,8 @@ fn graphs_are_a_list_of_links() {
 
 const CHAIN: &str = r#"{"P": [[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]], "phi": [[1, 0], [1, 1], [0, 2]],
     "r": [[1, 2, 3], [0, 1, 0], [2, 2, 2]]}"#;
-const SIZES: &str = "--agents 3 --policy-evaluation-states 3 --policy-evaluation-features 2";
+/// Sizes of the chain itself are those of its file.
+const SIZES: &str = "--agents 3";
 
 /// The matrices of a JSON text as safetensors.
 fn as_tensors(json: &str) -> Vec<u8> {
@@ -131,8 +132,11 @@ fn a_policy_evaluation_problem_of_ones_own_is_solved() {
     folder.succeeds(&run("chain.safetensors", &format!("{SIZES} --out arrays")));
     assert_eq!(metrics("own"), metrics("arrays"));
 
-    let sizes = "it has 3 states, 2 features and 3 agents, and the scenario policy_evaluation.states = 20, policy_evaluation.features = 5, swarm.agents = 10\nhelp: set policy_evaluation.states = 3, ";
-    folder.ends(&run("chain.json", ""), 2, sizes);
+    folder.ends(
+        &run("chain.json", ""),
+        2,
+        "it has rewards of 3 agents, and swarm.agents = 10\nhelp: set swarm.agents = 3",
+    );
     let leaky = CHAIN.replace("[0, 0.5, 0.5]", "[0, 0.5, 0.4]");
     for (file, content, expected) in [
         ("leaky.json", &*leaky, "row 1 of `P` sums to 0.900000"),
@@ -174,7 +178,8 @@ fn cleaning_without_a_label_known_to_be_right_is_refused() {
     folder.write("own.csv", doubtful);
     let refused = "own.csv: no label is known to be right, and cleaning that is validated on wrong labels prefers wrong labels\nhelp: check the labels of about 11 of the 108 training samples";
     let train = format!("{TRAIN} --epochs 1 --data own.csv");
-    let run = "run --problem hyper-cleaning --hyper-cleaning-file own.csv --agents 3 --rounds 5 --error-below 0";
+    let run =
+        "run --problem hyper-cleaning --hyper-cleaning-file own.csv --agents 3 --rounds 5 --error-below 0";
     folder.ends(&train, 2, refused);
     folder.ends(run, 2, refused);
     // Other methods do not depend on it, and the user may mean it.
@@ -258,17 +263,19 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
     };
     let table = table_of(108);
     // What is refused while any file is read stands above.
-    refused(
-        "hyper-tuning",
-        &table.replacen("\n0,0,", "\n0,nan,", 1),
-        "inputs of training sample 2 has NaN\nhelp: ",
-    );
+    refused("hyper-tuning", &table.replacen("\n0,0,", "\n0,nan,", 1), "row 2, column `x` is NaN\nhelp: ");
     refused(
         "hyper-tuning",
         &table.replacen("\n0,", "\n7,", 1),
         "`agent` of sample 2 is 7, and it may be 0 to 2\nhelp: ",
     );
     refused("hyper-tuning", &table.replacen(",0,0,1,", ",-1,0,1,", 1), "`label` of sample 2 is -1");
+    let from_one = "a,label\n1,1\n2,2\n1,1\n2,2\n1,1\n";
+    refused(
+        "hyper-tuning",
+        from_one,
+        "the least label is 1: class 0 has no sample\nhelp: number classes from 0",
+    );
     refused("hyper-cleaning", &table_of(120), "agent 0 has 32 training samples and agent 1 has ");
     refused("sensor-trust", &table.replace("label", "value"), "there is no column `sensor`\nhelp: ");
     let uncalibrated = readings().replace("2,0,1,", "2,0,0,").replace("2,1,1,", "2,1,0,");

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn precision_and_recall_count_what_is_below_the_threshold() {
-        let score = CleaningScore::of(&[0.1, 0.6, 0.2, 0.9, 0.4], Some(&[true, true, false, false, true]), 0.5);
+        let score =
+            CleaningScore::of(&[0.1, 0.6, 0.2, 0.9, 0.4], Some(&[true, true, false, false, true]), 0.5);
         assert_eq!(score.precision, Some(2.0 / 3.0));
         assert_eq!(score.recall, Some(2.0 / 3.0));
         assert!((score.mean_weight_clean.unwrap() - 0.55).abs() < 1e-6);

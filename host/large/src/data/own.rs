@@ -145,7 +145,12 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Diagnostic> {
     };
     let truth = truth.unwrap_or(given);
     let all = truth.iter().chain(&test_labels).chain(columns.given.iter().flatten());
-    let classes = usize::from(all.copied().max().unwrap_or(0)) + 1;
+    let (least, most) = all.fold((u8::MAX, 0), |(least, most), &label| (least.min(label), most.max(label)));
+    if least > 0 {
+        let what = format!("the least label is {least}: class 0 has no sample");
+        return Err(refuse(what, "number classes from 0 on"));
+    }
+    let classes = usize::from(most) + 1;
     let samples = |samples: RawSamples, labels| LabelledSamples {
         inputs: Inputs::Features(Features { shape: samples.shape, values: samples.inputs }),
         labels,
@@ -193,15 +198,16 @@ mod tests {
             ("a,b\n1,2\n", "own.csv: there is no column `label`\nhelp: "),
             ("label\n1\n", "own.csv: there are no columns beside label\nhelp: "),
             ("a,label,split\n1,0,train\n,1,test\n", "own.csv: row 3, column `a` is empty\nhelp: "),
-            (
-                "a,label,split\nnan,0,train\n1,1,test\n",
-                "own.csv: input 0 of training sample 2 is NaN\nhelp: ",
-            ),
+            ("a,label,split\nnan,0,train\n1,1,test\n", "own.csv: row 2, column `a` is NaN\nhelp: "),
             (
                 "a,label,split\n1,0.5,train\n1,1,test\n",
                 "own.csv: the label of sample 2 is 0.5\nhelp: number classes",
             ),
             ("a,label,split\n1,0,train\n", "own.csv: there are no test samples\nhelp: "),
+            (
+                "a,label,split\n1,1,train\n2,2,train\n1,1,test\n",
+                "own.csv: the least label is 1: class 0 has no sample\nhelp: number classes from 0",
+            ),
             ("a,label,agent,split\n1,0,-1,train\n1,0,0,test\n", "own.csv: `agent` of sample 2 is -1\nhelp: "),
             (
                 "a,label,validation,split\n1,0,2,train\n1,0,0,test\n",

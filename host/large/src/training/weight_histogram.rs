@@ -35,8 +35,12 @@ mod tests {
         let sample =
             |weight, true_label| SampleWeight { sample: 0, agent: 0, given_label: 3, true_label, weight };
         let (right, wrong) = (Some(3), Some(4));
-        let bars =
-            WeightHistogram::of(&[sample(0.0, right), sample(0.49, None), sample(1.0, right), sample(0.5, wrong)]);
+        let bars = WeightHistogram::of(&[
+            sample(0.0, right),
+            sample(0.49, None),
+            sample(1.0, right),
+            sample(0.5, wrong),
+        ]);
         let filled = |side: &[u32]| {
             side.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bar, _)| bar).collect::<Vec<_>>()
         };

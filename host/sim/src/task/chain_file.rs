@@ -41,26 +41,17 @@ pub(super) fn read(scenario: &Scenario) -> Result<Chain, Diagnostic> {
         Ok(DMatrix::from_row_slice(rows, columns, &array.values))
     };
     let (transitions, features, rewards) = (matrix("P")?, matrix("phi")?, matrix("r")?);
-    let (states, agents) = (section.states, scenario.swarm.agents);
-    let keys = [
-        ("policy_evaluation.states", states, features.nrows()),
-        ("policy_evaluation.features", section.features, features.ncols()),
-        ("swarm.agents", agents, rewards.nrows()),
-    ];
-    let other: Vec<_> = keys.iter().filter(|(_, wanted, found)| wanted != found).collect();
-    if !other.is_empty() {
-        let has: Vec<String> = other.iter().map(|(key, wanted, _)| format!("{key} = {wanted}")).collect();
-        let set: Vec<String> = other.iter().map(|(key, _, found)| format!("{key} = {found}")).collect();
+    let (states, agents) = (features.nrows(), scenario.swarm.agents);
+    if rewards.nrows() != agents {
+        let found = rewards.nrows();
         return Err(refuse(
-            format!(
-                "it has {} states, {} features and {} agents, and the scenario {}",
-                features.nrows(),
-                features.ncols(),
-                rewards.nrows(),
-                has.join(", ")
-            ),
-            &format!("set {}", set.join(", ")),
+            format!("it has rewards of {found} agents, and swarm.agents = {agents}"),
+            &format!("set swarm.agents = {found}"),
         ));
+    }
+    if section.regularisation == 0.0 && features.ncols() > states {
+        let what = "more features than states leave more than one solution".to_owned();
+        return Err(refuse(what, "set policy_evaluation.regularisation above 0"));
     }
     for (name, shape, wanted) in
         [("P", transitions.shape(), (states, states)), ("r", rewards.shape(), (agents, states))]

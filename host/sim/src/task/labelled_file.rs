@@ -35,8 +35,11 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
         None => file.whole_of_test("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default(),
     };
     let validation = file.whole("validation", 2, "give 0, or 1 where the label is known to be right")?;
-    let all = given.iter().chain(truth.iter().flatten()).chain(&test_labels);
-    let classes = all.max().map_or(0, |&label| label + 1);
+    let all = || given.iter().chain(truth.iter().flatten()).chain(&test_labels);
+    let classes = all().max().map_or(0, |&label| label + 1);
+    if let Some(&least) = all().min().filter(|least| **least > 0) {
+        return Err(file.refuse(format!("the least label is {least}: class 0 has no sample"), NUMBERING));
+    }
     if classes < 2 {
         return Err(file.refuse("all labels are 0", "give samples of two classes or more"));
     }
@@ -72,12 +75,19 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
         test.push(features(file.test.inputs(file.width, row)), label as u8);
     }
     let knows_truth = truth.is_some();
-    Ok(LabelledShards { shards, test, classes, knows_truth, knows_right: knows_truth || validation.is_some() })
+    Ok(LabelledShards {
+        shards,
+        test,
+        classes,
+        knows_truth,
+        knows_right: knows_truth || validation.is_some(),
+    })
 }
 
 /// Refuses to clean the labels of `samples` training samples where none is known to be right. `flag` cleans them all the same.
 pub fn refuse_doubtful(path: &Path, samples: usize, flag: &str) -> Diagnostic {
-    let what = "no label is known to be right, and cleaning that is validated on wrong labels prefers wrong labels";
+    let what =
+        "no label is known to be right, and cleaning that is validated on wrong labels prefers wrong labels";
     let check = samples.div_ceil(VALIDATION);
     let remedy = format!(
         "check the labels of about {check} of the {samples} training samples, some of each agent, and mark these samples with 1 in a column `validation`, the others with 0; or give true labels; or take the labels as right with `{flag}`"

@@ -107,6 +107,7 @@ impl SampleFile {
                 "give each feature a column of numbers",
             ));
         }
+        table.check_inputs(path, &inputs)?;
         let known: Vec<(usize, &'static str)> = (table.names.iter().enumerate())
             .filter_map(|(column, name)| Some((column, meaning(name)?)))
             .collect();

@@ -28,6 +28,7 @@ pub(super) fn samples(path: &Path, table: &DataTable) -> Result<(RawSamples, Raw
             "give each feature a column of numbers",
         ));
     }
+    table.check_inputs(path, &inputs)?;
     let optional = |name: &str| table.column(name).map(|column| (column, Vec::new()));
     let shape = [1, inputs.len(), 1];
     let mut train = RawSamples { shape, ..RawSamples::default() };
