@@ -239,12 +239,13 @@ mod tests {
             table.check_inputs(path, &[0]).map_err(|error| error.to_string())
         };
         assert_eq!(refused("age", |row| (row * 7 % 30) as f64 / 10.0), Ok(()));
-        for (name, value, expected) in [
-            ("ID", (|row| (row * 7 % 30) as f64) as fn(usize) -> f64, "column `ID` numbers the rows"),
+        let cases: [(&str, fn(usize) -> f64, &str); 4] = [
+            ("ID", |row| (row * 7 % 30) as f64, "column `ID` numbers the rows"),
             ("step", |row| row as f64 + 5.0, "column `step` numbers the rows"),
             ("pay", |row| (row * 7 % 30) as f64 * -100.0, "column `pay` reaches 2900"),
             ("a", |row| if row == 3 { f64::NAN } else { 0.5 }, "row 5, column `a` is NaN"),
-        ] {
+        ];
+        for (name, value, expected) in cases {
             let message = refused(name, value).unwrap_err();
             assert!(message.contains(expected) && message.contains("help: "), "{message}");
         }
